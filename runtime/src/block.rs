@@ -1,0 +1,353 @@
+//! Blocks: the pieces a message is made of, encoded once.
+//!
+//! A block keeps its JSON text without the closing brace, its length in characters and its digest.
+//! Building a request joins kept texts, so the cost of a turn follows what is new in it and not the
+//! length of the history. A clone is a reference.
+
+use std::{fmt, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    digest::Digest,
+    ids::{ToolName, ToolUseId},
+    tokens::Tokens,
+};
+
+/// One block of a message. Cheap to clone.
+#[derive(Clone)]
+pub struct Block(Arc<Inner>);
+
+struct Inner {
+    kind: BlockKind,
+    wire: Box<str>,
+    chars: u64,
+    digest: Digest,
+}
+
+/// What a block is. Texts are as the model or the user wrote them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text.
+    Text(Box<str>),
+    /// Reasoning, with the provider's signature if it gave one.
+    Thinking {
+        /// The reasoning; empty when the provider leaves it out.
+        thinking: Box<str>,
+        /// Goes back to the provider unchanged.
+        signature: Option<Box<str>>,
+    },
+    /// Reasoning that only the provider can read.
+    RedactedThinking,
+    /// The model asks for a tool.
+    ToolUse {
+        /// The call.
+        id: ToolUseId,
+        /// The tool.
+        name: ToolName,
+        /// The input as JSON text; always an object.
+        input: Box<str>,
+    },
+    /// The answer to a tool use.
+    ToolResult {
+        /// The call that is answered.
+        id: ToolUseId,
+        /// What the model reads: the texts of the result, joined by newlines.
+        text: Box<str>,
+        /// The call failed, was denied or was interrupted.
+        is_error: bool,
+    },
+    /// Anything else a provider sent (images, documents, server tools); passed through whole.
+    Opaque {
+        /// The `type` of the block.
+        kind: Box<str>,
+    },
+    /// Somebody asked the run to stop. Never sent to a model.
+    StopRequest,
+    /// An error that no remedy removed. Never sent to a model.
+    Error(Box<str>),
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: &str) -> Self {
+        let wire = format!(r#"{{"type":"text","text":{}"#, quote(text));
+        Self::new(BlockKind::Text(text.into()), wire, chars(text))
+    }
+
+    /// A reasoning block.
+    pub fn thinking(thinking: &str, signature: Option<&str>) -> Self {
+        let mut wire = format!(r#"{{"type":"thinking","thinking":{}"#, quote(thinking));
+        if let Some(signature) = signature {
+            wire.push_str(&format!(r#","signature":{}"#, quote(signature)));
+        }
+        let kind =
+            BlockKind::Thinking { thinking: thinking.into(), signature: signature.map(Into::into) };
+        Self::new(kind, wire, chars(thinking))
+    }
+
+    /// A tool use. `input` is the JSON text of an object and goes back as it came, so that a cached
+    /// prefix stays byte-identical.
+    pub fn tool_use(id: &ToolUseId, name: &ToolName, input: &str) -> Self {
+        let wire = format!(
+            r#"{{"type":"tool_use","id":{},"name":{},"input":{input}"#,
+            quote(id.as_str()),
+            quote(name.as_str())
+        );
+        let kind = BlockKind::ToolUse { id: id.clone(), name: name.clone(), input: input.into() };
+        Self::new(kind, wire, chars(input))
+    }
+
+    /// The answer to a tool use.
+    pub fn tool_result(id: &ToolUseId, text: &str, is_error: bool) -> Self {
+        let error = if is_error { r#","is_error":true"# } else { "" };
+        let wire = format!(
+            r#"{{"type":"tool_result","tool_use_id":{},"content":{}{error}"#,
+            quote(id.as_str()),
+            quote(text)
+        );
+        let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
+        Self::new(kind, wire, chars(text))
+    }
+
+    /// A request to stop, for the stop check to find.
+    pub fn stop_request() -> Self {
+        Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), 0)
+    }
+
+    /// An error that ended a turn, for the stop check to find.
+    pub fn error(text: &str) -> Self {
+        let wire = format!(r#"{{"type":"error","error":{}"#, quote(text));
+        Self::new(BlockKind::Error(text.into()), wire, 0)
+    }
+
+    /// A block as a provider or a transcript wrote it. Its bytes are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`NotABlock`] when the text is no JSON object with the fields that its `type` demands.
+    pub fn from_wire(text: &str) -> Result<Self, NotABlock> {
+        let text = text.trim();
+        let fields: Fields<'_> = serde_json::from_str(text).map_err(NotABlock::Json)?;
+        let missing = |field| NotABlock::Missing { field };
+        let (kind, n_chars) = match fields.kind.as_ref() {
+            "text" => {
+                let text = fields.text.ok_or(missing("text"))?;
+                let n_chars = chars(&text);
+                (BlockKind::Text(text.into()), n_chars)
+            }
+            "thinking" => {
+                let thinking = fields.thinking.unwrap_or_default();
+                let n_chars = chars(&thinking);
+                let signature = fields.signature.filter(|it| !it.is_empty()).map(Into::into);
+                (BlockKind::Thinking { thinking: thinking.into(), signature }, n_chars)
+            }
+            "redacted_thinking" => (BlockKind::RedactedThinking, 0),
+            "tool_use" => {
+                let id = ToolUseId::new(fields.id.ok_or(missing("id"))?.as_ref());
+                let name = ToolName::new(fields.name.ok_or(missing("name"))?.as_ref());
+                let input = fields.input.map_or("{}", RawValue::get);
+                (BlockKind::ToolUse { id, name, input: input.into() }, chars(input))
+            }
+            "tool_result" => {
+                let id = fields.tool_use_id.ok_or(missing("tool_use_id"))?;
+                let text = fields.content.map(joined_text).unwrap_or_default();
+                let n_chars = chars(&text);
+                let kind = BlockKind::ToolResult {
+                    id: ToolUseId::new(id.as_ref()),
+                    text: text.into(),
+                    is_error: fields.is_error.unwrap_or(false),
+                };
+                (kind, n_chars)
+            }
+            "stop_request" => (BlockKind::StopRequest, 0),
+            "error" => (BlockKind::Error(fields.error.unwrap_or_default().into()), 0),
+            other => (BlockKind::Opaque { kind: other.into() }, chars(text)),
+        };
+        let open = text.strip_suffix('}').unwrap_or(text).trim_end();
+        Ok(Self::new(kind, open.to_owned(), n_chars))
+    }
+
+    fn new(kind: BlockKind, wire: String, chars: u64) -> Self {
+        let digest = Digest::of(wire.as_bytes());
+        Self(Arc::new(Inner { kind, wire: wire.into(), chars, digest }))
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> &BlockKind {
+        &self.0.kind
+    }
+
+    /// Its JSON object without the closing brace, so that a cache mark can be added by who builds
+    /// the request. A mark is a property of the view, never of the block.
+    pub fn wire_open(&self) -> &str {
+        &self.0.wire
+    }
+
+    /// Appends the whole JSON object to `out`.
+    pub fn push_wire(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.wire.as_bytes());
+        out.push(b'}');
+    }
+
+    /// Characters that count as content: texts, reasoning, results, inputs as JSON.
+    pub fn chars(&self) -> u64 {
+        self.0.chars
+    }
+
+    /// The digest of [`Block::wire_open`].
+    pub fn digest(&self) -> Digest {
+        self.0.digest
+    }
+
+    /// The text, if it is a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match self.kind() {
+            BlockKind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The call, if it is a tool use.
+    pub fn as_tool_use(&self) -> Option<(&ToolUseId, &ToolName, &str)> {
+        match self.kind() {
+            BlockKind::ToolUse { id, name, input } => Some((id, name, input)),
+            _ => None,
+        }
+    }
+
+    /// The call that it answers, if it is a tool result.
+    pub fn as_tool_result(&self) -> Option<(&ToolUseId, &str, bool)> {
+        match self.kind() {
+            BlockKind::ToolResult { id, text, is_error } => Some((id, text, *is_error)),
+            _ => None,
+        }
+    }
+
+    /// The estimate for this block alone.
+    pub fn tokens(&self) -> Tokens {
+        Tokens::from_chars(self.chars())
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind().fmt(f)
+    }
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest() && self.wire_open() == other.wire_open()
+    }
+}
+
+impl Eq for Block {}
+
+/// Why a text is no block.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotABlock {
+    /// It is no JSON object with a `type`.
+    #[error("not a block object")]
+    Json(#[source] serde_json::Error),
+    /// A field that the type demands is missing.
+    #[error("the block has no `{field}`")]
+    Missing {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    signature: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    id: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_id: Option<std::borrow::Cow<'a, str>>,
+    content: Option<serde_json::Value>,
+    is_error: Option<bool>,
+    #[serde(borrow)]
+    error: Option<std::borrow::Cow<'a, str>>,
+}
+
+fn joined_text(content: serde_json::Value) -> String {
+    match content {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part.get("text")?.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => String::new(),
+    }
+}
+
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
+}
+
+/// `text` as a JSON string, quotes included.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_round_trip(block: &Block) {
+        let mut wire = Vec::new();
+        block.push_wire(&mut wire);
+        let wire = String::from_utf8(wire).unwrap();
+        serde_json::from_str::<serde_json::Value>(&wire).unwrap();
+        let read = Block::from_wire(&wire).unwrap();
+        assert_eq!(&read, block);
+        assert_eq!(read.kind(), block.kind());
+        assert_eq!(read.chars(), block.chars());
+    }
+
+    #[test]
+    fn every_block_reads_back_from_its_own_wire_text() {
+        let id = ToolUseId::from("toolu_1");
+        check_round_trip(&Block::text("a \"quoted\"\n\u{1f600} line"));
+        check_round_trip(&Block::thinking("hm", Some("c2ln")));
+        check_round_trip(&Block::thinking("", None));
+        check_round_trip(&Block::tool_use(&id, &"Read".into(), r#"{"file_path":"/a"}"#));
+        check_round_trip(&Block::tool_result(&id, "no", true));
+        check_round_trip(&Block::tool_result(&id, "yes", false));
+        check_round_trip(&Block::stop_request());
+        check_round_trip(&Block::error("gone"));
+    }
+
+    #[test]
+    fn provider_bytes_are_kept() {
+        let wire = r#"{"type":"server_tool_use","zeta":1,"alpha":[1, 2]}"#;
+        let block = Block::from_wire(wire).unwrap();
+        assert_eq!(block.wire_open(), wire.strip_suffix('}').unwrap());
+        assert_eq!(block.kind(), &BlockKind::Opaque { kind: "server_tool_use".into() });
+    }
+
+    #[test]
+    fn block_without_its_fields_is_refused() {
+        assert!(matches!(
+            Block::from_wire(r#"{"type":"text"}"#),
+            Err(NotABlock::Missing { field: "text" })
+        ));
+        assert!(matches!(Block::from_wire("[]"), Err(NotABlock::Json(_))));
+    }
+}

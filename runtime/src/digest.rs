@@ -1,0 +1,110 @@
+//! The one hash of the project: BLAKE3, cut to 128 bits.
+//!
+//! It finds accidents and careless edits. It is no signature: whoever can write the file can
+//! compute the chain anew.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The first 16 bytes of a BLAKE3 hash; 32 hexadecimal digits as text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::cut(&blake3::hash(bytes))
+    }
+
+    /// The digest of a sequence, given what came before and what is added. With the digest of the
+    /// first part at hand, a long sequence is extended without being read again.
+    pub fn chain(self, next: Digest) -> Self {
+        let mut both = [0; 32];
+        both[..16].copy_from_slice(&self.0);
+        both[16..].copy_from_slice(&next.0);
+        Self::of(&both)
+    }
+
+    /// The first eight bytes as a number; for draws that are made once per named thing.
+    pub fn low(self) -> u64 {
+        let mut low = [0; 8];
+        low.copy_from_slice(&self.0[..8]);
+        u64::from_le_bytes(low)
+    }
+
+    fn cut(hash: &blake3::Hash) -> Self {
+        let mut cut = [0; 16];
+        cut.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(cut)
+    }
+
+    /// Appends the 32 digits to `out` without formatting machinery; for the writing of lines.
+    pub fn push_hex(self, out: &mut Vec<u8>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for byte in self.0 {
+            out.push(DIGITS[usize::from(byte >> 4)]);
+            out.push(DIGITS[usize::from(byte & 15)]);
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// The text is not 32 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is 32 hexadecimal digits")]
+pub struct NotADigest;
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NotADigest);
+        }
+        let mut bytes = [0; 16];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| NotADigest)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = Vec::with_capacity(32);
+        self.push_hex(&mut text);
+        serializer.serialize_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_reads_back_and_bad_text_is_refused() {
+        let digest = Digest::of(b"x");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert_eq!("zz".parse::<Digest>(), Err(NotADigest));
+        assert_eq!("é".repeat(16).parse::<Digest>(), Err(NotADigest));
+    }
+}

@@ -1,0 +1,103 @@
+//! Randomness that is handed down, never shared.
+//!
+//! A [`Stream`] is a key. A session's stream is keyed by the seed of the process and the session
+//! id, a child's by the stream of its parent and the tool use that asked for it, and a draw by the
+//! stream and a label that names its purpose. So a draw depends on what it is for and not on how
+//! many others were made before, and a session run twice with one seed gives the same ids.
+
+use crate::{digest::Digest, ids::EntryId, time::Timestamp};
+
+/// A source of draws. Copies draw the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream([u8; 32]);
+
+impl Stream {
+    /// The root stream of a process.
+    pub fn from_seed(seed: u64) -> Self {
+        Self(*blake3::hash(&seed.to_le_bytes()).as_bytes())
+    }
+
+    /// The key as 64 hexadecimal digits, for the record of a run.
+    pub fn to_hex(&self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+
+    /// Reads what [`Stream::to_hex`] writes; `None` when it is something else.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+
+    /// The stream of something that has a name below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self(*blake3::keyed_hash(&self.0, name.as_bytes()).as_bytes())
+    }
+
+    /// 128 bits for the purpose that `label` names, the `n`th of their kind.
+    pub fn draw(&self, label: &str, n: u64) -> u128 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(label.as_bytes()).update(&[0]).update(&n.to_le_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        u128::from_le_bytes(bytes)
+    }
+
+    /// A UUID of version 7, made from a clock reading and a draw: sorts by time.
+    pub fn uuid(&self, at: Timestamp, label: &str, n: u64) -> String {
+        let draw = self.draw(label, n);
+        let value = (u128::from(at.0) << 80)
+            | (0x7 << 76)
+            | ((draw >> 64 & 0xfff) << 64)
+            | (0b10 << 62)
+            | (draw & 0x3fff_ffff_ffff_ffff);
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            value >> 96,
+            value >> 80 & 0xffff,
+            value >> 64 & 0xffff,
+            value >> 48 & 0xffff,
+            value & 0xffff_ffff_ffff
+        )
+    }
+
+    /// The id of a conversation line.
+    pub fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
+        EntryId::new(self.uuid(at, label, n))
+    }
+
+    /// A short name that cannot be turned back into the key; for records.
+    pub fn fingerprint(&self) -> Digest {
+        Digest::of(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_depend_on_purpose_and_not_on_order() {
+        let stream = Stream::from_seed(7).child("session");
+        let first = stream.draw("jitter", 0);
+        assert_ne!(first, stream.draw("jitter", 1));
+        assert_ne!(first, stream.draw("entry", 0));
+        assert_eq!(first, Stream::from_seed(7).child("session").draw("jitter", 0));
+    }
+
+    #[test]
+    fn key_reads_back_and_bad_text_is_refused() {
+        let stream = Stream::from_seed(7);
+        assert_eq!(Stream::from_hex(&stream.to_hex()), Some(stream));
+        for bad in ["", &"é".repeat(32), &"0".repeat(63), &"g".repeat(64)] {
+            assert_eq!(Stream::from_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn uuid_has_version_variant_and_time() {
+        let uuid = Stream::from_seed(1).uuid(Timestamp(0x0123_4567_89ab), "entry", 0);
+        assert!(uuid.starts_with("01234567-89ab-7"), "{uuid}");
+        assert!(matches!(uuid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uuid}");
+        assert_eq!(uuid.len(), 36);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a run tells its listeners, in order, numbered by the hub that carries it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{
+    hook::HookEvent,
+    ids::{AgentId, RunId, ToolName, ToolUseId},
+    step::Step,
+    tokens::{Tokens, Usage},
+};
+
+/// Something that happened in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// A run began. Exactly one of `RunFinished` and `RunFailed` follows.
+    RunStarted {
+        /// Which.
+        run: RunId,
+    },
+    /// A turn began.
+    TurnStarted {
+        /// Counted from 1 within the run.
+        turn: u32,
+    },
+    /// A step began.
+    StepStarted {
+        /// The turn.
+        turn: u32,
+        /// The step.
+        step: Step,
+    },
+    /// The nine sources were put in place.
+    ContextAssembled {
+        /// The estimate for the whole request.
+        tokens: Tokens,
+    },
+    /// A shaper stage ran.
+    ShaperApplied {
+        /// Its name.
+        stage: &'static str,
+        /// Whether it changed something.
+        fired: bool,
+        /// Before it.
+        tokens_before: Tokens,
+        /// After it.
+        tokens_after: Tokens,
+    },
+    /// The model is saying this.
+    TextDelta {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// The piece.
+        text: Arc<str>,
+    },
+    /// The model is thinking this.
+    ReasoningDelta {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// The piece.
+        text: Arc<str>,
+    },
+    /// The model is writing the input of a call.
+    ToolInputPreview {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// The input so far, completed to valid JSON.
+        input: Arc<str>,
+    },
+    /// The model has answered.
+    MessageCompleted {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// Its text.
+        text: Arc<str>,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// What was shown of this attempt does not count.
+    Withdrawn {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+    },
+    /// The model asked for a tool.
+    ToolRequested {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+    },
+    /// Somebody must decide about a call.
+    PermissionAsked {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// Its input, JSON text.
+        input: Arc<str>,
+        /// Why it is asked.
+        reason: Arc<str>,
+    },
+    /// A call was allowed or denied.
+    PermissionDecided {
+        /// The call.
+        call: ToolUseId,
+        /// Whether it may run.
+        allowed: bool,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// A call began to run.
+    ToolStarted {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+    },
+    /// A call has ended.
+    ToolFinished {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// Whether it failed.
+        is_error: bool,
+        /// What the model reads.
+        text: Arc<str>,
+    },
+    /// A hook has ended.
+    HookFinished {
+        /// Its event.
+        hook: HookEvent,
+        /// What came of it.
+        effect: Arc<str>,
+    },
+    /// A remedy was chosen after a failure of the model.
+    RecoveryTaken {
+        /// The failure's code.
+        cause: &'static str,
+        /// The remedy's code.
+        remedy: &'static str,
+    },
+    /// A sub-agent began. Its own events come wrapped in `Agent`.
+    AgentStarted {
+        /// Which.
+        agent: AgentId,
+        /// The call that asked for it.
+        call: ToolUseId,
+        /// A few words for people.
+        description: Arc<str>,
+    },
+    /// Something happened in a sub-agent.
+    Agent {
+        /// Which.
+        agent: AgentId,
+        /// What.
+        event: Arc<Event>,
+    },
+    /// A turn has ended.
+    TurnFinished {
+        /// Counted from 1 within the run.
+        turn: u32,
+    },
+    /// A run has ended and left an outcome.
+    RunFinished {
+        /// Which.
+        run: RunId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A run has ended without one.
+    RunFailed {
+        /// Which.
+        run: RunId,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// This listener was too slow; so many events are gone for it.
+    Lagged {
+        /// How many.
+        missed: u64,
+    },
+    /// Something an operator should look at.
+    Alert {
+        /// What.
+        what: Arc<str>,
+    },
+}
+
+/// An event with its place in the session's sequence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Numbered {
+    /// From 1, without gaps, per session.
+    pub seq: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}

@@ -1,0 +1,79 @@
+//! Names of things, each its own type, so that one cannot be passed for another.
+//!
+//! All are opaque, cheap to clone and transparent on the wire.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes the text as it is.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self::new(text)
+            }
+        }
+    };
+}
+
+id! {
+    /// Names one conversation. A UUID in text form; the transcript file is named after it.
+    SessionId
+}
+impl SessionId {
+    /// What a sub-agent goes by where sessions are told apart: its own name below that of the top
+    /// session of its tree.
+    pub fn of_agent(top: &SessionId, agent: &AgentId) -> Self {
+        Self::new(format!("{top}/agent-{agent}"))
+    }
+}
+
+id! {
+    /// Names what one prompt set off. A UUID in text form.
+    RunId
+}
+id! {
+    /// Names one conversation line of a transcript. A UUID in text form.
+    EntryId
+}
+id! {
+    /// Names a sub-agent within the tree of its top session: 16 hexadecimal digits.
+    AgentId
+}
+id! {
+    /// Names one tool call, as the model issued it.
+    ToolUseId
+}
+id! {
+    /// Names a tool, as the model calls it: `^[a-zA-Z0-9_-]{1,64}$`.
+    ToolName
+}

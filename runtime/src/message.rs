@@ -1,0 +1,111 @@
+//! Messages: what was said, by whom, in which order.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    block::{Block, BlockKind},
+    ids::{EntryId, ToolName, ToolUseId},
+    tokens::Tokens,
+};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person, a tool or the harness.
+    User,
+    /// The model.
+    Assistant,
+    /// The harness, to readers of the transcript; never sent to a model.
+    System,
+}
+
+/// Why a message is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// What a person or an embedder asked.
+    Prompt,
+    /// What the model answered.
+    Answer,
+    /// Results of tool calls.
+    ToolResults,
+    /// Put in by the harness for the model (`isMeta` in transcripts): context, reminders, the
+    /// reason of a Stop hook.
+    Meta,
+    /// The summary that stands for what lies before a compaction boundary.
+    CompactSummary,
+    /// A stop request or a terminal error.
+    Mark,
+}
+
+/// One message of a conversation. What is stored is never changed; shapers build new ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Names its line in the transcript.
+    pub id: EntryId,
+    /// Who speaks.
+    pub role: Role,
+    /// Why it is there.
+    pub kind: MessageKind,
+    /// The provider's id of the response it belongs to.
+    pub api_id: Option<Arc<str>>,
+    /// Its content, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A conversation: messages by reference, oldest first.
+pub type Messages = Vec<Arc<Message>>;
+
+impl Message {
+    /// A prompt of one text block.
+    pub fn prompt(id: EntryId, text: &str) -> Self {
+        Self::user(id, MessageKind::Prompt, vec![Block::text(text)])
+    }
+
+    /// A message with the role of the user.
+    pub fn user(id: EntryId, kind: MessageKind, blocks: Vec<Block>) -> Self {
+        Self { id, role: Role::User, kind, api_id: None, blocks }
+    }
+
+    /// An answer of the model.
+    pub fn answer(id: EntryId, api_id: &str, blocks: Vec<Block>) -> Self {
+        let api_id = Some(api_id.into());
+        Self { id, role: Role::Assistant, kind: MessageKind::Answer, api_id, blocks }
+    }
+
+    /// A stop request or a terminal error, for the stop check.
+    pub fn mark(id: EntryId, block: Block) -> Self {
+        Self { id, role: Role::System, kind: MessageKind::Mark, api_id: None, blocks: vec![block] }
+    }
+
+    /// The estimate: characters of all blocks, divided once and rounded up.
+    pub fn tokens(&self) -> Tokens {
+        Tokens::from_chars(self.blocks.iter().map(Block::chars).sum())
+    }
+
+    /// The tool uses in it, in order.
+    pub fn tool_uses(&self) -> impl Iterator<Item = (&ToolUseId, &ToolName, &str)> {
+        self.blocks.iter().filter_map(Block::as_tool_use)
+    }
+
+    /// The texts in it, joined by newlines.
+    pub fn text(&self) -> String {
+        self.blocks.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether it starts something new: a user message with text (or with nothing), not only
+    /// results of tools.
+    pub fn is_prompt(&self) -> bool {
+        self.role == Role::User
+            && (self.blocks.is_empty()
+                || self.blocks.iter().any(|it| !matches!(it.kind(), BlockKind::ToolResult { .. })))
+    }
+}
+
+/// The estimate for a list of messages.
+pub fn tokens_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
+    messages.into_iter().map(|it| it.tokens()).sum()
+}

@@ -1,0 +1,258 @@
+//! The world as traits. The rules name what they need; `tools` and `actors` bring it.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+
+use crate::{
+    digest::Digest,
+    ids::{AgentId, SessionId, ToolUseId},
+    step7_permission_gate::Permit,
+    time::Timestamp,
+    tokens::Usage,
+    tool::{ToolMemory, ToolOutcome, ToolSpec},
+};
+
+/// A future that can be sent between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Reads clocks.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Time since some fixed moment; never goes back. For durations.
+    fn elapsed(&self) -> Duration;
+}
+
+/// Something a model can have done.
+///
+/// A tool runs only with a [`Permit`], and only the permission gate makes one.
+pub trait Tool: Send + Sync + fmt::Debug {
+    /// What it declares. The same on every call.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Checks an input against the schema, before any hook or rule sees it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in words for the model.
+    fn check_input(&self, input: &str) -> Result<(), String>;
+
+    /// Runs one call. Dropping the future cancels it; work on other threads polls
+    /// [`ToolContext::cancel`] and holds [`ToolContext::hold`] until it is over.
+    fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome>;
+}
+
+/// What a call may use of its session.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    /// The session.
+    pub session: SessionId,
+    /// The directory the session was started in; absolute.
+    pub workspace: Arc<str>,
+    /// Further directories that count as workspace; absolute.
+    pub additional_directories: Arc<[String]>,
+    /// Where output too long for the model is kept, one file per output. Made when first needed.
+    pub spill_directory: Arc<str>,
+    /// What the session remembers, as of the start of the call.
+    pub memory: Arc<ToolMemory>,
+    /// Variables that replace inherited ones in child processes; an empty value removes one.
+    pub env: Arc<[(String, String)]>,
+    /// Says when to give up.
+    pub cancel: Arc<dyn Cancel>,
+    /// Kept by whatever still works on the call, blocking work included. When the last clone is
+    /// gone, the call can no longer touch the world.
+    pub hold: Hold,
+    /// Takes the outcome of a call once it can no longer be undone, from whatever thread did it.
+    pub settled: Settled,
+    /// Runs sub-agents. `None` where nesting is not allowed.
+    pub agents: Option<Arc<dyn SpawnAgent>>,
+    /// Runs child processes beside the call. `None`: the call runs them itself.
+    pub processes: Option<Arc<dyn HostProcess>>,
+    /// For durations.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Where a call leaves its outcome when its effect can no longer be undone.
+///
+/// An interrupt drops the future of a call, but not work on another thread. If that work was past
+/// its point of no return, what is recorded is this outcome, and not an interruption.
+#[derive(Clone, Debug, Default)]
+pub struct Settled(Arc<std::sync::OnceLock<ToolOutcome>>);
+
+impl Settled {
+    /// Leaves the outcome; the first one stays.
+    pub fn set(&self, outcome: ToolOutcome) {
+        let _first_stays = self.0.set(outcome);
+    }
+
+    /// The outcome, if one was left.
+    pub fn get(&self) -> Option<&ToolOutcome> {
+        self.0.get()
+    }
+}
+
+/// Kept while something works on a call.
+#[derive(Clone)]
+pub struct Hold(
+    #[expect(dead_code, reason = "kept for its drop")] Arc<dyn std::any::Any + Send + Sync>,
+);
+
+impl Hold {
+    /// Keeps `token` until the last clone is dropped.
+    pub fn new(token: impl std::any::Any + Send + Sync) -> Self {
+        Self(Arc::new(token))
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
+/// Says when to give up.
+pub trait Cancel: Send + Sync + fmt::Debug {
+    /// Whether the call was cancelled. Cheap; polled between slices of blocking work, and last
+    /// before a rename.
+    fn is_cancelled(&self) -> bool;
+
+    /// Ends when the call is cancelled.
+    fn cancelled(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Runs sub-agents for the Agent tool.
+pub trait SpawnAgent: Send + Sync + fmt::Debug {
+    /// Starts one and waits for its end. Dropping the future stops the sub-agent.
+    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
+}
+
+/// Runs what owns a child process.
+pub trait HostProcess: Send + Sync + fmt::Debug {
+    /// Runs this work in an actor of its own below the session. Work for a turn that is over is
+    /// dropped; so is work whose actor is killed, at its next await.
+    fn host(&self, work: BoxFuture<'static, ()>);
+}
+
+/// What a sub-agent is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentOrder {
+    /// The tool use that asks.
+    pub tool_use: ToolUseId,
+    /// A few words for people.
+    pub description: String,
+    /// Its task.
+    pub prompt: String,
+    /// Its type; `None` means `general-purpose`.
+    pub agent_type: Option<String>,
+    /// Its model; `None` means its parent's.
+    pub model: Option<String>,
+}
+
+/// How a sub-agent ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReport {
+    /// Derived from its transcript.
+    pub status: AgentStatus,
+    /// Which; `None` when none was started.
+    pub agent: Option<AgentId>,
+    /// The text of its last answer, or what stands for it.
+    pub text: String,
+    /// Tool calls it made.
+    pub n_tool_uses: u64,
+    /// What it used, its own sub-agents included.
+    pub usage: Usage,
+    /// Hash of the last record of its transcript.
+    pub head: Option<Digest>,
+}
+
+/// How a sub-agent ended. The codes are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStatus {
+    /// It answered.
+    Completed,
+    /// It ended with an error.
+    Failed,
+    /// A limit ended it.
+    Cut,
+    /// It made no progress.
+    Stalled,
+    /// It was stopped.
+    Cancelled,
+    /// It was never started: a limit of the tree.
+    Refused,
+}
+
+/// Sends requests to model servers.
+pub trait Transport: Send + Sync + fmt::Debug {
+    /// Sends one request and waits for the head of the answer. Dropping the future or the answer
+    /// closes the exchange.
+    fn send(
+        &self,
+        request: WireRequest,
+    ) -> BoxFuture<'static, Result<WireResponse, TransportError>>;
+}
+
+/// One HTTP request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireRequest {
+    /// Absolute.
+    pub url: Arc<str>,
+    /// In order; names in lower case.
+    pub headers: Arc<[(String, String)]>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// The head of an answer, and its body to be read.
+#[derive(Debug)]
+pub struct WireResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The rest.
+    pub body: Box<dyn ResponseBody>,
+}
+
+/// A body that arrives in chunks.
+pub trait ResponseBody: Send + fmt::Debug {
+    /// The next chunk; `None` at the end.
+    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>>;
+}
+
+/// Why there was no (whole) answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// No connection.
+    #[error("cannot connect to {url}: {why}")]
+    Connect {
+        /// Where to.
+        url: String,
+        /// The cause in words.
+        why: String,
+    },
+    /// The certificate or the handshake was refused. Never tried again.
+    #[error("secure connection to {url} refused: {why}")]
+    Tls {
+        /// Where to.
+        url: String,
+        /// The cause in words.
+        why: String,
+    },
+    /// Nothing came for too long.
+    #[error("no byte for {ms} ms")]
+    Idle {
+        /// The limit.
+        ms: u64,
+    },
+    /// The connection broke.
+    #[error("the connection broke: {why}")]
+    Broken {
+        /// The cause in words.
+        why: String,
+    },
+}

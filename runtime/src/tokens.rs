@@ -1,0 +1,115 @@
+//! Amounts of tokens, estimated and reported.
+
+use std::{iter::Sum, ops::Add};
+
+use serde::{Deserialize, Serialize};
+
+/// Characters (Unicode scalar values) that count as one token when nothing better is known.
+/// A reported usage always replaces the estimate.
+pub const CHARS_PER_TOKEN: u64 = 4;
+
+/// An amount of tokens.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Tokens(pub u64);
+
+impl Tokens {
+    /// The estimate for this many characters, rounded up.
+    pub fn from_chars(chars: u64) -> Self {
+        Self(chars.div_ceil(CHARS_PER_TOKEN))
+    }
+
+    /// This less `other`, at least 0.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Tokens {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Tokens {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self(0), Add::add)
+    }
+}
+
+/// What a provider reported for one model call, in tokens.
+///
+/// `input_tokens` counts only what lies behind the last cache mark; the size of the request is
+/// [`Usage::context`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Input that was neither read from nor written to the cache.
+    pub input_tokens: u64,
+    /// Input that was written to the cache.
+    pub cache_creation_input_tokens: u64,
+    /// Input that was read from the cache.
+    pub cache_read_input_tokens: u64,
+    /// Output, thinking included.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// The size of the request as the model saw it.
+    pub fn context(&self) -> Tokens {
+        Tokens(
+            self.input_tokens
+                .saturating_add(self.cache_creation_input_tokens)
+                .saturating_add(self.cache_read_input_tokens),
+        )
+    }
+
+    /// Everything that was paid for.
+    pub fn total(&self) -> Tokens {
+        self.context() + Tokens(self.output_tokens)
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let add = u64::saturating_add;
+        Self {
+            input_tokens: add(self.input_tokens, other.input_tokens),
+            cache_creation_input_tokens: add(
+                self.cache_creation_input_tokens,
+                other.cache_creation_input_tokens,
+            ),
+            cache_read_input_tokens: add(
+                self.cache_read_input_tokens,
+                other.cache_read_input_tokens,
+            ),
+            output_tokens: add(self.output_tokens, other.output_tokens),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimate_rounds_up() {
+        assert_eq!(Tokens::from_chars(0), Tokens(0));
+        assert_eq!(Tokens::from_chars(4), Tokens(1));
+        assert_eq!(Tokens::from_chars(5), Tokens(2));
+    }
+
+    #[test]
+    fn context_size_counts_cached_input() {
+        let usage =
+            Usage { input_tokens: 50, cache_read_input_tokens: 100_000, ..Usage::default() };
+        assert_eq!(usage.context(), Tokens(100_050));
+    }
+}

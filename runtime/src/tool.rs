@@ -1,0 +1,297 @@
+//! What a tool says of itself, what it is asked, and what it answers.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    block::Block,
+    digest::Digest,
+    ids::{AgentId, ToolName, ToolUseId},
+    step3_context_assembly::source8_tool_results::harmless,
+};
+
+/// What a tool declares about itself. Fixed while a session lives, so that the request prefix that
+/// lists the tools stays byte-identical.
+///
+/// Serialised into the transcript's setup, so that a replay knows the tools without the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name the model calls it by.
+    pub name: ToolName,
+    /// What the model is told about it.
+    pub description: Arc<str>,
+    /// JSON schema of the input, as the text of an object.
+    pub input_schema: Arc<str>,
+    /// What it can change.
+    pub effect: ToolEffect,
+    /// What else may run beside it.
+    pub concurrency: Concurrency,
+    /// What the permission gate looks at.
+    pub access: Access,
+    /// Characters of output that the model sees at most; `None` means that budget reduction leaves
+    /// its results alone.
+    pub output_cap: Option<u32>,
+    /// Milliseconds one call may take before it is cancelled; `None` means no limit of ours.
+    pub timeout_ms: Option<u64>,
+    /// Repeating the same call with the same result is no sign of a loop.
+    pub polls: bool,
+}
+
+/// What a tool can change. Decides whether the intent must be durable before it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolEffect {
+    /// Nothing outside the session.
+    ReadOnly,
+    /// Something that can be seen from outside.
+    SideEffects,
+    /// Something that cannot be taken back.
+    Destructive,
+}
+
+/// What else may run beside a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Concurrency {
+    /// Nothing.
+    Alone,
+    /// Neighbouring calls that may, too; at most `max` of this tool at once.
+    Together {
+        /// Calls of this tool at once: Read and Grep 10, WebFetch 3, Agent 5.
+        max: u32,
+    },
+}
+
+/// What the permission gate looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Allowed unless a rule says otherwise (TodoWrite, Agent).
+    Free,
+    /// Reads the path in this field of the input; a missing field means the working directory.
+    ReadPath {
+        /// The field.
+        field: Cow<'static, str>,
+    },
+    /// Changes the path in this field of the input.
+    WritePath {
+        /// The field.
+        field: Cow<'static, str>,
+    },
+    /// Runs the shell command in this field of the input.
+    Command {
+        /// The field.
+        field: Cow<'static, str>,
+    },
+    /// Needs a rule or an answer: network, embedder's tools.
+    Ask,
+}
+
+/// One call, as it will be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The tool use that asked for it.
+    pub id: ToolUseId,
+    /// The tool.
+    pub name: ToolName,
+    /// The input, JSON text of an object.
+    pub input: Arc<str>,
+}
+
+impl ToolCall {
+    /// Binds decisions to exactly this action: covers id, name and input.
+    pub fn digest(&self) -> Digest {
+        let mut bytes = Vec::with_capacity(self.input.len() + 64);
+        for part in [self.id.as_str(), self.name.as_str(), &self.input] {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        Digest::of(&bytes)
+    }
+
+    /// The same action whatever its id; for noticing repetitions.
+    pub fn action(&self) -> Digest {
+        Digest::of(self.name.as_str().as_bytes()).chain(Digest::of(self.input.as_bytes()))
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutcome {
+    /// What the model reads. Never empty: an empty output says so.
+    pub text: String,
+    /// What programs read: JSON text of the structured result (`toolUseResult` in transcripts).
+    pub structured: Option<String>,
+    /// `None` means success.
+    pub error: Option<ToolErrorKind>,
+    /// Of the process, if there was one.
+    pub exit_code: Option<i32>,
+    /// From start to end, in milliseconds.
+    pub duration_ms: u64,
+    /// Output that was left out.
+    pub truncation: Option<Truncation>,
+    /// What the session should remember.
+    pub notes: Vec<ToolNote>,
+}
+
+impl ToolOutcome {
+    /// A success. An empty text is replaced by one that says so.
+    pub fn ok(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let text = if text.is_empty() { "(no output)".into() } else { text };
+        Self {
+            text,
+            structured: None,
+            error: None,
+            exit_code: None,
+            duration_ms: 0,
+            truncation: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// A failure that the model reads.
+    pub fn failed(kind: ToolErrorKind, text: impl Into<String>) -> Self {
+        Self { error: Some(kind), ..Self::ok(text) }
+    }
+
+    /// Adds the structured result. A value that cannot be serialised is left out.
+    #[must_use]
+    pub fn with_structured(mut self, value: &impl Serialize) -> Self {
+        self.structured = serde_json::to_string(value).ok();
+        self
+    }
+
+    /// The block that answers the tool use. What could be taken for a mark of the harness in it is
+    /// made harmless.
+    pub fn to_block(&self, id: &ToolUseId) -> Block {
+        Block::tool_result(id, &harmless(&self.text), self.error.is_some())
+    }
+}
+
+/// Why a call failed. The codes are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// The input does not fit the schema.
+    InvalidInput,
+    /// There is no such tool.
+    UnknownTool,
+    /// A rule, a hook or a person said no.
+    PermissionDenied,
+    /// The cap on calls per turn was reached.
+    TooManyCalls,
+    /// The tool ran and failed.
+    Failed,
+    /// It took too long.
+    TimedOut,
+    /// It was stopped from outside; what it did until then is not known.
+    Interrupted,
+    /// It crashed.
+    Crashed,
+    /// A limit of the tree of agents was reached.
+    LimitReached,
+}
+
+/// Output that was left out of what the model sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncation {
+    /// Characters before.
+    pub original_chars: u64,
+    /// Characters after.
+    pub kept_chars: u64,
+    /// Where the whole output lies, if it was kept.
+    pub stored_at: Option<String>,
+}
+
+/// Something a call changed in what the session knows. Folded in the order of the calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolNote {
+    /// The content of a file is known to the model.
+    FileSeen {
+        /// Absolute, without links.
+        path: String,
+        /// What was seen.
+        seen: FileSeen,
+    },
+    /// The shell's working directory is now this one.
+    CwdChanged {
+        /// Absolute.
+        path: String,
+    },
+    /// The whole list of tasks.
+    Todos(Vec<Todo>),
+    /// A sub-agent has ended.
+    AgentEnded {
+        /// Which.
+        agent: AgentId,
+        /// Hash of the last record of its transcript.
+        head: Option<Digest>,
+    },
+}
+
+/// The state of a file when the model saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSeen {
+    /// Modification time in nanoseconds since 1970.
+    pub mtime_ns: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Of the bytes.
+    pub digest: Digest,
+    /// Only a part was shown; not enough to overwrite the file.
+    pub partial: bool,
+}
+
+/// One task of the list that TodoWrite keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// What is to be done.
+    pub content: String,
+    /// How far it is.
+    pub status: TodoStatus,
+    /// The same, as something under way.
+    #[serde(rename = "activeForm")]
+    pub active_form: String,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Under way.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// What a session remembers for its tools. Plain data, owned by the session, given to calls as a
+/// snapshot; not restored on resume, so a file must be read again before it is changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolMemory {
+    /// Files whose content the model knows, by absolute path.
+    pub files: BTreeMap<String, FileSeen>,
+    /// The shell's working directory, if it is not the session's.
+    pub cwd: Option<String>,
+    /// The list of tasks.
+    pub todos: Vec<Todo>,
+}
+
+impl ToolMemory {
+    /// Takes in what a call changed.
+    pub fn fold(&mut self, note: &ToolNote) {
+        match note {
+            ToolNote::FileSeen { path, seen } => {
+                self.files.insert(path.clone(), *seen);
+            }
+            ToolNote::CwdChanged { path } => self.cwd = Some(path.clone()),
+            ToolNote::Todos(todos) => self.todos.clone_from(todos),
+            ToolNote::AgentEnded { .. } => {}
+        }
+    }
+}
