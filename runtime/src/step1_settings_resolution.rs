@@ -1,0 +1,277 @@
+//! Step 1: layers of settings become the settings that hold.
+//!
+//! A layer is what one file or flag says, all of it optional. [`merge()`] is a pure function of the
+//! layers; the result remembers which layer each value came from.
+
+pub mod instructions;
+pub mod layer;
+pub mod merge;
+mod own;
+
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+use serde::{Deserialize, Serialize};
+
+pub use layer::SettingsLayer;
+pub use merge::merge;
+
+use crate::{digest::Digest, hook::HookTable};
+
+/// Where a layer or a rule comes from. The order is the order in which rules of one kind are
+/// looked at: the first match names the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Flags of the command, options of the embedder.
+    CliArg,
+    /// `.claude/settings.local.json`.
+    Local,
+    /// `.claude/settings.json` of the working directory.
+    Project,
+    /// Managed by an organisation.
+    Policy,
+    /// `settings.json` of the user.
+    User,
+}
+
+impl Scope {
+    /// The name used in reasons and transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::CliArg => "cli_arg",
+            Scope::Local => "local",
+            Scope::Project => "project",
+            Scope::Policy => "policy",
+            Scope::User => "user",
+        }
+    }
+}
+
+/// The settings that hold for a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The model asked for.
+    pub model: String,
+    /// Output ceiling of a model call, in tokens.
+    pub max_output_tokens: u32,
+    /// The most output the model can give, in tokens; escalation stops here.
+    pub model_max_output_tokens: u32,
+    /// The model's window, in tokens.
+    pub context_window: u64,
+    /// Turns one run may take (TRN-7).
+    pub max_turns: NonZeroU32,
+    /// Calls one turn may make (TOL-3).
+    pub max_tool_calls: u32,
+    /// Calls of a turn that run at once (TOL-2).
+    pub max_parallel_calls: u32,
+    /// Tokens one run may use, sub-agents included; `None` means no limit (AGT-7).
+    pub run_token_budget: Option<u64>,
+    /// What may be done.
+    pub permissions: Permissions,
+    /// What is run at fixed points.
+    pub hooks: HookTable,
+    /// A failing hook denies (`hooks.fail_closed`).
+    pub hooks_fail_closed: bool,
+    /// Variables for child processes.
+    pub env: BTreeMap<String, String>,
+    /// Feature gates and caps of the shapers; frozen when the session starts (SHP-10).
+    pub shapers: ShaperSettings,
+    /// Limits on the tree of sub-agents.
+    pub agents: AgentLimits,
+    /// How often lines are forced to disk.
+    pub durability: Durability,
+}
+
+/// Rules and mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// The mode a session starts in.
+    pub mode: PermissionMode,
+    /// All rules of all layers, in the order of [`Scope`].
+    pub rules: Vec<RuleText>,
+    /// Directories that count as workspace beside the working directory.
+    pub additional_directories: Vec<String>,
+}
+
+/// One rule as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleText {
+    /// What it does.
+    pub kind: RuleKind,
+    /// Where it comes from.
+    pub scope: Scope,
+    /// As written, for example `Bash(git status)`.
+    pub text: String,
+}
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// Refuses.
+    Deny,
+    /// Asks.
+    Ask,
+    /// Lets pass.
+    Allow,
+}
+
+/// How the gate behaves where no rule decides. Wire names as in settings files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Nothing is changed until a plan is approved.
+    Plan,
+    /// Reads inside the workspace pass, the rest is asked.
+    #[default]
+    #[serde(alias = "manual")]
+    Default,
+    /// File changes inside the workspace pass, too.
+    AcceptEdits,
+    /// A classifier decides what would be asked.
+    Auto,
+    /// What would be asked is denied.
+    DontAsk,
+    /// What would be asked passes, but for safety-critical checks.
+    BypassPermissions,
+    /// What would be asked is asked of the parent.
+    Bubble,
+}
+
+/// Gates and caps of the five shapers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShaperSettings {
+    /// Characters of one tool result that the model sees at most; 50,000.
+    pub per_result_cap_chars: u64,
+    /// Tools whose results are never cut.
+    pub exempt_tools: Vec<String>,
+    /// `HISTORY_SNIP`.
+    pub history_snip: bool,
+    /// `CONTEXT_COLLAPSE`.
+    pub context_collapse: bool,
+    /// The cache-aware path of microcompact.
+    pub cached_microcompact: bool,
+    /// The dearest stage; on unless switched off.
+    pub auto_compact: bool,
+    /// Fixed trigger in tokens; `None` means 70 % of the context budget.
+    pub auto_compact_max_tokens: Option<u64>,
+    /// Messages at which pressure begins whatever their size; 200.
+    pub max_messages: u32,
+    /// Newest messages that no stage drops or changes; 4.
+    pub keep_newest: u32,
+    /// Minutes without an answer after which a provider's cache is cold; 60.
+    pub idle_minutes_threshold: u32,
+}
+
+impl Default for ShaperSettings {
+    fn default() -> Self {
+        Self {
+            per_result_cap_chars: 50_000,
+            exempt_tools: Vec::new(),
+            history_snip: false,
+            context_collapse: false,
+            cached_microcompact: false,
+            auto_compact: true,
+            auto_compact_max_tokens: None,
+            max_messages: 200,
+            keep_newest: 4,
+            idle_minutes_threshold: 60,
+        }
+    }
+}
+
+/// Limits on the tree of sub-agents below one session (AGT-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentLimits {
+    /// Generations below the top session; 3.
+    pub max_depth: u32,
+    /// Sub-agents of one session at once; 5.
+    pub max_at_once: u32,
+    /// Sub-agents of the whole tree, ended ones included; 50.
+    pub max_in_tree: u32,
+    /// Turns of the whole tree; `None` means no limit.
+    pub max_tree_turns: Option<u64>,
+    /// Tokens of the whole tree; `None` means no limit.
+    pub max_tree_tokens: Option<u64>,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            max_depth: 3,
+            max_at_once: 5,
+            max_in_tree: 50,
+            max_tree_turns: None,
+            max_tree_tokens: None,
+        }
+    }
+}
+
+/// How often lines are forced to disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Written: survives a killed process.
+    Process,
+    /// Also synced at the end of a turn and before a call with side effects.
+    #[default]
+    Turn,
+    /// Every line synced.
+    Entry,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            model: "claude-sonnet-5".into(),
+            max_output_tokens: 32_000,
+            model_max_output_tokens: 64_000,
+            context_window: 200_000,
+            max_turns: NonZeroU32::MIN.saturating_add(24),
+            max_tool_calls: 25,
+            max_parallel_calls: 10,
+            run_token_budget: None,
+            permissions: Permissions::default(),
+            hooks: HookTable::new(),
+            hooks_fail_closed: false,
+            env: BTreeMap::new(),
+            shapers: ShaperSettings::default(),
+            agents: AgentLimits::default(),
+            durability: Durability::default(),
+        }
+    }
+}
+
+/// What one layer says, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerText {
+    /// Whose layer it is.
+    pub scope: Scope,
+    /// Where the text came from: a path, or the name of a flag.
+    pub source: String,
+    /// JSON.
+    pub text: String,
+}
+
+/// The settings that hold, where each came from, and what was wrong on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The settings.
+    pub settings: Settings,
+    /// Top-level keys and the source whose value holds.
+    pub provenance: BTreeMap<String, String>,
+    /// What was dropped, in words for the user.
+    pub warnings: Vec<String>,
+    /// Of the layers, in order; equal layers give equal settings.
+    pub digest: Digest,
+}
+
+impl Resolved {
+    /// The sources of which some value holds, each once.
+    pub fn sources(&self) -> Vec<String> {
+        let all: std::collections::BTreeSet<&String> = self.provenance.values().collect();
+        all.into_iter().cloned().collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! One layer of settings: what one file or flag says, cleaned of what cannot be used.
+//!
+//! A layer is said, settings are meant; so here everything is optional. Unknown keys are kept and
+//! ignored. A bad entry is dropped with a warning, the rest of its file holds.
+
+use serde_json::{Map, Value};
+
+use super::{LayerText, RuleKind, RuleText, Scope};
+use crate::{
+    hook::{HookTable, read_table},
+    step7_permission_gate::rule::Rule,
+};
+
+/// What one layer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsLayer {
+    /// Whose it is.
+    pub scope: Scope,
+    /// Where it was read.
+    pub source: String,
+    /// Its keys, those of wrong type left out. Rules and hooks are not among them.
+    pub values: Map<String, Value>,
+    /// Its rules, in the order written.
+    pub rules: Vec<RuleText>,
+    /// Its hooks.
+    pub hooks: HookTable,
+}
+
+/// Reads one layer. `None` when the text is no JSON object; then the whole layer is skipped.
+pub fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<SettingsLayer> {
+    let source = &layer.source;
+    let mut values = match serde_json::from_str(&layer.text) {
+        Ok(Value::Object(values)) => values,
+        Ok(_) => {
+            warnings.push(format!("{source}: is no JSON object; the whole file is skipped"));
+            return None;
+        }
+        Err(error) => {
+            warnings.push(format!("{source}: is no JSON ({error}); the whole file is skipped"));
+            return None;
+        }
+    };
+    let mut found = Vec::new();
+    let hooks = take_hooks(&mut values, layer.scope, &mut found);
+    let rules = take_rules(&mut values, layer.scope, &mut found);
+    clean(&mut values, &mut found);
+    warnings.extend(found.into_iter().map(|it| format!("{source}: {it}")));
+    Some(SettingsLayer { scope: layer.scope, source: source.clone(), values, rules, hooks })
+}
+
+fn take_hooks(
+    values: &mut Map<String, Value>,
+    scope: Scope,
+    warnings: &mut Vec<String>,
+) -> HookTable {
+    let Some(mut hooks) = values.remove("hooks") else { return HookTable::new() };
+    // Not an event but a switch; it moves to where the other switches are.
+    if let Some(switch) = hooks.as_object_mut().and_then(|it| it.remove("fail_closed")) {
+        let own = values.entry("ennead").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(own) = own.as_object_mut() {
+            own.insert("fail_closed".into(), switch);
+        }
+    }
+    read_table(&hooks, scope, warnings)
+}
+
+fn take_rules(
+    values: &mut Map<String, Value>,
+    scope: Scope,
+    warnings: &mut Vec<String>,
+) -> Vec<RuleText> {
+    let mut rules = Vec::new();
+    let permissions = match values.get_mut("permissions") {
+        None => return rules,
+        Some(Value::Object(permissions)) => permissions,
+        Some(_) => {
+            values.remove("permissions");
+            warnings.push("`permissions` is no object; it is ignored".into());
+            return rules;
+        }
+    };
+    for (name, kind) in
+        [("deny", RuleKind::Deny), ("ask", RuleKind::Ask), ("allow", RuleKind::Allow)]
+    {
+        let entries = match permissions.remove(name) {
+            None => continue,
+            Some(Value::Array(entries)) => entries,
+            Some(_) => {
+                warnings.push(format!("`permissions.{name}` is no list; it is ignored"));
+                continue;
+            }
+        };
+        for entry in entries {
+            let Some(text) = entry.as_str() else {
+                warnings.push(format!("`permissions.{name}`: {entry} is no rule"));
+                continue;
+            };
+            let rule = RuleText { kind, scope, text: text.into() };
+            match Rule::parse(&rule) {
+                Ok(_) => rules.push(rule),
+                Err(bad) => warnings.push(format!("{bad}; it is ignored")),
+            }
+        }
+    }
+    rules
+}
+
+/// Takes out entries of wrong type.
+fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+    drop_unless(values, "", "model", Value::is_string, warnings);
+    drop_unless(values, "", "autoCompactEnabled", Value::is_boolean, warnings);
+    drop_unless(values, "", "env", Value::is_object, warnings);
+    if let Some(Value::Object(env)) = values.get_mut("env") {
+        for name in env.keys().cloned().collect::<Vec<_>>() {
+            drop_unless(env, "env.", &name, Value::is_string, warnings);
+        }
+    }
+    if let Some(Value::Object(permissions)) = values.get_mut("permissions") {
+        drop_unless(permissions, "permissions.", "defaultMode", Value::is_string, warnings);
+        let name = "additionalDirectories";
+        drop_unless(permissions, "permissions.", name, Value::is_array, warnings);
+        if let Some(Value::Array(list)) = permissions.get_mut(name) {
+            list.retain(Value::is_string);
+        }
+    }
+    drop_unless(values, "", "ennead", Value::is_object, warnings);
+    if let Some(Value::Object(own)) = values.get_mut("ennead") {
+        *own = own_keys(std::mem::take(own), warnings);
+    }
+}
+
+fn drop_unless(
+    values: &mut Map<String, Value>,
+    prefix: &str,
+    name: &str,
+    fits: fn(&Value) -> bool,
+    warnings: &mut Vec<String>,
+) {
+    if values.get(name).is_some_and(|it| !fits(it)) {
+        values.remove(name);
+        warnings.push(format!("`{prefix}{name}` has the wrong type; it is ignored"));
+    }
+}
+
+/// The keys under `ennead`, in snake case, those that fit. `maxTurns` and `max_turns` are one.
+fn own_keys(written: Map<String, Value>, warnings: &mut Vec<String>) -> Map<String, Value> {
+    let mut own = Map::new();
+    for (name, value) in written {
+        let name = snake(&name);
+        let value = match (name.as_str(), value) {
+            ("shapers" | "agents" | "auto_compact", Value::Object(group)) => Value::Object(
+                group.into_iter().map(|(name, value)| (snake(&name), value)).collect(),
+            ),
+            (_, value) => value,
+        };
+        own.insert(name, value);
+    }
+    // `auto_compact.max_tokens` is the trigger of the fifth shaper.
+    if let Some(tokens) = own.remove("auto_compact").and_then(|it| it.get("max_tokens").cloned()) {
+        let shapers = own.entry("shapers").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(shapers) = shapers.as_object_mut() {
+            shapers.insert("auto_compact_max_tokens".into(), tokens);
+        }
+    }
+    for name in own.keys().cloned().collect::<Vec<_>>() {
+        match own.get_mut(&name) {
+            Some(Value::Object(group)) if matches!(name.as_str(), "shapers" | "agents") => {
+                for inner in group.keys().cloned().collect::<Vec<_>>() {
+                    let whole = format!("{name}.{inner}");
+                    drop_unless_fits(group, &inner, &whole, warnings);
+                }
+            }
+            _ => drop_unless_fits(&mut own, &name, &name, warnings),
+        }
+    }
+    own
+}
+
+fn drop_unless_fits(
+    values: &mut Map<String, Value>,
+    name: &str,
+    whole: &str,
+    warnings: &mut Vec<String>,
+) {
+    let Some(value) = values.get(name) else { return };
+    let one = Map::from_iter([(name.to_owned(), value.clone())]);
+    let group = whole.split_once('.').map(|(group, _)| group);
+    if !super::own::fits(group, one) {
+        values.remove(name);
+        warnings.push(format!("`ennead.{whole}` cannot be read; it is ignored"));
+    }
+}
+
+/// `maxTurns` as `max_turns`. Names in capitals (`HISTORY_SNIP`) are only made small.
+fn snake(name: &str) -> String {
+    if !name.chars().any(|c| c.is_ascii_lowercase()) {
+        return name.to_ascii_lowercase();
+    }
+    let mut out = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! Merging: layers in, settings out; nothing else is looked at.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    LayerText, PermissionMode, Resolved, Scope, Settings,
+    layer::{SettingsLayer, read_layer},
+    own,
+};
+use crate::{digest::Digest, hook::merge_tables};
+
+/// Keys whose value is taken whole from the strongest layer, though it is a list.
+const TAKEN_WHOLE: &[&str] = &["fallbackModel"];
+
+/// The settings that hold. The order of layers of different scopes does not matter;
+/// of layers of one scope (drop-ins) a later one wins.
+pub fn merge(layers: &[LayerText]) -> Resolved {
+    let mut warnings = Vec::new();
+    let mut read: Vec<SettingsLayer> =
+        layers.iter().filter_map(|it| read_layer(it, &mut warnings)).collect();
+    read.sort_by_key(|it| strength(it.scope));
+
+    let merged = Value::Object(merge_values(read.iter().map(|it| &it.values)));
+    let mut provenance = BTreeMap::new();
+    for layer in &read {
+        let keys = layer.values.keys().map(String::as_str);
+        let hooks = (!layer.hooks.is_empty()).then_some("hooks");
+        let permissions = (!layer.rules.is_empty()).then_some("permissions");
+        for key in keys.chain(hooks).chain(permissions) {
+            provenance.insert(key.to_owned(), layer.source.clone());
+        }
+    }
+
+    let mut settings = Settings::default();
+    if let Some(model) = merged.get("model").and_then(Value::as_str) {
+        settings.model = model.into();
+    }
+    if let Some(on) = merged.get("autoCompactEnabled").and_then(Value::as_bool) {
+        settings.shapers.auto_compact = on;
+    }
+    if let Some(own_keys) = merged.get("ennead") {
+        let auto_compact = settings.shapers.auto_compact;
+        own::apply(own_keys, &mut settings);
+        let said = own_keys.get("shapers").and_then(|it| it.get("auto_compact"));
+        if said.is_none() {
+            settings.shapers.auto_compact = auto_compact;
+        }
+    }
+    if let Some(env) = merged.get("env").and_then(Value::as_object) {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        settings.env = env.iter().filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect();
+    }
+    let directories =
+        merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
+    settings.permissions.additional_directories =
+        directories.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    settings.permissions.mode = start_mode(&read, &merged, &mut warnings);
+    settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
+    settings.permissions.rules.sort_by_key(|it| it.scope);
+    settings.hooks = merge_tables(read.into_iter().map(|it| it.hooks));
+    Resolved { settings, provenance, warnings, digest: digest(layers) }
+}
+
+/// Weakest first: user, project, local, command line, managed.
+fn strength(scope: Scope) -> u8 {
+    match scope {
+        Scope::User => 0,
+        Scope::Project => 1,
+        Scope::Local => 2,
+        Scope::CliArg => 3,
+        Scope::Policy => 4,
+    }
+}
+
+/// Merges objects, weakest first: scalars of the strongest, lists one behind the other without
+/// repetitions, objects key by key.
+pub fn merge_values<'a>(
+    layers: impl IntoIterator<Item = &'a Map<String, Value>>,
+) -> Map<String, Value> {
+    let mut merged = Map::new();
+    for layer in layers {
+        for (key, value) in layer {
+            merge_key(&mut merged, key, value);
+        }
+    }
+    merged
+}
+
+fn merge_key(into: &mut Map<String, Value>, key: &str, value: &Value) {
+    match (into.get_mut(key), value) {
+        (Some(Value::Object(old)), Value::Object(new)) => {
+            for (key, value) in new {
+                merge_key(old, key, value);
+            }
+        }
+        (Some(Value::Array(old)), Value::Array(new)) if !TAKEN_WHOLE.contains(&key) => {
+            for value in new {
+                if !old.contains(value) {
+                    old.push(value.clone());
+                }
+            }
+        }
+        _ => {
+            into.insert(key.into(), value.clone());
+        }
+    }
+}
+
+/// The mode of the strongest layer that may set it. A repository cannot put a session into a mode
+/// that asks nobody, and a sub-agent's mode is not for files.
+fn start_mode(
+    read: &[SettingsLayer],
+    merged: &Value,
+    warnings: &mut Vec<String>,
+) -> PermissionMode {
+    let disabled = |key: &str| {
+        merged.get("permissions").and_then(|it| it.get(key)).and_then(Value::as_str)
+            == Some("disable")
+    };
+    for layer in read.iter().rev() {
+        let Some(value) = layer.values.get("permissions").and_then(|it| it.get("defaultMode"))
+        else {
+            continue;
+        };
+        let Ok(mode) = PermissionMode::deserialize(value) else {
+            warnings
+                .push(format!("{}: {value} is no permission mode; it is ignored", layer.source));
+            continue;
+        };
+        let refused = match (mode, layer.scope) {
+            (PermissionMode::Bubble, _) => true,
+            (PermissionMode::Auto, Scope::Project | Scope::Local) => true,
+            (PermissionMode::Auto, _) => disabled("disableAutoMode"),
+            (PermissionMode::BypassPermissions, Scope::Project) => true,
+            (PermissionMode::BypassPermissions, _) => disabled("disableBypassPermissionsMode"),
+            _ => false,
+        };
+        if !refused {
+            return mode;
+        }
+        warnings.push(format!("{}: the mode {value} may not be set here", layer.source));
+    }
+    PermissionMode::Default
+}
+
+fn digest(layers: &[LayerText]) -> Digest {
+    layers.iter().fold(Digest::default(), |all, layer| {
+        [layer.scope.name(), &layer.source, &layer.text]
+            .iter()
+            .fold(all, |all, part| all.chain(Digest::of(part.as_bytes())))
+    })
+}
+
+#[cfg(test)]
+mod tests;

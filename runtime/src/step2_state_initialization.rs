@@ -1,0 +1,164 @@
+//! Step 2: the state that lives as long as one turn.
+//!
+//! Nothing in here reaches the next turn except through the transcript and what the turn hands on
+//! by name. The actor that owns it is stopped when the turn ends, so the rule holds by
+//! construction.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{
+    hook::HookHandler,
+    ids::ToolUseId,
+    recovery::Ledger,
+    step1_settings_resolution::Settings,
+    step3_context_assembly::Assembled,
+    step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
+    step5_model_call::{ModelAnswer, ModelFailure, view::View},
+    step7_permission_gate::{Gate, GateSetup, Permit},
+    step8_tool_execution::schedule::Schedule,
+    tokens::{Tokens, Usage},
+    tool::{ToolCall, ToolOutcome, ToolSpec},
+    transcript::entry::Stored,
+    turn::effect::Purpose,
+};
+
+/// Everything one turn remembers while it lasts.
+#[derive(Debug, Default)]
+pub struct TurnState {
+    /// Step 1: what holds.
+    pub settings: Option<Arc<Settings>>,
+    /// Step 1: what the gate works with.
+    pub gate_setup: Option<Arc<GateSetup>>,
+    /// Step 3: the source texts, if they were read in this turn.
+    pub texts: Option<Stored>,
+    /// Step 3: the nine sources, placed.
+    pub assembled: Option<Assembled>,
+    /// Step 4: the view, shaped so far.
+    pub shaped: Option<ShapedContext>,
+    /// Step 4: milliseconds since the last answer, when the context was put together.
+    pub idle_ms: u64,
+    /// Step 4: gates and caps.
+    pub shaper_setup: Option<Arc<ShaperSetup>>,
+    /// Steps 4 and 5: what shaping is under way.
+    pub shaping: Shaping,
+    /// Step 5: the view as it goes out.
+    pub view: View,
+    /// Step 5: the model call.
+    pub model: ModelState,
+    /// Steps 6 to 8: the calls of the answer, in order.
+    pub calls: Vec<CallState>,
+    /// Step 7: the gate of the call that is being decided about.
+    pub gate: Option<(usize, Gate)>,
+    /// Firings of hooks so far.
+    pub firings: u32,
+    /// The firing that is awaited.
+    pub firing: Option<AwaitedFiring>,
+    /// Step 8: groups that have not begun, as places in `calls`.
+    pub groups: VecDeque<Vec<usize>>,
+    /// Step 8: the group that runs, as places in `calls`, and who of it may run when.
+    pub group: Option<(Vec<usize>, Schedule)>,
+    /// Step 8: results that are in the transcript.
+    pub n_answered: usize,
+    /// Text that hooks and watches add for the model, behind the results.
+    pub reminders: Vec<String>,
+}
+
+/// Which shaping is under way.
+#[derive(Debug, Default)]
+pub struct Shaping {
+    /// Stages that fired so far.
+    pub fired: u32,
+    /// The failure that made a stage run again inside step 5.
+    pub failure: Option<ModelFailure>,
+    /// The summary that is being asked for.
+    pub summary: Option<SummaryRequest>,
+}
+
+/// Where the model call stands.
+#[derive(Debug, Default)]
+pub struct ModelState {
+    /// Attempts so far, of both purposes.
+    pub attempt: u32,
+    /// Attempts for the answer of the turn.
+    pub turn_attempts: u32,
+    /// Why the attempt under way was made.
+    pub purpose: Option<Purpose>,
+    /// The failure that made it necessary.
+    pub cause: Option<&'static str>,
+    /// Output ceiling of the next attempt.
+    pub max_tokens: u32,
+    /// Whether the next attempt is streamed.
+    pub streamed: bool,
+    /// Digest and size of the request under way.
+    pub request: (crate::digest::Digest, u64),
+    /// What was tried, and how often.
+    pub ledger: Ledger,
+    /// The answer.
+    pub answer: Option<ModelAnswer>,
+    /// The line of the answer.
+    pub answer_entry: Option<crate::ids::EntryId>,
+    /// Of all attempts.
+    pub usage: Usage,
+    /// The estimate for system prompt and tools.
+    pub fixed_estimate: Tokens,
+    /// The estimate for the request under way, without correction by reports.
+    pub raw_estimate: Tokens,
+    /// Whether a wait before the next attempt is under way.
+    pub waiting: bool,
+    /// Content of an answer that was paused.
+    pub paused: Option<Vec<crate::block::Block>>,
+    /// Pauses so far.
+    pub pauses: usize,
+}
+
+/// One call of the answer.
+#[derive(Debug)]
+pub struct CallState {
+    /// As the model asked, or as a hook rewrote it.
+    pub call: ToolCall,
+    /// The tool; `None` when there is none of that name.
+    pub spec: Option<Arc<ToolSpec>>,
+    /// How far it is.
+    pub stage: CallStage,
+}
+
+/// How far a call is.
+#[derive(Debug)]
+pub enum CallStage {
+    /// Not decided.
+    Open,
+    /// It will not run; this is its answer.
+    Refused(Box<ToolOutcome>),
+    /// It may run.
+    Allowed(Box<Permit>),
+    /// It runs.
+    Running,
+    /// It has ended, and waits for those before it.
+    Ended(Box<ToolOutcome>),
+    /// Its result is in the transcript.
+    Answered,
+}
+
+/// A firing of hooks that is awaited.
+#[derive(Debug)]
+pub struct AwaitedFiring {
+    /// Its number.
+    pub firing: u32,
+    /// Why it was fired.
+    pub reason: FiringReason,
+    /// What runs.
+    pub handlers: Vec<HookHandler>,
+}
+
+/// Why hooks were fired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FiringReason {
+    /// A call is to be decided about.
+    PreToolUse(usize, ToolUseId),
+    /// A call has succeeded.
+    PostToolUse(usize, ToolUseId),
+    /// A summary is to be made.
+    PreCompact,
+    /// The run would end.
+    Stop,
+}

@@ -1,0 +1,86 @@
+//! Step 3: nine sources become the context of the request.
+//!
+//! What the outside world contributes is read once per session and handed in as [`SourceTexts`];
+//! placing it is pure.
+
+pub mod source1_system_prompt;
+mod source2_environment;
+pub mod source3_instructions;
+pub mod source4_path_rules;
+pub mod source5_auto_memory;
+pub mod source6_tool_metadata;
+pub mod source7_conversation_history;
+pub mod source8_tool_results;
+pub mod source9_compact_summaries;
+
+pub mod assemble;
+
+use serde::{Deserialize, Serialize};
+
+pub use assemble::{Assembled, Sources, assemble_context};
+pub use source1_system_prompt::SystemPromptParts;
+
+use crate::step1_settings_resolution::Scope;
+
+/// What was read from the world for the nine sources. Equal texts give equal contexts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceTexts {
+    /// Replaces the built-in base segment of the system prompt.
+    pub system_prompt: Option<String>,
+    /// Stands behind the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// Facts about the machine and the working directory, by name, in order.
+    pub environment: Vec<(String, String)>,
+    /// Branch and short status; empty outside a repository.
+    pub git: String,
+    /// Instruction files that hold from the start, in the order the model reads them.
+    pub instructions: Vec<InstructionFile>,
+    /// Rules with a `paths` header, waiting for a matching file to be read.
+    pub path_rules: Vec<PathRule>,
+    /// The index of the auto memory, already cut to its limits.
+    pub auto_memory: Option<String>,
+}
+
+/// One instruction file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstructionFile {
+    /// Whose it is.
+    pub scope: Scope,
+    /// Absolute.
+    pub path: String,
+    /// With imports put in behind it and block comments taken out.
+    pub text: String,
+}
+
+/// A rule that is shown once a file that it is for has been read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathRule {
+    /// Absolute path of the rule's file.
+    pub path: String,
+    /// Directory that the globs are relative to; absolute.
+    pub base: String,
+    /// Globs.
+    pub paths: Vec<String>,
+    /// What it says.
+    pub text: String,
+}
+
+/// A text of the harness inside a message of the user, between marks that it cannot close.
+pub fn reminder(title: &str, text: &str) -> String {
+    let text = source8_tool_results::harmless(text);
+    format!("<system-reminder>\n{title}\n\n{text}\n</system-reminder>")
+}
+
+/// The first `max_chars` characters, less what the note takes that says so; nothing when not even
+/// the note fits.
+fn cut(text: &str, max_chars: usize) -> String {
+    const NOTE: &str = "\n[cut to fit]";
+    let n_chars = text.chars().count();
+    if n_chars <= max_chars {
+        return text.into();
+    }
+    if max_chars <= NOTE.len() {
+        return String::new();
+    }
+    text.chars().take(max_chars - NOTE.len()).chain(NOTE.chars()).collect()
+}

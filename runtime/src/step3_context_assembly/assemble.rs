@@ -1,0 +1,141 @@
+//! Putting the nine sources in their places.
+//!
+//! What does not change while a session lives is made once, in [`Sources::new`]; what a turn does
+//! is to clone references.
+
+use std::sync::Arc;
+
+use super::{
+    SourceTexts,
+    source1_system_prompt::{SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, segments},
+    source2_environment,
+    source3_instructions::{self, INSTRUCTIONS_BUDGET_CHARS},
+    source4_path_rules::PathRuleSet,
+    source5_auto_memory, source6_tool_metadata,
+    source7_conversation_history::{is_sent, since_last_summary},
+    source8_tool_results, source9_compact_summaries,
+};
+use crate::{
+    block::Block,
+    ids::EntryId,
+    message::{Message, MessageKind, Messages},
+    tool::{ToolMemory, ToolSpec},
+};
+
+/// The sources of a session, encoded.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    system: Vec<String>,
+    tools: Vec<Arc<ToolSpec>>,
+    /// Sources 2, 3 and 5.
+    context: Option<Arc<Message>>,
+    path_rules: PathRuleSet,
+    triggered: Vec<usize>,
+    /// Source 4.
+    triggered_rules: Option<Arc<Message>>,
+    /// Characters of the sources so far; 7 to 9 are counted per turn.
+    sizes: [u64; 9],
+}
+
+/// The context of one request before it is shaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembled {
+    /// Segments of the system prompt, in order.
+    pub system: Vec<String>,
+    /// The tools offered, in order.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// Context, path rules, then the conversation since the last compaction.
+    pub messages: Messages,
+    /// Messages at the start that are no part of the conversation.
+    pub n_context: usize,
+    /// Characters that each of the nine sources contributes, in order.
+    pub sizes: [u64; 9],
+}
+
+impl Sources {
+    /// Encodes what holds for the whole session. `tools` are those that are offered; `context_id`
+    /// names the message that is made up.
+    pub fn new(
+        texts: &SourceTexts,
+        parts: &SystemPromptParts<'_>,
+        tools: Vec<Arc<ToolSpec>>,
+        context_id: EntryId,
+    ) -> Self {
+        let system: Vec<String> = segments(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS)
+            .into_iter()
+            .map(|it| it.text)
+            .collect();
+        let environment = source2_environment::text(texts);
+        let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
+        let memory = source5_auto_memory::text(texts);
+        let mut sizes = [0; 9];
+        sizes[0] = system.iter().map(|it| chars(it)).sum();
+        sizes[1] = environment.as_deref().map_or(0, chars);
+        sizes[2] = instructions.as_deref().map_or(0, chars);
+        sizes[4] = memory.as_deref().map_or(0, chars);
+        sizes[5] = source6_tool_metadata::size(&tools);
+        let blocks: Vec<Block> = [environment, instructions, memory]
+            .into_iter()
+            .flatten()
+            .map(|it| Block::text(&it))
+            .collect();
+        Self {
+            system,
+            tools,
+            context: made_up(context_id, blocks),
+            path_rules: PathRuleSet::new(&texts.path_rules),
+            triggered: Vec::new(),
+            triggered_rules: None,
+            sizes,
+        }
+    }
+
+    /// Takes in which files were read. Returns whether that showed the model rules it had not
+    /// seen; `id` then names the message that is made up.
+    pub fn files_read(&mut self, memory: &ToolMemory, id: EntryId) -> bool {
+        let triggered = self.path_rules.triggered(memory);
+        if triggered == self.triggered {
+            return false;
+        }
+        let text = self.path_rules.text(&triggered);
+        self.sizes[3] = text.as_deref().map_or(0, chars);
+        self.triggered_rules = made_up(id, text.iter().map(|it| Block::text(it)).collect());
+        self.triggered = triggered;
+        true
+    }
+}
+
+/// Places the nine sources. Equal arguments give equal contexts.
+pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
+    let history = since_last_summary(conversation);
+    let mut sizes = sources.sizes;
+    let mut messages = Messages::with_capacity(history.len() + 2);
+    messages.extend(sources.context.iter().chain(&sources.triggered_rules).cloned());
+    let n_context = messages.len();
+    let mut n_chars = 0;
+    for message in history.iter().filter(|it| is_sent(it)) {
+        n_chars += message.blocks.iter().map(Block::chars).sum::<u64>();
+        sizes[7] += source8_tool_results::size(&message.blocks);
+        messages.push(Arc::clone(message));
+    }
+    sizes[8] = source9_compact_summaries::size(history);
+    sizes[6] = n_chars - sizes[7] - sizes[8];
+    Assembled {
+        system: sources.system.clone(),
+        tools: sources.tools.clone(),
+        messages,
+        n_context,
+        sizes,
+    }
+}
+
+fn made_up(id: EntryId, blocks: Vec<Block>) -> Option<Arc<Message>> {
+    (!blocks.is_empty()).then(|| Arc::new(Message::user(id, MessageKind::Meta, blocks)))
+}
+
+fn chars(text: &str) -> u64 {
+    text.chars().count() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The nine sources in their places.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use super::*;
+use crate::{
+    digest::Digest,
+    message::Role,
+    step1_settings_resolution::Scope,
+    step3_context_assembly::{InstructionFile, PathRule},
+    tool::{Access, Concurrency, FileSeen, ToolEffect, ToolNote},
+};
+
+fn texts() -> SourceTexts {
+    let file = |scope, path: &str, text: &str| InstructionFile {
+        scope,
+        path: path.into(),
+        text: text.into(),
+    };
+    SourceTexts {
+        append_system_prompt: Some("APPENDED".into()),
+        environment: vec![("Platform".into(), "linux".into())],
+        git: "On branch main".into(),
+        instructions: vec![
+            file(Scope::User, "/h/.claude/CLAUDE.md", "U said"),
+            file(Scope::Project, "/r/CLAUDE.md", "A said"),
+            file(Scope::Project, "/r/s/CLAUDE.md", "B said"),
+            file(Scope::Local, "/r/s/CLAUDE.local.md", "C said"),
+        ],
+        path_rules: vec![PathRule {
+            path: "/r/.claude/rules/ts.md".into(),
+            base: "/r".into(),
+            paths: vec!["src/**/*.{ts,tsx}".into(), "[".into()],
+            text: "TYPED".into(),
+        }],
+        auto_memory: Some("MEMORY".into()),
+        ..SourceTexts::default()
+    }
+}
+
+fn tool() -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
+        name: "Read".into(),
+        description: "reads".into(),
+        input_schema: "{}".into(),
+        effect: ToolEffect::ReadOnly,
+        concurrency: Concurrency::Alone,
+        access: Access::Free,
+        output_cap: None,
+        timeout_ms: None,
+        polls: false,
+    })
+}
+
+fn sources() -> Sources {
+    let parts = SystemPromptParts { adaptation: "STYLE", directory: "/r/s", ..Default::default() };
+    Sources::new(&texts(), &parts, vec![tool()], "context".into())
+}
+
+fn message(id: &str, kind: MessageKind, block: Block) -> Arc<Message> {
+    Arc::new(Message::user(id.into(), kind, vec![block]))
+}
+
+fn conversation() -> Messages {
+    let call = "t1".into();
+    vec![
+        message("1", MessageKind::Prompt, Block::text("old")),
+        message("2", MessageKind::CompactSummary, Block::text("summary")),
+        message("3", MessageKind::Prompt, Block::text("new")),
+        Arc::new(Message::answer(
+            "4".into(),
+            "m",
+            vec![Block::tool_use(&call, &"Read".into(), "{}")],
+        )),
+        message("5", MessageKind::ToolResults, Block::tool_result(&call, "result", false)),
+        Arc::new(Message::mark("6".into(), Block::error("gone"))),
+    ]
+}
+
+fn read(path: &str) -> ToolMemory {
+    let seen = FileSeen { mtime_ns: 0, size: 0, digest: Digest::default(), partial: false };
+    let mut memory = ToolMemory::default();
+    memory.fold(&ToolNote::FileSeen { path: path.into(), seen });
+    memory
+}
+
+fn ids(assembled: &Assembled) -> Vec<&str> {
+    assembled.messages.iter().map(|it| it.id.as_str()).collect()
+}
+
+// REQ: CTX-1
+#[test]
+fn nine_sources_stand_in_their_places() {
+    let mut sources = sources();
+    assert!(sources.files_read(&read("/r/src/a.tsx"), "rules".into()));
+    let assembled = assemble_context(&sources, &conversation());
+    assert_eq!(ids(&assembled), ["context", "rules", "2", "3", "4", "5"]);
+    assert_eq!(assembled.n_context, 2);
+    assert_eq!(assembled.tools, [tool()]);
+    assert!(assembled.sizes.iter().all(|size| *size > 0), "{:?}", assembled.sizes);
+    assert_eq!(assembled.sizes[5..], [11, 5, 6, 7]);
+    let place = |text: &str| assembled.system.iter().position(|it| it.contains(text));
+    let places = ["STYLE", "On branch main", "/r/s", "Read", "APPENDED"].map(place);
+    assert_eq!(places, [1, 2, 3, 4, 5].map(Some));
+}
+
+// T4.1  REQ: CTX-2
+#[test]
+fn instructions_are_said_by_the_user_nearest_last() {
+    let assembled = assemble_context(&sources(), &[]);
+    let context = &assembled.messages[0];
+    assert_eq!((context.role, context.kind), (Role::User, MessageKind::Meta));
+    let text = context.text();
+    let order = ["linux", "U said", "A said", "B said", "C said", "MEMORY"]
+        .map(|it| text.find(it).unwrap());
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(!assembled.system.iter().any(|it| it.contains("CLAUDE.md") || it.contains("MEMORY")));
+}
+
+// T4.6  REQ: CTX-2
+#[test]
+fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
+    let mut sources = sources();
+    assert!(!sources.files_read(&read("/r/src/a.rs"), "x".into()));
+    assert!(!sources.files_read(&read("/other/src/a.ts"), "x".into()));
+    assert_eq!(assemble_context(&sources, &[]).n_context, 1);
+    assert!(sources.files_read(&read("/r/src/deep/a.ts"), "rules".into()));
+    assert!(!sources.files_read(&read("/r/src/b.ts"), "again".into()));
+    let assembled = assemble_context(&sources, &[]);
+    assert_eq!(ids(&assembled), ["context", "rules"]);
+    assert!(assembled.messages[1].text().contains("TYPED"));
+}
+
+// REQ: CTX-5
+#[test]
+fn assembly_is_idempotent_and_shares_messages() {
+    let (sources, conversation) = (sources(), conversation());
+    let first = assemble_context(&sources, &conversation);
+    let second = assemble_context(&sources, &conversation);
+    assert_eq!(first, second);
+    assert!(first.messages.iter().zip(&second.messages).all(|(a, b)| Arc::ptr_eq(a, b)));
+    // What was assembled once and is assembled again without its context is the same.
+    let again = assemble_context(&sources, &first.messages[first.n_context..]);
+    assert_eq!(again, first);
+}
+
+#[test]
+fn session_without_any_text_has_only_the_base() {
+    let empty = SystemPromptParts::default();
+    let sources = Sources::new(&SourceTexts::default(), &empty, Vec::new(), "context".into());
+    let assembled = assemble_context(&sources, &[]);
+    assert_eq!((assembled.system.len(), assembled.messages.len()), (1, 0));
+}

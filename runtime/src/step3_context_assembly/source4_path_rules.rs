@@ -1,0 +1,58 @@
+//! Source 4: rules for certain files, shown once such a file has been read.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::{PathRule, reminder};
+use crate::tool::ToolMemory;
+
+/// Alternatives that one rule may list; a longer list is cut so that start-up stays bounded.
+const MAX_GLOBS: usize = 1_000;
+
+/// Characters that one glob may have; braces make it grow when it is read.
+const MAX_GLOB_CHARS: usize = 4_096;
+
+/// The rules of a session, ready to match.
+#[derive(Clone, Debug, Default)]
+pub struct PathRuleSet {
+    rules: Vec<(PathRule, GlobSet)>,
+}
+
+impl PathRuleSet {
+    /// Reads the globs. One that cannot be read matches nothing.
+    pub fn new(rules: &[PathRule]) -> Self {
+        let compiled = rules.iter().map(|rule| {
+            let mut globs = GlobSetBuilder::new();
+            let usable = rule.paths.iter().filter(|it| it.len() <= MAX_GLOB_CHARS);
+            for pattern in usable.take(MAX_GLOBS) {
+                if let Ok(glob) = GlobBuilder::new(pattern).literal_separator(true).build() {
+                    globs.add(glob);
+                }
+            }
+            (rule.clone(), globs.build().unwrap_or_else(|_| GlobSet::empty()))
+        });
+        Self { rules: compiled.collect() }
+    }
+
+    /// Places of the rules for which a file was read, in order.
+    pub fn triggered(&self, memory: &ToolMemory) -> Vec<usize> {
+        let is_triggered = |(rule, globs): &(PathRule, GlobSet)| {
+            memory.files.keys().any(|file| {
+                let base = rule.base.trim_end_matches('/');
+                let below = file.strip_prefix(base).and_then(|it| it.strip_prefix('/'));
+                below.is_some_and(|it| globs.is_match(it))
+            })
+        };
+        let all = self.rules.iter().enumerate();
+        all.filter(|(_, rule)| is_triggered(rule)).map(|(i, _)| i).collect()
+    }
+
+    /// What the model reads of these rules; `None` for no rule.
+    pub(super) fn text(&self, triggered: &[usize]) -> Option<String> {
+        let rules = triggered.iter().filter_map(|&i| self.rules.get(i));
+        let parts: Vec<String> = rules
+            .map(|(rule, _)| format!("Contents of {}:\n\n{}", rule.path, rule.text.trim()))
+            .collect();
+        let title = "Rules for files that you have read.";
+        (!parts.is_empty()).then(|| reminder(title, &parts.join("\n\n")))
+    }
+}

@@ -1,0 +1,15 @@
+//! Source 9: the summary that stands for what was said before the last compaction.
+
+use std::sync::Arc;
+
+use crate::message::{Message, MessageKind};
+
+/// The summary that these messages begin with, if they do.
+pub fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
+    messages.first().filter(|it| it.kind == MessageKind::CompactSummary)
+}
+
+/// Its characters.
+pub(super) fn size(messages: &[Arc<Message>]) -> u64 {
+    summary(messages).map_or(0, |it| it.blocks.iter().map(crate::block::Block::chars).sum())
+}

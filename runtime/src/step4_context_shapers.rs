@@ -1,0 +1,208 @@
+//! Step 4: five shapers make the context fit, cheapest first.
+//!
+//! Every stage is a pure function of a context and a setup, so that each can be run by an actor of
+//! its own, one after another; [`chain`] runs them all at once where nobody waits. A shaper changes
+//! what the model sees, never what was said: messages are immutable, a changed one is built anew
+//! under the same id, and a text that is cut is handed back whole to be stored under a reference.
+//!
+//! A context that was shaped is the one that later turns go on from. Shaping the whole transcript
+//! anew each turn would move the cuts, and with them the provider's cache.
+
+pub mod pressure;
+
+pub mod shaper1_budget_reduction;
+pub mod shaper2_snip;
+pub mod shaper3_microcompact;
+pub mod shaper4_context_collapse;
+pub mod shaper5_auto_compact;
+
+pub mod chain;
+pub mod conformance;
+pub mod fruitless;
+mod history;
+mod marker;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use pressure::{Trigger, under_pressure};
+pub use shaper5_auto_compact::{SummaryRequest, apply_summary, shrink};
+
+use crate::{
+    digest::Digest,
+    ids::ToolName,
+    message::{Messages, tokens_of},
+    step1_settings_resolution::ShaperSettings,
+    tokens::Tokens,
+};
+
+/// One shaper. The order of the variants is the contract; no setting changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// 1: results above their cap are cut.
+    BudgetReduction,
+    /// 2: the oldest history is dropped.
+    Snip,
+    /// 3: old results are cleared when the provider's cache is cold.
+    Microcompact,
+    /// 4: old texts are shown by their beginning.
+    ContextCollapse,
+    /// 5: a model call sums up what is old.
+    AutoCompact,
+}
+
+impl Stage {
+    /// All stages in order.
+    pub const ALL: [Stage; 5] = [
+        Stage::BudgetReduction,
+        Stage::Snip,
+        Stage::Microcompact,
+        Stage::ContextCollapse,
+        Stage::AutoCompact,
+    ];
+
+    /// The name used in transcripts, events and spans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::BudgetReduction => "budget_reduction",
+            Stage::Snip => "snip",
+            Stage::Microcompact => "microcompact",
+            Stage::ContextCollapse => "context_collapse",
+            Stage::AutoCompact => "auto_compact",
+        }
+    }
+}
+
+/// What the stages go by. The settings are those of the start of the session; making the rest is
+/// up to the caller, once per shaping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShaperSetup {
+    /// Gates and caps, frozen when the session starts.
+    pub settings: Arc<ShaperSettings>,
+    /// What the request may hold: the model's window less the output ceiling.
+    pub context_budget: Tokens,
+    /// Pressure above this many tokens instead of what settings and budget say; for recovery, when
+    /// the provider knows better than the estimate.
+    pub trigger_override: Option<Tokens>,
+    /// Paid since the last compaction, in millionths of a US dollar.
+    pub spent_micro_usd: u64,
+    /// The directory where full texts are kept. The reference to one is `<prefix>/<digest>.txt`,
+    /// the digest being that of the text.
+    pub reference_prefix: Arc<str>,
+    /// Milliseconds since the last answer of the model.
+    pub idle_ms: u64,
+    /// Tools that declare their results exempt, beside those that the settings name.
+    pub exempt_tools: Arc<[ToolName]>,
+}
+
+impl ShaperSetup {
+    /// Whether results of this tool are never cut.
+    pub fn is_exempt(&self, tool: &ToolName) -> bool {
+        self.exempt_tools.contains(tool)
+            || self.settings.exempt_tools.iter().any(|it| it == tool.as_str())
+    }
+}
+
+/// A context between two stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapedContext {
+    /// What the model will see.
+    pub messages: Messages,
+    /// What it is thought to take; the caller anchors it on the last reported usage. A stage takes
+    /// off what it freed by its own estimate.
+    pub tokens: Tokens,
+}
+
+impl ShapedContext {
+    /// A context whose size is the estimate for its messages.
+    pub fn estimated(messages: Messages) -> Self {
+        let tokens = tokens_of(&messages);
+        Self { messages, tokens }
+    }
+
+    /// The same context with other messages. What the estimate says they save is taken off.
+    fn with(&self, messages: Messages) -> Self {
+        let (before, after) = (tokens_of(&self.messages), tokens_of(&messages));
+        Self { messages, tokens: self.tokens.saturating_sub(before.saturating_sub(after)) }
+    }
+}
+
+/// What a stage did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StageResult {
+    /// Nothing; the context stands as it was.
+    Unchanged {
+        /// Why, for the log.
+        why: String,
+    },
+    /// The context got smaller.
+    Changed {
+        /// The new one.
+        context: ShapedContext,
+        /// Full texts of what was cut, by digest; to be kept before the context is used.
+        stored: Vec<(Digest, String)>,
+        /// What was done, for the log.
+        why: String,
+    },
+    /// The stage needs a model call; [`apply_summary`] takes its answer.
+    NeedsSummary(Box<SummaryRequest>),
+}
+
+/// Whether this stage would do anything here. Pure and cheap: looks at kept counts, not at texts.
+///
+/// # Errors
+///
+/// Why it would not, for the log.
+pub fn trigger(
+    stage: Stage,
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+) -> Result<(), &'static str> {
+    match stage {
+        Stage::BudgetReduction => shaper1_budget_reduction::trigger(context, setup),
+        Stage::Snip => shaper2_snip::trigger(context, setup),
+        Stage::Microcompact => shaper3_microcompact::trigger(context, setup),
+        Stage::ContextCollapse => shaper4_context_collapse::trigger(context, setup),
+        Stage::AutoCompact => shaper5_auto_compact::trigger(context, setup),
+    }
+}
+
+/// Runs one stage. Where its [`trigger()`] does not hold, the context comes back unchanged.
+pub fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+    if let Err(why) = trigger(stage, context, setup) {
+        return StageResult::Unchanged { why: why.into() };
+    }
+    let result = match stage {
+        Stage::BudgetReduction => shaper1_budget_reduction::run(context, setup),
+        Stage::Snip => shaper2_snip::run(context, setup),
+        Stage::Microcompact => shaper3_microcompact::run(context, setup),
+        Stage::ContextCollapse => shaper4_context_collapse::run(context, setup),
+        Stage::AutoCompact => shaper5_auto_compact::run(context, setup),
+    };
+    proven_smaller(context, result)
+}
+
+/// A change that freed nothing is no change.
+fn proven_smaller(before: &ShapedContext, result: StageResult) -> StageResult {
+    match result {
+        StageResult::Changed { context, .. } if !is_smaller(&context, before) => {
+            StageResult::Unchanged { why: "did not make the context smaller".into() }
+        }
+        result => result,
+    }
+}
+
+fn is_smaller(after: &ShapedContext, before: &ShapedContext) -> bool {
+    // Counted in characters and messages: tokens are rounded, and an anchored count can be at 0.
+    let chars = |it: &ShapedContext| -> u64 {
+        it.messages.iter().flat_map(|it| &it.blocks).map(crate::block::Block::chars).sum()
+    };
+    let (after_chars, before_chars) = (chars(after), chars(before));
+    after_chars < before_chars
+        || (after_chars == before_chars && after.messages.len() < before.messages.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! All five stages at once, for callers that have an answer at hand instead of waiting for one.
+//!
+//! Turns drive the stages one by one, each in its own actor; this is the same order over the same
+//! functions, for evaluation, for cases and for tests.
+
+use super::{
+    ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary, run_stage,
+    shrink,
+};
+use crate::{digest::Digest, ids::EntryId, tokens::Tokens};
+
+/// How a request for a summary was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Summarised {
+    /// With a summary.
+    Text(String),
+    /// The request was itself too long.
+    TooLong,
+    /// Not at all.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What one stage did, as it is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageLog {
+    /// Which.
+    pub stage: Stage,
+    /// Whether it changed the context.
+    pub fired: bool,
+    /// Before it.
+    pub tokens_before: Tokens,
+    /// After it.
+    pub tokens_after: Tokens,
+    /// Why it fired or did not.
+    pub why: String,
+}
+
+/// What the stages made of a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shaped {
+    /// The context as it goes out.
+    pub context: ShapedContext,
+    /// One entry per stage, in order.
+    pub log: Vec<StageLog>,
+    /// Full texts of what was cut.
+    pub stored: Vec<(Digest, String)>,
+    /// Requests for a summary that were made.
+    pub n_model_calls: u32,
+}
+
+impl Shaped {
+    /// The stages that changed something, in order.
+    pub fn fired(&self) -> impl Iterator<Item = Stage> {
+        self.log.iter().filter(|it| it.fired).map(|it| it.stage)
+    }
+}
+
+/// Runs all stages in order. `id` names the summary's line, should there be one.
+pub fn shape(
+    context: ShapedContext,
+    setup: &ShaperSetup,
+    id: &EntryId,
+    mut summarise: impl FnMut(&SummaryRequest) -> Summarised,
+) -> Shaped {
+    let mut shaped = Shaped { context, log: Vec::new(), stored: Vec::new(), n_model_calls: 0 };
+    for stage in Stage::ALL {
+        let result = match run_stage(stage, &shaped.context, setup) {
+            StageResult::NeedsSummary(request) => {
+                let (result, n_calls) = sum_up(&shaped.context, *request, id, &mut summarise);
+                shaped.n_model_calls += n_calls;
+                result
+            }
+            result => result,
+        };
+        let tokens_before = shaped.context.tokens;
+        let (fired, why) = match result {
+            StageResult::Changed { context, stored, why } => {
+                shaped.context = context;
+                shaped.stored.extend(stored);
+                (true, why)
+            }
+            StageResult::Unchanged { why } => (false, why),
+            StageResult::NeedsSummary(_) => (false, "the summary asked for another one".into()),
+        };
+        let tokens_after = shaped.context.tokens;
+        shaped.log.push(StageLog { stage, fired, tokens_before, tokens_after, why });
+    }
+    shaped
+}
+
+fn sum_up(
+    context: &ShapedContext,
+    mut request: SummaryRequest,
+    id: &EntryId,
+    summarise: &mut impl FnMut(&SummaryRequest) -> Summarised,
+) -> (StageResult, u32) {
+    let mut n_calls = 0;
+    loop {
+        n_calls += 1;
+        let why = match summarise(&request) {
+            Summarised::Text(text) => {
+                return (apply_summary(context, &request, &text, id.clone()), n_calls);
+            }
+            Summarised::Failed { why } => why,
+            Summarised::TooLong => match shrink(&request) {
+                Some(smaller) => {
+                    request = smaller;
+                    continue;
+                }
+                None => "the request for a summary is too long".into(),
+            },
+        };
+        return (StageResult::Unchanged { why }, n_calls);
+    }
+}

@@ -1,0 +1,96 @@
+//! Ends a run that compacts again and again and gets nowhere.
+//!
+//! Apart from the stages, because it counts over the turns of a run. A compaction that fails, frees
+//! nothing or leaves the context under pressure was fruitless; three in a row are enough.
+
+use crate::tokens::Tokens;
+
+/// Fruitless compactions in a row after which the run ends.
+pub const MAX_FRUITLESS: usize = 3;
+
+/// Counts compactions. One per run; an empty one at its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionWatch {
+    fruitless: Vec<Fruitless>,
+}
+
+/// One compaction that did not help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fruitless {
+    /// The estimate before.
+    pub before: Tokens,
+    /// The estimate after.
+    pub after: Tokens,
+    /// What the stage or the model call said.
+    pub why: String,
+}
+
+impl CompactionWatch {
+    /// Takes in a compaction, failed ones included (`after` is `before` then). Gives the text that
+    /// the run ends with when it was the third fruitless one in a row.
+    pub fn note(
+        &mut self,
+        before: Tokens,
+        after: Tokens,
+        is_still_under_pressure: bool,
+        why: &str,
+    ) -> Option<String> {
+        if after < before && !is_still_under_pressure {
+            self.fruitless.clear();
+            return None;
+        }
+        self.fruitless.push(Fruitless { before, after, why: why.into() });
+        (MAX_FRUITLESS <= self.fruitless.len()).then(|| self.evidence())
+    }
+
+    fn evidence(&self) -> String {
+        let lines = self
+            .fruitless
+            .iter()
+            .map(|it| format!("{} tokens before, {} after: {}", it.before.0, it.after.0, it.why));
+        let lines: Vec<_> = lines.collect();
+        format!(
+            "the context does not fit and {} compactions in a row did not help ({}); the newest \
+             messages alone may be too large",
+            lines.len(),
+            lines.join("; ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives the place of the compaction that ends the run. `(before, after, pressure)` each.
+    #[track_caller]
+    fn check(compactions: &[(u64, u64, bool)], end: Option<usize>) {
+        let mut watch = CompactionWatch::default();
+        let found = compactions.iter().position(|(before, after, pressure)| {
+            match watch.note(Tokens(*before), Tokens(*after), *pressure, "said so") {
+                Some(text) => {
+                    assert!(text.contains("said so") && text.contains(&before.to_string()));
+                    true
+                }
+                None => false,
+            }
+        });
+        assert_eq!(found, end);
+    }
+
+    // REQ: SHP-13
+    #[test]
+    fn three_fruitless_compactions_in_a_row_end_the_run_with_evidence() {
+        check(&[(100, 100, true); 2], None);
+        check(&[(100, 100, true); 3], Some(2));
+        check(&[(100, 90, true), (100, 100, false), (100, 100, true)], Some(2));
+    }
+
+    // REQ: SHP-13
+    #[test]
+    fn one_that_helps_begins_the_count_anew() {
+        let (bad, good) = ((100, 100, true), (100, 10, false));
+        check(&[bad, bad, good, bad, bad], None);
+        check(&[bad, bad, good, bad, bad, bad], Some(5));
+    }
+}

@@ -1,0 +1,83 @@
+//! When is a context under pressure, and how far down do the stages take it?
+//!
+//! Apart from the stages, because all but the first ask the same question.
+
+use super::{ShapedContext, ShaperSetup};
+use crate::tokens::Tokens;
+
+/// Part of the context budget at which pressure begins when no fixed limit is set, in percent.
+pub const PRESSURE_PERCENT: u64 = 70;
+/// Money since the last compaction at which pressure begins, in millionths of a US dollar.
+pub const SPENT_MICRO_USD: u64 = 5_000_000;
+/// The number of messages and the money spent count only from here on.
+pub const MIN_MESSAGES: usize = 50;
+
+/// How far below the limit the stages go, in percent of it. Stopping right at the limit would
+/// shape every following turn again and throw the provider's cache away each time.
+const AIM_PERCENT: u64 = 75;
+
+/// What causes pressure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Too many tokens.
+    Tokens,
+    /// Too many messages.
+    Messages,
+    /// Too much money since the last compaction.
+    Cost,
+}
+
+impl Trigger {
+    /// The name used in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::Tokens => "tokens",
+            Trigger::Messages => "messages",
+            Trigger::Cost => "cost",
+        }
+    }
+}
+
+/// What causes pressure, if anything does: more tokens than the limit; as many messages as the
+/// settings say; 5 dollars since the last compaction. The last two not under 50 messages.
+pub fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
+    let n_messages = context.messages.len();
+    if token_limit(setup) < context.tokens {
+        Some(Trigger::Tokens)
+    } else if n_messages < MIN_MESSAGES {
+        None
+    } else if message_limit(setup) <= n_messages {
+        Some(Trigger::Messages)
+    } else if SPENT_MICRO_USD <= setup.spent_micro_usd {
+        Some(Trigger::Cost)
+    } else {
+        None
+    }
+}
+
+/// Pressure begins above this.
+pub(super) fn token_limit(setup: &ShaperSetup) -> Tokens {
+    let percent = |amount: u64| {
+        u64::try_from(u128::from(amount) * u128::from(PRESSURE_PERCENT) / 100).unwrap_or(u64::MAX)
+    };
+    setup
+        .trigger_override
+        .or(setup.settings.auto_compact_max_tokens.map(Tokens))
+        .unwrap_or_else(|| Tokens(percent(setup.context_budget.0)))
+}
+
+/// Whether a context of this size is as small as a stage should make it.
+pub(super) fn is_at_aim(tokens: Tokens, n_messages: usize, setup: &ShaperSetup) -> bool {
+    let part = |limit: u128| limit * u128::from(AIM_PERCENT) / 100;
+    let messages = if SPENT_MICRO_USD <= setup.spent_micro_usd {
+        MIN_MESSAGES
+    } else {
+        message_limit(setup).max(MIN_MESSAGES)
+    };
+    u128::from(tokens.0) <= part(u128::from(token_limit(setup).0))
+        && (n_messages as u128) < part(messages as u128).max(1)
+}
+
+fn message_limit(setup: &ShaperSetup) -> usize {
+    usize::try_from(setup.settings.max_messages).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,139 @@
+//! Shaper 1: no tool result is larger than its cap.
+//!
+//! Always on; the newest results are cut, too. Beginning and end stay, the middle is replaced by a
+//! reference to the whole. Under pressure the results of one message together are capped as well.
+
+use super::{ShapedContext, ShaperSetup, StageResult, history, marker, pressure::under_pressure};
+use crate::{
+    block::{Block, BlockKind},
+    digest::Digest,
+    message::{Message, Messages},
+};
+
+/// Results of one message may together be this many times as large as one result; under pressure.
+pub const MESSAGE_CAP_FACTOR: u64 = 4;
+
+/// Shares of a message's cap smaller than this are not worth a reference, in characters.
+const MIN_SHARE: u64 = 1_000;
+
+pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    let has_pressure = under_pressure(context, setup).is_some();
+    let messages = &context.messages;
+    let is_due = |at: usize| {
+        let limit = limit_for(messages, at, setup, has_pressure);
+        let blocks = &messages[at].blocks;
+        blocks.iter().any(|it| limit < it.chars() && is_ours(messages, at, it, setup))
+    };
+    if (0..messages.len()).any(is_due) { Ok(()) } else { Err("no result is above its cap") }
+}
+
+pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+    let has_pressure = under_pressure(context, setup).is_some();
+    let mut messages = context.messages.clone();
+    let mut stored = Vec::new();
+    for at in 0..messages.len() {
+        let limit = limit_for(&context.messages, at, setup, has_pressure);
+        history::replace_blocks(&mut messages, at, |_, block| {
+            if block.chars() <= limit || !is_ours(&context.messages, at, block, setup) {
+                return None;
+            }
+            let (block, whole) = cut(block, limit, setup)?;
+            stored.push(whole);
+            Some(block)
+        });
+    }
+    if stored.is_empty() {
+        return StageResult::Unchanged { why: "no result above its cap can be cut".into() };
+    }
+    let why = format!("cut {} tool results to their cap", stored.len());
+    StageResult::Changed { context: context.with(messages), stored, why }
+}
+
+/// Characters that a result of this message may have.
+fn limit_for(messages: &Messages, at: usize, setup: &ShaperSetup, has_pressure: bool) -> u64 {
+    let cap = setup.settings.per_result_cap_chars;
+    let message = &messages[at];
+    if !has_pressure || !is_crowded(message, cap) {
+        return cap;
+    }
+    let ours = |it: &&Block| is_ours(messages, at, it, setup);
+    let mut sizes: Vec<u64> =
+        message.blocks.iter().filter(ours).map(|it| it.chars().min(cap)).collect();
+    let share = fair_share(&mut sizes, cap.saturating_mul(MESSAGE_CAP_FACTOR));
+    if share < MIN_SHARE { cap } else { share.min(cap) }
+}
+
+fn is_crowded(message: &Message, cap: u64) -> bool {
+    let chars = message.blocks.iter().filter(|it| it.as_tool_result().is_some());
+    let total: u64 = chars.map(|it| it.chars().min(cap)).sum();
+    cap.saturating_mul(MESSAGE_CAP_FACTOR) < total
+}
+
+/// The largest share such that sizes cut to it add up to `total` at most: small ones stay whole and
+/// leave their rest to the others.
+fn fair_share(sizes: &mut [u64], total: u64) -> u64 {
+    sizes.sort_unstable();
+    let mut left = total;
+    for (i, size) in sizes.iter().enumerate() {
+        let share = left / (sizes.len() - i) as u64;
+        if share < *size {
+            return share;
+        }
+        left -= size;
+    }
+    u64::MAX
+}
+
+/// Whether it is a result that may be cut.
+fn is_ours(messages: &Messages, at: usize, block: &Block, setup: &ShaperSetup) -> bool {
+    let Some((id, _, _)) = block.as_tool_result() else { return false };
+    let may_be_exempt = !setup.exempt_tools.is_empty() || !setup.settings.exempt_tools.is_empty();
+    !may_be_exempt || !history::tool_of(messages, at, id).is_some_and(|tool| setup.is_exempt(tool))
+}
+
+fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest, String))> {
+    let BlockKind::ToolResult { id, text, is_error } = block.kind() else { return None };
+    if !is_only_text(block) {
+        return None;
+    }
+    // A multiple of the characters that make a token, so that one character over the cap frees
+    // one token.
+    let limit = limit - limit % crate::tokens::CHARS_PER_TOKEN;
+    // The room for the mark does not depend on the text: what was cut once has its room or never
+    // will, so a second run finds nothing to do.
+    let Some(room) = limit.checked_sub(marker::max_chars(u64::MAX, &setup.reference_prefix)) else {
+        let cut = marker::cut(text, 0, 0, &setup.reference_prefix);
+        let is_cut = marker::is_worth_it(cut.chars, block.chars());
+        return is_cut.then(|| (Block::tool_result(id, &cut.text, *is_error), cut.stored));
+    };
+    // The end of an output is where failures are told.
+    let tail = room / 3;
+    let cut = marker::cut(text, room - tail, tail, &setup.reference_prefix);
+    Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
+}
+
+/// An image in a result would be lost with its text; such a result stays as it is.
+fn is_only_text(block: &Block) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Result {
+        content: Option<serde_json::Value>,
+    }
+    let wire = format!("{}}}", block.wire_open());
+    match serde_json::from_str::<Result>(&wire).map(|it| it.content) {
+        Ok(Some(serde_json::Value::Array(parts))) => parts.iter().all(|it| it["type"] == "text"),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SHP-3
+    #[test]
+    fn shares_leave_small_sizes_whole_and_add_up() {
+        assert_eq!(fair_share(&mut [10, 900, 800], 1_010), 500);
+        assert_eq!(fair_share(&mut [300, 300, 300], 600), 200);
+        assert_eq!(fair_share(&mut [1, 2], 600), u64::MAX);
+    }
+}

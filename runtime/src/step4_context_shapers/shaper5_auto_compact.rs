@@ -1,0 +1,182 @@
+//! Shaper 5: a model call sums up what is old.
+//!
+//! In two phases, because the call is made by somebody else: [`request`] says what to sum up,
+//! [`apply_summary`] puts the answer in its place. The newest messages stay verbatim. A summary
+//! that is not shorter than what it stands for is not used.
+
+use std::sync::Arc;
+
+use super::{
+    ShapedContext, ShaperSetup, StageResult, history, pressure::under_pressure, proven_smaller,
+};
+use crate::{
+    block::Block,
+    ids::EntryId,
+    message::{Message, MessageKind, Messages, Role, tokens_of},
+    tokens::Tokens,
+};
+
+/// The newest messages that stay verbatim, at least.
+pub const MIN_VERBATIM: u32 = 4;
+/// Less than this is not worth a model call.
+pub const MIN_TO_SUMMARISE: Tokens = Tokens(200);
+/// How often a request that is itself too long is made shorter.
+pub const MAX_SHRINKS: u8 = 3;
+
+const OPENING: &str =
+    "The earlier part of this conversation no longer fits and is summed up here.\n\n";
+
+const INSTRUCTION: &str = "\
+The conversation above is about to be replaced by a summary that you write now. Whoever continues \
+will see only that summary and the newest messages. Write down, in this order and only as far as \
+it applies:
+1. what was asked for, and the latest request word for word;
+2. what was decided, and why;
+3. files that were read or changed, with their paths and what matters in them;
+4. commands that were run and what came of them; errors and how they were removed;
+5. what was tried and did not work;
+6. what is done, what is open, and the very next step.
+Keep names, paths, numbers and quoted messages exact. Do not call tools. Answer with the summary \
+alone.";
+
+/// What to sum up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// To be sent as they are: the old messages and, last, what is asked of the model.
+    pub messages: Messages,
+    /// First and last message that stay verbatim, for the boundary record.
+    pub preserved: Option<(EntryId, EntryId)>,
+    /// The estimate for the whole context before, for the boundary record.
+    pub pre_tokens: Tokens,
+    /// How many messages of the context the summary stands for.
+    n_replaced: usize,
+    /// How many of them are left out of the request.
+    n_left_out: usize,
+    n_shrinks: u8,
+}
+
+pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    if !setup.settings.auto_compact {
+        return Err("auto_compact is off");
+    }
+    if under_pressure(context, setup).is_none() {
+        return Err("no pressure");
+    }
+    old_part(context, setup).map(|_| ()).ok_or("too little is old enough to sum up")
+}
+
+pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+    match request(context, setup, None) {
+        Some(request) => StageResult::NeedsSummary(Box::new(request)),
+        None => StageResult::Unchanged { why: "too little is old enough to sum up".into() },
+    }
+}
+
+/// A request for a summary whether or not there is pressure, for compaction that was asked for or
+/// that a provider's refusal demands. `focus` is what the asker wants kept. `None` when too little
+/// is old enough.
+pub fn request(
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    focus: Option<&str>,
+) -> Option<SummaryRequest> {
+    let n_replaced = old_part(context, setup)?;
+    let (old, newest) = context.messages.split_at(n_replaced);
+    let text = match focus {
+        Some(focus) => format!("{INSTRUCTION}\n\nPay special attention to: {focus}"),
+        None => INSTRUCTION.into(),
+    };
+    let mut messages = old.to_vec();
+    messages.push(meta("compaction-instruction", &text));
+    let preserved = newest.first().zip(newest.last());
+    Some(SummaryRequest {
+        messages,
+        preserved: preserved.map(|(first, last)| (first.id.clone(), last.id.clone())),
+        pre_tokens: context.tokens,
+        n_replaced,
+        n_left_out: 0,
+        n_shrinks: 0,
+    })
+}
+
+/// Puts a summary in the place of what it stands for. `id` names the summary's line. The context
+/// must be the one that the request was made from.
+pub fn apply_summary(
+    context: &ShapedContext,
+    request: &SummaryRequest,
+    summary: &str,
+    id: EntryId,
+) -> StageResult {
+    let unchanged = |why: &str| StageResult::Unchanged { why: why.into() };
+    let preserved = request.preserved.as_ref();
+    let is_same = context.messages.get(request.n_replaced).map(|it| &it.id)
+        == preserved.map(|(first, _)| first)
+        && context.messages.last().map(|it| &it.id) == preserved.map(|(_, last)| last);
+    if !is_same {
+        return unchanged("the context is not the one that was summed up");
+    }
+    let summary = summary.trim();
+    if summary.is_empty() {
+        return unchanged("the summary is empty");
+    }
+    let text = Block::text(&format!("{OPENING}{summary}"));
+    let summary = Arc::new(Message::user(id, MessageKind::CompactSummary, vec![text]));
+    let (old, newest) = context.messages.split_at(request.n_replaced);
+    if tokens_of(old) <= summary.tokens() {
+        return unchanged("the summary is not shorter than what it stands for");
+    }
+    let messages: Messages = std::iter::once(summary).chain(newest.iter().cloned()).collect();
+    let after = context.with(messages);
+    let freed = context.tokens.saturating_sub(after.tokens);
+    let why = format!("summed up {} messages, freed {} tokens", old.len(), freed.0);
+    proven_smaller(context, StageResult::Changed { context: after, stored: Vec::new(), why })
+}
+
+/// A request that was itself too long, without the older half of what it held; a note takes its
+/// place. `None` after three times, and when nothing is left to leave out.
+pub fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
+    if MAX_SHRINKS <= request.n_shrinks {
+        return None;
+    }
+    let (instruction, rest) = request.messages.split_last()?;
+    let old = if request.n_left_out == 0 { rest } else { rest.get(1..)? };
+    let safe = history::safe_cuts(old);
+    let half = tokens_of(old).0 / 2;
+    let mut dropped = 0;
+    let mut cut = None;
+    for at in 1..old.len() {
+        dropped += old[at - 1].tokens().0;
+        let is_place = old[at].role == Role::Assistant || history::starts_run(&old[at]);
+        if safe[at] && is_place {
+            cut = Some(at);
+            if half <= dropped {
+                break;
+            }
+        }
+    }
+    let cut = cut?;
+    let n_left_out = request.n_left_out + cut;
+    let note = format!("(The {n_left_out} oldest messages of the conversation are left out here.)");
+    let mut messages = vec![meta("compaction-note", &note)];
+    messages.extend_from_slice(&old[cut..]);
+    messages.push(Arc::clone(instruction));
+    Some(SummaryRequest {
+        messages,
+        n_left_out,
+        n_shrinks: request.n_shrinks + 1,
+        ..request.clone()
+    })
+}
+
+/// How many messages a summary would stand for; `None` when it is not worth it.
+fn old_part(context: &ShapedContext, setup: &ShaperSetup) -> Option<usize> {
+    let keep = setup.settings.keep_newest.max(MIN_VERBATIM);
+    let n_old = history::newest_start(&context.messages, keep);
+    let new_to_it =
+        context.messages[..n_old].iter().filter(|it| it.kind != MessageKind::CompactSummary);
+    (MIN_TO_SUMMARISE <= tokens_of(new_to_it)).then_some(n_old)
+}
+
+fn meta(id: &str, text: &str) -> Arc<Message> {
+    Arc::new(Message::user(id.into(), MessageKind::Meta, vec![Block::text(text)]))
+}

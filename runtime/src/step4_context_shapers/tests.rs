@@ -1,0 +1,5 @@
+//! Shapers: the corpus, each stage, properties.
+
+mod cases;
+mod properties;
+mod stages;

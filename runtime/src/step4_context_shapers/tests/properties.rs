@@ -1,0 +1,245 @@
+//! What holds of the chain on histories nobody thought of.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::{
+    block::Block,
+    ids::EntryId,
+    message::{Message, MessageKind, Messages, tokens_of},
+    step1_settings_resolution::ShaperSettings,
+    step4_context_shapers::{
+        ShapedContext, ShaperSetup, Stage,
+        chain::{Shaped, shape},
+        conformance::{ShaperCase, Summariser, invariants},
+    },
+    tokens::Tokens,
+};
+
+/// A prompt and what came of it.
+#[derive(Clone, Debug)]
+struct Run {
+    prompt: usize,
+    rounds: Vec<Round>,
+    /// Whether it ends with an answer in words.
+    answer: Option<usize>,
+    /// A reminder of the harness stands before the answer.
+    has_reminder: bool,
+}
+
+/// One answer with calls, and their results.
+#[derive(Clone, Debug)]
+struct Round {
+    thinking: Option<usize>,
+    text: usize,
+    results: Vec<usize>,
+    /// Results come in one message, or in one each.
+    is_split: bool,
+    /// Calls stand in one message each, as in transcripts that were written while streaming.
+    is_apart: bool,
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 0..60usize, 3 => 60..900usize, 1 => 900..6_000usize]
+}
+
+fn any_history() -> impl Strategy<Value = Messages> {
+    let round = (
+        prop::option::of(size()),
+        size(),
+        prop::collection::vec(size(), 1..5),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(thinking, text, results, is_split, is_apart)| Round {
+            thinking,
+            text,
+            results,
+            is_split,
+            is_apart,
+        });
+    let run = (size(), prop::collection::vec(round, 0..6), prop::option::of(size()), any::<bool>())
+        .prop_map(|(prompt, rounds, answer, has_reminder)| Run {
+            prompt,
+            rounds,
+            answer,
+            has_reminder,
+        });
+    let open = prop::option::of(0..3usize);
+    (prop::collection::vec(run, 0..8), open, any::<bool>(), any::<bool>()).prop_map(
+        |(runs, open, has_summary, has_equal_ids)| build(&runs, open, has_summary, has_equal_ids),
+    )
+}
+
+/// `open` is how many of its two calls the last answer already has results for.
+fn build(runs: &[Run], open: Option<usize>, has_summary: bool, has_equal_ids: bool) -> Messages {
+    let mut list = List { messages: Vec::new(), n_calls: 0, has_equal_ids };
+    if has_summary && !runs.is_empty() {
+        list.user(MessageKind::CompactSummary, vec![text(90)]);
+    }
+    for run in runs {
+        list.user(MessageKind::Prompt, vec![text(run.prompt)]);
+        for round in &run.rounds {
+            list.round(round);
+        }
+        if run.has_reminder {
+            list.user(MessageKind::Meta, vec![text(20)]);
+        }
+        if let Some(answer) = run.answer {
+            list.answer(vec![text(answer)]);
+        }
+    }
+    if let (Some(n_results), false) = (open, runs.is_empty()) {
+        list.answer(vec![call("open1"), call("open2")]);
+        for id in ["open1", "open2"].iter().take(n_results) {
+            list.user(MessageKind::ToolResults, vec![result(id, 500)]);
+        }
+    }
+    list.messages
+}
+
+struct List {
+    messages: Messages,
+    n_calls: usize,
+    has_equal_ids: bool,
+}
+
+impl List {
+    fn id(&self) -> EntryId {
+        EntryId::new(format!("m{}", self.messages.len()))
+    }
+
+    fn user(&mut self, kind: MessageKind, blocks: Vec<Block>) {
+        self.messages.push(Arc::new(Message::user(self.id(), kind, blocks)));
+    }
+
+    fn answer(&mut self, blocks: Vec<Block>) {
+        self.messages.push(Arc::new(Message::answer(self.id(), "api", blocks)));
+    }
+
+    fn round(&mut self, round: &Round) {
+        // Some providers count calls anew in each answer.
+        let first = if self.has_equal_ids { 0 } else { self.n_calls };
+        self.n_calls += round.results.len();
+        let ids: Vec<_> = (0..round.results.len()).map(|i| format!("t{}", first + i)).collect();
+        let mut blocks = Vec::new();
+        blocks.extend(round.thinking.map(|n| Block::thinking(&"h".repeat(n), Some("sig"))));
+        blocks.push(text(round.text));
+        blocks.extend(ids.iter().map(|id| call(id)));
+        if round.is_apart {
+            blocks.into_iter().for_each(|it| self.answer(vec![it]));
+        } else {
+            self.answer(blocks);
+        }
+        let results: Vec<_> =
+            ids.iter().zip(&round.results).map(|(id, n)| result(id, *n)).collect();
+        if round.is_split {
+            results.into_iter().for_each(|it| self.user(MessageKind::ToolResults, vec![it]));
+        } else {
+            self.user(MessageKind::ToolResults, results);
+        }
+    }
+}
+
+fn text(n: usize) -> Block {
+    Block::text(&"aß語🙂".chars().cycle().take(n).collect::<String>())
+}
+
+fn call(id: &str) -> Block {
+    Block::tool_use(&id.into(), &"Bash".into(), r#"{"command":"ls"}"#)
+}
+
+fn result(id: &str, n: usize) -> Block {
+    Block::tool_result(&id.into(), &"r語".chars().cycle().take(n).collect::<String>(), false)
+}
+
+prop_compose! {
+    fn any_setup()(
+        cap in prop_oneof![0..300u64, 300..5_000u64],
+        gates in any::<[bool; 3]>(),
+        keep in 0..8u32,
+        is_idle in any::<bool>(),
+        max_messages in prop_oneof![Just(200), 0..80u32],
+        limit in 0..8_000u64,
+        spent in prop_oneof![Just(0), Just(9_000_000)],
+        is_exempt in any::<bool>(),
+        prefix in prop_oneof![Just("r".to_owned()), Just("/a/long/path".repeat(20))],
+    ) -> ShaperSetup {
+        ShaperSetup {
+            settings: Arc::new(ShaperSettings {
+                per_result_cap_chars: cap,
+                history_snip: gates[0],
+                context_collapse: gates[1],
+                auto_compact: gates[2],
+                auto_compact_max_tokens: Some(limit),
+                max_messages,
+                keep_newest: keep,
+                exempt_tools: if is_exempt { vec!["Bash".into()] } else { Vec::new() },
+                ..ShaperSettings::default()
+            }),
+            context_budget: Tokens(10_000),
+            trigger_override: None,
+            spent_micro_usd: spent,
+            reference_prefix: prefix.into(),
+            idle_ms: if is_idle { 3_600_000 } else { 0 },
+            exempt_tools: Arc::new([]),
+        }
+    }
+}
+
+fn any_case() -> impl Strategy<Value = ShaperCase> {
+    let summariser = prop_oneof![
+        3 => Just(Summariser::Works), 1 => Just(Summariser::Fails), 1 => Just(Summariser::TooLong)
+    ];
+    (any_history(), any_setup(), summariser).prop_map(|(messages, setup, summariser)| {
+        let tokens = tokens_of(&messages);
+        ShaperCase { messages, tokens, setup, summariser }
+    })
+}
+
+fn run(case: &ShaperCase) -> Shaped {
+    let context = ShapedContext { messages: case.messages.clone(), tokens: case.tokens };
+    shape(context, &case.setup, &"summary".into(), |it| case.summariser.answer(it))
+}
+
+proptest! {
+    // REQ: SHP-8, SHP-13
+    #[test]
+    fn every_invariant_holds_on_random_histories(case in any_case()) {
+        let shaped = run(&case);
+        prop_assert_eq!(invariants::violated(&case, &shaped), Vec::<&str>::new());
+    }
+
+    // REQ: SHP-1, SHP-2, SHP-13
+    #[test]
+    fn each_stage_is_logged_and_one_that_fired_made_the_context_smaller(case in any_case()) {
+        let shaped = run(&case);
+        prop_assert!(shaped.log.iter().map(|it| it.stage).eq(Stage::ALL));
+        for entry in &shaped.log {
+            prop_assert!(entry.tokens_after <= entry.tokens_before);
+            prop_assert!(entry.fired || entry.tokens_after == entry.tokens_before);
+            prop_assert!(!entry.why.is_empty());
+        }
+        prop_assert_eq!(shaped.fired().next().is_some(), shaped.context.messages != case.messages);
+        prop_assert_eq!(shaped.context.tokens, tokens_of(&shaped.context.messages));
+    }
+
+    // REQ: SHP-10
+    #[test]
+    fn a_stage_that_is_off_never_fires(case in any_case()) {
+        for stage in run(&case).fired() {
+            let settings = &case.setup.settings;
+            let is_on = match stage {
+                Stage::BudgetReduction => !settings.exempt_tools.contains(&"Bash".to_owned()),
+                Stage::Snip => settings.history_snip,
+                Stage::Microcompact => 0 < case.setup.idle_ms,
+                Stage::ContextCollapse => settings.context_collapse,
+                Stage::AutoCompact => settings.auto_compact,
+            };
+            prop_assert!(is_on, "{}", stage.name());
+        }
+    }
+}

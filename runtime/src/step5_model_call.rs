@@ -1,0 +1,173 @@
+//! Step 5: the model answers.
+//!
+//! Building the request, reading the stream and naming what went wrong are pure and work on bytes;
+//! sending them is `ports::Transport`'s part.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{block::Block, ids::ToolUseId, tokens::Usage};
+
+pub mod failure;
+pub mod request;
+pub mod simulated;
+pub mod sse;
+pub mod stream;
+pub mod view;
+pub mod whole;
+
+/// A whole answer of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelAnswer {
+    /// The provider's id of the response.
+    pub message_id: Arc<str>,
+    /// The model that answered.
+    pub model: Arc<str>,
+    /// Its content, in order, with the bytes it came in.
+    pub blocks: Vec<Block>,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// The sequence that stopped it, if one did.
+    pub stop_sequence: Option<Arc<str>>,
+    /// What it cost.
+    pub usage: Usage,
+    /// Tool uses whose input is no JSON object. Their block holds `{}`; they never run.
+    pub invalid_inputs: Vec<(ToolUseId, InvalidInput)>,
+}
+
+impl ModelAnswer {
+    /// The calls that may run, in order: only of an answer that stopped for tools, and only with an
+    /// input that is an object.
+    pub fn executable_tools(&self) -> impl Iterator<Item = &ToolUseId> {
+        let wants_tools = self.stop_reason == StopReason::ToolUse;
+        let calls = self.blocks.iter().filter(move |_| wants_tools).filter_map(Block::as_tool_use);
+        calls
+            .map(|(id, ..)| id)
+            .filter(|call| self.invalid_inputs.iter().all(|(id, _)| id != *call))
+    }
+}
+
+/// Why a model stopped. Unknown reasons are kept as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// It is done.
+    EndTurn,
+    /// It wants tools.
+    ToolUse,
+    /// The output ceiling cut it.
+    MaxTokens,
+    /// A stop sequence came up.
+    StopSequence,
+    /// A server tool needs another request.
+    PauseTurn,
+    /// It refuses.
+    Refusal,
+    /// The window is full.
+    ContextWindowExceeded,
+    /// Something this version does not know.
+    Other(Arc<str>),
+}
+
+impl StopReason {
+    /// From the word on the wire.
+    pub fn read(word: &str) -> Self {
+        match word {
+            "end_turn" => Self::EndTurn,
+            "tool_use" => Self::ToolUse,
+            "max_tokens" => Self::MaxTokens,
+            "stop_sequence" => Self::StopSequence,
+            "pause_turn" => Self::PauseTurn,
+            "refusal" => Self::Refusal,
+            "model_context_window_exceeded" => Self::ContextWindowExceeded,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    /// The word on the wire; empty when the provider gave none.
+    pub fn as_wire(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::StopSequence => "stop_sequence",
+            Self::PauseTurn => "pause_turn",
+            Self::Refusal => "refusal",
+            Self::ContextWindowExceeded => "model_context_window_exceeded",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+/// Why the input of a tool use cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvalidInput {
+    /// It is no JSON.
+    InvalidJson,
+    /// It is JSON, but no object.
+    NotAnObject,
+}
+
+/// Why there is no answer. Classified once (MDL-10); `code` is stable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// The class.
+    pub class: FailureClass,
+    /// HTTP status, if there was one.
+    pub status: Option<u16>,
+    /// What the provider or the transport said; for people.
+    pub message: String,
+    /// How long the provider asked to wait, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// Text that was already shown when it broke.
+    pub partial_text: String,
+}
+
+/// The classes of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureClass {
+    /// 429.
+    RateLimit,
+    /// 529, or an `overloaded_error` in the stream.
+    Overloaded,
+    /// The prompt is too long for the model.
+    ContextOverflow,
+    /// Input and output ceiling together are too long for the model.
+    OutputOverflow,
+    /// The output ceiling cut the answer.
+    MaxOutput,
+    /// 401, 403: the key is wrong or may not.
+    Auth,
+    /// 400 and the like: asking again cannot help.
+    InvalidRequest,
+    /// No connection, or a server error before the answer began.
+    Network,
+    /// The stream broke, stalled, or was no valid stream.
+    StreamBroken,
+    /// The model refuses.
+    Refusal,
+    /// A bug of ours.
+    Internal,
+}
+
+impl FailureClass {
+    /// The code, as on the wire.
+    pub fn code(self) -> &'static str {
+        match self {
+            FailureClass::RateLimit => "rate_limit",
+            FailureClass::Overloaded => "overloaded",
+            FailureClass::ContextOverflow => "context_overflow",
+            FailureClass::OutputOverflow => "output_overflow",
+            FailureClass::MaxOutput => "max_output",
+            FailureClass::Auth => "auth",
+            FailureClass::InvalidRequest => "invalid_request",
+            FailureClass::Network => "network",
+            FailureClass::StreamBroken => "stream_broken",
+            FailureClass::Refusal => "refusal",
+            FailureClass::Internal => "internal",
+        }
+    }
+}

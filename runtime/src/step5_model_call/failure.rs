@@ -1,0 +1,200 @@
+//! Names what went wrong with a model call, once (MDL-10).
+//!
+//! Alone because everything behind it (retries, the overflow chain, the switch of models) looks at
+//! the class only and never again at a status or a text.
+
+use serde::Deserialize;
+
+use super::{
+    FailureClass, ModelAnswer, ModelFailure, StopReason,
+    stream::{StreamPhase, wire::ErrorBody},
+};
+use crate::{ports::TransportError, time::Timestamp};
+
+/// Stands for the type of an error that has none.
+pub(super) const UNNAMED_ERROR: &str = "api_error";
+
+/// Characters of a body that is no error object which are shown to people.
+const MAX_SHOWN_CHARS: usize = 300;
+
+/// Whether asking again, as it is, can help. The overflow classes are not among them: they need a
+/// smaller request.
+pub fn is_retryable(class: FailureClass) -> bool {
+    match class {
+        FailureClass::RateLimit
+        | FailureClass::Overloaded
+        | FailureClass::Network
+        | FailureClass::StreamBroken => true,
+        FailureClass::ContextOverflow
+        | FailureClass::OutputOverflow
+        | FailureClass::MaxOutput
+        | FailureClass::Auth
+        | FailureClass::InvalidRequest
+        | FailureClass::Refusal
+        | FailureClass::Internal => false,
+    }
+}
+
+/// The failure that an answer with this HTTP status means. `headers` have names in lower case;
+/// `now` turns moments in headers into waiting times.
+pub fn from_response(
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+    now: Timestamp,
+) -> ModelFailure {
+    let text = String::from_utf8_lossy(body);
+    let error = serde_json::from_str::<Body<'_>>(&text).ok().and_then(|it| it.error);
+    let field = |text: Option<&super::stream::wire::Text<'_>>| {
+        text.map(|it| it.0.to_string()).unwrap_or_default()
+    };
+    let kind = field(error.as_ref().and_then(|it| it.kind.as_ref()));
+    let said = field(error.as_ref().and_then(|it| it.message.as_ref()));
+    let code = error.as_ref().and_then(|it| it.code).map_or("", |it| it.get());
+    let code = code.trim_matches('"');
+    let message = match said.is_empty() {
+        true => format!("HTTP status {status}: {}", shown(&text)),
+        false => said,
+    };
+    let class = class_of_response(status, &kind, code, &message);
+    let retry_after_ms = is_retryable(class).then(|| retry_after(headers, now)).flatten();
+    let partial_text = String::new();
+    ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
+}
+
+/// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
+pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFailure {
+    let class = match error {
+        TransportError::Connect { .. } => FailureClass::Network,
+        // Asking again cannot help against a certificate, and another model is not to be tried.
+        TransportError::Tls { .. } => FailureClass::InvalidRequest,
+        TransportError::Idle { .. } | TransportError::Broken { .. } => FailureClass::StreamBroken,
+    };
+    let message = error.to_string();
+    ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
+}
+
+/// The failure that a whole answer stands for, if it is none to go on with: cut by the output
+/// ceiling, refused, or out of window. A call cut by the ceiling is never run.
+pub fn of_answer(answer: &ModelAnswer) -> Option<ModelFailure> {
+    let (class, message) = match answer.stop_reason {
+        StopReason::MaxTokens => (FailureClass::MaxOutput, "the output ceiling cut the answer"),
+        StopReason::Refusal => (FailureClass::Refusal, "the model refuses to answer"),
+        StopReason::ContextWindowExceeded => {
+            (FailureClass::ContextOverflow, "the answer reached the end of the model's window")
+        }
+        StopReason::EndTurn
+        | StopReason::ToolUse
+        | StopReason::StopSequence
+        | StopReason::PauseTurn
+        | StopReason::Other(_) => return None,
+    };
+    Some(ModelFailure {
+        class,
+        status: None,
+        message: message.into(),
+        retry_after_ms: None,
+        partial_text: String::new(),
+    })
+}
+
+/// The class of an error that a provider named, in a stream at `phase`.
+pub(super) fn class_of_error(kind: &str, message: &str, phase: StreamPhase) -> FailureClass {
+    match class_of_kind(kind, "", message) {
+        FailureClass::Network if phase != StreamPhase::Idle => FailureClass::StreamBroken,
+        class => class,
+    }
+}
+
+fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> FailureClass {
+    match status {
+        // Some servers say 503 when they are full.
+        503 | 529 if status == 529 || kind == "overloaded_error" => FailureClass::Overloaded,
+        429 if code == "insufficient_quota" => FailureClass::Auth,
+        429 => FailureClass::RateLimit,
+        401..=403 => FailureClass::Auth,
+        413 => FailureClass::ContextOverflow,
+        400 | 422 => match class_of_kind(kind, code, message) {
+            overflow @ (FailureClass::ContextOverflow | FailureClass::OutputOverflow) => overflow,
+            _ => FailureClass::InvalidRequest,
+        },
+        408 | 500.. => FailureClass::Network,
+        _ => FailureClass::InvalidRequest,
+    }
+}
+
+fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
+    match kind {
+        "overloaded_error" => FailureClass::Overloaded,
+        "rate_limit_error" => FailureClass::RateLimit,
+        "authentication_error" | "permission_error" | "billing_error" => FailureClass::Auth,
+        "request_too_large" => FailureClass::ContextOverflow,
+        "not_found_error" | "conflict_error" => FailureClass::InvalidRequest,
+        "invalid_request_error" => overflow(code, message).unwrap_or(FailureClass::InvalidRequest),
+        _ => overflow(code, message).unwrap_or(FailureClass::Network),
+    }
+}
+
+/// Which side of the window is too small, if the message says so.
+fn overflow(code: &str, message: &str) -> Option<FailureClass> {
+    let message = message.to_lowercase().replace('`', "");
+    if message.contains("input length and max_tokens exceed") {
+        return Some(FailureClass::OutputOverflow);
+    }
+    let too_long = code == "context_length_exceeded"
+        || message.contains("prompt is too long")
+        || message.contains("maximum context length");
+    too_long.then_some(FailureClass::ContextOverflow)
+}
+
+/// How long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the
+/// latest reset of a limit that is used up.
+fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
+    let header = |wanted: &str| {
+        headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim())
+    };
+    let until = |moment: Timestamp| moment.millis_since(now);
+    if let Some(ms) = header("retry-after-ms").and_then(|it| thousandths(it, 0)) {
+        return Some(ms);
+    }
+    if let Some(value) = header("retry-after") {
+        let date = || {
+            let moment = jiff::fmt::rfc2822::parse(value).ok()?.timestamp().as_millisecond();
+            Some(until(Timestamp(u64::try_from(moment).ok()?)))
+        };
+        return thousandths(value, 3).or_else(date);
+    }
+    let used_up = |(name, value): &(String, String)| {
+        let limit = name.strip_suffix("-reset").filter(|it| it.contains("ratelimit"))?;
+        (header(&format!("{limit}-remaining"))? == "0").then_some(())?;
+        Timestamp::parse(value.trim()).map(until)
+    };
+    headers.iter().filter_map(used_up).max()
+}
+
+/// A decimal number times ten to the power of `n_digits`, cut; no number is `None`.
+fn thousandths(text: &str, n_digits: usize) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !fraction.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = fraction.get(..n_digits).unwrap_or(fraction);
+    format!("{whole}{fraction:0<n_digits$}").parse().ok()
+}
+
+fn shown(body: &str) -> String {
+    match body.trim() {
+        "" => "no body".into(),
+        text => text.chars().take(MAX_SHOWN_CHARS).collect(),
+    }
+}
+
+/// The body of an error answer.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    error: Option<ErrorBody<'a>>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Tables of statuses, bodies and headers, and the class and waiting time of each.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use FailureClass::*;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_790_000_000_000);
+
+fn error(kind: &str, message: &str) -> String {
+    serde_json::json!({"type": "error", "error": {"type": kind, "message": message}}).to_string()
+}
+
+#[track_caller]
+fn check(status: u16, body: &str, class: FailureClass) {
+    let failure = from_response(status, &[], body.as_bytes(), NOW);
+    assert_eq!((failure.class, failure.status), (class, Some(status)), "{body}");
+    assert!(!failure.message.is_empty());
+}
+
+#[track_caller]
+fn check_wait(headers: &[(&str, &str)], wait_ms: Option<u64>) {
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let failure = from_response(429, &headers, b"", NOW);
+    assert_eq!((failure.class, failure.retry_after_ms), (RateLimit, wait_ms), "{headers:?}");
+}
+
+// REQ: MDL-10
+#[test]
+fn status_and_type_name_one_class() {
+    check(400, &error("invalid_request_error", "messages: at least one"), InvalidRequest);
+    // T9.6
+    check(
+        400,
+        &error("invalid_request_error", "prompt is too long: 209000 tokens > 200000 maximum"),
+        ContextOverflow,
+    );
+    check(
+        400,
+        &error(
+            "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        ),
+        OutputOverflow,
+    );
+    check(400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, ContextOverflow);
+    check(400, r#"{"error":{"code":400,"message":"x"}}"#, InvalidRequest);
+    check(401, &error("authentication_error", "bad key"), Auth);
+    check(402, &error("billing_error", "no money"), Auth);
+    check(403, &error("permission_error", "no"), Auth);
+    check(404, &error("not_found_error", "no such model"), InvalidRequest);
+    check(409, &error("conflict_error", "x"), InvalidRequest);
+    check(413, "<html>too large</html>", ContextOverflow);
+    check(429, &error("rate_limit_error", "slow down"), RateLimit);
+    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Auth);
+    check(500, &error("api_error", "oops"), Network);
+    check(500, "", Network);
+    check(503, "unavailable", Network);
+    check(503, &error("overloaded_error", "Overloaded"), Overloaded);
+    check(504, &error("timeout_error", "x"), Network);
+    check(529, &error("overloaded_error", "Overloaded"), Overloaded);
+    check(529, "", Overloaded);
+    check(302, "", InvalidRequest);
+}
+
+// REQ: MDL-6
+#[test]
+fn waiting_time_is_read_from_every_header_that_names_one() {
+    // T9.7
+    check_wait(&[("retry-after", "3")], Some(3_000));
+    check_wait(&[("retry-after", "0.25")], Some(250));
+    check_wait(&[("retry-after", "2.5004")], Some(2_500));
+    check_wait(&[("retry-after", "3"), ("retry-after-ms", "1500.7")], Some(1_500));
+    check_wait(&[("retry-after", "Mon, 21 Sep 2026 14:13:25 GMT")], Some(5_000));
+    check_wait(&[("retry-after", "Mon, 21 Sep 2020 14:13:25 GMT")], Some(0));
+    check_wait(&[("retry-after", "soon")], None);
+    check_wait(&[("retry-after", "-1")], None);
+    check_wait(&[("retry-after", "1.x")], None);
+    check_wait(
+        &[
+            ("anthropic-ratelimit-requests-remaining", "7"),
+            ("anthropic-ratelimit-requests-reset", "2026-09-21T15:00:00Z"),
+            ("anthropic-ratelimit-tokens-remaining", "0"),
+            ("anthropic-ratelimit-tokens-reset", "2026-09-21T14:13:27Z"),
+        ],
+        Some(7_000),
+    );
+    check_wait(&[], None);
+}
+
+// REQ: MDL-10
+#[test]
+fn transport_errors_have_a_class_and_keep_what_was_shown() {
+    let url = String::from("http://x");
+    let why = String::from("y");
+    let class = |error: TransportError| {
+        let failure = from_transport(&error, "shown".into());
+        assert_eq!(failure.partial_text, "shown");
+        failure.class
+    };
+    assert_eq!(class(TransportError::Connect { url: url.clone(), why: why.clone() }), Network);
+    assert_eq!(class(TransportError::Tls { url, why: why.clone() }), InvalidRequest);
+    assert_eq!(class(TransportError::Idle { ms: 1 }), StreamBroken);
+    assert_eq!(class(TransportError::Broken { why }), StreamBroken);
+}
+
+// REQ: MDL-10
+#[test]
+fn errors_in_a_stream_have_the_same_classes() {
+    let class = |kind| class_of_error(kind, "", StreamPhase::Content);
+    assert_eq!(class("overloaded_error"), Overloaded);
+    assert_eq!(class("rate_limit_error"), RateLimit);
+    assert_eq!(class("api_error"), StreamBroken);
+    assert_eq!(class("never_heard_of_it"), StreamBroken);
+    assert_eq!(class("authentication_error"), Auth);
+    assert_eq!(class("invalid_request_error"), InvalidRequest);
+    assert_eq!(class_of_error("api_error", "", StreamPhase::Idle), Network);
+    let said = "prompt is too long: 2 tokens > 1 maximum";
+    assert_eq!(class_of_error("invalid_request_error", said, StreamPhase::Idle), ContextOverflow);
+}
+
+#[test]
+fn long_bodies_are_cut_for_people() {
+    let failure = from_response(500, &[], "\u{e9}".repeat(1_000).as_bytes(), NOW);
+    assert_eq!(failure.message.chars().filter(|it| *it == '\u{e9}').count(), MAX_SHOWN_CHARS);
+}

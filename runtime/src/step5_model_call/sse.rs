@@ -1,0 +1,249 @@
+//! Server-sent events from bytes, whatever way they were cut.
+//!
+//! Alone because the format knows nothing of models: it finds lines and events, and every model
+//! server that streams speaks it. An event that lies within one chunk is handed on without a copy.
+
+use std::{borrow::Cow, ops::ControlFlow};
+
+use memchr::memchr2;
+
+/// Bytes that one event may hold, 16 MiB (MDL-1); a longer one ends the stream.
+pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event. Bad UTF-8 has been replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// The `event` field; empty when there was none.
+    pub event: Cow<'a, str>,
+    /// The `data` lines, joined by newlines.
+    pub data: Cow<'a, str>,
+}
+
+/// An event is longer than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is longer than {limit} bytes")]
+pub struct EventTooLarge {
+    /// The limit, in bytes.
+    pub limit: usize,
+}
+
+/// Finds events in chunks of bytes.
+///
+/// Lines end with LF, CR LF or CR; a byte order mark at the very start is skipped; comments and the
+/// fields `id` and `retry` are passed over; an event without a `data` line is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SseParser {
+    limit: usize,
+    /// The begin of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// The event that is being read, as far as it came with earlier chunks.
+    event: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    /// The last byte was a CR: an LF that follows belongs to it.
+    after_cr: bool,
+    at_start: bool,
+}
+
+/// Where a field of the current event lies.
+#[derive(Clone, Copy)]
+enum Place<'c> {
+    Nowhere,
+    InChunk(&'c [u8]),
+    Kept,
+}
+
+impl<'c> Place<'c> {
+    fn bytes<'a>(self, kept: &'a [u8]) -> &'a [u8]
+    where
+        'c: 'a,
+    {
+        match self {
+            Place::Nowhere => &[],
+            Place::InChunk(bytes) => bytes,
+            Place::Kept => kept,
+        }
+    }
+
+    /// Moves it out of the chunk, so that it lives on.
+    fn keep(&mut self, kept: &mut Vec<u8>) {
+        if let Place::InChunk(bytes) = *self {
+            kept.clear();
+            kept.extend_from_slice(bytes);
+            *self = Place::Kept;
+        }
+    }
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SseParser {
+    /// At the start of a stream, with the limit [`MAX_EVENT_BYTES`].
+    pub fn new() -> Self {
+        Self::with_limit(MAX_EVENT_BYTES)
+    }
+
+    /// The same with another limit, in bytes.
+    pub fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            event: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            after_cr: false,
+            at_start: true,
+        }
+    }
+
+    /// Reads a chunk and hands on each event that ends in it, in order, until `on_event` breaks;
+    /// what follows in the chunk is then dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`EventTooLarge`]; the stream cannot be read further.
+    pub fn push_chunk(
+        &mut self,
+        chunk: &[u8],
+        mut on_event: impl FnMut(SseEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<(), EventTooLarge> {
+        let mut rest = chunk;
+        let mut event = if self.event.is_empty() { Place::Nowhere } else { Place::Kept };
+        let mut data = if self.has_data { Place::Kept } else { Place::Nowhere };
+        while !rest.is_empty() {
+            if self.after_cr {
+                self.after_cr = false;
+                if let Some(after) = rest.strip_prefix(b"\n") {
+                    rest = after;
+                    continue;
+                }
+            }
+            let n_data = data.bytes(&self.data).len();
+            let Some(end) = memchr2(b'\n', b'\r', rest) else {
+                self.line.extend_from_slice(rest);
+                self.check_size(n_data + self.line.len())?;
+                break;
+            };
+            let (head, tail) = (&rest[..end], &rest[end + 1..]);
+            self.after_cr = rest[end] == b'\r';
+            rest = tail;
+            self.check_size(n_data + self.line.len() + head.len())?;
+            if self.line.is_empty() {
+                let line = self.without_mark(head);
+                if line.is_empty() {
+                    if let Place::InChunk(_) | Place::Kept = data {
+                        let found = SseEvent {
+                            event: String::from_utf8_lossy(event.bytes(&self.event)),
+                            data: String::from_utf8_lossy(data.bytes(&self.data)),
+                        };
+                        if on_event(found).is_break() {
+                            (self.has_data, data, event) = (false, Place::Nowhere, Place::Nowhere);
+                            break;
+                        }
+                    }
+                    (data, event) = (Place::Nowhere, Place::Nowhere);
+                    continue;
+                }
+                match field(line) {
+                    Some((Field::Event, value)) => event = Place::InChunk(value),
+                    Some((Field::Data, value)) => match data {
+                        Place::Nowhere => data = Place::InChunk(value),
+                        Place::InChunk(_) | Place::Kept => {
+                            data.keep(&mut self.data);
+                            self.data.push(b'\n');
+                            self.data.extend_from_slice(value);
+                        }
+                    },
+                    None => {}
+                }
+            } else {
+                // The line began in an earlier chunk, so its value must be copied. It is not empty:
+                // at most it is a byte order mark, which is no field.
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(head);
+                let value = self.without_mark(&line);
+                if value.is_empty() {
+                    line.clear();
+                    self.line = line;
+                    continue;
+                }
+                match field(value) {
+                    Some((Field::Event, value)) => {
+                        self.event.clear();
+                        self.event.extend_from_slice(value);
+                        event = Place::Kept;
+                    }
+                    Some((Field::Data, value)) => {
+                        if let Place::Nowhere = data {
+                            self.data.clear();
+                            data = Place::Kept;
+                        } else {
+                            data.keep(&mut self.data);
+                            self.data.push(b'\n');
+                        }
+                        self.data.extend_from_slice(value);
+                    }
+                    None => {}
+                }
+                line.clear();
+                self.line = line;
+            }
+        }
+        event.keep(&mut self.event);
+        data.keep(&mut self.data);
+        self.has_data = !matches!(data, Place::Nowhere);
+        if let Place::Nowhere = event {
+            self.event.clear();
+        }
+        if !self.has_data {
+            self.data.clear();
+        }
+        Ok(())
+    }
+
+    /// The connection has ended: whether a piece of an event was left over, which is dropped.
+    pub fn finish(self) -> bool {
+        self.has_data || !self.event.is_empty() || !self.line.is_empty()
+    }
+
+    fn without_mark<'a>(&mut self, line: &'a [u8]) -> &'a [u8] {
+        if !std::mem::take(&mut self.at_start) {
+            return line;
+        }
+        line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+    }
+
+    fn check_size(&self, n_bytes: usize) -> Result<(), EventTooLarge> {
+        if n_bytes <= self.limit { Ok(()) } else { Err(EventTooLarge { limit: self.limit }) }
+    }
+}
+
+enum Field {
+    Event,
+    Data,
+}
+
+/// The field of a line, if it is one that matters, and its value.
+fn field(line: &[u8]) -> Option<(Field, &[u8])> {
+    let (field, rest) = if let Some(rest) = line.strip_prefix(b"data") {
+        (Field::Data, rest)
+    } else if let Some(rest) = line.strip_prefix(b"event") {
+        (Field::Event, rest)
+    } else {
+        return None;
+    };
+    match rest {
+        [] => Some((field, rest)),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some((field, value)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Reads the stream of a Messages answer: bytes in, things to show and one outcome out.
+//!
+//! Alone because it is the same for every way the bytes come: a socket, a recording, the simulated
+//! model. Nothing of a stream may run or be kept before its outcome is a whole message.
+
+use super::{FailureClass, ModelAnswer, ModelFailure, failure::class_of_error, sse::SseParser};
+use crate::{
+    ids::{ToolName, ToolUseId},
+    tokens::Usage,
+};
+use machine::{Batch, Machine};
+
+pub(super) mod block_builder;
+pub mod conformance;
+mod machine;
+mod preview;
+pub(super) mod wire;
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamPhase {
+    /// Nothing of a message has come.
+    #[default]
+    Idle,
+    /// The message has begun, no block yet.
+    MessageStart,
+    /// Text, reasoning or something that arrives whole.
+    Content,
+    /// The input of a tool.
+    ToolInput,
+    /// The message is whole.
+    Complete,
+}
+
+/// Something to show while the answer arrives. Taken back when the outcome is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamDelta {
+    /// Text that was added.
+    Text(String),
+    /// Reasoning that was added.
+    Reasoning(String),
+    /// The input of a tool as far as it can be told, in place of the preview before.
+    ToolInput {
+        /// The call.
+        id: ToolUseId,
+        /// The tool.
+        name: ToolName,
+        /// Partial JSON completed to valid JSON, behind a whole value; never to be run.
+        preview: String,
+    },
+    /// What it has cost so far, cumulative.
+    Usage(Usage),
+}
+
+/// Reads one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamReader {
+    sse: SseParser,
+    machine: Machine,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamReport {
+    /// What came of it.
+    pub outcome: StreamOutcome,
+    /// The text that came, in the order it came. To be shown, never taken for a message.
+    pub partial_text: String,
+    /// What it cost, as far as the provider said.
+    pub usage: Usage,
+    /// How far it came.
+    pub phase: StreamPhase,
+    reported: wire::ReportedUsage,
+}
+
+/// What came of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamOutcome {
+    /// A whole message.
+    Message(ModelAnswer),
+    /// The provider broke off, or the stream was no valid one.
+    Error {
+        /// The class.
+        class: FailureClass,
+        /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// The connection ended before the message did.
+    Incomplete,
+}
+
+impl StreamReader {
+    /// At the start of a stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes behind
+    /// the outcome are not looked at.
+    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
+        if self.is_complete() {
+            return;
+        }
+        let Self { sse, machine } = self;
+        let mut batch = Batch::new(out);
+        let read = sse.push_chunk(bytes, |event| machine.handle(&event, &mut batch));
+        if let Err(error) = read
+            && machine.error.is_none()
+        {
+            machine.error = Some(machine::too_large(&error.to_string()));
+        }
+        machine.show_previews(&mut batch);
+    }
+
+    /// True once the outcome is settled (end of the message or an error); the rest need not be
+    /// read.
+    pub fn is_complete(&self) -> bool {
+        self.machine.error.is_some() || self.machine.phase == StreamPhase::Complete
+    }
+
+    /// How far it is.
+    pub fn phase(&self) -> StreamPhase {
+        self.machine.phase
+    }
+
+    /// The connection has ended, or [`StreamReader::is_complete`].
+    pub fn finish(mut self) -> StreamReport {
+        let partial_text = std::mem::take(&mut self.machine.partial_text);
+        let (reported, phase) = (self.machine.usage, self.machine.phase);
+        let outcome = match self.machine.error.take() {
+            Some(error) => StreamOutcome::Error {
+                class: match error.reported {
+                    true => class_of_error(&error.code, &error.message, phase),
+                    false => FailureClass::StreamBroken,
+                },
+                code: error.code,
+                message: error.message,
+            },
+            None if phase == StreamPhase::Complete => {
+                StreamOutcome::Message(self.machine.into_answer())
+            }
+            None => StreamOutcome::Incomplete,
+        };
+        StreamReport { outcome, partial_text, usage: reported.usage(), phase, reported }
+    }
+}
+
+impl StreamReport {
+    /// The answer, or why there is none, with the text that was shown.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelFailure`] when the outcome is no whole message.
+    pub fn into_result(self) -> Result<ModelAnswer, ModelFailure> {
+        let partial_text = self.partial_text;
+        self.outcome.into_result().map_err(|failure| ModelFailure { partial_text, ..failure })
+    }
+}
+
+impl StreamOutcome {
+    /// The answer, or why there is none, without the text that was shown.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelFailure`] when it is no whole message.
+    pub fn into_result(self) -> Result<ModelAnswer, ModelFailure> {
+        let (class, message) = match self {
+            Self::Message(answer) => return Ok(answer),
+            Self::Error { class, code, message } if message.is_empty() => (class, code),
+            Self::Error { class, code, message } => (class, format!("{code}: {message}")),
+            Self::Incomplete => {
+                (FailureClass::StreamBroken, "the stream ended before the message".to_owned())
+            }
+        };
+        Err(ModelFailure {
+            class,
+            status: None,
+            message,
+            retry_after_ms: None,
+            partial_text: String::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! The state machine of the stream: which event may come when, and what it adds.
+//!
+//! Whatever cannot be trusted ends it: a message with a piece left out would be a wrong message.
+
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+
+use super::{
+    StreamDelta, StreamPhase,
+    block_builder::{Added, BlockBuilder, Finished, Malformed},
+    wire::{Event, KindOnly, OddDelta, ReportedUsage, Text},
+};
+use crate::{
+    ids::ToolUseId,
+    step5_model_call::{InvalidInput, ModelAnswer, StopReason, failure, sse::SseEvent},
+};
+
+/// Bytes of content that one answer may hold, 64 MiB: some hundred times what a model can say.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+const BLOCK_DELTAS: [&str; 5] =
+    ["text_delta", "citations_delta", "thinking_delta", "signature_delta", "input_json_delta"];
+
+/// What has been read of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Machine {
+    pub(super) phase: StreamPhase,
+    pub(super) partial_text: String,
+    pub(super) usage: ReportedUsage,
+    /// Why it ended, if it did so early.
+    pub(super) error: Option<StreamError>,
+    id: Arc<str>,
+    model: Arc<str>,
+    stop_reason: Option<Arc<str>>,
+    stop_sequence: Option<Arc<str>>,
+    blocks: BTreeMap<u64, Slot>,
+    n_bytes: usize,
+    previews_due: bool,
+}
+
+/// Ends a stream early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StreamError {
+    /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
+    pub(super) code: String,
+    pub(super) message: String,
+    /// The provider said so, by an `error` event.
+    pub(super) reported: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Slot {
+    Open(Box<BlockBuilder>),
+    Done(Finished),
+}
+
+type Handled = Result<(), StreamError>;
+
+fn ours(code: &str, message: &str) -> StreamError {
+    StreamError { code: code.into(), message: message.into(), reported: false }
+}
+
+fn protocol(message: &str) -> StreamError {
+    ours("protocol_error", message)
+}
+
+pub(super) fn too_large(message: &str) -> StreamError {
+    ours("too_large", message)
+}
+
+impl From<Malformed> for StreamError {
+    fn from(malformed: Malformed) -> Self {
+        ours("malformed_event", malformed.0)
+    }
+}
+
+impl Machine {
+    /// Takes one event; breaks when the outcome is settled.
+    pub(super) fn handle(&mut self, event: &SseEvent<'_>, out: &mut Batch<'_>) -> ControlFlow<()> {
+        if let Err(error) = self.read(event, out) {
+            self.error = Some(error);
+        }
+        if self.error.is_some() || self.phase == StreamPhase::Complete {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn read(&mut self, raw: &SseEvent<'_>, out: &mut Batch<'_>) -> Handled {
+        // A struct would also be read from an array, so the shape is looked at first.
+        let is_object = raw.data.trim_start().starts_with('{');
+        if is_object && let Ok(event) = serde_json::from_str::<Event<'_>>(&raw.data) {
+            return self.take(event, &raw.event, out);
+        }
+        let seen: Option<KindOnly<'_>> = serde_json::from_str(&raw.data).ok().filter(|_| is_object);
+        let kind = seen.as_ref().and_then(|it| it.kind.as_ref());
+        match kind.map_or(raw.event.as_ref(), |it| it.0.as_ref()) {
+            "message_stop" if seen.is_some() => self.stop_message(),
+            "content_block_delta" if self.is_unknown_delta(&raw.data) => Ok(()),
+            "message_start"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop"
+            | "error" => Err(Malformed("a known event cannot be read").into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, name: &str, out: &mut Batch<'_>) -> Handled {
+        let kind = event.kind.as_ref().map_or(name, |it| it.0.as_ref());
+        match kind {
+            "content_block_delta" => self.add_to_block(event, out),
+            "message_start" => self.start_message(event, out),
+            "content_block_start" => self.start_block(event, out),
+            "content_block_stop" => self.stop_block(event, out),
+            "message_delta" => self.add_to_message(event, out),
+            "message_stop" => self.stop_message(),
+            "error" => Err(reported_error(event)),
+            _ => Ok(()),
+        }
+    }
+
+    fn start_message(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+        if self.phase != StreamPhase::Idle {
+            return Err(protocol("a second message begins"));
+        }
+        let message = event.message.ok_or(Malformed("the start has no message"))?;
+        let shared = |text: Option<Text<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
+        self.id = shared(message.id).unwrap_or_default();
+        self.model = shared(message.model).unwrap_or_default();
+        self.stop_reason = shared(message.stop_reason);
+        self.stop_sequence = shared(message.stop_sequence);
+        self.phase = StreamPhase::MessageStart;
+        self.take_usage(message.usage, out);
+        Ok(())
+    }
+
+    fn start_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+        let index = self.index(&event)?;
+        if self.blocks.contains_key(&index) {
+            return Err(protocol("a block begins twice"));
+        }
+        let raw = event.content_block.ok_or(Malformed("the start has no block"))?.get();
+        self.count(raw.len())?;
+        let builder = BlockBuilder::start(raw)?;
+        self.phase = phase_of(&builder);
+        self.show(builder.initial(), out);
+        self.blocks.insert(index, Slot::Open(Box::new(builder)));
+        Ok(())
+    }
+
+    fn add_to_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+        let index = self.index(&event)?;
+        let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) else {
+            return Err(protocol("a delta for a block that is not open"));
+        };
+        let delta = event.delta.ok_or(Malformed("the event has no delta"))?;
+        let texts = [&delta.text, &delta.partial_json, &delta.thinking, &delta.signature];
+        let n_bytes = texts.into_iter().flatten().map(|it| it.0.len()).sum::<usize>()
+            + delta.citation.map_or(0, |it| it.get().len());
+        let added = builder.add(delta)?;
+        self.phase = phase_of(builder);
+        self.show(added, out);
+        self.count(n_bytes)
+    }
+
+    fn stop_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+        let index = self.index(&event)?;
+        let Some(Slot::Open(mut builder)) = self.blocks.remove(&index) else {
+            return Err(protocol("the end of a block that is not open"));
+        };
+        preview(&mut builder, out);
+        self.blocks.insert(index, Slot::Done(builder.finish()?));
+        self.phase = StreamPhase::Content;
+        Ok(())
+    }
+
+    fn add_to_message(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
+        if self.phase == StreamPhase::Idle {
+            return Err(protocol("a delta before the message"));
+        }
+        if let Some(delta) = event.delta {
+            let shared = |text: Text<'_>| Arc::from(text.0.as_ref());
+            self.stop_reason = delta.stop_reason.map(shared).or(self.stop_reason.take());
+            self.stop_sequence = delta.stop_sequence.map(shared).or(self.stop_sequence.take());
+        }
+        self.take_usage(event.usage, out);
+        Ok(())
+    }
+
+    fn stop_message(&mut self) -> Handled {
+        if self.phase == StreamPhase::Idle {
+            return Err(protocol("the end of a message that did not begin"));
+        }
+        if self.blocks.values().any(|it| matches!(it, Slot::Open(_))) {
+            return Err(protocol("the message ends inside a block"));
+        }
+        if self.blocks.keys().copied().ne(0..self.blocks.len() as u64) {
+            return Err(protocol("a block is missing"));
+        }
+        self.phase = StreamPhase::Complete;
+        Ok(())
+    }
+
+    /// Shows the tool inputs that came on, once per read.
+    pub(super) fn show_previews(&mut self, out: &mut Batch<'_>) {
+        if std::mem::take(&mut self.previews_due) {
+            for slot in self.blocks.values_mut() {
+                if let Slot::Open(builder) = slot {
+                    preview(builder, out);
+                }
+            }
+        }
+    }
+
+    /// The message, once it is complete.
+    pub(super) fn into_answer(self) -> ModelAnswer {
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        let mut invalid_inputs: Vec<(ToolUseId, InvalidInput)> = Vec::new();
+        for slot in self.blocks.into_values() {
+            if let Slot::Done(Finished { block, invalid }) = slot {
+                let call = block.as_tool_use().map(|(id, ..)| id.clone());
+                invalid_inputs.extend(call.zip(invalid));
+                blocks.push(block);
+            }
+        }
+        ModelAnswer {
+            message_id: self.id,
+            model: self.model,
+            blocks,
+            stop_reason: StopReason::read(self.stop_reason.as_deref().unwrap_or_default()),
+            stop_sequence: self.stop_sequence,
+            usage: self.usage.usage(),
+            invalid_inputs,
+        }
+    }
+
+    fn index(&self, event: &Event<'_>) -> Result<u64, StreamError> {
+        if self.phase == StreamPhase::Idle {
+            return Err(protocol("a block before the message"));
+        }
+        event.index.ok_or_else(|| Malformed("the event has no index").into())
+    }
+
+    fn is_unknown_delta(&self, data: &str) -> bool {
+        serde_json::from_str::<OddDelta<'_>>(data).is_ok_and(|it| {
+            let kind = it.delta.kind.as_ref().map(|it| it.0.as_ref()).unwrap_or_default();
+            matches!(self.blocks.get(&it.index), Some(Slot::Open(_)))
+                && !BLOCK_DELTAS.contains(&kind)
+        })
+    }
+
+    fn take_usage(&mut self, usage: Option<ReportedUsage>, out: &mut Batch<'_>) {
+        if let Some(usage) = usage {
+            self.usage.replace_with(usage);
+            out.deltas.push(StreamDelta::Usage(self.usage.usage()));
+        }
+    }
+
+    fn show(&mut self, added: Added<'_>, out: &mut Batch<'_>) {
+        match added {
+            Added::Text(text) => {
+                self.partial_text.push_str(&text);
+                out.text(&text);
+            }
+            Added::Reasoning(text) => out.reasoning(&text),
+            Added::ToolInput => self.previews_due = true,
+            Added::Nothing => {}
+        }
+    }
+
+    fn count(&mut self, n_bytes: usize) -> Handled {
+        self.n_bytes = self.n_bytes.saturating_add(n_bytes);
+        if MAX_ANSWER_BYTES < self.n_bytes {
+            return Err(too_large("the answer is too long"));
+        }
+        Ok(())
+    }
+}
+
+fn phase_of(builder: &BlockBuilder) -> StreamPhase {
+    match builder {
+        BlockBuilder::Tool(_) => StreamPhase::ToolInput,
+        BlockBuilder::Text { .. } | BlockBuilder::Thinking { .. } | BlockBuilder::Whole { .. } => {
+            StreamPhase::Content
+        }
+    }
+}
+
+fn preview(builder: &mut BlockBuilder, out: &mut Batch<'_>) {
+    if let BlockBuilder::Tool(tool) = builder
+        && let Some(preview) = tool.next_preview()
+    {
+        let (id, name) = (tool.id.clone(), tool.name.clone());
+        out.deltas.push(StreamDelta::ToolInput { id, name, preview });
+    }
+}
+
+fn reported_error(event: Event<'_>) -> StreamError {
+    let text = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned()).unwrap_or_default();
+    let (kind, message) = event.error.map(|it| (it.kind, it.message)).unwrap_or_default();
+    let kind = text(kind);
+    let code = if kind.is_empty() { failure::UNNAMED_ERROR.to_owned() } else { kind };
+    StreamError { code, message: text(message), reported: true }
+}
+
+/// What one read makes visible. Texts that follow each other become one.
+pub(super) struct Batch<'o> {
+    deltas: &'o mut Vec<StreamDelta>,
+    from: usize,
+}
+
+impl<'o> Batch<'o> {
+    pub(super) fn new(deltas: &'o mut Vec<StreamDelta>) -> Self {
+        let from = deltas.len();
+        Self { deltas, from }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.deltas[self.from..].last_mut() {
+            _ if text.is_empty() => {}
+            Some(StreamDelta::Text(last)) => last.push_str(text),
+            _ => self.deltas.push(StreamDelta::Text(text.to_owned())),
+        }
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        match self.deltas[self.from..].last_mut() {
+            _ if text.is_empty() => {}
+            Some(StreamDelta::Reasoning(last)) => last.push_str(text),
+            _ => self.deltas.push(StreamDelta::Reasoning(text.to_owned())),
+        }
+    }
+}

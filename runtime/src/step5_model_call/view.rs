@@ -1,0 +1,358 @@
+//! The view compiler: the messages of a conversation as a provider will accept them.
+//!
+//! Alone, and the only one: pairing of calls and results, the order of roles and what may not be
+//! sent are decided here and nowhere else, so a request that would be refused cannot be built
+//! (SHP-12). What is stored is never changed; what is left out or made up is named in the notes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    block::{Block, BlockKind},
+    ids::{ToolName, ToolUseId},
+    message::{Message, Role},
+};
+
+/// What answers a call that has no result.
+pub const INTERRUPTED: &str = "interrupted: the call has no result; what it did is not known";
+
+/// Bytes of one image in base64 that a provider takes, 5 MiB before encoding.
+pub const MAX_IMAGE_BYTES: usize = 7_000_000;
+
+/// Bytes of one block of any other kind; a whole request may hold 32 MB.
+pub const MAX_BLOCK_BYTES: usize = 30_000_000;
+
+/// Characters of a tool name.
+const MAX_NAME_CHARS: usize = 64;
+
+/// What a model is sent. Begins with a message of the user; roles alternate; every call is answered
+/// in the message behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The messages, oldest first. None is empty.
+    pub messages: Vec<ViewMessage>,
+    /// What had to be repaired, in the order in which it was found.
+    pub notes: Vec<ViewNote>,
+}
+
+/// One message of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewMessage {
+    /// Never [`Role::System`].
+    pub role: Role,
+    /// Never empty. Results of tools come first.
+    pub blocks: Vec<Block>,
+}
+
+impl View {
+    /// Adds the begin of an answer that the provider has paused (`pause_turn`): it goes back
+    /// unchanged, as the last message.
+    pub fn push_answer(&mut self, blocks: &[Block]) {
+        match self.messages.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some(last) if last.role == Role::Assistant => last.blocks.extend_from_slice(blocks),
+            _ => {
+                let blocks = blocks.to_vec();
+                self.messages.push(ViewMessage { role: Role::Assistant, blocks });
+            }
+        }
+    }
+}
+
+/// What was repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ViewNote {
+    /// A call without result got an error result.
+    MissingResult(ToolUseId),
+    /// A result without call in front of it was left out.
+    ResultWithoutCall(ToolUseId),
+    /// A second result of one call was left out.
+    SecondResult(ToolUseId),
+    /// A second call with one id was left out.
+    SecondCall(ToolUseId),
+    /// Reasoning without signature was left out.
+    UnsignedThinking,
+    /// A last answer of reasoning alone was left out.
+    ThinkingOnly,
+    /// Answers in front of the first message of the user were left out.
+    LeadingAnswer,
+    /// A block stood with the wrong role: a call of the user, a result of the model.
+    WrongRole,
+    /// The input or the name of a call would be refused; the view holds another.
+    CallRepaired(ToolUseId),
+    /// A block was too large; a text stands for it.
+    TooLarge {
+        /// The type of the block.
+        kind: Box<str>,
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+/// What becomes of earlier reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reasoning {
+    /// Signed reasoning goes back as it came.
+    Keep,
+    /// For another model than the one that signed it: all of it is left out.
+    Strip,
+}
+
+/// The view of a conversation, for the model that has answered so far.
+pub fn compile(messages: &[Arc<Message>]) -> View {
+    compile_with(messages, Reasoning::Keep)
+}
+
+/// The view of a conversation.
+pub fn compile_with(messages: &[Arc<Message>], reasoning: Reasoning) -> View {
+    let mut compiler = Compiler { view: View::default(), results: BTreeMap::new(), open: None };
+    let kept = compiler.sort_out(messages, reasoning);
+    for (message, blocks) in kept {
+        compiler.place(message, blocks);
+    }
+    compiler.answer_open_calls();
+    compiler.drop_last_thinking();
+    compiler.view
+}
+
+struct Compiler<'a> {
+    view: View,
+    /// The result of each call; `None` until one is found behind it.
+    results: BTreeMap<&'a ToolUseId, Option<&'a Block>>,
+    /// The answer that is being put together, if its calls are not yet answered.
+    open: Option<Answer<'a>>,
+}
+
+struct Answer<'a> {
+    api_id: Option<&'a str>,
+    calls: Vec<ToolUseId>,
+}
+
+type Kept<'a> = Vec<(&'a Message, Vec<Block>)>;
+
+impl<'a> Compiler<'a> {
+    /// Leaves out what cannot be sent and finds the result of each call.
+    fn sort_out(&mut self, messages: &'a [Arc<Message>], reasoning: Reasoning) -> Kept<'a> {
+        let mut kept: Kept<'a> = Vec::with_capacity(messages.len());
+        for message in messages {
+            let blocks: Vec<Block> = match message.role {
+                Role::System => continue,
+                Role::User => message.blocks.iter().filter_map(|it| self.of_user(it)).collect(),
+                Role::Assistant if kept.is_empty() => {
+                    self.note_once(ViewNote::LeadingAnswer);
+                    continue;
+                }
+                Role::Assistant => {
+                    message.blocks.iter().filter_map(|it| self.of_answer(it, reasoning)).collect()
+                }
+            };
+            if !blocks.is_empty() {
+                kept.push((message, blocks));
+            }
+        }
+        kept
+    }
+
+    fn of_user(&mut self, block: &'a Block) -> Option<Block> {
+        match block.kind() {
+            BlockKind::Text(text) => (!text.trim().is_empty()).then(|| self.sized(block)),
+            BlockKind::Opaque { .. } => Some(self.sized(block)),
+            BlockKind::ToolResult { id, .. } => {
+                match self.results.get_mut(id) {
+                    Some(result @ None) => *result = Some(block),
+                    Some(Some(_)) => self.view.notes.push(ViewNote::SecondResult(id.clone())),
+                    None => self.view.notes.push(ViewNote::ResultWithoutCall(id.clone())),
+                }
+                None
+            }
+            BlockKind::Thinking { .. }
+            | BlockKind::RedactedThinking
+            | BlockKind::ToolUse { .. } => {
+                self.view.notes.push(ViewNote::WrongRole);
+                None
+            }
+            BlockKind::StopRequest | BlockKind::Error(_) => None,
+        }
+    }
+
+    fn of_answer(&mut self, block: &'a Block, reasoning: Reasoning) -> Option<Block> {
+        match block.kind() {
+            BlockKind::Text(text) => (!text.trim().is_empty()).then(|| self.sized(block)),
+            BlockKind::Opaque { .. } => Some(self.sized(block)),
+            BlockKind::Thinking { signature: None, .. } => {
+                self.view.notes.push(ViewNote::UnsignedThinking);
+                None
+            }
+            BlockKind::Thinking { .. } | BlockKind::RedactedThinking => {
+                (reasoning == Reasoning::Keep).then(|| block.clone())
+            }
+            BlockKind::ToolUse { id, name, input } => {
+                if self.results.contains_key(id) {
+                    self.view.notes.push(ViewNote::SecondCall(id.clone()));
+                    return None;
+                }
+                self.results.insert(id, None);
+                Some(self.valid_call(block, id, name, input))
+            }
+            BlockKind::ToolResult { .. } => {
+                self.view.notes.push(ViewNote::WrongRole);
+                None
+            }
+            BlockKind::StopRequest | BlockKind::Error(_) => None,
+        }
+    }
+
+    /// Puts a message behind what is there, joined with its neighbour where roles are the same.
+    fn place(&mut self, message: &'a Message, mut blocks: Vec<Block>) {
+        if message.role == Role::User {
+            self.answer_open_calls();
+            match self.view.messages.last_mut() {
+                Some(last) if last.role == Role::User => last.blocks.append(&mut blocks),
+                _ => self.push(Role::User, blocks),
+            }
+            return;
+        }
+        let api_id = message.api_id.as_deref();
+        // Lines of one response belong together, also when results were written between them.
+        // Behind the open calls of another response, their results come first.
+        let joins = self.open.as_ref().is_some_and(|open| {
+            open.calls.is_empty() || (api_id.is_some() && open.api_id == api_id)
+        });
+        if !joins {
+            self.answer_open_calls();
+        }
+        let calls = blocks.iter().filter_map(Block::as_tool_use).map(|(id, ..)| id.clone());
+        match self.open.as_mut() {
+            Some(open) => {
+                open.calls.extend(calls);
+                open.api_id = api_id;
+            }
+            None => self.open = Some(Answer { api_id, calls: calls.collect() }),
+        }
+        match self.view.messages.last_mut() {
+            Some(last) if last.role == Role::Assistant => last.blocks.append(&mut blocks),
+            _ => self.push(Role::Assistant, blocks),
+        }
+    }
+
+    /// Closes the answer before: the results of its calls, in their order, begin a new message.
+    fn answer_open_calls(&mut self) {
+        let calls = self.open.take().map(|it| it.calls).unwrap_or_default();
+        if calls.is_empty() {
+            return;
+        }
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            match self.results.get(&call) {
+                Some(Some(result)) => results.push(self.sized_result(result, &call)),
+                Some(None) | None => {
+                    results.push(Block::tool_result(&call, INTERRUPTED, true));
+                    self.view.notes.push(ViewNote::MissingResult(call));
+                }
+            }
+        }
+        self.push(Role::User, results);
+    }
+
+    /// An answer of reasoning alone at the end would be taken for the begin of the next one.
+    fn drop_last_thinking(&mut self) {
+        let is_thinking = |block: &Block| {
+            matches!(block.kind(), BlockKind::Thinking { .. } | BlockKind::RedactedThinking)
+        };
+        let last = self.view.messages.last();
+        if last.is_some_and(|it| it.role == Role::Assistant && it.blocks.iter().all(is_thinking)) {
+            self.view.messages.pop();
+            self.view.notes.push(ViewNote::ThinkingOnly);
+        }
+    }
+
+    fn valid_call(&mut self, block: &Block, id: &ToolUseId, name: &ToolName, input: &str) -> Block {
+        let is_valid = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+        let name_fits = name.as_str().chars().all(is_valid)
+            && (1..=MAX_NAME_CHARS).contains(&name.as_str().len());
+        let input_fits = input.starts_with('{');
+        if name_fits && input_fits && block.wire_open().len() <= MAX_BLOCK_BYTES {
+            return block.clone();
+        }
+        self.view.notes.push(ViewNote::CallRepaired(id.clone()));
+        let mut name: String = name
+            .as_str()
+            .chars()
+            .take(MAX_NAME_CHARS)
+            .map(|it| if is_valid(it) { it } else { '_' })
+            .collect();
+        if name.is_empty() {
+            name.push('_');
+        }
+        let keeps_input = input_fits && input.len() <= MAX_BLOCK_BYTES / 2;
+        Block::tool_use(id, &name.into(), if keeps_input { input } else { "{}" })
+    }
+
+    fn sized(&mut self, block: &Block) -> Block {
+        let bytes = block.wire_open().len();
+        let (kind, max): (&str, usize) = match block.kind() {
+            BlockKind::Opaque { kind } if &**kind == "image" => (kind, MAX_IMAGE_BYTES),
+            BlockKind::Opaque { kind } => (kind, MAX_BLOCK_BYTES),
+            _ => ("text", MAX_BLOCK_BYTES),
+        };
+        if bytes <= max {
+            return block.clone();
+        }
+        let kind: Box<str> = kind.into();
+        let stub = Block::text(&format!("[{kind} of {bytes} bytes left out: too large to send]"));
+        self.view.notes.push(ViewNote::TooLarge { kind, bytes });
+        stub
+    }
+
+    fn sized_result(&mut self, result: &Block, call: &ToolUseId) -> Block {
+        let bytes = result.wire_open().len();
+        if bytes <= MAX_BLOCK_BYTES {
+            return result.clone();
+        }
+        let kind = "tool_result".into();
+        self.view.notes.push(ViewNote::TooLarge { kind, bytes });
+        let is_error = result.as_tool_result().is_some_and(|(.., is_error)| is_error);
+        let stub = format!("[result of {bytes} bytes left out: too large to send]");
+        Block::tool_result(call, &stub, is_error)
+    }
+
+    fn push(&mut self, role: Role, blocks: Vec<Block>) {
+        self.view.messages.push(ViewMessage { role, blocks });
+    }
+
+    fn note_once(&mut self, note: ViewNote) {
+        if !self.view.notes.contains(&note) {
+            self.view.notes.push(note);
+        }
+    }
+}
+
+/// Whether a provider would accept the messages of a view: what [`compile`] promises.
+pub fn is_acceptable(messages: &[ViewMessage]) -> bool {
+    let mut expected = Role::User;
+    let mut open: BTreeSet<&ToolUseId> = BTreeSet::new();
+    for message in messages {
+        let results = message.blocks.iter().map_while(Block::as_tool_result);
+        let answered: Vec<&ToolUseId> = results.map(|(id, ..)| id).collect();
+        let n_results = message.blocks.iter().filter_map(Block::as_tool_result).count();
+        let all_answered = answered.len() == open.len()
+            && answered.len() == n_results
+            && answered.iter().all(|id| open.contains(id));
+        if message.role != expected || message.blocks.is_empty() || !all_answered {
+            return false;
+        }
+        let calls: Vec<&ToolUseId> =
+            message.blocks.iter().filter_map(Block::as_tool_use).map(|(id, ..)| id).collect();
+        open = calls.iter().copied().collect();
+        if open.len() != calls.len() || (message.role == Role::User && !calls.is_empty()) {
+            return false;
+        }
+        expected = if message.role == Role::User { Role::Assistant } else { Role::User };
+    }
+    open.is_empty()
+}
+
+#[cfg(test)]
+mod tests;

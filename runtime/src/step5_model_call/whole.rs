@@ -1,0 +1,145 @@
+//! Reads an answer that came in one piece.
+//!
+//! Beside the stream reader because the fallback for broken streams asks without streaming, and
+//! both must give the same answer.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    FailureClass, ModelAnswer, ModelFailure, StopReason,
+    failure::{UNNAMED_ERROR, class_of_error},
+    stream::{
+        StreamPhase,
+        block_builder::{check_input, single_line},
+        wire::{ErrorBody, ReportedUsage, Text},
+    },
+};
+use crate::block::Block;
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_sequence: Option<Text<'a>>,
+    usage: Option<ReportedUsage>,
+    #[serde(borrow)]
+    error: Option<ErrorBody<'a>>,
+}
+
+/// The answer in the body of a response with status 200.
+///
+/// # Errors
+///
+/// The failure that the body names; [`FailureClass::StreamBroken`] when it is no message.
+pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
+    let text = String::from_utf8_lossy(body);
+    let body: Body<'_> =
+        serde_json::from_str(&text).map_err(|error| broken(&format!("no message: {error}")))?;
+    if let Some(error) = body.error {
+        let field = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
+        let kind = field(error.kind).unwrap_or_else(|| UNNAMED_ERROR.into());
+        let message = field(error.message).unwrap_or_default();
+        let class = class_of_error(&kind, &message, StreamPhase::Idle);
+        return Err(failure(class, format!("{kind}: {message}")));
+    }
+    let content = body.content.ok_or_else(|| broken("the message has no content"))?;
+    let mut blocks = Vec::with_capacity(content.len());
+    let mut invalid_inputs = Vec::new();
+    for raw in content {
+        let block = Block::from_wire(&single_line(raw.get()))
+            .map_err(|error| broken(&error.to_string()))?;
+        let invalid = block.as_tool_use().and_then(|(id, name, input)| {
+            let why = check_input(input).err()?;
+            Some((Block::tool_use(id, name, "{}"), (id.clone(), why)))
+        });
+        match invalid {
+            Some((emptied, invalid)) => {
+                blocks.push(emptied);
+                invalid_inputs.push(invalid);
+            }
+            None => blocks.push(block),
+        }
+    }
+    let shared = |text: Option<Text<'_>>| text.map(|it| it.0.as_ref().into());
+    Ok(ModelAnswer {
+        message_id: shared(body.id).unwrap_or_default(),
+        model: shared(body.model).unwrap_or_default(),
+        blocks,
+        stop_reason: StopReason::read(body.stop_reason.as_ref().map_or("", |it| it.0.as_ref())),
+        stop_sequence: shared(body.stop_sequence),
+        usage: body.usage.unwrap_or_default().usage(),
+        invalid_inputs,
+    })
+}
+
+fn broken(message: &str) -> ModelFailure {
+    failure(FailureClass::StreamBroken, message.to_owned())
+}
+
+fn failure(class: FailureClass, message: String) -> ModelFailure {
+    let partial_text = String::new();
+    ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{step5_model_call::InvalidInput, tokens::Tokens};
+
+    // REQ: MDL-7
+    #[test]
+    fn message_keeps_the_bytes_of_its_blocks() {
+        let body = br#"{"id":"m","type":"message","role":"assistant","model":"x","content":[
+            {"type":"thinking","thinking":"","signature":"S"},
+            {"type":"odd", "z":1},
+            {"type":"tool_use","id":"t","name":"n","input":{"b": 1, "a": 2}}],
+            "stop_reason":"tool_use","stop_sequence":null,
+            "usage":{"input_tokens":50,"cache_read_input_tokens":100000,"output_tokens":3}}"#;
+        let answer = read_whole(body).unwrap();
+        let wires: Vec<_> = answer.blocks.iter().map(Block::wire_open).collect();
+        assert_eq!(
+            wires,
+            [
+                r#"{"type":"thinking","thinking":"","signature":"S""#,
+                r#"{"type":"odd", "z":1"#,
+                r#"{"type":"tool_use","id":"t","name":"n","input":{"b": 1, "a": 2}"#,
+            ]
+        );
+        assert_eq!((&*answer.message_id, &*answer.model), ("m", "x"));
+        assert_eq!(answer.executable_tools().map(|it| it.as_str()).collect::<Vec<_>>(), ["t"]);
+        // T9.13
+        assert_eq!(answer.usage.context(), Tokens(100_050));
+    }
+
+    // REQ: MDL-1
+    #[test]
+    fn input_that_is_no_object_never_runs() {
+        let body = br#"{"id":"m","model":"x","stop_reason":"tool_use","content":[
+            {"type":"tool_use","id":"t","name":"n","input":"text"}]}"#;
+        let answer = read_whole(body).unwrap();
+        assert_eq!(answer.invalid_inputs, [("t".into(), InvalidInput::NotAnObject)]);
+        assert_eq!(answer.blocks, [Block::tool_use(&"t".into(), &"n".into(), "{}")]);
+        assert_eq!(answer.executable_tools().count(), 0);
+    }
+
+    // REQ: MDL-10
+    #[test]
+    fn body_that_is_no_message_is_a_failure() {
+        let class = |body: &[u8]| read_whole(body).unwrap_err().class;
+        assert_eq!(class(b"<html>"), FailureClass::StreamBroken);
+        assert_eq!(class(b"{}"), FailureClass::StreamBroken);
+        assert_eq!(class(br#"{"content":[{"type":"text"}]}"#), FailureClass::StreamBroken);
+        assert_eq!(
+            class(br#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#),
+            FailureClass::Overloaded
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Step 7: each call is allowed or denied, by four stages in order.
+//!
+//! 1 pre-filter, 2 PreToolUse hooks, 3 rules and mode, 4 permission handler. Deny wins over ask,
+//! ask over mode, mode over allow, at every stage; whatever cannot be asked is denied. What comes
+//! out is a [`Decision`] with its reason, and for an allowed call a [`Permit`].
+
+pub mod stage1_prefilter;
+mod stage2_pre_tool_use_hooks;
+mod stage3_rule_evaluation;
+pub mod stage4_permission_handler;
+
+pub mod gate;
+pub mod permit;
+pub mod setup;
+
+mod mode;
+pub mod path_resolution;
+pub mod path_rule;
+pub mod protected;
+pub mod rule;
+mod rule_book;
+mod shell_command;
+mod shell_words;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use gate::{Gate, GateStep};
+pub use permit::{Permit, PermitError};
+pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
+pub use stage1_prefilter::offered;
+pub use stage4_permission_handler::Answer;
+
+use crate::step1_settings_resolution::Scope;
+
+/// What was decided about one call, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Whether the call may run.
+    pub allowed: bool,
+    /// The stage that decided.
+    pub stage: GateStage,
+    /// The rule that decided, if one did.
+    pub rule: Option<RuleRef>,
+    /// In words; a denied call's reason is what the model reads.
+    pub reason: String,
+}
+
+/// A rule and where it stands. As text `scope:rule`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleRef {
+    /// Where it comes from.
+    pub scope: Scope,
+    /// As written.
+    pub text: String,
+}
+
+impl fmt::Display for RuleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.scope.name(), self.text)
+    }
+}
+
+/// The four stages of the gate, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateStage {
+    /// 1: denied tools are not even offered.
+    PreFilter,
+    /// 2: hooks.
+    PreToolUseHooks,
+    /// 3: rules, then the mode.
+    RuleEvaluation,
+    /// 4: whoever can answer.
+    PermissionHandler,
+}
+
+/// A path of a call, as written and as the kernel would reach it. Found out by who can look at the
+/// file system; the rules only compare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolvedPath {
+    /// As the model wrote it.
+    pub given: String,
+    /// Absolute, `.` and `..` and doubled slashes removed by text.
+    pub lexical: String,
+    /// Absolute, links followed; parts that do not exist yet are appended.
+    pub real: String,
+    /// Every path passed through on the way, `lexical` and `real` included, without repetitions.
+    pub passed: Vec<String>,
+    /// What `real` is.
+    pub kind: PathKind,
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathKind {
+    /// Nothing yet.
+    Missing,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A device, FIFO or socket; denied in every mode.
+    Special,
+    /// An empty path, a NUL inside, or a ring of links; denied in every mode.
+    Invalid,
+}

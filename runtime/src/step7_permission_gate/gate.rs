@@ -1,0 +1,229 @@
+//! One call on its way through the four stages.
+//!
+//! A state machine: each step says what is needed next, the caller finds it out and hands it back.
+//! Only here a [`Permit`] is issued, at most one per call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Answer, Decision, GateSetup, GateStage, Permit, ResolvedPath, RuleRef,
+    shell_command::ShellCommand,
+    stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
+    stage3_rule_evaluation::{self as stage3, Facts},
+    stage4_permission_handler as stage4,
+};
+use crate::{
+    hook::HookVerdict,
+    tool::{Access, ToolCall, ToolEffect, ToolSpec},
+};
+
+/// One call at the gate.
+#[derive(Debug)]
+pub struct Gate {
+    call: ToolCall,
+    access: Access,
+    effect: ToolEffect,
+    setup: GateSetup,
+    hooks: stage2::Remembered,
+    path: Option<ResolvedPath>,
+    waiting: Waiting,
+}
+
+/// What the gate waits for.
+#[derive(Debug)]
+enum Waiting {
+    Hooks,
+    Path,
+    Answer(Option<RuleRef>),
+    Nothing,
+}
+
+/// What is needed next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum GateStep {
+    /// Run the PreToolUse hooks that match; answer with [`Gate::hooks_answered`].
+    RunHooks {
+        /// What matchers are held against.
+        subject: String,
+        /// The input, JSON text of an object.
+        input: Arc<str>,
+    },
+    /// Find out where a path leads; answer with [`Gate::path_resolved`].
+    ResolvePath {
+        /// As the model wrote it; `.` when a tool that reads was given none.
+        given: String,
+    },
+    /// Ask somebody; answer with [`Gate::permission_answered`].
+    Ask {
+        /// Why it is asked.
+        reason: String,
+        /// Allow rules that would let it pass next time, narrowest first.
+        suggestions: Vec<String>,
+    },
+    /// It is decided. There is a permit exactly when the call is allowed.
+    Decided {
+        /// What and why.
+        decision: Decision,
+        /// What a tool needs to run.
+        permit: Option<Permit>,
+    },
+}
+
+impl Gate {
+    /// Begins with a call whose input was found to fit the tool's schema.
+    pub fn open(call: ToolCall, spec: &ToolSpec, setup: &GateSetup) -> (Self, GateStep) {
+        let mut gate = Self {
+            call,
+            access: spec.access.clone(),
+            effect: spec.effect,
+            setup: setup.clone(),
+            hooks: stage2::Remembered::Nothing,
+            path: None,
+            waiting: Waiting::Nothing,
+        };
+        let tool = gate.call.name.as_str();
+        let step = if let Some(rule) = stage1_prefilter::denied(tool, setup) {
+            let reason = format!("denied by rule {rule}");
+            gate.deny(GateStage::PreFilter, Some(rule), reason)
+        } else if stage2::needed(tool, setup) {
+            gate.waiting = Waiting::Hooks;
+            GateStep::RunHooks {
+                subject: gate.call.name.to_string(),
+                input: Arc::clone(&gate.call.input),
+            }
+        } else {
+            gate.look_at_path()
+        };
+        (gate, step)
+    }
+
+    /// The call as it would be run now. After hooks its input may be another; the caller checks
+    /// that against the schema before it goes on.
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    /// Takes the merged answer of the hooks. Afterwards [`Gate::call`] holds the input that counts.
+    pub fn hooks_answered(&mut self, verdict: &HookVerdict) -> GateStep {
+        if !matches!(self.waiting, Waiting::Hooks) {
+            return self.out_of_order();
+        }
+        match stage2::read(verdict) {
+            Err(reason) => self.deny(GateStage::PreToolUseHooks, None, reason),
+            Ok((remembered, input)) => {
+                self.hooks = remembered;
+                if let Some(input) = input {
+                    self.call.input = input.into();
+                }
+                self.look_at_path()
+            }
+        }
+    }
+
+    /// Takes where the path leads.
+    pub fn path_resolved(&mut self, path: ResolvedPath) -> GateStep {
+        if !matches!(self.waiting, Waiting::Path) {
+            return self.out_of_order();
+        }
+        self.path = Some(path);
+        self.evaluate()
+    }
+
+    /// Takes what somebody answered.
+    pub fn permission_answered(&mut self, answer: Answer) -> GateStep {
+        match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
+            Waiting::Answer(rule) => {
+                let decision = stage4::answered(answer, rule);
+                self.decide(decision)
+            }
+            Waiting::Hooks | Waiting::Path | Waiting::Nothing => self.out_of_order(),
+        }
+    }
+
+    fn look_at_path(&mut self) -> GateStep {
+        let (field, missing) = match &self.access {
+            Access::ReadPath { field } => (field, "."),
+            Access::WritePath { field } => (field, ""),
+            Access::Free | Access::Command { .. } | Access::Ask => return self.evaluate(),
+        };
+        let input = self.input();
+        let given = match input.get(&**field) {
+            None | Some(Value::Null) => missing,
+            // Something that is no text leads nowhere.
+            Some(path) => path.as_str().unwrap_or_default(),
+        };
+        let given = given.to_owned();
+        self.waiting = Waiting::Path;
+        GateStep::ResolvePath { given }
+    }
+
+    fn evaluate(&mut self) -> GateStep {
+        let input = self.input();
+        let facts = Facts {
+            tool: self.call.name.as_str(),
+            access: &self.access,
+            effect: self.effect,
+            input: &input,
+            path: self.path.as_ref(),
+            hooks: &self.hooks,
+        };
+        let found = stage3::evaluate(&facts, &self.setup);
+        let allowed = match found.answer {
+            stage3::Answer::Allow => true,
+            stage3::Answer::Deny => false,
+            stage3::Answer::Ask => return self.ask(found.reason, found.rule, &input),
+        };
+        let stage = GateStage::RuleEvaluation;
+        self.decide(Decision { allowed, stage, rule: found.rule, reason: found.reason })
+    }
+
+    fn ask(&mut self, reason: String, rule: Option<RuleRef>, input: &Value) -> GateStep {
+        if let Some(decision) =
+            stage4::without_handler(self.setup.handler(), &reason, rule.as_ref())
+        {
+            return self.decide(decision);
+        }
+        let command = match &self.access {
+            Access::Command { field } => input.get(&**field).and_then(Value::as_str).map(|raw| {
+                let places = self.setup.places();
+                ShellCommand::read(raw, &places.workspace, &places.home)
+            }),
+            Access::Free | Access::ReadPath { .. } | Access::WritePath { .. } | Access::Ask => None,
+        };
+        let suggestions =
+            stage4::suggestions(&self.call, &self.access, self.path.as_ref(), command.as_ref());
+        self.waiting = Waiting::Answer(rule);
+        GateStep::Ask { reason, suggestions }
+    }
+
+    fn deny(&mut self, stage: GateStage, rule: Option<RuleRef>, reason: String) -> GateStep {
+        self.decide(Decision { allowed: false, stage, rule, reason })
+    }
+
+    fn decide(&mut self, decision: Decision) -> GateStep {
+        self.waiting = Waiting::Nothing;
+        let permit = decision.allowed.then(|| {
+            let hidden = match self.access {
+                Access::ReadPath { .. } => Arc::clone(self.setup.book().hidden()),
+                _ => Arc::default(),
+            };
+            Permit::issue(self.call.clone(), self.path.clone(), hidden)
+        });
+        GateStep::Decided { decision, permit }
+    }
+
+    /// An answer nobody waits for changes nothing and permits nothing.
+    fn out_of_order(&mut self) -> GateStep {
+        let reason = "the gate was answered out of order".into();
+        self.deny(GateStage::PermissionHandler, None, reason)
+    }
+
+    fn input(&self) -> Value {
+        serde_json::from_str(&self.call.input).unwrap_or(Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests;

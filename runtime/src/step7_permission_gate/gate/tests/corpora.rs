@@ -1,0 +1,180 @@
+//! The two corpora of permission cases, each through a whole gate.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Case {
+    id: String,
+    mode: Mode,
+    tool: String,
+    settings: Value,
+    #[serde(default)]
+    additional_directories: Vec<String>,
+    #[serde(rename = "project_root")]
+    project_root: Option<String>,
+    cwd: String,
+    home: String,
+    #[serde(default)]
+    tree: Vec<Node>,
+    input: Value,
+    expected: String,
+    #[serde(default, rename = "also_ok")]
+    also_ok: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    path: String,
+    #[serde(rename = "type")]
+    kind: String,
+    target: Option<String>,
+}
+
+const ROOT: &str = "/tmp/root";
+
+const PATHS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/path_permissions.jsonl"));
+const COMMANDS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/bash_permissions.jsonl"));
+
+fn cases(text: &str) -> Vec<Case> {
+    let text = text.replace("{ROOT}", ROOT);
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+impl Case {
+    /// The tree of the case as something that can be looked at.
+    fn look(&self) -> impl FnMut(&str) -> Found {
+        let mut nodes = BTreeMap::from([
+            ("/".to_owned(), Found::Directory),
+            ("/dev/zero".into(), Found::Special),
+            ("/proc/self".into(), Found::Link("7".into())),
+            ("/proc/7/root".into(), Found::Link("/".into())),
+            ("/proc/7/cwd".into(), Found::Link("/".into())),
+            ("/proc/7/environ".into(), Found::File),
+        ]);
+        let base =
+            ["home/dev/app/src/main.rs", "home/dev/app/README.md", "home/dev/app/tests/a.rs"];
+        for path in base.iter().chain(&["home/dev/app/.git/config", "etc/hosts", "tmp/.keep"]) {
+            nodes.insert(format!("{ROOT}/{path}"), Found::File);
+        }
+        for node in &self.tree {
+            let found = match (node.kind.as_str(), &node.target) {
+                ("symlink", Some(target)) => Found::Link(target.clone()),
+                ("dir", _) => Found::Directory,
+                ("fifo", _) => Found::Special,
+                _ => Found::File,
+            };
+            nodes.insert(format!("{ROOT}/{}", node.path), found);
+        }
+        for path in nodes.keys().cloned().collect::<Vec<_>>() {
+            for (i, _) in path.match_indices('/').skip(1) {
+                nodes.entry(path[..i].into()).or_insert(Found::Directory);
+            }
+        }
+        move |path| nodes.get(path).cloned().unwrap_or(Found::Missing)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        let one = [self.settings.clone()];
+        let sources = self.settings.as_array().map_or(&one[..], Vec::as_slice);
+        for source in sources {
+            let scope = match source.get("source").and_then(Value::as_str) {
+                Some("user") => Scope::User,
+                Some("local") => Scope::Local,
+                Some("cli") => Scope::CliArg,
+                Some("policy" | "managed") => Scope::Policy,
+                _ => Scope::Project,
+            };
+            for (name, kind) in
+                [("allow", RuleKind::Allow), ("ask", RuleKind::Ask), ("deny", RuleKind::Deny)]
+            {
+                let list = source.get(name).and_then(Value::as_array).into_iter().flatten();
+                let texts = list.filter_map(Value::as_str);
+                let rules = texts.map(|it| RuleText { kind, scope, text: it.into() });
+                settings.permissions.rules.extend(rules);
+            }
+            let more = source.get("additionalDirectories").and_then(Value::as_array);
+            let more = more.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+            settings.permissions.additional_directories.extend(more);
+        }
+        settings.permissions.additional_directories.extend(self.additional_directories.clone());
+        settings
+    }
+
+    fn got(&self) -> &'static str {
+        let mut look = self.look();
+        let settings = self.settings();
+        let mut real = BTreeMap::new();
+        let directories = settings.permissions.additional_directories.iter();
+        for directory in directories.chain([&self.cwd, &self.home]) {
+            let resolved = resolve(directory, &self.cwd, &self.home, &mut look);
+            if resolved.kind != PathKind::Missing {
+                real.insert(directory.clone(), resolved.real);
+            }
+        }
+        let places = Places {
+            workspace: self.cwd.as_str().into(),
+            home: self.home.as_str().into(),
+            project_root: self.project_root.clone(),
+            real,
+        };
+        let setup = GateSetup::new(Arc::new(settings), self.mode, places, Handler::Approver);
+        let spec = match self.tool.as_str() {
+            "Read" => read(),
+            "Edit" => ToolSpec { name: "Edit".into(), ..write() },
+            _ => bash(),
+        };
+        let (mut gate, mut step) = Gate::open(call(&spec, &self.input.to_string()), &spec, &setup);
+        loop {
+            step = match step {
+                GateStep::ResolvePath { given } => {
+                    gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut look))
+                }
+                GateStep::RunHooks { .. } => unreachable!("the cases have no hooks"),
+                GateStep::Ask { .. } => return "ask",
+                GateStep::Decided { permit: Some(_), .. } => return "allow",
+                GateStep::Decided { permit: None, .. } => return "deny",
+            };
+        }
+    }
+
+    fn passes(&self, got: &str) -> bool {
+        got == self.expected || self.also_ok.iter().any(|it| it == got)
+    }
+}
+
+// REQ: PRM-8
+#[test]
+fn every_path_case_is_decided_as_expected() {
+    let cases = cases(PATHS);
+    assert!(cases.len() >= 114);
+    let misses: Vec<String> = cases
+        .iter()
+        .map(|case| (case, case.got()))
+        .filter(|(case, got)| !case.passes(got))
+        .map(|(case, got)| format!("{}: {got}, not {}", case.id, case.expected))
+        .collect();
+    assert_eq!(misses, Vec::<String>::new());
+}
+
+// REQ: PRM-8
+#[test]
+fn no_shell_attack_is_allowed() {
+    let cases = cases(COMMANDS);
+    assert!(cases.len() >= 422);
+    let allowed: Vec<&str> = cases
+        .iter()
+        .filter(|case| !case.passes("allow") && case.got() == "allow")
+        .map(|case| case.id.as_str())
+        .collect();
+    assert_eq!(allowed, Vec::<&str>::new());
+}

@@ -1,0 +1,61 @@
+//! Modes: what passes where no rule decides.
+//!
+//! Alone because a mode is a table, and the table should be seen at once.
+
+use crate::{
+    step1_settings_resolution::PermissionMode,
+    tool::{Access, ToolEffect},
+};
+
+/// What a mode does with a call before allow rules are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModeSays {
+    /// It passes.
+    Allow,
+    /// It is asked whatever the allow rules say.
+    Ask,
+    /// Rules decide; without one this.
+    Rules {
+        /// Whether it passes without a rule.
+        otherwise: bool,
+    },
+}
+
+/// The table. `in_workspace` is about the path of a call that has one.
+pub(super) fn says(
+    mode: PermissionMode,
+    access: &Access,
+    effect: ToolEffect,
+    in_workspace: bool,
+) -> ModeSays {
+    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    let otherwise = match access {
+        Access::Free => true,
+        Access::ReadPath { .. } => in_workspace,
+        Access::WritePath { .. } | Access::Command { .. } | Access::Ask => false,
+    };
+    let writes = match access {
+        Access::WritePath { .. } | Access::Command { .. } => true,
+        Access::Ask => effect != ToolEffect::ReadOnly,
+        Access::Free | Access::ReadPath { .. } => false,
+    };
+    match (mode, access) {
+        (BypassPermissions, _) => ModeSays::Allow,
+        (Plan, _) if writes => ModeSays::Ask,
+        (AcceptEdits, Access::WritePath { .. }) if in_workspace => ModeSays::Allow,
+        (Plan | AcceptEdits | Default | Auto | DontAsk | Bubble, _) => {
+            ModeSays::Rules { otherwise }
+        }
+    }
+}
+
+/// The mode of a sub-agent. A parent that lets edits, everything or a classifier pass hands that
+/// down; otherwise a child may choose a stricter mode and no looser one.
+pub(super) fn narrowed(parent: PermissionMode, asked: Option<PermissionMode>) -> PermissionMode {
+    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    match (parent, asked) {
+        (AcceptEdits | BypassPermissions | Auto, _) => parent,
+        (_, Some(asked @ (Plan | DontAsk | Bubble))) => asked,
+        (Plan | Default | DontAsk | Bubble, _) => parent,
+    }
+}

@@ -1,0 +1,187 @@
+//! Where a path leads: by text, and link by link as the kernel walks it.
+//!
+//! Pure; whoever has a file system lends its eyes. Alone because the walk must be testable on
+//! trees that cannot be made everywhere.
+
+use std::collections::VecDeque;
+
+use super::{PathKind, ResolvedPath};
+
+/// Links followed before a walk counts as a ring; Linux' own limit.
+const MAX_LINKS: u32 = 40;
+
+/// What lies at an absolute path, the last link not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing, or nothing that can be looked at.
+    Missing,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A device, FIFO or socket.
+    Special,
+    /// A link and its text.
+    Link(String),
+}
+
+/// Resolves `given` (cases B1). `~` and `~/` lead to `home`, a relative path starts in `cwd`; both
+/// absolute. `look` is asked about absolute paths without links in their parents.
+pub fn resolve(
+    given: &str,
+    cwd: &str,
+    home: &str,
+    look: &mut dyn FnMut(&str) -> Found,
+) -> ResolvedPath {
+    let absolute = if given.starts_with('/') {
+        given.to_owned()
+    } else if given == "~" || given.starts_with("~/") {
+        format!("{home}/{}", given.trim_start_matches('~'))
+    } else {
+        format!("{cwd}/{given}")
+    };
+    let lexical = by_text(&absolute);
+    let mut path = ResolvedPath {
+        given: given.into(),
+        real: lexical.clone(),
+        passed: vec![lexical.clone()],
+        lexical,
+        kind: PathKind::Invalid,
+    };
+    if given.is_empty() || given.contains('\0') {
+        return path;
+    }
+    if let Some((real, kind)) = walk(&absolute, &mut path.passed, look) {
+        path.real = real;
+        path.kind = kind;
+        note(&mut path.passed, path.real.clone());
+    }
+    path
+}
+
+/// `None` for a ring of links.
+fn walk(
+    absolute: &str,
+    passed: &mut Vec<String>,
+    look: &mut dyn FnMut(&str) -> Found,
+) -> Option<(String, PathKind)> {
+    let mut rest: VecDeque<String> = absolute.split('/').map(str::to_owned).collect();
+    let (mut at, mut kind, mut n_links) = (String::new(), PathKind::Directory, 0);
+    while let Some(name) = rest.pop_front() {
+        match name.as_str() {
+            "" | "." => continue,
+            ".." => {
+                at.truncate(at.rfind('/').unwrap_or(0));
+                kind = PathKind::Directory;
+                continue;
+            }
+            _ => {}
+        }
+        let next = format!("{at}/{name}");
+        // Below what is not there nothing can be.
+        let found = if kind == PathKind::Directory { look(&next) } else { Found::Missing };
+        kind = match found {
+            Found::Missing => PathKind::Missing,
+            Found::File => PathKind::File,
+            Found::Directory => PathKind::Directory,
+            Found::Special => PathKind::Special,
+            Found::Link(target) => {
+                n_links += 1;
+                if n_links > MAX_LINKS {
+                    return None;
+                }
+                let behind: Vec<&str> = rest.iter().map(String::as_str).collect();
+                note(passed, by_text(&format!("{next}/{}", behind.join("/"))));
+                for part in target.split('/').rev() {
+                    rest.push_front(part.into());
+                }
+                if target.starts_with('/') {
+                    at.clear();
+                }
+                kind = PathKind::Directory;
+                continue;
+            }
+        };
+        at = next;
+    }
+    Some((if at.is_empty() { "/".into() } else { at }, kind))
+}
+
+fn note(passed: &mut Vec<String>, path: String) {
+    if !passed.contains(&path) {
+        passed.push(path);
+    }
+}
+
+/// Removes `.`, `..` and doubled slashes by text.
+pub(crate) fn by_text(absolute: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in absolute.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(path: &str) -> Found {
+        match path {
+            "/w" | "/data" | "/data/x" => Found::Directory,
+            "/w/file" | "/data/secret" => Found::File,
+            "/w/d" => Found::Link("/data/x".into()),
+            "/w/a" => Found::Link("./b".into()),
+            "/w/b" => Found::Link("file".into()),
+            "/w/loop" => Found::Link("loop".into()),
+            "/w/pipe" => Found::Special,
+            _ => Found::Missing,
+        }
+    }
+
+    #[track_caller]
+    fn check(given: &str, lexical: &str, real: &str, kind: PathKind, passed: &[&str]) {
+        let path = resolve(given, "/w", "/h", &mut look);
+        assert_eq!((path.lexical.as_str(), path.real.as_str()), (lexical, real));
+        assert_eq!(path.kind, kind);
+        assert_eq!(path.passed, passed);
+    }
+
+    // REQ: PRM-8
+    #[test]
+    fn links_are_followed_as_the_kernel_does() {
+        check("file", "/w/file", "/w/file", PathKind::File, &["/w/file"]);
+        check(
+            "d/../secret",
+            "/w/secret",
+            "/data/secret",
+            PathKind::File,
+            &["/w/secret", "/data/secret"],
+        );
+        check("a", "/w/a", "/w/file", PathKind::File, &["/w/a", "/w/b", "/w/file"]);
+        check(
+            "d/new/k",
+            "/w/d/new/k",
+            "/data/x/new/k",
+            PathKind::Missing,
+            &["/w/d/new/k", "/data/x/new/k"],
+        );
+        check("~/x//y", "/h/x/y", "/h/x/y", PathKind::Missing, &["/h/x/y"]);
+        check(".", "/w", "/w", PathKind::Directory, &["/w"]);
+        check("/", "/", "/", PathKind::Directory, &["/"]);
+        check("pipe", "/w/pipe", "/w/pipe", PathKind::Special, &["/w/pipe"]);
+    }
+
+    #[test]
+    fn rings_nul_and_nothing_are_invalid() {
+        for given in ["loop", "loop/x", "file\0.png", ""] {
+            assert_eq!(resolve(given, "/w", "/h", &mut look).kind, PathKind::Invalid, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Path patterns: gitignore's language, anchored by where a rule stands.
+//!
+//! Alone because rules, hidden paths and searching tools must mean the same by a pattern.
+
+use std::collections::BTreeMap;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use icu_normalizer::ComposingNormalizer;
+
+use super::ResolvedPath;
+use crate::step1_settings_resolution::{RuleKind, Scope};
+
+/// The directories that patterns are relative to; all absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchors {
+    /// Of `x` and `./x`, and of `/x` in local and command line rules.
+    pub workspace: String,
+    /// Of `/x` in project rules.
+    pub project_root: String,
+    /// Of `~/x`; `/x` in user rules means `.claude` in it.
+    pub home: String,
+    /// Directories above that are reached through links: as written, and where they really are.
+    pub real: BTreeMap<String, String>,
+}
+
+/// One pattern, ready to match.
+#[derive(Clone, Debug)]
+pub struct PathPattern {
+    globs: GlobSet,
+    absolute: Vec<String>,
+    folded: bool,
+}
+
+impl PathPattern {
+    /// Reads the pattern of a rule (cases B2). Deny and ask rules compare composed and without
+    /// case, allow rules byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// [`globset::Error`] when it cannot be read; such a pattern is to match nothing.
+    pub fn of_rule(
+        pattern: &str,
+        kind: RuleKind,
+        scope: Scope,
+        anchors: &Anchors,
+    ) -> Result<Self, globset::Error> {
+        let (anchor, rest) = anchored(pattern, kind, scope, anchors);
+        let mut absolute = vec![join(&escape(anchor), &rest)];
+        for (written, real) in &anchors.real {
+            if written != real && lies_in(anchor, written) {
+                let below = anchor[written.len()..].trim_matches('/');
+                let moved = if below.is_empty() { real.clone() } else { join(real, below) };
+                absolute.push(join(&escape(&moved), &rest));
+            }
+        }
+        Self::compile(absolute, kind != RuleKind::Allow)
+    }
+
+    /// Reads what [`Permit::hidden`](super::Permit::hidden) holds. Patterns that cannot be read
+    /// are left out.
+    pub fn hidden(patterns: &[String]) -> Self {
+        let absolute: Vec<String> = patterns
+            .iter()
+            .map(|it| it.strip_prefix('/').unwrap_or(it).to_owned())
+            .filter(|it| Self::compile(vec![it.clone()], true).is_ok())
+            .collect();
+        Self::compile(absolute, true).unwrap_or_else(|_| Self {
+            globs: GlobSet::empty(),
+            absolute: Vec::new(),
+            folded: true,
+        })
+    }
+
+    fn compile(absolute: Vec<String>, folded: bool) -> Result<Self, globset::Error> {
+        let mut globs = GlobSetBuilder::new();
+        for pattern in &absolute {
+            let pattern = if folded { fold(pattern) } else { pattern.clone() };
+            let pattern = without_alternates(&pattern);
+            let mut add = |pattern: &str| {
+                let glob = GlobBuilder::new(pattern)
+                    .literal_separator(true)
+                    .backslash_escape(true)
+                    .build()?;
+                globs.add(glob);
+                Ok::<_, globset::Error>(())
+            };
+            add(&pattern)?;
+            if !pattern.ends_with("/**") {
+                // What names a directory covers what is in it.
+                add(&join(&pattern, "**"))?;
+            }
+        }
+        Ok(Self { globs: globs.build()?, absolute, folded })
+    }
+
+    /// Whether it covers this absolute path.
+    pub fn matches(&self, path: &str) -> bool {
+        if self.folded { self.globs.is_match(fold(path)) } else { self.globs.is_match(path) }
+    }
+
+    /// Whether it covers any path that was passed through.
+    pub fn matches_any(&self, path: &ResolvedPath) -> bool {
+        self.matches(&path.lexical)
+            || self.matches(&path.real)
+            || path.passed.iter().any(|it| self.matches(it))
+    }
+
+    /// Whether it covers the path both as written and as reached.
+    pub fn covers(&self, path: &ResolvedPath) -> bool {
+        self.matches(&path.lexical) && self.matches(&path.real)
+    }
+
+    /// The pattern in the form of [`Permit::hidden`](super::Permit::hidden): `//` and absolute.
+    pub fn as_hidden(&self) -> impl Iterator<Item = String> {
+        self.absolute.iter().map(|it| format!("/{it}"))
+    }
+}
+
+/// The directory in front of a pattern, and what is left of the pattern.
+fn anchored<'a>(
+    pattern: &str,
+    kind: RuleKind,
+    scope: Scope,
+    anchors: &'a Anchors,
+) -> (&'a str, String) {
+    let pattern = pattern.trim_end_matches('/');
+    if let Some(rest) = pattern.strip_prefix("//") {
+        return ("", rest.into());
+    }
+    if pattern == "~" {
+        return (&anchors.home, String::new());
+    }
+    if let Some(rest) = pattern.strip_prefix("~/") {
+        return (&anchors.home, rest.into());
+    }
+    if let Some(rest) = pattern.strip_prefix('/') {
+        return match scope {
+            Scope::Project => (&anchors.project_root, rest.into()),
+            Scope::User => (&anchors.home, join(".claude", rest)),
+            Scope::CliArg | Scope::Local | Scope::Policy => (&anchors.workspace, rest.into()),
+        };
+    }
+    if let Some(rest) = pattern.strip_prefix("./") {
+        return (&anchors.workspace, rest.into());
+    }
+    let one_directory = pattern.strip_suffix("/**").is_some_and(|it| !it.contains('/'));
+    let floats = !pattern.contains('/') || (one_directory && kind != RuleKind::Allow);
+    let rest = if floats && pattern != "**" { join("**", pattern) } else { pattern.into() };
+    (&anchors.workspace, rest)
+}
+
+/// `a/b` with exactly one slash between; `a` alone when there is no `b`.
+fn join(a: &str, b: &str) -> String {
+    let a = a.trim_end_matches('/');
+    if b.is_empty() { a.into() } else { format!("{a}/{b}") }
+}
+
+/// Takes the meaning from characters that a pattern would read.
+pub(super) fn escape(path: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// gitignore knows no `{a,b}`; globset does.
+fn without_alternates(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let (mut in_class, mut escaped) = (false, false);
+    for c in pattern.chars() {
+        if !escaped && !in_class && matches!(c, '{' | '}') {
+            out.push('\\');
+        }
+        if !escaped {
+            in_class = (in_class || c == '[') && c != ']';
+        }
+        escaped = !escaped && c == '\\';
+        out.push(c);
+    }
+    out
+}
+
+/// Composes and takes the case away, character by character, so that a name and a pattern fold
+/// alike wherever a character stands.
+pub(super) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let nfc = ComposingNormalizer::new_nfc();
+    let lower: String = nfc
+        .normalize(text)
+        .chars()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect();
+    nfc.normalize(&lower).into_owned()
+}
+
+/// Whether `path` is `directory` or lies in it, by whole components.
+pub(super) fn lies_in(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: RuleKind, scope: Scope, pattern: &str, path: &str, expected: bool) {
+        let anchors = Anchors {
+            workspace: "/w [x]".into(),
+            project_root: "/w [x]".into(),
+            home: "/h".into(),
+            real: BTreeMap::from([("/w [x]".into(), "/real".into())]),
+        };
+        let pattern = PathPattern::of_rule(pattern, kind, scope, &anchors).unwrap();
+        assert_eq!(pattern.matches(path), expected, "{pattern:?} on {path}");
+    }
+
+    // REQ: PRM-8
+    #[test]
+    fn patterns_are_anchored_by_where_the_rule_stands() {
+        use RuleKind::{Allow, Deny};
+        use Scope::{Project, User};
+        check(Deny, User, "Read", "/h/Read", false);
+        check(Deny, User, "/secrets/**", "/w [x]/secrets/k", false);
+        check(Deny, User, "/secrets/**", "/h/.claude/secrets/k", true);
+        check(Deny, Project, "/secrets/**", "/w [x]/secrets/k", true);
+        check(Deny, Project, "~/.ssh/**", "/h/.ssh/id", true);
+        check(Deny, Project, "//etc/*", "/etc/hosts", true);
+        check(Deny, Project, "src/**", "/w [x]/vendor/src/a", true);
+        check(Allow, Project, "src/**", "/w [x]/vendor/src/a", false);
+        check(Allow, Project, "src/**", "/w [x]/src/a", true);
+        check(Deny, Project, ".env", "/w [x]/a/.ENV", true);
+        check(Deny, Project, ".env", "/.env", false);
+        check(Deny, Project, "secrets-*/config.json", "/w [x]/secrets-a/config.json", true);
+        check(Deny, Project, "{a,b}", "/w [x]/a", false);
+        check(Deny, Project, "{a,b}", "/w [x]/{a,b}", true);
+        check(Allow, Project, "**", "/w [x]/deep/er", true);
+    }
+
+    #[test]
+    fn linked_workspace_is_matched_in_both_places() {
+        check(RuleKind::Deny, Scope::Project, ".env", "/real/a/.env", true);
+        check(RuleKind::Allow, Scope::Project, "src/**", "/real/src/a", true);
+        check(RuleKind::Deny, Scope::Project, ".env", "/realer/a/.env", false);
+    }
+
+    #[test]
+    fn folding_is_the_same_for_composed_and_decomposed_names() {
+        assert_eq!(fold("CAFE\u{301}.txt"), fold("caf\u{e9}.TXT"));
+        assert_eq!(fold("\u{3a3}"), fold("\u{3c2}"));
+    }
+
+    #[test]
+    fn hidden_patterns_read_back() {
+        let hidden = PathPattern::hidden(&["//w/**/.env".into(), "//w/[".into()]);
+        assert!(hidden.matches("/w/a/.env"));
+        assert!(!hidden.matches("/w/a/env"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Protected paths: places where a write can make somebody else's program run something.
+//!
+//! Alone because it is data. No rule and no mode lets a write to them pass unasked (cases B4).
+
+use super::path_rule::fold;
+
+/// Directories, at any depth.
+const DIRECTORIES: &[&str] = &[
+    ".git",
+    ".claude",
+    ".ssh",
+    ".vscode",
+    ".idea",
+    ".husky",
+    ".cargo",
+    ".devcontainer",
+    ".yarn",
+    ".mvn",
+];
+
+/// Files, at any depth; those of cases B4 and more.
+const FILES: &[&str] = &[
+    ".gitconfig",
+    ".gitmodules",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_aliases",
+    ".bash_logout",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".zlogin",
+    ".zlogout",
+    ".profile",
+    ".envrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
+    ".pnpmfile.cjs",
+    "bunfig.toml",
+    ".bunfig.toml",
+    ".bazelrc",
+    ".bazelversion",
+    ".bazeliskrc",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    "gradle-wrapper.properties",
+    "maven-wrapper.properties",
+    ".devcontainer.json",
+    ".ripgreprc",
+    "pyrightconfig.json",
+    ".mcp.json",
+    ".claude.json",
+];
+
+/// Whether a write to this path must be asked. Compared composed and without case.
+pub fn is_protected(path: &str) -> bool {
+    let path = fold(path);
+    let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
+    if parts.last().is_some_and(|last| FILES.contains(last)) {
+        return true;
+    }
+    parts.iter().enumerate().any(|(i, part)| match *part {
+        ".claude" => parts.get(i + 1) != Some(&"worktrees"),
+        ".config" => parts.get(i + 1) == Some(&"git"),
+        part => DIRECTORIES.contains(&part),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: PRM-4
+    #[test]
+    fn names_are_protected_at_any_depth_and_in_any_case() {
+        for path in [
+            "/w/.git/config",
+            "/w/a/.GIT/x",
+            "/w/.claude/s.json",
+            "/w/.config/git/x",
+            "/w/.MCP.json",
+        ] {
+            assert!(is_protected(path), "{path}");
+        }
+        for path in ["/w/.claude/worktrees/a/b.rs", "/w/.gitignore", "/w/.config/x", "/w/git/x"] {
+            assert!(!is_protected(path), "{path}");
+        }
+        assert!(is_protected("/w/.claude/worktrees/a/.git/config"));
+    }
+}

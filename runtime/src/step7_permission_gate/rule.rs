@@ -1,0 +1,174 @@
+//! One permission rule as written: its parts, and which tools it names.
+//!
+//! Alone because settings resolution checks rules with it before the gate ever sees them.
+
+use crate::step1_settings_resolution::{RuleKind, RuleText, Scope};
+
+/// A rule taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What it does.
+    pub kind: RuleKind,
+    /// Where it comes from.
+    pub scope: Scope,
+    /// As written.
+    pub text: String,
+    /// The tool, by its current name, or a glob of names.
+    pub tool: String,
+    /// What stands in the parentheses; `None` for the bare tool and for `*`.
+    pub spec: Option<String>,
+}
+
+/// Why a text is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadRule {
+    /// There is no tool name in front.
+    #[error("the rule `{0}` names no tool")]
+    NoTool(String),
+    /// An opening parenthesis without a closing one at the end.
+    #[error("the rule `{0}` does not end with its closing parenthesis")]
+    Unclosed(String),
+    /// Nothing in the parentheses of an allow rule.
+    #[error("the allow rule `{0}` has an empty specifier")]
+    EmptySpecifier(String),
+    /// A glob in an allow rule that is not behind a literal `mcp__server__`.
+    #[error("the allow rule `{0}` may use `*` only behind a literal `mcp__server__`")]
+    LooseGlob(String),
+}
+
+impl Rule {
+    /// Takes a rule apart.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRule`] for what must be dropped with a warning.
+    pub fn parse(rule: &RuleText) -> Result<Self, BadRule> {
+        let text = rule.text.trim();
+        let (tool, spec) = match text.split_once('(') {
+            None if text.contains(')') => return Err(BadRule::Unclosed(text.into())),
+            None => (text, None),
+            Some((tool, rest)) => {
+                let spec = rest.strip_suffix(')').ok_or_else(|| BadRule::Unclosed(text.into()))?;
+                (tool.trim_end(), Some(spec))
+            }
+        };
+        if tool.is_empty() || tool.contains(char::is_whitespace) {
+            return Err(BadRule::NoTool(text.into()));
+        }
+        let allow = rule.kind == RuleKind::Allow;
+        if allow && spec.is_some_and(|spec| spec.trim().is_empty()) {
+            return Err(BadRule::EmptySpecifier(text.into()));
+        }
+        if allow && tool.contains('*') && !is_glob_of_one_server(tool) {
+            return Err(BadRule::LooseGlob(text.into()));
+        }
+        // An empty deny is taken for the whole tool: the stricter reading.
+        let spec = spec.filter(|spec| !matches!(spec.trim(), "" | "*")).map(str::to_owned);
+        Ok(Self {
+            kind: rule.kind,
+            scope: rule.scope,
+            text: text.into(),
+            tool: current_name(tool).into(),
+            spec,
+        })
+    }
+
+    /// Whether the rule's name part covers this tool.
+    pub fn names(&self, tool: &str) -> bool {
+        if self.tool == current_name(tool) {
+            return true;
+        }
+        if self.tool.contains('*') {
+            return wildcard(&self.tool, tool);
+        }
+        // `mcp__server` stands for all tools of that server.
+        let is_server = self.tool.strip_prefix("mcp__").is_some_and(|it| !it.contains("__"));
+        is_server && tool.strip_prefix(self.tool.as_str()).is_some_and(|it| it.starts_with("__"))
+    }
+}
+
+fn is_glob_of_one_server(tool: &str) -> bool {
+    let Some(rest) = tool.strip_prefix("mcp__") else { return false };
+    rest.split_once("__").is_some_and(|(server, _)| !server.is_empty() && !server.contains('*'))
+}
+
+fn current_name(tool: &str) -> &str {
+    match tool {
+        "Task" => "Agent",
+        "BashOutput" => "TaskOutput",
+        "KillShell" | "KillBash" => "TaskStop",
+        other => other,
+    }
+}
+
+/// Whether `pattern`, in which `*` stands for any characters, covers the whole of `text`.
+/// Takes time in the product of the lengths at worst.
+pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    let mut last_star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            last_star = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == Some(&text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((star, from)) = last_star {
+            p = star + 1;
+            t = from + 1;
+            last_star = Some((star, t));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(kind: RuleKind, text: &str) -> Result<Rule, BadRule> {
+        Rule::parse(&RuleText { kind, scope: Scope::Project, text: text.into() })
+    }
+
+    #[track_caller]
+    fn check_names(text: &str, tool: &str, expected: bool) {
+        let rule = rule(RuleKind::Deny, text).unwrap();
+        assert_eq!(rule.names(tool), expected, "{text} on {tool}");
+    }
+
+    #[test]
+    fn names_match_exactly_or_by_glob_or_by_server() {
+        check_names("Bash", "Bash", true);
+        check_names("Bash", "BashOutput", false);
+        check_names("Task", "Agent", true);
+        check_names("mcp__*", "mcp__gh__get_issue", true);
+        check_names("mcp__gh", "mcp__gh__get_issue", true);
+        check_names("mcp__gh", "mcp__ghost__get", false);
+        check_names("Web*", "WebFetch", true);
+        check_names("*", "anything", true);
+        check_names("toString", "Bash", false);
+    }
+
+    #[test]
+    fn specifier_reaches_to_the_last_parenthesis() {
+        let rule = rule(RuleKind::Deny, "Bash(echo (a))").unwrap();
+        assert_eq!(rule.spec.as_deref(), Some("echo (a)"));
+    }
+
+    // REQ: PRM-3
+    #[test]
+    fn malformed_rules_are_refused() {
+        let allow = |text| rule(RuleKind::Allow, text).unwrap_err();
+        assert!(matches!(allow("Bash(ls"), BadRule::Unclosed(_)));
+        assert!(matches!(allow("(ls)"), BadRule::NoTool(_)));
+        assert!(matches!(allow("Bash()"), BadRule::EmptySpecifier(_)));
+        assert!(matches!(allow("mcp__*"), BadRule::LooseGlob(_)));
+        assert!(matches!(allow("*"), BadRule::LooseGlob(_)));
+        assert_eq!(rule(RuleKind::Deny, "Bash()").unwrap().spec, None);
+        assert!(rule(RuleKind::Allow, "mcp__gh__get_*").unwrap().names("mcp__gh__get_issue"));
+    }
+}

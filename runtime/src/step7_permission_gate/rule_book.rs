@@ -1,0 +1,295 @@
+//! The rules of a gate, read once and ready to match.
+//!
+//! Alone because reading patterns is dear and matching is not: a book is made once per turn, every
+//! call looks things up in it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    ResolvedPath, RuleRef,
+    path_rule::{Anchors, PathPattern},
+    rule::{Rule, wildcard},
+    shell_command::ShellCommand,
+};
+use crate::{
+    step1_settings_resolution::{RuleKind, RuleText},
+    tool::Access,
+};
+
+/// What the rules look at in one call.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) tool: &'a str,
+    pub(super) access: &'a Access,
+    pub(super) input: &'a Value,
+    pub(super) path: Option<&'a ResolvedPath>,
+    pub(super) command: Option<&'a ShellCommand>,
+}
+
+/// All rules, in the order in which they are looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RuleBook {
+    rules: Vec<Compiled>,
+    hidden: Arc<[String]>,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Compiled {
+    rule: Rule,
+    spec: Spec,
+}
+
+#[derive(Clone, Debug)]
+enum Spec {
+    /// The whole tool.
+    Whole,
+    /// A path, of a `Read` or `Edit` rule.
+    Path(PathPattern),
+    /// Anything else; what it means depends on the tool.
+    Text(String),
+}
+
+/// How a rule answers a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// The specifier means nothing to this version. It never allows, and it makes a call that a
+    /// deny or ask rule may be about a question.
+    Unknown,
+}
+
+impl RuleBook {
+    pub(super) fn read(texts: &[RuleText], anchors: &Anchors) -> Self {
+        let mut book = Self::default();
+        let mut hidden = Vec::new();
+        for text in texts {
+            let rule = match Rule::parse(text) {
+                Ok(rule) => rule,
+                Err(bad) => {
+                    book.warnings.push(format!("{bad}; it is ignored"));
+                    continue;
+                }
+            };
+            let spec = match (&rule.spec, rule.tool.as_str()) {
+                (None, _) => Spec::Whole,
+                (Some(pattern), "Read" | "Edit") => {
+                    match PathPattern::of_rule(pattern, rule.kind, rule.scope, anchors) {
+                        Ok(pattern) => Spec::Path(pattern),
+                        Err(error) => {
+                            let text = &rule.text;
+                            book.warnings
+                                .push(format!("the rule `{text}` matches nothing: {error}"));
+                            continue;
+                        }
+                    }
+                }
+                (Some(_), "Write" | "NotebookEdit" | "MultiEdit" | "Glob") => {
+                    let text = &rule.text;
+                    let hint = "paths are governed by Read(...) and Edit(...) rules";
+                    book.warnings.push(format!("the rule `{text}` has no effect: {hint}"));
+                    continue;
+                }
+                (Some(text), _) => Spec::Text(text.clone()),
+            };
+            if rule.kind == RuleKind::Deny && rule.tool == "Read" {
+                match &spec {
+                    Spec::Path(pattern) => hidden.extend(pattern.as_hidden()),
+                    Spec::Whole => hidden.push("//**".into()),
+                    Spec::Text(_) => {}
+                }
+            }
+            book.rules.push(Compiled { rule, spec });
+        }
+        // Stable: rules of one scope stay in the order in which they were written.
+        book.rules.sort_by_key(|it| it.rule.scope);
+        book.hidden = hidden.into();
+        book
+    }
+
+    /// What `Read` deny rules hide from searching tools.
+    pub(super) fn hidden(&self) -> &Arc<[String]> {
+        &self.hidden
+    }
+
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The first rule that denies the tool as a whole.
+    pub(super) fn denies_whole(&self, tool: &str) -> Option<RuleRef> {
+        self.of_kind(RuleKind::Deny)
+            .find(|it| matches!(it.spec, Spec::Whole) && it.rule.names(tool))
+            .map(Compiled::reference)
+    }
+
+    /// The first rule of this kind that covers the call.
+    pub(super) fn first(&self, kind: RuleKind, subject: &Subject<'_>) -> Option<RuleRef> {
+        self.of_kind(kind).find(|it| it.matches(subject) == Match::Yes).map(Compiled::reference)
+    }
+
+    /// The first deny or ask rule for this tool whose specifier is not understood.
+    pub(super) fn first_unknown(&self, subject: &Subject<'_>) -> Option<RuleRef> {
+        self.rules
+            .iter()
+            .filter(|it| it.rule.kind != RuleKind::Allow)
+            .find(|it| it.matches(subject) == Match::Unknown)
+            .map(Compiled::reference)
+    }
+
+    /// Whether any deny or ask rule is about a part of what this tool does.
+    pub(super) fn restricts(&self, tool: &str) -> bool {
+        self.rules.iter().any(|it| it.rule.kind != RuleKind::Allow && it.rule.names(tool))
+    }
+
+    fn of_kind(&self, kind: RuleKind) -> impl Iterator<Item = &Compiled> {
+        self.rules.iter().filter(move |it| it.rule.kind == kind)
+    }
+}
+
+impl Compiled {
+    fn reference(&self) -> RuleRef {
+        RuleRef { scope: self.rule.scope, text: self.rule.text.clone() }
+    }
+
+    fn matches(&self, subject: &Subject<'_>) -> Match {
+        let kind = self.rule.kind;
+        let named = self.rule.names(subject.tool);
+        match &self.spec {
+            Spec::Whole if named => match (subject.command, kind) {
+                (Some(command), RuleKind::Allow) => yes(command.allowed_by("*")),
+                _ => Match::Yes,
+            },
+            Spec::Whole => yes(subject.path.is_some() && self.governs(subject)),
+            Spec::Path(pattern) => match (subject.path, subject.command) {
+                (Some(path), _) if self.governs(subject) => match kind {
+                    RuleKind::Allow => yes(pattern.covers(path)),
+                    RuleKind::Deny | RuleKind::Ask => yes(pattern.matches_any(path)),
+                },
+                (None, Some(command)) if kind == RuleKind::Deny => {
+                    yes(command.files(self.rule.tool == "Edit").any(|it| pattern.matches(it)))
+                }
+                _ => Match::No,
+            },
+            Spec::Text(_) if !named => Match::No,
+            Spec::Text(text) => match subject.command {
+                Some(command) if kind == RuleKind::Allow => yes(command.allowed_by(text)),
+                Some(command) => {
+                    yes(command.named_by(text) || parameter(text, subject) == Match::Yes)
+                }
+                None => specifier(text, kind, subject),
+            },
+        }
+    }
+
+    /// `Read` rules are for what reads files, `Edit` rules for what changes them. A `Read` deny
+    /// also stops changes, an `Edit` allow also lets read.
+    fn governs(&self, subject: &Subject<'_>) -> bool {
+        matches!(
+            (self.rule.tool.as_str(), subject.access, self.rule.kind),
+            ("Read", Access::ReadPath { .. }, _)
+                | ("Read", Access::WritePath { .. }, RuleKind::Deny)
+                | ("Edit", Access::WritePath { .. }, _)
+                | ("Edit", Access::ReadPath { .. }, RuleKind::Allow)
+        )
+    }
+}
+
+fn yes(holds: bool) -> Match {
+    if holds { Match::Yes } else { Match::No }
+}
+
+/// Specifiers of tools that neither open a path nor run a command.
+fn specifier(text: &str, kind: RuleKind, subject: &Subject<'_>) -> Match {
+    let field = |name: &str| subject.input.get(name).and_then(Value::as_str);
+    match subject.tool {
+        "Agent" | "Task" if !text.contains(':') => {
+            yes(field("subagent_type").unwrap_or("general-purpose") == text.trim())
+        }
+        "WebFetch" => match text.trim().strip_prefix("domain:") {
+            Some(domain) => {
+                yes(field("url").and_then(host).is_some_and(|it| in_domain(domain, &it)))
+            }
+            None => Match::Unknown,
+        },
+        "Skill" => {
+            let (name, args) = (field("skill").unwrap_or_default(), field("args"));
+            match text.strip_suffix(" *") {
+                Some(prefix) => yes(name == prefix),
+                None => yes(name == text && args.is_none_or(str::is_empty)),
+            }
+        }
+        _ if kind == RuleKind::Allow => Match::Unknown,
+        _ => parameter(text, subject),
+    }
+}
+
+/// `param:value` of deny and ask rules.
+fn parameter(text: &str, subject: &Subject<'_>) -> Match {
+    let Some((name, value)) = text.split_once(':') else { return Match::Unknown };
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') {
+        return Match::Unknown;
+    }
+    let found = match subject.input.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(scalar @ (Value::Bool(_) | Value::Number(_))) => scalar.to_string(),
+        _ => return Match::No,
+    };
+    yes(wildcard(value, &found))
+}
+
+/// The host of an http(s) URL, in lower case; `None` when it cannot be told for sure.
+fn host(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    // A user part is how one host is made to look like another.
+    if authority.contains('@') {
+        return None;
+    }
+    let host = authority.split_once(':').map_or(authority, |(host, _)| host).to_ascii_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
+    (!host.is_empty()).then_some(host)
+}
+
+fn in_domain(pattern: &str, host: &str) -> bool {
+    let pattern = pattern.trim().to_ascii_lowercase();
+    let pattern = pattern.strip_suffix('.').unwrap_or(&pattern);
+    if pattern == "*" {
+        return true;
+    }
+    if let Some(parent) = pattern.strip_prefix("*.").filter(|it| !it.contains('*')) {
+        return host.strip_suffix(parent).is_some_and(|it| it.len() > 1 && it.ends_with('.'));
+    }
+    let (parts, labels): (Vec<_>, Vec<_>) =
+        (pattern.split('.').collect(), host.split('.').collect());
+    parts.len() == labels.len()
+        && parts.iter().zip(labels).all(|(part, label)| wildcard(part, label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: PRM-8
+    #[test]
+    fn domains_match_by_label() {
+        for (pattern, url, expected) in [
+            ("*.example.com", "https://API.example.com./x", true),
+            ("*.example.com", "https://example.com", false),
+            ("example.*", "http://example.evil.com", false),
+            ("example.com", "https://example.com@evil.com/", false),
+            ("example.com", "https://example.com:8443/a", true),
+            ("*", "ftp://example.com", false),
+        ] {
+            let found = host(url).is_some_and(|it| in_domain(pattern, &it));
+            assert_eq!(found, expected, "{pattern} on {url}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a gate knows before a call comes: rules, mode, places, and who can be asked.
+//!
+//! Made once per turn. The setup of a sub-agent is made from its parent's and keeps it: every
+//! decision of the child is also the parent's, so a child cannot have rights its parent has not.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{mode, path_rule::Anchors, rule_book::RuleBook};
+use crate::step1_settings_resolution::{PermissionMode, RuleKind, RuleText, Settings};
+
+/// Who answers what no rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Handler {
+    /// Nobody: what would be asked is denied.
+    None,
+    /// Somebody: a person, an embedder, or the parent of a sub-agent.
+    Approver,
+}
+
+/// Where a session is at home. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The working directory that the session was started in.
+    pub workspace: Arc<str>,
+    /// The home directory of the user.
+    pub home: Arc<str>,
+    /// What `/x` in project rules starts from; the workspace when `None`.
+    pub project_root: Option<String>,
+    /// Those of the directories above, and of `additionalDirectories`, that are reached through
+    /// links: as written, and where they really are.
+    pub real: BTreeMap<String, String>,
+}
+
+/// What a gate knows before a call comes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct GateSetup {
+    settings: Arc<Settings>,
+    mode: PermissionMode,
+    places: Arc<Places>,
+    handler: Handler,
+    book: Arc<RuleBook>,
+    directories: Arc<[String]>,
+    kept: Arc<[String]>,
+    parent: Option<Arc<GateSetup>>,
+}
+
+/// What a sub-agent asks for beside what it inherits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildRequest {
+    /// Its mode; taken only where it is stricter.
+    pub mode: Option<PermissionMode>,
+    /// Rules of its own. Its allow rules, if it has any, stand in for the inherited ones; they let
+    /// pass only what the parent lets pass, too.
+    pub rules: Vec<RuleText>,
+}
+
+impl GateSetup {
+    /// Reads the rules of `settings`. `mode` is the one in force, which a session may have changed
+    /// since its settings were read.
+    pub fn new(
+        settings: Arc<Settings>,
+        mode: PermissionMode,
+        places: Places,
+        handler: Handler,
+    ) -> Self {
+        let workspace = places.workspace.to_string();
+        let anchors = Anchors {
+            project_root: places.project_root.clone().unwrap_or_else(|| workspace.clone()),
+            workspace: workspace.clone(),
+            home: places.home.to_string(),
+            real: places.real.clone(),
+        };
+        let book = Arc::new(RuleBook::read(&settings.permissions.rules, &anchors));
+        let written = [workspace].into_iter().chain(
+            settings.permissions.additional_directories.iter().map(|it| expand(it, &places)),
+        );
+        let directories = written
+            .flat_map(|it| {
+                let real = places.real.get(&it).cloned();
+                [Some(it), real].into_iter().flatten()
+            })
+            .collect();
+        Self {
+            settings,
+            mode,
+            places: Arc::new(places),
+            handler,
+            book,
+            directories,
+            kept: Arc::default(),
+            parent: None,
+        }
+    }
+
+    /// With directories in which the harness keeps what it told the model to read there; absolute,
+    /// as they really are. Reading in them needs no rule.
+    #[must_use]
+    pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
+        Self { kept: kept.into(), ..self }
+    }
+
+    /// The settings whose rules these are.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> PermissionMode {
+        self.mode
+    }
+
+    /// The same in another mode. The mode of a sub-agent cannot be loosened by this: its parent's
+    /// decision counts as well.
+    #[must_use]
+    pub fn with_mode(&self, mode: PermissionMode) -> Self {
+        Self { mode, ..self.clone() }
+    }
+
+    /// Where the session is at home.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Who can be asked.
+    pub fn handler(&self) -> Handler {
+        self.handler
+    }
+
+    /// Rules that were left out or do not mean what they seem to, in words for the user.
+    pub fn warnings(&self) -> &[String] {
+        self.book.warnings()
+    }
+
+    pub(super) fn book(&self) -> &RuleBook {
+        &self.book
+    }
+
+    /// Directories that count as workspace, as written and as reached.
+    pub(super) fn directories(&self) -> &[String] {
+        &self.directories
+    }
+
+    pub(super) fn kept(&self) -> &[String] {
+        &self.kept
+    }
+
+    pub(super) fn parent(&self) -> Option<&GateSetup> {
+        self.parent.as_deref()
+    }
+}
+
+/// The gate of a sub-agent (AGT-9): the parent's deny and ask rules and its own, the parent's allow
+/// rules or its own, a mode that is at least as strict, and the parent's answer besides.
+pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
+    let own_allow = request.rules.iter().any(|it| it.kind == RuleKind::Allow);
+    let inherited = parent.settings.permissions.rules.iter();
+    let mut rules: Vec<RuleText> =
+        inherited.filter(|it| it.kind != RuleKind::Allow || !own_allow).cloned().collect();
+    rules.extend(request.rules);
+    let mut settings = Settings::clone(&parent.settings);
+    settings.permissions.rules = rules;
+    let mode = mode::narrowed(parent.mode, request.mode);
+    settings.permissions.mode = mode;
+    let places = Places::clone(&parent.places);
+    let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
+    let kept = Arc::clone(&parent.kept);
+    GateSetup { parent: Some(Arc::new(parent.clone())), kept, ..child }
+}
+
+fn expand(directory: &str, places: &Places) -> String {
+    let absolute = match directory.strip_prefix("~/") {
+        Some(rest) => format!("{}/{rest}", places.home),
+        None if directory == "~" => places.home.to_string(),
+        None if directory.starts_with('/') => directory.to_owned(),
+        None => format!("{}/{directory}", places.workspace),
+    };
+    super::path_resolution::by_text(&absolute)
+}

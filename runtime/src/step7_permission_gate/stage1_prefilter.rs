@@ -1,0 +1,20 @@
+//! Stage 1: tools that are denied as a whole are not even offered.
+
+use std::sync::Arc;
+
+use super::{GateSetup, RuleRef};
+use crate::tool::ToolSpec;
+
+/// Which of these tools the model is told about, in the same order.
+pub fn offered(specs: &[Arc<ToolSpec>], setup: &GateSetup) -> Vec<bool> {
+    specs.iter().map(|it| denied(it.name.as_str(), setup).is_none()).collect()
+}
+
+/// The rule that denies the tool as a whole, here or above. A model may call what it was not
+/// offered, so each call is held against this as well.
+pub(super) fn denied(tool: &str, setup: &GateSetup) -> Option<RuleRef> {
+    setup
+        .book()
+        .denies_whole(tool)
+        .or_else(|| setup.parent().and_then(|parent| denied(tool, parent)))
+}

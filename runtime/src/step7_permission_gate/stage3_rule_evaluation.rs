@@ -1,0 +1,163 @@
+//! Stage 3: rules, then the mode.
+//!
+//! First hit decides: deny rules, what can never pass unasked, ask rules, the mode, allow rules.
+//! How specific a rule is never matters.
+
+use super::{
+    GateSetup, PathKind, ResolvedPath, RuleRef,
+    mode::{self, ModeSays},
+    path_rule::lies_in,
+    protected::is_protected,
+    rule_book::Subject,
+    shell_command::ShellCommand,
+    stage2_pre_tool_use_hooks::Remembered,
+};
+use crate::{
+    step1_settings_resolution::{PermissionMode, RuleKind},
+    tool::{Access, ToolEffect},
+};
+
+/// What rules and mode say. Stricter ones are smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Answer {
+    Deny,
+    Ask,
+    Allow,
+}
+
+/// The answer with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Evaluated {
+    pub(super) answer: Answer,
+    pub(super) rule: Option<RuleRef>,
+    pub(super) reason: String,
+}
+
+/// One call, with everything that was found out about it.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) tool: &'a str,
+    pub(super) access: &'a Access,
+    pub(super) effect: ToolEffect,
+    pub(super) input: &'a serde_json::Value,
+    pub(super) path: Option<&'a ResolvedPath>,
+    pub(super) hooks: &'a Remembered,
+}
+
+/// The stricter of this gate's answer and its parent's.
+pub(super) fn evaluate(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
+    let mut own = evaluate_alone(facts, setup);
+    if own.answer == Answer::Ask && setup.mode() == PermissionMode::DontAsk {
+        own.answer = Answer::Deny;
+        own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
+    }
+    match setup.parent().map(|parent| evaluate(facts, parent)) {
+        Some(parents) if parents.answer < own.answer => parents,
+        _ => own,
+    }
+}
+
+fn evaluate_alone(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
+    let places = setup.places();
+    let command = match facts.access {
+        Access::Command { field } => {
+            let raw =
+                facts.input.get(&**field).and_then(serde_json::Value::as_str).unwrap_or_default();
+            Some(ShellCommand::read(raw, &places.workspace, &places.home))
+        }
+        _ => None,
+    };
+    let subject = Subject {
+        tool: facts.tool,
+        access: facts.access,
+        input: facts.input,
+        path: facts.path,
+        command: command.as_ref(),
+    };
+    let book = setup.book();
+    if let Some(rule) = book.first(RuleKind::Deny, &subject) {
+        return ruled(Answer::Deny, "denied", rule);
+    }
+    match facts.path.map(|it| it.kind) {
+        Some(PathKind::Invalid) => return plain(Answer::Deny, "the path cannot be used"),
+        Some(PathKind::Special) => {
+            return plain(Answer::Deny, "the path is a device, FIFO or socket");
+        }
+        Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
+    }
+    if writes_protected(facts, command.as_ref()) {
+        return plain(Answer::Ask, "it writes to a protected path");
+    }
+    if command.as_ref().is_some_and(ShellCommand::is_critical) {
+        return plain(Answer::Ask, "it removes a directory that much depends on");
+    }
+    if let Some(rule) = book.first(RuleKind::Ask, &subject) {
+        return ruled(Answer::Ask, "to be asked", rule);
+    }
+    if let Some(rule) = book.first_unknown(&subject) {
+        return ruled(Answer::Ask, "asked because this specifier is not understood:", rule);
+    }
+    if let Remembered::Ask(reason) = facts.hooks {
+        return plain(Answer::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
+    }
+    let in_workspace =
+        facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
+    // Where rules restrict a command, everything in which a piece may hide is asked about.
+    let may_hide =
+        command.as_ref().is_some_and(ShellCommand::is_unclear) && book.restricts(facts.tool);
+    let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
+        ModeSays::Allow if may_hide => {
+            return plain(Answer::Ask, "rules restrict this tool and the command is not plain");
+        }
+        ModeSays::Allow => return plain(Answer::Allow, "the mode lets it pass"),
+        ModeSays::Ask => return plain(Answer::Ask, "in plan mode nothing is changed unasked"),
+        ModeSays::Rules { otherwise } => otherwise,
+    };
+    if let Some(rule) = book.first(RuleKind::Allow, &subject) {
+        return ruled(Answer::Allow, "allowed", rule);
+    }
+    if *facts.hooks == Remembered::Allow {
+        return plain(Answer::Allow, "a PreToolUse hook allowed it");
+    }
+    match (otherwise, facts.path) {
+        (true, Some(_)) => plain(Answer::Allow, "it reads inside the workspace"),
+        (true, None) => plain(Answer::Allow, "the tool needs no permission"),
+        (false, Some(_)) if !in_workspace => {
+            plain(Answer::Ask, "the path is outside the workspace")
+        }
+        (false, _) => plain(Answer::Ask, "no rule allows it"),
+    }
+}
+
+fn writes_protected(facts: &Facts<'_>, command: Option<&ShellCommand>) -> bool {
+    let by_path = matches!(facts.access, Access::WritePath { .. })
+        && facts.path.is_some_and(|it| {
+            is_protected(&it.lexical)
+                || is_protected(&it.real)
+                || it.passed.iter().any(|passed| is_protected(passed))
+        });
+    by_path || command.is_some_and(ShellCommand::writes_protected)
+}
+
+fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {
+    let inside = |path: &str| setup.directories().iter().any(|it| lies_in(path, it));
+    inside(&path.lexical) && inside(&path.real)
+}
+
+/// Whether it reads what the harness keeps for the model. Only where the path really leads counts.
+fn is_kept(facts: &Facts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
+    let reads = matches!(facts.access, Access::ReadPath { .. });
+    reads && setup.kept().iter().any(|it| lies_in(&path.real, it))
+}
+
+fn ruled(answer: Answer, what: &str, rule: RuleRef) -> Evaluated {
+    let reason = match what.strip_suffix(':') {
+        Some(what) => format!("{what}: {rule}"),
+        None => format!("{what} by rule {rule}"),
+    };
+    Evaluated { answer, reason, rule: Some(rule) }
+}
+
+fn plain(answer: Answer, reason: &str) -> Evaluated {
+    Evaluated { answer, rule: None, reason: reason.into() }
+}

@@ -1,0 +1,77 @@
+//! Stage 4: what no rule decided is asked, or denied where nobody can be asked.
+
+use super::{
+    Decision, GateStage, Handler, ResolvedPath, RuleRef, path_rule::escape,
+    shell_command::ShellCommand,
+};
+use crate::tool::{Access, ToolCall};
+
+/// What somebody answered about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether the call may run.
+    pub allowed: bool,
+    /// In words; the model reads the reason of a no.
+    pub reason: String,
+}
+
+/// `None` when somebody can be asked.
+pub(super) fn without_handler(
+    handler: Handler,
+    reason: &str,
+    rule: Option<&RuleRef>,
+) -> Option<Decision> {
+    match handler {
+        Handler::Approver => None,
+        Handler::None => Some(Decision {
+            allowed: false,
+            stage: GateStage::PermissionHandler,
+            rule: rule.cloned(),
+            reason: format!("permission was needed ({reason}) and nobody can be asked for it"),
+        }),
+    }
+}
+
+/// Turns an answer into a decision.
+pub(super) fn answered(answer: Answer, rule: Option<RuleRef>) -> Decision {
+    let reason = match (answer.allowed, answer.reason.is_empty()) {
+        (_, false) => answer.reason,
+        (true, true) => "allowed when asked".into(),
+        (false, true) => "denied when asked".into(),
+    };
+    Decision { allowed: answer.allowed, stage: GateStage::PermissionHandler, rule, reason }
+}
+
+/// Allow rules that would let the call pass next time, narrowest first. None for a call that no
+/// rule can let pass.
+pub(super) fn suggestions(
+    call: &ToolCall,
+    access: &Access,
+    path: Option<&ResolvedPath>,
+    command: Option<&ShellCommand>,
+) -> Vec<String> {
+    let tool = call.name.as_str();
+    match (access, path) {
+        (Access::ReadPath { .. }, Some(path)) => path_rules("Read", path),
+        (Access::WritePath { .. }, Some(path)) => path_rules("Edit", path),
+        (Access::Command { .. }, _) => command
+            .map(|it| it.suggestions().into_iter().map(|spec| format!("{tool}({spec})")).collect())
+            .unwrap_or_default(),
+        _ => vec![tool.to_owned()],
+    }
+}
+
+fn path_rules(tool: &str, path: &ResolvedPath) -> Vec<String> {
+    // A rule must cover the path as written and as reached; one rule can do so only if they agree.
+    if path.lexical != path.real {
+        return Vec::new();
+    }
+    let mut rules = vec![format!("{tool}(/{})", escape(&path.real))];
+    match path.real.rsplit_once('/') {
+        Some((parent, _)) if !parent.is_empty() => {
+            rules.push(format!("{tool}(/{}/**)", escape(parent)));
+        }
+        _ => {}
+    }
+    rules
+}

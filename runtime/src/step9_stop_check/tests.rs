@@ -1,0 +1,135 @@
+//! The stop check: the corpus and properties.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::{block::Block, ids::EntryId, message::MessageKind, message::Messages};
+
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/stop_check.jsonl");
+
+// REQ: TRN-6
+#[test]
+fn every_case_gets_the_expected_decision() {
+    let cases = std::fs::read_to_string(CASES).unwrap();
+    let mut n_cases = 0;
+    for line in cases.lines().filter(|it| !it.is_empty()) {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let before = case.clone();
+        assert_eq!(conformance::run_case(&case).unwrap(), case["expected"], "{}", case["id"]);
+        assert_eq!(case, before);
+        n_cases += 1;
+    }
+    assert!(40 <= n_cases, "only {n_cases} cases in {CASES}");
+}
+
+#[test]
+fn case_without_a_transcript_is_refused() {
+    let case: Value = serde_json::from_str(r#"{"input":{"budget":{"used":1,"max":2}}}"#).unwrap();
+    assert!(matches!(conformance::run_case(&case), Err(conformance::BadCase::Missing { .. })));
+}
+
+// REQ: TRN-6
+#[test]
+fn a_result_serves_every_earlier_call_of_its_id() {
+    let transcript = vec![
+        message(Role::User, vec![Block::text("q")]),
+        message(Role::Assistant, vec![call("1")]),
+        message(Role::Assistant, vec![call("1")]),
+        message(Role::User, vec![Block::tool_result(&"1".into(), "ok", false)]),
+        message(Role::Assistant, vec![Block::text("a")]),
+    ];
+    check(&transcript, None, Some(EndReason::NoPendingTools));
+}
+
+// REQ: TRN-6
+#[test]
+fn an_error_before_a_later_answer_is_overcome() {
+    let transcript = vec![
+        message(Role::User, vec![Block::text("q")]),
+        message(Role::System, vec![Block::error("overloaded")]),
+        message(Role::Assistant, vec![Block::text("a")]),
+    ];
+    check(&transcript, None, Some(EndReason::NoPendingTools));
+}
+
+#[test]
+fn a_message_of_marks_alone_is_no_prompt() {
+    let transcript = vec![
+        message(Role::User, vec![Block::text("q")]),
+        message(Role::User, vec![Block::stop_request()]),
+    ];
+    check(&transcript, None, Some(EndReason::ExplicitStop));
+}
+
+#[track_caller]
+fn check(transcript: &Messages, max: Option<u64>, reason: Option<EndReason>) {
+    let decision = check_stop_condition(transcript, RunBudget { used: 1, max });
+    assert_eq!(decision, StopDecision { done: reason.is_some(), reason });
+}
+
+fn message(role: Role, blocks: Vec<Block>) -> Arc<Message> {
+    let id = EntryId::from("m");
+    Arc::new(Message { id, role, kind: MessageKind::Meta, api_id: None, blocks })
+}
+
+fn call(id: &str) -> Block {
+    Block::tool_use(&id.into(), &"Bash".into(), "{}")
+}
+
+fn any_block() -> impl Strategy<Value = Block> {
+    prop_oneof![
+        4 => Just(Block::text("t")),
+        4 => (0..4u8).prop_map(|i| call(&i.to_string())),
+        6 => (0..4u8).prop_map(|i| Block::tool_result(&i.to_string().into(), "r", false)),
+        1 => Just(Block::thinking("hm", None)),
+        1 => Just(Block::stop_request()),
+        1 => Just(Block::error("e")),
+    ]
+}
+
+fn any_transcript() -> impl Strategy<Value = Messages> {
+    let role = prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::System)];
+    let message = (role, prop::collection::vec(any_block(), 0..4))
+        .prop_map(|(role, blocks)| message(role, blocks));
+    prop::collection::vec(message, 0..12)
+}
+
+proptest! {
+    // REQ: TRN-6
+    #[test]
+    fn asked_twice_it_answers_the_same_and_names_a_reason_when_done(
+        transcript in any_transcript(), used in 0..4u64, max in prop::option::of(0..4u64),
+    ) {
+        let budget = RunBudget { used, max };
+        let copy = transcript.clone();
+        let first = check_stop_condition(&transcript, budget);
+        prop_assert_eq!(first, check_stop_condition(&transcript, budget));
+        prop_assert_eq!(first.done, first.reason.is_some());
+        prop_assert_eq!(transcript, copy);
+    }
+
+    // REQ: TRN-6
+    #[test]
+    fn an_unanswered_call_keeps_the_run_going_unless_something_stronger_ends_it(
+        mut transcript in any_transcript(), used in 0..4u64, max in prop::option::of(0..4u64),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let budget = RunBudget { used, max };
+        let at = at.index(transcript.len() + 1);
+        transcript.insert(at, message(Role::Assistant, vec![call("open")]));
+        let reason = check_stop_condition(&transcript, budget).reason;
+        prop_assert_ne!(reason, Some(EndReason::NoPendingTools));
+    }
+
+    // REQ: TRN-6
+    #[test]
+    fn over_budget_is_done(transcript in any_transcript(), max in 0..4u64, over in 0..4u64) {
+        let budget = RunBudget { used: max + over, max: Some(max) };
+        let decision = check_stop_condition(&transcript, budget);
+        prop_assert!(decision.done);
+        prop_assert_ne!(decision.reason, Some(EndReason::NoPendingTools));
+    }
+}
