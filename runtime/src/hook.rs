@@ -1,0 +1,109 @@
+//! Hooks: what users have run at fixed points of a turn, and what their answers mean.
+//!
+//! Deciding which handlers match and reading what they answered is here; running them is not.
+
+mod answer;
+mod input;
+mod matcher;
+mod stop_hold;
+mod table;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
+pub use input::{Firing, HookContext, input_json};
+pub use matcher::{BadMatcher, matching};
+pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
+pub use table::{merge_tables, read_table};
+pub use verdict::{HookDecision, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
+
+use crate::step1_settings_resolution::Scope;
+
+/// A point at which hooks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum HookEvent {
+    /// Before permission evaluation of a call.
+    PreToolUse,
+    /// After a call succeeded.
+    PostToolUse,
+    /// Before a compaction.
+    PreCompact,
+    /// Before a run ends by itself.
+    Stop,
+}
+
+impl HookEvent {
+    /// All events, in the order of a turn.
+    pub const ALL: [HookEvent; 4] =
+        [HookEvent::PreCompact, HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop];
+
+    /// The name in settings files and inputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            HookEvent::PreToolUse => "PreToolUse",
+            HookEvent::PostToolUse => "PostToolUse",
+            HookEvent::PreCompact => "PreCompact",
+            HookEvent::Stop => "Stop",
+        }
+    }
+}
+
+/// One handler of a settings file, with the matcher it stands under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookHandler {
+    /// Which subjects it is for.
+    pub matcher: Matcher,
+    /// The shell command, or the program when `args` is there.
+    pub command: String,
+    /// Arguments; `None` means `sh -c`.
+    pub args: Option<Vec<String>>,
+    /// Milliseconds; 600,000 by default.
+    pub timeout_ms: u64,
+    /// What a failing handler means.
+    pub on_failure: OnFailure,
+    /// Where it was configured.
+    pub scope: Scope,
+}
+
+/// What a handler that fails (exit other than 0 and 2, timeout, crash) means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// No decision; the failure is shown.
+    #[default]
+    Ignore,
+    /// A deny.
+    Block,
+}
+
+/// Which subjects (tool names, mostly) a handler is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matcher {
+    /// Omitted, empty or `*`.
+    Any,
+    /// Only letters, digits, `_-`, blanks, commas and bars: a list of exact names.
+    Names(Vec<String>),
+    /// Anything else: a regular expression, searched anywhere in the subject.
+    Pattern(String),
+}
+
+/// Handlers by event, in configuration order, duplicates removed.
+pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
+
+/// A text of the harness inside the conversation, marked as such. What stands in it cannot end the
+/// mark early.
+pub fn reminder(text: &str) -> String {
+    let text = text.replace("</system-reminder", "<\\/system-reminder");
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
+impl HookHandler {
+    /// What is run, for the record: at most 200 characters.
+    pub fn label(&self) -> String {
+        let words = std::iter::once(&self.command).chain(self.args.iter().flatten());
+        words.cloned().collect::<Vec<_>>().join(" ").chars().take(200).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! What one command handler answered.
+//!
+//! Two failures are kept apart: the hook fails (a visible error, no decision, unless its settings
+//! say that failing denies), or the harness cannot run it (a PreToolUse call is denied).
+
+use serde_json::{Map, Value};
+
+use super::{HookDecision, HookEvent, HookVerdict, OnFailure};
+
+/// How a handler ended, and what it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerOutput {
+    /// How it ended.
+    pub ended: HandlerEnd,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+/// How a handler ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandlerEnd {
+    /// By itself, with this code.
+    Exited(i32),
+    /// It was killed for taking too long.
+    TimedOut,
+    /// A signal killed it, or it could not be started.
+    Crashed,
+    /// It was not run: what fires it was started by this very handler (HKS-3).
+    Cycle,
+    /// The harness did not run it: its queue was full, its runner crashed, it is shutting down.
+    Refused,
+}
+
+impl HandlerOutput {
+    /// What stands for a handler that the harness could not run.
+    pub fn refused(why: &str) -> Self {
+        let ended = HandlerEnd::Refused;
+        Self { ended, stdout: String::new(), stderr: why.into(), duration_ms: 0 }
+    }
+}
+
+impl HandlerEnd {
+    /// The exit code, if it ended by itself.
+    pub fn exit_code(self) -> Option<i32> {
+        match self {
+            HandlerEnd::Exited(code) => Some(code),
+            HandlerEnd::TimedOut
+            | HandlerEnd::Crashed
+            | HandlerEnd::Cycle
+            | HandlerEnd::Refused => None,
+        }
+    }
+
+    /// As in records.
+    pub fn code(self) -> &'static str {
+        match self {
+            HandlerEnd::Exited(_) => "exited",
+            HandlerEnd::TimedOut => "timed_out",
+            HandlerEnd::Crashed => "crashed",
+            HandlerEnd::Cycle => "cycle",
+            HandlerEnd::Refused => "refused",
+        }
+    }
+}
+
+/// What one handler means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookAnswer {
+    /// As if it were the only one.
+    pub verdict: HookVerdict,
+}
+
+impl HookAnswer {
+    /// What came of it, in a word, for the hook trace.
+    pub fn effect(&self) -> &'static str {
+        let verdict = &self.verdict;
+        match &verdict.decision {
+            _ if verdict.stop.is_some() => "stop",
+            Some(HookDecision::Deny { .. }) => "deny",
+            Some(HookDecision::Ask { .. }) => "ask",
+            _ if verdict.block_reason.is_some() => "block",
+            _ if verdict.updated_input.is_some() => "input",
+            Some(HookDecision::Allow { .. }) => "allow",
+            None if !verdict.errors.is_empty() => "error",
+            None if !verdict.additional_context.is_empty() => "context",
+            None => "none",
+        }
+    }
+}
+
+/// Reads what a command handler answered. `fail_closed` is the setting `hooks.fail_closed`.
+pub fn read_answer(
+    event: HookEvent,
+    output: &HandlerOutput,
+    on_failure: OnFailure,
+    fail_closed: bool,
+) -> HookAnswer {
+    let failed = |why: String| {
+        if fail_closed || on_failure == OnFailure::Block {
+            let mut verdict = blocked(event, format!("{why}, and its failing denies"));
+            verdict.errors.push(why);
+            verdict
+        } else {
+            HookVerdict { errors: vec![why], ..HookVerdict::default() }
+        }
+    };
+    let name = event.name();
+    let verdict = match output.ended {
+        HandlerEnd::Refused => {
+            let why = format!("a {name} hook could not be run");
+            let mut verdict = match event {
+                HookEvent::PreToolUse => blocked(event, why.clone()),
+                HookEvent::PostToolUse | HookEvent::PreCompact | HookEvent::Stop => {
+                    HookVerdict::default()
+                }
+            };
+            verdict.errors.push(why);
+            verdict
+        }
+        HandlerEnd::TimedOut => {
+            failed(format!("a {name} hook was stopped after {} ms", output.duration_ms))
+        }
+        HandlerEnd::Crashed => {
+            failed(format!("a {name} hook crashed{}", first_line(&output.stderr)))
+        }
+        HandlerEnd::Cycle => failed(format!(
+            "a {name} hook was not run again by what it had started itself{}",
+            first_line(&output.stderr)
+        )),
+        HandlerEnd::Exited(code) => match (code, json(&output.stdout)) {
+            (2, object) => exit_two(event, object, &output.stderr),
+            (_, Some(object)) => fields(event, &object).unwrap_or_else(|why| {
+                failed(format!("the answer of a {name} hook is not valid: {why}"))
+            }),
+            // Plain text is context only for events that this version does not fire.
+            (0, None) => HookVerdict::default(),
+            (code, None) => {
+                let stderr = first_line(&output.stderr);
+                failed(format!("a {name} hook failed with exit code {code}{stderr}"))
+            }
+        },
+    };
+    HookAnswer { verdict: verdict.capped() }
+}
+
+/// Exit 2 blocks whatever the output says. A reason in the output counts only if the output blocks.
+fn exit_two(event: HookEvent, object: Option<Map<String, Value>>, stderr: &str) -> HookVerdict {
+    let said = object.and_then(|it| fields(event, &it).ok()).unwrap_or_default();
+    let blocks =
+        matches!(said.decision, Some(HookDecision::Deny { .. })) || said.block_reason.is_some();
+    if blocks {
+        return HookVerdict { updated_input: None, ..said };
+    }
+    let reason = match stderr.trim() {
+        "" => format!("a {} hook blocked without a reason", event.name()),
+        stderr => stderr.to_owned(),
+    };
+    let blocked = blocked(event, reason);
+    HookVerdict {
+        decision: blocked.decision,
+        block_reason: blocked.block_reason,
+        updated_input: None,
+        ..said
+    }
+}
+
+fn blocked(event: HookEvent, reason: String) -> HookVerdict {
+    match event {
+        HookEvent::PreToolUse => {
+            HookVerdict { decision: Some(HookDecision::Deny { reason }), ..HookVerdict::default() }
+        }
+        HookEvent::PostToolUse | HookEvent::PreCompact | HookEvent::Stop => {
+            HookVerdict { block_reason: Some(reason), ..HookVerdict::default() }
+        }
+    }
+}
+
+fn json(stdout: &str) -> Option<Map<String, Value>> {
+    let text = stdout.trim_start();
+    text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+fn first_line(stderr: &str) -> String {
+    stderr.lines().find(|it| !it.trim().is_empty()).map(|it| format!(": {it}")).unwrap_or_default()
+}
+
+/// Applies the fields of an answer, or says which one does not fit.
+fn fields(event: HookEvent, object: &Map<String, Value>) -> Result<HookVerdict, String> {
+    let mut verdict = HookVerdict::default();
+    if boolean(object, "continue")? == Some(false) {
+        let reason = text(object, "stopReason")?;
+        verdict.stop = Some(reason.unwrap_or_else(|| format!("a {} hook said so", event.name())));
+    }
+    verdict.messages.extend(text(object, "systemMessage")?);
+    let reason = text(object, "reason")?;
+    match text(object, "decision")?.as_deref() {
+        None => {}
+        Some("block") => {
+            let reason = reason.unwrap_or_else(|| format!("blocked by a {} hook", event.name()));
+            let blocked = blocked(event, reason);
+            verdict.decision = blocked.decision;
+            verdict.block_reason = blocked.block_reason;
+        }
+        Some("approve") if event == HookEvent::PreToolUse => {
+            verdict.decision = Some(HookDecision::Allow { reason: reason.unwrap_or_default() });
+        }
+        Some("approve") => {}
+        Some(other) => return Err(format!("`decision` is `{other}`")),
+    }
+    match object.get("hookSpecificOutput") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(specific)) => apply_specific(event, specific, &mut verdict)?,
+        Some(_) => return Err("`hookSpecificOutput` is no object".into()),
+    }
+    Ok(verdict)
+}
+
+fn apply_specific(
+    event: HookEvent,
+    specific: &Map<String, Value>,
+    verdict: &mut HookVerdict,
+) -> Result<(), String> {
+    if text(specific, "hookEventName")?.as_deref() != Some(event.name()) {
+        return Err(format!("`hookEventName` is not `{}`", event.name()));
+    }
+    if event != HookEvent::PreCompact {
+        verdict.additional_context.extend(text(specific, "additionalContext")?);
+    }
+    if event != HookEvent::PreToolUse {
+        return Ok(());
+    }
+    let reason = text(specific, "permissionDecisionReason")?;
+    let reason = || reason.clone().unwrap_or_else(|| "a PreToolUse hook said so".into());
+    match text(specific, "permissionDecision")?.as_deref() {
+        None => {}
+        Some("allow") => verdict.decision = Some(HookDecision::Allow { reason: reason() }),
+        Some("deny") => verdict.decision = Some(HookDecision::Deny { reason: reason() }),
+        // A call cannot be put off here, so a person decides.
+        Some("ask" | "defer") => verdict.decision = Some(HookDecision::Ask { reason: reason() }),
+        Some(other) => return Err(format!("`permissionDecision` is `{other}`")),
+    }
+    match specific.get("updatedInput") {
+        None | Some(Value::Null) => {}
+        Some(input @ Value::Object(_)) => verdict.updated_input = Some(input.to_string()),
+        Some(_) => return Err("`updatedInput` is no object".into()),
+    }
+    Ok(())
+}
+
+fn text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{name}` is no text")),
+    }
+}
+
+fn boolean(object: &Map<String, Value>, name: &str) -> Result<Option<bool>, String> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(value)) => Ok(Some(*value)),
+        Some(_) => Err(format!("`{name}` is neither true nor false")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

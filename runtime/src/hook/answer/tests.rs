@@ -1,0 +1,197 @@
+//! What handlers answer, case by case, for the events that exist.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use super::*;
+use crate::hook::{MAX_SHOWN_CHARS, MAX_STOP_HOLDS, may_hold, merge};
+
+fn exited(code: i32, stdout: &str, stderr: &str) -> HandlerOutput {
+    HandlerOutput {
+        ended: HandlerEnd::Exited(code),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        duration_ms: 5,
+    }
+}
+
+fn ended(ended: HandlerEnd) -> HandlerOutput {
+    HandlerOutput { ended, ..exited(0, "", "") }
+}
+
+fn verdict(event: HookEvent, outputs: &[HandlerOutput]) -> HookVerdict {
+    let answers = outputs.iter().map(|it| read_answer(event, it, OnFailure::Ignore, false));
+    merge(event, answers.collect())
+}
+
+fn pre(outputs: &[HandlerOutput]) -> HookVerdict {
+    verdict(HookEvent::PreToolUse, outputs)
+}
+
+fn deny(reason: &str) -> Option<HookDecision> {
+    Some(HookDecision::Deny { reason: reason.into() })
+}
+
+fn permission(decision: &str) -> HandlerOutput {
+    let specific = format!(
+        r#"{{"hookEventName":"PreToolUse","permissionDecision":"{decision}","permissionDecisionReason":"r"}}"#
+    );
+    exited(0, &format!(r#"{{"hookSpecificOutput":{specific}}}"#), "")
+}
+
+// T3.1
+#[test]
+fn exit_one_is_an_error_that_the_user_sees_and_no_decision() {
+    let verdict = pre(&[exited(1, "", "first\nsecond")]);
+    assert_eq!(verdict.decision, None);
+    assert_eq!(verdict.errors, ["a PreToolUse hook failed with exit code 1: first"]);
+}
+
+// T3.2
+#[test]
+fn valid_answer_decides_whatever_the_exit_code() {
+    let output = HandlerOutput { ended: HandlerEnd::Exited(1), ..permission("deny") };
+    assert_eq!(pre(&[output]).decision, deny("r"));
+}
+
+// T3.3
+#[test]
+fn exit_two_is_not_softened_by_an_allow() {
+    let output =
+        HandlerOutput { ended: HandlerEnd::Exited(2), stderr: "no".into(), ..permission("allow") };
+    assert_eq!(pre(&[output]).decision, deny("no"));
+    let output =
+        HandlerOutput { ended: HandlerEnd::Exited(2), stderr: "no".into(), ..permission("deny") };
+    assert_eq!(pre(&[output]).decision, deny("r"));
+}
+
+// T3.4  REQ: HKS-4
+#[test]
+fn strictest_decision_wins() {
+    assert_eq!(pre(&[permission("allow"), permission("deny")]).decision, deny("r"));
+    let ask = Some(HookDecision::Ask { reason: "r".into() });
+    assert_eq!(pre(&[permission("allow"), permission("ask")]).decision, ask);
+    assert_eq!(pre(&[permission("defer"), permission("allow")]).decision, ask);
+}
+
+// T3.7
+#[test]
+fn plain_text_after_a_call_reaches_nobody() {
+    assert_eq!(verdict(HookEvent::PostToolUse, &[exited(0, "ctx", "")]), HookVerdict::default());
+}
+
+// T3.8  REQ: HKS-6
+#[test]
+fn stop_hook_holds_a_run_eight_times_in_a_row() {
+    let blocked = verdict(HookEvent::Stop, &[exited(2, "", "go on")]);
+    assert_eq!(blocked.block_reason.as_deref(), Some("go on"));
+    assert_eq!((0..20).filter(|&n_held| may_hold(n_held)).count(), 8);
+    assert!(!may_hold(MAX_STOP_HOLDS));
+}
+
+// T3.10
+#[test]
+fn new_input_needs_no_decision() {
+    let specific = r#"{"hookEventName":"PreToolUse","updatedInput":{"command":"ls"}}"#;
+    let output = exited(0, &format!(r#"{{"hookSpecificOutput":{specific}}}"#), "");
+    let verdict = pre(&[output.clone(), output]);
+    assert_eq!(verdict.decision, None);
+    assert_eq!(verdict.updated_input.as_deref(), Some(r#"{"command":"ls"}"#));
+    assert_eq!(verdict.errors.len(), 1, "several inputs are told");
+}
+
+// T3.12
+#[test]
+fn answer_for_no_event_is_an_error() {
+    let output = exited(0, r#"{"hookSpecificOutput":{"permissionDecision":"deny"}}"#, "");
+    let verdict = pre(&[output]);
+    assert_eq!(verdict.decision, None);
+    assert_eq!(verdict.errors.len(), 1);
+}
+
+// T3.14
+#[test]
+fn long_context_becomes_a_preview() {
+    let long = "\u{e9}".repeat(12_000);
+    let specific = format!(r#"{{"hookEventName":"PostToolUse","additionalContext":"{long}"}}"#);
+    let output = exited(0, &format!(r#"{{"hookSpecificOutput":{specific}}}"#), "");
+    let mut verdict = verdict(HookEvent::PostToolUse, &[output]);
+    let [overlong] = &verdict.overlong.clone()[..] else { panic!("{verdict:?}") };
+    assert_eq!(overlong.whole, long);
+    assert!(overlong.preview.chars().count() < MAX_SHOWN_CHARS);
+    verdict.stored(overlong, "/spill/1.txt");
+    assert!(verdict.additional_context[0].ends_with("(all of it: /spill/1.txt)"));
+}
+
+// T3.15, D23
+#[test]
+fn end_of_the_run_beats_every_other_answer() {
+    let context =
+        r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"c"}}"#;
+    let outputs = [exited(0, context, ""), exited(0, r#"{"continue":false,"stopReason":"s"}"#, "")];
+    let verdict = verdict(HookEvent::PostToolUse, &outputs);
+    assert_eq!(verdict.stop.as_deref(), Some("s"));
+    assert_eq!(verdict.additional_context, ["c"]);
+}
+
+// T3.13, the part that is not HTTP
+#[test]
+fn block_after_a_call_gives_the_reason_to_the_model() {
+    let output = exited(0, r#"{"decision":"block","reason":"x"}"#, "");
+    assert_eq!(
+        verdict(HookEvent::PostToolUse, std::slice::from_ref(&output)).block_reason.as_deref(),
+        Some("x")
+    );
+    assert_eq!(pre(&[output]).decision, deny("x"));
+    let approve = exited(0, r#"{"decision":"approve"}"#, "");
+    assert!(matches!(pre(&[approve]).decision, Some(HookDecision::Allow { .. })));
+}
+
+// D20
+#[test]
+fn exit_two_blocks_though_the_answer_is_not_valid() {
+    let output = exited(2, r#"{"hookSpecificOutput":7}"#, "no");
+    assert_eq!(pre(&[output]).decision, deny("no"));
+}
+
+// D28  REQ: HKS-4
+#[test]
+fn slow_or_crashed_hook_makes_no_decision_unless_failing_denies() {
+    for end in [HandlerEnd::TimedOut, HandlerEnd::Crashed, HandlerEnd::Exited(3)] {
+        let output = ended(end);
+        assert_eq!(pre(std::slice::from_ref(&output)).decision, None);
+        for (on_failure, fail_closed) in [(OnFailure::Block, false), (OnFailure::Ignore, true)] {
+            let answer = read_answer(HookEvent::PreToolUse, &output, on_failure, fail_closed);
+            assert_eq!(answer.effect(), "deny");
+        }
+    }
+}
+
+// REQ: HKS-4
+#[test]
+fn hook_that_the_harness_cannot_run_denies_a_call_and_is_noted_elsewhere() {
+    let refused = ended(HandlerEnd::Refused);
+    assert_eq!(
+        pre(std::slice::from_ref(&refused)).decision,
+        deny("a PreToolUse hook could not be run")
+    );
+    for event in [HookEvent::PostToolUse, HookEvent::PreCompact, HookEvent::Stop] {
+        let verdict = verdict(event, std::slice::from_ref(&refused));
+        assert_eq!((verdict.block_reason, verdict.errors.len()), (None, 1));
+    }
+}
+
+// REQ: HKS-5
+#[test]
+fn effect_is_a_word_for_the_trace() {
+    for (output, effect) in [
+        (permission("allow"), "allow"),
+        (permission("ask"), "ask"),
+        (exited(2, "", "no"), "deny"),
+        (exited(0, "", ""), "none"),
+        (exited(9, "", ""), "error"),
+        (exited(0, r#"{"continue":false}"#, ""), "stop"),
+    ] {
+        let answer = read_answer(HookEvent::PreToolUse, &output, OnFailure::Ignore, false);
+        assert_eq!(answer.effect(), effect);
+    }
+}

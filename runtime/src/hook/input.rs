@@ -1,0 +1,214 @@
+//! What a handler reads on its standard input: one JSON object.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::HookEvent;
+use crate::{
+    ids::{AgentId, SessionId, ToolName, ToolUseId},
+    step1_settings_resolution::PermissionMode,
+};
+
+/// What every input holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookContext<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// Absolute path of its transcript.
+    pub transcript_path: &'a str,
+    /// The current working directory; absolute.
+    pub cwd: &'a str,
+    /// The mode in force.
+    pub mode: PermissionMode,
+    /// The sub-agent and its type, inside one.
+    pub agent: Option<(&'a AgentId, &'a str)>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Firing<'a> {
+    /// A call is about to be decided about.
+    PreToolUse {
+        /// The call.
+        id: &'a ToolUseId,
+        /// The tool.
+        tool: &'a ToolName,
+        /// JSON text.
+        input: &'a str,
+    },
+    /// A call succeeded.
+    PostToolUse {
+        /// The call.
+        id: &'a ToolUseId,
+        /// The tool.
+        tool: &'a ToolName,
+        /// JSON text, as it was run.
+        input: &'a str,
+        /// The structured result as JSON text; a text that is no JSON is given as a string.
+        response: &'a str,
+        /// Milliseconds.
+        duration_ms: u64,
+    },
+    /// A compaction is about to begin.
+    PreCompact {
+        /// `manual` or `auto`.
+        trigger: &'a str,
+        /// What the user wants kept.
+        custom_instructions: &'a str,
+    },
+    /// A run is about to end by itself.
+    Stop {
+        /// A Stop hook has already held this run.
+        active: bool,
+        /// The text of the last answer.
+        last_assistant_message: &'a str,
+    },
+}
+
+impl Firing<'_> {
+    /// Of which event.
+    pub fn event(&self) -> HookEvent {
+        match self {
+            Firing::PreToolUse { .. } => HookEvent::PreToolUse,
+            Firing::PostToolUse { .. } => HookEvent::PostToolUse,
+            Firing::PreCompact { .. } => HookEvent::PreCompact,
+            Firing::Stop { .. } => HookEvent::Stop,
+        }
+    }
+
+    /// What matchers are held against; `None` means that every handler runs.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Firing::PreToolUse { tool, .. } | Firing::PostToolUse { tool, .. } => {
+                Some(tool.as_str())
+            }
+            Firing::PreCompact { trigger, .. } => Some(trigger),
+            Firing::Stop { .. } => None,
+        }
+    }
+}
+
+/// The input as one line of JSON without a newline at the end.
+pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
+    let mut line = Line {
+        session_id: context.session.as_str(),
+        transcript_path: context.transcript_path,
+        cwd: context.cwd,
+        hook_event_name: firing.event().name(),
+        permission_mode: context.mode,
+        agent_id: context.agent.map(|(id, _)| id.as_str()),
+        agent_type: context.agent.map(|(_, kind)| kind),
+        ..Line::default()
+    };
+    match *firing {
+        Firing::PreToolUse { id, tool, input } => {
+            line.tool_name = Some(tool.as_str());
+            line.tool_input = raw(input);
+            line.tool_use_id = Some(id.as_str());
+        }
+        Firing::PostToolUse { id, tool, input, response, duration_ms } => {
+            line.tool_name = Some(tool.as_str());
+            line.tool_input = raw(input);
+            line.tool_use_id = Some(id.as_str());
+            line.tool_response = raw(response);
+            line.duration_ms = Some(duration_ms);
+        }
+        Firing::PreCompact { trigger, custom_instructions } => {
+            line.trigger = Some(trigger);
+            line.custom_instructions = Some(custom_instructions);
+        }
+        Firing::Stop { active, last_assistant_message } => {
+            line.stop_hook_active = Some(active);
+            line.last_assistant_message = Some(last_assistant_message);
+        }
+    }
+    // Strings, numbers and JSON that was parsed before cannot fail to be written.
+    serde_json::to_string(&line).unwrap_or_default()
+}
+
+/// JSON as it is, anything else as a string.
+fn raw(text: &str) -> Option<Cow<'_, RawValue>> {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(raw) => Some(Cow::Borrowed(raw)),
+        Err(_) => to_raw_value(text).ok().map(Cow::Owned),
+    }
+}
+
+#[derive(Default, Serialize)]
+struct Line<'a> {
+    session_id: &'a str,
+    transcript_path: &'a str,
+    cwd: &'a str,
+    hook_event_name: &'static str,
+    permission_mode: PermissionMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_input: Option<Cow<'a, RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_use_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_response: Option<Cow<'a, RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_hook_active: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_assistant_message: Option<&'a str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(firing: &Firing<'_>, expected: &str) {
+        let session = SessionId::from("s");
+        let context = HookContext {
+            session: &session,
+            transcript_path: "/t.jsonl",
+            cwd: "/w",
+            mode: PermissionMode::AcceptEdits,
+            agent: None,
+        };
+        let common = r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/w","#;
+        assert_eq!(input_json(&context, firing), format!("{common}{expected}}}"));
+    }
+
+    #[test]
+    fn input_names_what_happened() {
+        let (id, tool) = (ToolUseId::from("t1"), ToolName::from("Bash"));
+        check(
+            &Firing::PreToolUse { id: &id, tool: &tool, input: r#"{"command": "ls"}"# },
+            r#""hook_event_name":"PreToolUse","permission_mode":"acceptEdits","tool_name":"Bash","tool_input":{"command": "ls"},"tool_use_id":"t1""#,
+        );
+        check(
+            &Firing::PostToolUse {
+                id: &id,
+                tool: &tool,
+                input: "{}",
+                response: "no json",
+                duration_ms: 7,
+            },
+            r#""hook_event_name":"PostToolUse","permission_mode":"acceptEdits","tool_name":"Bash","tool_input":{},"tool_use_id":"t1","tool_response":"no json","duration_ms":7"#,
+        );
+        check(
+            &Firing::PreCompact { trigger: "auto", custom_instructions: "" },
+            r#""hook_event_name":"PreCompact","permission_mode":"acceptEdits","trigger":"auto","custom_instructions":"""#,
+        );
+        check(
+            &Firing::Stop { active: true, last_assistant_message: "done" },
+            r#""hook_event_name":"Stop","permission_mode":"acceptEdits","stop_hook_active":true,"last_assistant_message":"done""#,
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Which handlers a firing is for.
+
+use fancy_regex::{Regex, RegexBuilder};
+
+use super::{HookEvent, HookHandler, HookTable, Matcher};
+
+/// Steps a pattern may take on one subject. A tool name is short; whatever needs more is a
+/// pattern that was built to hang.
+const BACKTRACK_LIMIT: usize = 100_000;
+
+/// The matcher is no regular expression.
+#[derive(Debug, thiserror::Error)]
+#[error("the matcher `{text}` is no regular expression")]
+pub struct BadMatcher {
+    /// As written.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub cause: Box<fancy_regex::Error>,
+}
+
+impl Matcher {
+    /// Reads a matcher as it stands in a settings file.
+    ///
+    /// # Errors
+    ///
+    /// [`BadMatcher`]; the entry it belongs to is invalid.
+    pub fn parse(text: Option<&str>) -> Result<Self, BadMatcher> {
+        let text = text.unwrap_or_default();
+        if matches!(text, "" | "*") {
+            return Ok(Self::Any);
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_- ,|".contains(c);
+        if text.chars().all(is_plain) {
+            let names = text.split(['|', ',']).map(|it| it.trim().to_owned());
+            return Ok(Self::Names(names.filter(|it| !it.is_empty()).collect()));
+        }
+        let pattern = |cause| BadMatcher { text: text.into(), cause };
+        compile(text).map_err(pattern)?;
+        Ok(Self::Pattern(text.into()))
+    }
+
+    /// Whether it covers this subject. A pattern that takes too many steps counts as covering it:
+    /// a hook that guards something must not be talked out of running.
+    pub fn matches(&self, subject: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Names(names) => names.iter().any(|it| it == subject),
+            Self::Pattern(pattern) => {
+                compile(pattern).is_ok_and(|it| it.is_match(subject).unwrap_or(true))
+            }
+        }
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex, Box<fancy_regex::Error>> {
+    RegexBuilder::new(pattern).backtrack_limit(BACKTRACK_LIMIT).build().map_err(Box::new)
+}
+
+/// The handlers that run, in configuration order. `subject` is `None` for events that have none
+/// (Stop): then every handler runs. The same command from two settings files runs once.
+pub fn matching<'a>(
+    table: &'a HookTable,
+    event: HookEvent,
+    subject: Option<&str>,
+) -> Vec<&'a HookHandler> {
+    let mut found: Vec<&HookHandler> = Vec::new();
+    for handler in table.get(&event).into_iter().flatten() {
+        let same = |it: &&HookHandler| {
+            it.scope != handler.scope && it.command == handler.command && it.args == handler.args
+        };
+        if subject.is_none_or(|it| handler.matcher.matches(it)) && !found.iter().any(same) {
+            found.push(handler);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{hook::OnFailure, step1_settings_resolution::Scope};
+
+    // REQ: HKS-5
+    #[test]
+    fn matchers_are_lists_of_exact_names_or_patterns() {
+        for (matcher, subject, expected) in [
+            ("", "Bash", true),
+            ("*", "Bash", true),
+            ("mcp__memory", "mcp__memory__create", false),
+            ("mcp__memory__.*", "mcp__memory__create", true),
+            ("Edit|Write", "NotebookEdit", false),
+            ("Edit.*", "NotebookEdit", true),
+            ("bash", "Bash", false),
+            ("Bash", "BashOutput", false),
+            ("Bash,PowerShell", "PowerShell", true),
+            ("Bash, PowerShell", "PowerShell", true),
+            ("code-reviewer", "my-code-reviewer", false),
+            ("mcp__brave-search", "mcp__brave-search", true),
+            ("^(?!Bash)", "Read", true),
+            ("^(?!Bash)", "Bash", false),
+        ] {
+            let parsed = Matcher::parse(Some(matcher)).unwrap();
+            assert_eq!(parsed.matches(subject), expected, "{matcher} on {subject}");
+        }
+        assert!(Matcher::parse(Some("(unclosed")).is_err());
+        assert_eq!(Matcher::parse(None).unwrap(), Matcher::Any);
+    }
+
+    #[test]
+    fn pattern_built_to_hang_still_runs_the_hook() {
+        let matcher = Matcher::parse(Some(r"^(a|aa)+(?=b)\1$")).unwrap();
+        assert!(matcher.matches(&"a".repeat(64)));
+    }
+
+    // T3.6
+    #[test]
+    fn same_command_from_two_files_runs_once() {
+        let handler = |scope, command: &str| HookHandler {
+            matcher: Matcher::Any,
+            command: command.into(),
+            args: None,
+            timeout_ms: 1,
+            on_failure: OnFailure::Ignore,
+            scope,
+        };
+        let table = HookTable::from([(
+            HookEvent::Stop,
+            vec![
+                handler(Scope::User, "a"),
+                handler(Scope::Project, "a"),
+                handler(Scope::Project, "b"),
+            ],
+        )]);
+        let commands: Vec<_> =
+            matching(&table, HookEvent::Stop, None).iter().map(|it| &it.command[..]).collect();
+        assert_eq!(commands, ["a", "b"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! The `hooks` key of a settings file.
+
+use serde_json::Value;
+
+use super::{HookEvent, HookHandler, HookTable, Matcher, OnFailure};
+use crate::step1_settings_resolution::Scope;
+
+/// Milliseconds a command may take when nothing is said.
+const DEFAULT_TIMEOUT_MS: u64 = 600_000;
+
+/// Reads the `hooks` value of one layer. A bad entry is dropped with a warning, the others hold.
+pub fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>) -> HookTable {
+    let mut table = HookTable::new();
+    let Some(events) = hooks.as_object() else {
+        warnings.push("`hooks` is no object; it is ignored".into());
+        return table;
+    };
+    for (name, groups) in events {
+        let Some(event) = HookEvent::ALL.into_iter().find(|it| it.name() == name) else {
+            warnings.push(format!("hooks for `{name}` never run: this event is not known"));
+            continue;
+        };
+        let Some(groups) = groups.as_array() else {
+            warnings.push(format!("`hooks.{name}` is no list; it is ignored"));
+            continue;
+        };
+        for (i, group) in groups.iter().enumerate() {
+            let place = format!("hooks.{name}[{i}]");
+            match read_group(group, event, scope, &place, warnings) {
+                Ok(handlers) => table.entry(event).or_default().extend(handlers),
+                Err(why) => warnings.push(format!("`{place}` is ignored: {why}")),
+            }
+        }
+    }
+    table
+}
+
+fn read_group(
+    group: &Value,
+    event: HookEvent,
+    scope: Scope,
+    place: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<HookHandler>, String> {
+    let matcher = match group.get("matcher") {
+        None | Some(Value::Null) => Matcher::Any,
+        Some(Value::String(text)) => Matcher::parse(Some(text)).map_err(|it| it.to_string())?,
+        Some(_) => return Err("its matcher is no text".into()),
+    };
+    let entries = group.get("hooks").and_then(Value::as_array).ok_or("it has no list `hooks`")?;
+    let mut handlers = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        match read_handler(entry, &matcher, event, scope) {
+            Ok((handler, notes)) => {
+                let place = format!("{place}.hooks[{i}]");
+                warnings.extend(notes.into_iter().map(|it| format!("`{place}`: {it}")));
+                handlers.push(handler);
+            }
+            Err(why) => warnings.push(format!("`{place}.hooks[{i}]` is ignored: {why}")),
+        }
+    }
+    Ok(handlers)
+}
+
+fn read_handler(
+    entry: &Value,
+    matcher: &Matcher,
+    event: HookEvent,
+    scope: Scope,
+) -> Result<(HookHandler, Vec<&'static str>), String> {
+    match entry.get("type").and_then(Value::as_str) {
+        Some("command") => {}
+        Some(other) => return Err(format!("handlers of type `{other}` are not known")),
+        None => return Err("it has no type".into()),
+    }
+    let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
+    if command.trim().is_empty() {
+        return Err("it has no command".into());
+    }
+    let args = match entry.get("args") {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(args)) => {
+            let texts = args.iter().map(|it| it.as_str().map(str::to_owned));
+            Some(texts.collect::<Option<Vec<_>>>().ok_or("its args are not all texts")?)
+        }
+        Some(_) => return Err("its args are no list".into()),
+    };
+    let timeout_ms = match entry.get("timeout") {
+        None | Some(Value::Null) => DEFAULT_TIMEOUT_MS,
+        Some(seconds) => milliseconds(seconds).ok_or("its timeout is no positive number")?,
+    };
+    let on_failure = match entry.get("onFailure").and_then(Value::as_str) {
+        Some("block") => OnFailure::Block,
+        _ => OnFailure::Ignore,
+    };
+    let mut notes = Vec::new();
+    if entry.get("if").is_some_and(|it| !it.is_null()) {
+        if !matches!(event, HookEvent::PreToolUse | HookEvent::PostToolUse) {
+            return Err("`if` never holds for this event".into());
+        }
+        // A guard that runs too often is a nuisance, one that does not run is a hole.
+        notes.push("`if` is not looked at, the handler always runs");
+    }
+    if entry.get("async").and_then(Value::as_bool) == Some(true) {
+        notes.push("`async` is not looked at, the handler is waited for");
+    }
+    let handler = HookHandler {
+        matcher: matcher.clone(),
+        command: command.into(),
+        args,
+        timeout_ms,
+        on_failure,
+        scope,
+    };
+    Ok((handler, notes))
+}
+
+/// Seconds, whole or not, as milliseconds.
+fn milliseconds(seconds: &Value) -> Option<u64> {
+    if let Some(whole) = seconds.as_u64() {
+        return whole.checked_mul(1000).filter(|it| *it > 0);
+    }
+    let text = seconds.as_f64().filter(|it| *it > 0.0).map(|it| format!("{it:.3}"))?;
+    text.replace('.', "").parse().ok().filter(|it| *it > 0)
+}
+
+/// All handlers of all layers, in the order given; an exact repetition is left out.
+pub fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
+    let mut merged = HookTable::new();
+    for (event, handlers) in tables.into_iter().flatten() {
+        let list: &mut Vec<HookHandler> = merged.entry(event).or_default();
+        for handler in handlers {
+            let same =
+                |it: &HookHandler| HookHandler { scope: handler.scope, ..it.clone() } == handler;
+            if !list.iter().any(|it| it.scope != handler.scope && same(it)) {
+                list.push(handler);
+            }
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // D22
+    #[test]
+    fn bad_entries_are_dropped_and_the_rest_holds() {
+        let hooks = serde_json::json!({
+            "PreToolUse": [
+                {"matcher": "(", "hooks": [{"type": "command", "command": "never"}]},
+                {"matcher": "Bash", "hooks": [
+                    {"type": "http", "url": "http://x"},
+                    {"type": "command"},
+                    {"type": "command", "command": "c", "timeout": 1.5, "onFailure": "block"},
+                ]},
+                "nonsense",
+            ],
+            "NoSuchEvent": [],
+        });
+        let mut warnings = Vec::new();
+        let table = read_table(&hooks, Scope::User, &mut warnings);
+        assert_eq!(warnings.len(), 5, "{warnings:?}");
+        let [handler] = &table[&HookEvent::PreToolUse][..] else { panic!("{table:?}") };
+        assert_eq!(handler.command, "c");
+        assert_eq!(handler.timeout_ms, 1500);
+        assert_eq!(handler.on_failure, OnFailure::Block);
+        assert_eq!(handler.matcher, Matcher::Names(vec!["Bash".into()]));
+    }
+}

@@ -1,0 +1,158 @@
+//! What all handlers of one firing mean together.
+
+use super::{HookAnswer, HookEvent};
+
+/// Characters of one text of a hook that reach the model or the user; longer ones are stored by
+/// the caller and shown as a preview.
+pub const MAX_SHOWN_CHARS: usize = 10_000;
+
+/// Characters of the preview of a longer text.
+const PREVIEW_CHARS: usize = 2_000;
+
+/// What hooks want of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookDecision {
+    /// Let it pass, unless a rule says otherwise.
+    Allow {
+        /// For the user.
+        reason: String,
+    },
+    /// Ask.
+    Ask {
+        /// For the user.
+        reason: String,
+    },
+    /// Refuse.
+    Deny {
+        /// For the model.
+        reason: String,
+    },
+}
+
+impl HookDecision {
+    fn strictness(&self) -> u8 {
+        match self {
+            HookDecision::Allow { .. } => 0,
+            HookDecision::Ask { .. } => 1,
+            HookDecision::Deny { .. } => 2,
+        }
+    }
+
+    fn reason_mut(&mut self) -> &mut String {
+        match self {
+            HookDecision::Allow { reason }
+            | HookDecision::Ask { reason }
+            | HookDecision::Deny { reason } => reason,
+        }
+    }
+}
+
+/// What all handlers of one firing mean together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookVerdict {
+    /// Of PreToolUse.
+    pub decision: Option<HookDecision>,
+    /// Of PreToolUse: replaces the whole input. JSON text of an object.
+    pub updated_input: Option<String>,
+    /// For the model, in configuration order.
+    pub additional_context: Vec<String>,
+    /// `continue: false`: the run ends, for this reason, which the user sees.
+    pub stop: Option<String>,
+    /// Blocked: the reason for the model (PostToolUse), the next instruction (Stop), or why there
+    /// is no compaction (PreCompact).
+    pub block_reason: Option<String>,
+    /// What went wrong, for the user.
+    pub errors: Vec<String>,
+    /// What handlers want to say to the user.
+    pub messages: Vec<String>,
+    /// Texts above that stand for longer ones.
+    pub overlong: Vec<Overlong>,
+}
+
+/// A text that was too long to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlong {
+    /// What stands in its place.
+    pub preview: String,
+    /// The text.
+    pub whole: String,
+}
+
+impl HookVerdict {
+    /// Puts the place where a long text was stored behind its preview, wherever that stands.
+    pub fn stored(&mut self, overlong: &Overlong, path: &str) {
+        let shown = format!("{}\n(all of it: {path})", overlong.preview);
+        for text in self.texts() {
+            if text.contains(&overlong.preview) {
+                *text = text.replace(&overlong.preview, &shown);
+            }
+        }
+    }
+
+    /// Cuts every text that is too long.
+    pub(super) fn capped(mut self) -> Self {
+        let mut overlong = Vec::new();
+        for text in self.texts() {
+            let n_chars = text.chars().count();
+            if n_chars > MAX_SHOWN_CHARS {
+                let start: String = text.chars().take(PREVIEW_CHARS).collect();
+                let preview =
+                    format!("{start}\n[cut: the first {PREVIEW_CHARS} of {n_chars} characters]");
+                let whole = std::mem::replace(text, preview.clone());
+                overlong.push(Overlong { preview, whole });
+            }
+        }
+        self.overlong.append(&mut overlong);
+        self
+    }
+
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        self.additional_context
+            .iter_mut()
+            .chain(self.stop.iter_mut())
+            .chain(self.block_reason.iter_mut())
+            .chain(self.errors.iter_mut())
+            .chain(self.messages.iter_mut())
+            .chain(self.decision.iter_mut().map(HookDecision::reason_mut))
+    }
+}
+
+/// Joins the answers of one firing, given in configuration order. `continue: false` of any ends the
+/// run; deny wins over ask over allow; of several new inputs the last one holds, and the user is
+/// told.
+pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
+    let mut merged = HookVerdict::default();
+    let mut n_inputs = 0;
+    for HookAnswer { verdict } in answers {
+        merged.decision = stricter(merged.decision, verdict.decision);
+        if verdict.updated_input.is_some() {
+            n_inputs += 1;
+            merged.updated_input = verdict.updated_input;
+        }
+        merged.additional_context.extend(verdict.additional_context);
+        merged.stop = merged.stop.or(verdict.stop);
+        merged.block_reason = match (merged.block_reason, verdict.block_reason) {
+            (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+            (first, second) => first.or(second),
+        };
+        merged.errors.extend(verdict.errors);
+        merged.messages.extend(verdict.messages);
+        merged.overlong.extend(verdict.overlong);
+    }
+    if n_inputs > 1 {
+        let name = event.name();
+        merged
+            .errors
+            .push(format!("{n_inputs} {name} hooks changed the input; the last one holds"));
+    }
+    merged
+}
+
+/// The first of the strictest.
+fn stricter(first: Option<HookDecision>, second: Option<HookDecision>) -> Option<HookDecision> {
+    match (first, second) {
+        (Some(first), Some(second)) if second.strictness() > first.strictness() => Some(second),
+        (None, second) => second,
+        (first, _) => first,
+    }
+}

@@ -1,0 +1,179 @@
+//! A run: what one prompt sets off, turn after turn, and why it ends.
+//!
+//! A turn's state ends with the turn. What the turns of a run share is kept here by the session,
+//! beside the turn: counts, usage, the watch for repetition.
+
+pub mod agent_types;
+pub mod conversation;
+pub mod facts;
+pub mod no_progress;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{EntryId, RunId},
+    step1_settings_resolution::Settings,
+    tokens::Usage,
+};
+
+/// What a run is asked for with (TRN-14, first part).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRequest {
+    /// The prompt.
+    pub prompt: String,
+    /// Names the run; a repeated id answers with the earlier outcome. `None`: one is made.
+    pub run: Option<RunId>,
+    /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
+    pub origin: &'static str,
+}
+
+impl RunRequest {
+    /// A run through the library's handle.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), run: None, origin: "api" }
+    }
+}
+
+/// Why a run ended. The codes are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunEnd {
+    /// The model answered and wants nothing more.
+    NoPendingTools,
+    /// Somebody asked it to stop.
+    ExplicitStop,
+    /// An error that no remedy removed.
+    Error,
+    /// The run budget is used up.
+    BudgetExceeded,
+    /// The cap on turns was reached.
+    MaxTurns,
+    /// It was interrupted.
+    Interrupted,
+    /// A hook prevented continuation.
+    HookStopped,
+    /// The same call gave the same result too often.
+    NoProgress,
+    /// Too many calls were denied.
+    TooManyDenials,
+    /// The prompt is too long, after every remedy.
+    PromptTooLong,
+    /// A limit of the tree of agents was reached.
+    TreeLimit,
+    /// The turn's supervisor was killed or crashed.
+    Crashed,
+    /// What was to be recorded could not be.
+    NotRecorded,
+}
+
+impl RunEnd {
+    /// The code, as on the wire.
+    pub fn code(self) -> &'static str {
+        match self {
+            RunEnd::NoPendingTools => "no_pending_tools",
+            RunEnd::ExplicitStop => "explicit_stop",
+            RunEnd::Error => "error",
+            RunEnd::BudgetExceeded => "budget_exceeded",
+            RunEnd::MaxTurns => "max_turns",
+            RunEnd::Interrupted => "interrupted",
+            RunEnd::HookStopped => "hook_stopped",
+            RunEnd::NoProgress => "no_progress",
+            RunEnd::TooManyDenials => "too_many_denials",
+            RunEnd::PromptTooLong => "prompt_too_long",
+            RunEnd::TreeLimit => "tree_limit",
+            RunEnd::Crashed => "crashed",
+            RunEnd::NotRecorded => "not_recorded",
+        }
+    }
+
+    /// Whether the run left an answer.
+    pub fn is_success(self) -> bool {
+        matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop)
+    }
+}
+
+/// A run under way.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Which.
+    pub id: RunId,
+    /// The line of its prompt.
+    pub prompt: EntryId,
+    /// Turns begun.
+    pub turns: u32,
+    /// Of all its turns and of its sub-agents.
+    pub usage: Usage,
+    /// Whether the alert at 80 % of the turns was raised.
+    warned: bool,
+}
+
+/// What comes after a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AfterTurn {
+    /// Another turn; an alert goes out first, if there is one.
+    Next(Option<String>),
+    /// The end.
+    End(RunEnd),
+}
+
+impl Run {
+    /// Begins a run.
+    pub fn new(id: RunId, prompt: EntryId) -> Self {
+        Self { id, prompt, turns: 0, usage: Usage::default(), warned: false }
+    }
+
+    /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only
+    /// when the turn itself wants to go on: an answer in the last turn is an answer.
+    pub fn after_turn(
+        &mut self,
+        end: Option<RunEnd>,
+        used: Usage,
+        settings: &Settings,
+    ) -> AfterTurn {
+        self.usage = self.usage + used;
+        if let Some(end) = end {
+            return AfterTurn::End(end);
+        }
+        let max = settings.max_turns.get();
+        if max <= self.turns {
+            return AfterTurn::End(RunEnd::MaxTurns);
+        }
+        let near = u64::from(max) * 4 <= u64::from(self.turns) * 5;
+        let alert =
+            (near && !self.warned).then(|| format!("{} of {max} turns are used", self.turns));
+        self.warned |= alert.is_some();
+        AfterTurn::Next(alert)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_of(turns: u32) -> Run {
+        Run { turns, ..Run::new("r".into(), "p".into()) }
+    }
+
+    // REQ: TRN-7
+    #[test]
+    fn run_ends_at_the_cap_on_turns_and_warns_once_at_four_fifths() {
+        let settings = Settings::default();
+        let after = |run: &mut Run| run.after_turn(None, Usage::default(), &settings);
+        assert_eq!(after(&mut run_of(19)), AfterTurn::Next(None));
+        let mut run = run_of(20);
+        assert_eq!(after(&mut run), AfterTurn::Next(Some("20 of 25 turns are used".into())));
+        run.turns = 21;
+        assert_eq!(after(&mut run), AfterTurn::Next(None));
+        assert_eq!(after(&mut run_of(24)), AfterTurn::Next(Some("24 of 25 turns are used".into())));
+        assert_eq!(after(&mut run_of(25)), AfterTurn::End(RunEnd::MaxTurns));
+    }
+
+    // REQ: TRN-7
+    #[test]
+    fn answer_in_the_last_turn_is_an_answer() {
+        let end = Some(RunEnd::NoPendingTools);
+        let after = run_of(25).after_turn(end, Usage::default(), &Settings::default());
+        assert_eq!(after, AfterTurn::End(RunEnd::NoPendingTools));
+    }
+}

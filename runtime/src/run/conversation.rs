@@ -1,0 +1,183 @@
+//! What a session knows between turns.
+//!
+//! The session's actor owns one of these, and so does a replay: both feed turns from it and take
+//! in what the turns did, in the same way.
+
+use std::sync::Arc;
+
+use crate::{
+    digest::Digest,
+    entropy::Stream,
+    ids::EntryId,
+    message::{Message, Messages},
+    run::{
+        Run,
+        facts::SessionFacts,
+        no_progress::{DenialWatch, NoProgressWatch},
+    },
+    step1_settings_resolution::{LayerText, Resolved, ShaperSettings},
+    step3_context_assembly::Sources,
+    step4_context_shapers::fruitless::CompactionWatch,
+    step5_model_call::request::{EncodedHead, PrefixChain},
+    step7_permission_gate::GateSetup,
+    step9_stop_check::RunBudget,
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    tool::ToolMemory,
+    transcript::entry::Stored,
+    turn::{TurnSetup, effect::Said},
+};
+
+/// A conversation and what goes with it from turn to turn.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// Fixed when the session was opened.
+    pub facts: Arc<SessionFacts>,
+    /// The key of all draws of the session.
+    pub stream: Stream,
+    /// What was said since the last compaction, oldest first.
+    pub history: Messages,
+    /// The last conversation line.
+    pub last_entry: Option<EntryId>,
+    /// What the last turn handed on.
+    pub carry: Carry,
+    /// Digest of the facts, once the transcript holds them.
+    pub setup: Option<Digest>,
+}
+
+/// What one turn hands on to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Carry {
+    /// The settings that held.
+    pub resolved: Option<Arc<Resolved>>,
+    /// The shapers' gates as they were when the session began; no later change moves them.
+    pub shapers: Option<Arc<ShaperSettings>>,
+    /// The nine sources' part that is fixed for the session.
+    pub sources: Option<Arc<Sources>>,
+    /// What the tools know.
+    pub memory: Arc<ToolMemory>,
+    /// The rules, compiled, for settings with this digest.
+    pub gate: Option<(Digest, Arc<GateSetup>)>,
+    /// What the shapers left of the history.
+    pub view: Option<ShapedView>,
+    /// The last reported size of a request.
+    pub anchor: Option<Anchor>,
+    /// When the model last answered.
+    pub last_answer_at: Option<Timestamp>,
+    /// The watch for repetition; of the run.
+    pub progress: NoProgressWatch,
+    /// The watch for denials; of the run.
+    pub denials: DenialWatch,
+    /// The watch for compactions that do not help; of the run.
+    pub compactions: CompactionWatch,
+    /// Stop hooks that held the run open, in a row.
+    pub stop_blocks: u32,
+    /// Model calls that failed, in the whole session (MDL-6).
+    pub retries: u32,
+    /// The settings layers as they were read; a sub-agent has its parent's.
+    pub layer_texts: Arc<[LayerText]>,
+    /// The settings layers, as the transcript holds them.
+    pub layers: Option<Stored>,
+    /// The source texts, as the transcript holds them.
+    pub texts: Option<Stored>,
+    /// System prompt and tools, encoded.
+    pub head: Option<Arc<EncodedHead>>,
+    /// Digests of the messages that were sent before.
+    pub prefix: PrefixChain,
+}
+
+/// What the shapers left of the first `covered` messages of the history.
+#[derive(Clone, Debug)]
+pub struct ShapedView {
+    /// In order.
+    pub messages: Messages,
+    /// Messages of the history that they stand for.
+    pub covered: usize,
+}
+
+/// A reported size, and the estimate for the same request: what was added since is estimated, the
+/// rest is known (CTX-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// Input and output of the last answer, as reported.
+    pub reported: Tokens,
+    /// What was estimated for the same.
+    pub estimated: Tokens,
+}
+
+impl Anchor {
+    /// The size of a request that is now estimated at `estimate`.
+    pub fn corrected(self, estimate: Tokens) -> Tokens {
+        (self.reported + estimate).saturating_sub(self.estimated)
+    }
+}
+
+impl Conversation {
+    /// A conversation in which nothing was said yet.
+    pub fn new(facts: Arc<SessionFacts>, stream: Stream) -> Self {
+        Self {
+            facts,
+            stream,
+            history: Vec::new(),
+            last_entry: None,
+            carry: Carry::default(),
+            setup: None,
+        }
+    }
+
+    /// The prompt of a new run, to be recorded before its first turn.
+    pub fn prompt(&self, at: Timestamp, run: &str, text: &str) -> Message {
+        Message::prompt(self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low()), text)
+    }
+
+    /// Takes in the prompt of a new run. What is counted per run is counted anew.
+    pub fn begin_run(&mut self, prompt: Arc<Message>) {
+        self.carry.progress = NoProgressWatch::default();
+        self.carry.denials = DenialWatch::default();
+        self.carry.compactions = CompactionWatch::default();
+        self.carry.stop_blocks = 0;
+        self.said(Said::Message(prompt));
+    }
+
+    /// Takes in what was said.
+    pub fn said(&mut self, said: Said) {
+        match said {
+            Said::Message(message) => {
+                self.last_entry = Some(message.id.clone());
+                self.history.push(message);
+            }
+            Said::Compacted { summary, preserved } => {
+                self.last_entry = Some(summary.id.clone());
+                self.history = preserved;
+                self.history.insert(0, summary);
+                // Both are about messages that are gone now.
+                self.carry.view = None;
+                self.carry.anchor = None;
+            }
+        }
+    }
+
+    /// What the next turn of a run starts from.
+    pub fn turn(&self, run: &Run, budget: RunBudget) -> TurnSetup {
+        TurnSetup {
+            facts: Arc::clone(&self.facts),
+            stream: self.stream.child(run.id.as_str()),
+            run: run.id.clone(),
+            prompt: run.prompt.clone(),
+            number: run.turns,
+            history: self.history.clone(),
+            last_entry: self.last_entry.clone(),
+            carry: self.carry.clone(),
+            budget,
+        }
+    }
+
+    /// What the run may still use.
+    pub fn budget(&self, used: Usage) -> RunBudget {
+        let settings = self.carry.resolved.as_ref();
+        RunBudget {
+            used: used.total().0,
+            max: settings.and_then(|it| it.settings.run_token_budget),
+        }
+    }
+}

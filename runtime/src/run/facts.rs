@@ -1,0 +1,63 @@
+//! What is fixed when a session is opened.
+//!
+//! Stored with the first run of a session, so that its turns can be walked again from the
+//! transcript without the program that opened it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{AgentId, SessionId},
+    step1_settings_resolution::{AgentLimits, LayerText},
+    step7_permission_gate::Handler,
+    tool::ToolSpec,
+};
+
+/// What is fixed when a session is opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionFacts {
+    /// The session; in a sub-agent the top session of its tree.
+    pub session: SessionId,
+    /// The sub-agent, if it is one.
+    pub agent: Option<AgentId>,
+    /// Its type; empty when it is none.
+    pub agent_type: Arc<str>,
+    /// Generations above it; 0 for a top session.
+    pub depth: u32,
+    /// The working directory; absolute.
+    pub workspace: Arc<str>,
+    /// The user's home directory; absolute.
+    pub home: Arc<str>,
+    /// Real paths of the directories above, where links lead elsewhere.
+    pub real: BTreeMap<String, String>,
+    /// The directory beside the transcript in which long texts are kept; absolute.
+    pub directory: Arc<str>,
+    /// The transcript; absolute.
+    pub transcript: Arc<str>,
+    /// All tools of the session, in the order they are offered.
+    pub tools: Vec<Arc<ToolSpec>>,
+    /// Who answers questions.
+    pub handler: Handler,
+    /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
+    /// it has its parent's settings.
+    pub layers: Vec<LayerText>,
+    /// Whether settings files are read beside the fixed layers.
+    pub reads_settings: bool,
+    /// Whether answers are streamed.
+    pub streams: bool,
+}
+
+impl SessionFacts {
+    /// Where the model is told to read what was too long for it, as written and as it really is.
+    pub fn kept_directories(&self) -> Vec<String> {
+        let real = self.real.get(&*self.directory).map(String::as_str);
+        let both = [Some(&*self.directory), real].into_iter().flatten();
+        both.map(|it| format!("{it}/tool-results")).collect()
+    }
+
+    /// Whether the session could ever start a sub-agent under these limits.
+    pub fn may_nest(&self, limits: AgentLimits) -> bool {
+        self.depth < limits.max_depth && 0 < limits.max_at_once
+    }
+}

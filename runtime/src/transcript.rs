@@ -1,0 +1,16 @@
+//! The transcript: one settled record per line, only ever appended.
+//!
+//! Conversation lines have the field names of the format that existing readers know; harness
+//! records are one shape of their own beside them. Encoding and reading are here; files are not.
+
+pub mod entry;
+
+// Writing and reading one line.
+pub mod codec;
+pub mod read;
+
+// Reading a whole file: to go on with it, to check it, to look at it.
+pub mod audit;
+pub mod load;
+pub mod replay;
+pub mod trace;

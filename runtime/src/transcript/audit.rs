@@ -1,0 +1,73 @@
+//! Checks a transcript from its conversation lines; what the records claim is not believed.
+//!
+//! First the chain: every line of ours whole, in its place, unchanged. Then the story: runs, turns
+//! and steps in order; for every tool use one decision, one result, in order; the stop reason as
+//! the stop check gives it on the conversation so far. The first thing that is wrong is named.
+//!
+//! Finds accidents and careless edits. Whoever can write the file can make a new chain.
+
+mod calls;
+mod chain;
+mod run;
+mod story;
+mod violation;
+
+use std::sync::Arc;
+
+pub use violation::{Violation, Wrong};
+
+use crate::{
+    digest::Digest,
+    ids::AgentId,
+    message::Message,
+    transcript::{codec::Head, entry::Record},
+};
+
+/// A further check of one record, with the conversation up to it. The error says what is wrong.
+pub type Check<'a> = dyn Fn(&Record, &[Arc<Message>]) -> Result<(), String> + 'a;
+
+/// What lies beside a transcript and is needed to check it.
+#[expect(missing_debug_implementations, reason = "holds functions")]
+pub struct Evidence<'a> {
+    /// A stored text by its digest.
+    pub stored: &'a dyn Fn(Digest) -> Option<String>,
+    /// The file of a sub-agent. `None` where it is not at hand: its head is then not compared.
+    pub sidechain: &'a dyn Fn(&AgentId) -> Option<Vec<u8>>,
+    /// The token limit of a run, read from what was fixed when the session was opened.
+    pub run_budget: &'a dyn Fn(&str) -> Option<u64>,
+    /// Sees every record in order; for checks that need more than the transcript, such as whether a
+    /// request compiled anew has the recorded digest. An error is a violation at that line.
+    pub also: &'a Check<'a>,
+}
+
+/// What was found in a transcript that is in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// The end of the chain.
+    pub head: Head,
+    /// Runs.
+    pub runs: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Tool uses.
+    pub calls: u64,
+    /// Lines of other programs, with their `type`; allowed.
+    pub foreign: Vec<(u64, String)>,
+}
+
+/// Checks a whole file.
+///
+/// # Errors
+///
+/// The first [`Violation`].
+pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violation> {
+    let mut verified = Verified::default();
+    let lines = chain::check(bytes, &mut verified)?;
+    story::check(lines, evidence, &mut verified)?;
+    Ok(verified)
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

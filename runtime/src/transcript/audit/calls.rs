@@ -1,0 +1,192 @@
+//! The calls of one turn: one decision, one result each, in order.
+
+use super::{Evidence, Wrong};
+use crate::{
+    digest::Digest,
+    ids::{ToolName, ToolUseId},
+    message::Message,
+    step7_permission_gate::Decision,
+    tool::{ToolCall, ToolErrorKind},
+    transcript::entry::{SidechainHead, Stored},
+};
+
+/// The calls of one turn.
+#[derive(Default)]
+pub(super) struct Calls(Vec<Call>);
+
+struct Call {
+    id: ToolUseId,
+    tool: ToolName,
+    input: String,
+    decision: Option<(bool, Digest)>,
+    intended: bool,
+    ended: Option<bool>,
+    result: Option<bool>,
+}
+
+impl Calls {
+    pub(super) fn ask(&mut self, answer: &Message) {
+        self.0.extend(answer.tool_uses().map(|(id, tool, input)| Call {
+            id: id.clone(),
+            tool: tool.clone(),
+            input: input.to_owned(),
+            decision: None,
+            intended: false,
+            ended: None,
+            result: None,
+        }));
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub(super) fn allowed(&self) -> u64 {
+        self.count(|call| call.decision.is_some_and(|(allowed, _)| allowed))
+    }
+
+    pub(super) fn undecided(&self) -> u64 {
+        self.count(|call| call.decision.is_none())
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.count(|call| call.result == Some(true))
+    }
+
+    fn count(&self, holds: impl Fn(&Call) -> bool) -> u64 {
+        self.0.iter().filter(|call| holds(call)).count() as u64
+    }
+
+    /// The first call without a decision.
+    pub(super) fn first_undecided(&self) -> Option<&ToolUseId> {
+        self.0.iter().find(|call| call.decision.is_none()).map(|call| &call.id)
+    }
+
+    /// The first call without a result.
+    pub(super) fn first_open(&self) -> Option<&ToolUseId> {
+        self.0.iter().find(|call| call.result.is_none()).map(|call| &call.id)
+    }
+
+    fn find(&mut self, id: &ToolUseId) -> Result<&mut Call, Wrong> {
+        let call = self.0.iter_mut().find(|call| call.id == *id);
+        call.ok_or_else(|| Wrong::UnknownCall { call: id.clone() })
+    }
+
+    pub(super) fn decide(
+        &mut self,
+        id: &ToolUseId,
+        tool: &ToolName,
+        digest: Digest,
+        input: Option<&Stored>,
+        decision: &Decision,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), Wrong> {
+        let call = self.find(id)?;
+        let id = || id.clone();
+        if call.decision.is_some() {
+            return Err(Wrong::SecondDecision { call: id() });
+        }
+        if call.intended || call.ended.is_some() || call.result.is_some() {
+            return Err(Wrong::NoDecision { call: id() });
+        }
+        if call.tool != *tool {
+            return Err(Wrong::WrongTool { call: id() });
+        }
+        let input = match input {
+            Some(input) => text(input, evidence)?,
+            None => call.input.clone(),
+        };
+        let asked = ToolCall { id: id(), name: tool.clone(), input: input.into() };
+        if asked.digest() != digest {
+            return Err(Wrong::WrongDigest { call: id() });
+        }
+        call.decision = Some((decision.allowed, digest));
+        Ok(())
+    }
+
+    pub(super) fn intend(
+        &mut self,
+        id: &ToolUseId,
+        tool: &ToolName,
+        digest: Digest,
+    ) -> Result<(), Wrong> {
+        let call = self.find(id)?;
+        let id = id.clone();
+        match call.decision {
+            None => Err(Wrong::NoDecision { call: id }),
+            Some((false, _)) => Err(Wrong::NotAllowed { call: id }),
+            Some((true, decided)) if decided != digest => Err(Wrong::WrongDigest { call: id }),
+            _ if call.tool != *tool => Err(Wrong::WrongTool { call: id }),
+            _ if call.intended || call.result.is_some() => Err(Wrong::SecondResult { call: id }),
+            _ => {
+                call.intended = true;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn end(
+        &mut self,
+        id: &ToolUseId,
+        error: Option<ToolErrorKind>,
+        sidechain: Option<&SidechainHead>,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), Wrong> {
+        let call = self.find(id)?;
+        let id = || id.clone();
+        if call.ended.is_some() || call.result.is_some() {
+            return Err(Wrong::SecondResult { call: id() });
+        }
+        match call.decision {
+            // Refused before the gate: it has an error and no decision.
+            None if error.is_none() => return Err(Wrong::NoDecision { call: id() }),
+            Some((false, _)) if error.is_none() => return Err(Wrong::NotAllowed { call: id() }),
+            _ => call.ended = Some(error.is_some()),
+        }
+        if let Some(named) = sidechain
+            && let Some(bytes) = (evidence.sidechain)(&named.agent)
+            && crate::transcript::load::tail(&bytes, 0).head.hash != named.head
+        {
+            return Err(Wrong::WrongSidechain);
+        }
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, id: &ToolUseId, is_error: bool) -> Result<(), Wrong> {
+        let earlier = self.first_open().is_some_and(|open| open != id);
+        let call = self.find(id)?;
+        let id = id.clone();
+        if call.result.is_some() {
+            return Err(Wrong::SecondResult { call: id });
+        }
+        if earlier {
+            return Err(Wrong::ResultOrder { call: id });
+        }
+        match call.decision {
+            None if !is_error => return Err(Wrong::NoDecision { call: id }),
+            Some((false, _)) if !is_error => return Err(Wrong::NotAllowed { call: id }),
+            _ => {}
+        }
+        if call.ended.is_some_and(|failed| failed != is_error) {
+            return Err(Wrong::WrongAnswer);
+        }
+        call.result = Some(is_error);
+        Ok(())
+    }
+}
+
+/// The text, wherever it stands.
+pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, Wrong> {
+    match stored {
+        Stored::Text(text) => Ok(text.clone()),
+        Stored::At(digest) => {
+            let digest = *digest;
+            let text = (evidence.stored)(digest).ok_or(Wrong::NoText { digest })?;
+            if Digest::of(text.as_bytes()) == digest {
+                Ok(text)
+            } else {
+                Err(Wrong::WrongText { digest })
+            }
+        }
+    }
+}

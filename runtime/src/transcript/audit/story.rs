@@ -1,0 +1,368 @@
+//! Runs, turns and steps in order, and what was said in them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    Evidence, Verified, Violation, Wrong,
+    calls::{Calls, text},
+    chain::Sealed,
+    run::{Last, Run},
+};
+use crate::{
+    block::Block,
+    digest::Digest,
+    ids::EntryId,
+    message::{Message, MessageKind, Role},
+    step::Step,
+    step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
+    transcript::entry::{ConversationLine, Line, Record, StepDetail, What},
+};
+
+/// The shapers, cheapest first.
+const SHAPERS: [&str; 5] =
+    ["budget_reduction", "snip", "microcompact", "context_collapse", "auto_compact"];
+
+struct Story<'a> {
+    evidence: &'a Evidence<'a>,
+    said: Vec<Arc<Message>>,
+    ids: BTreeSet<EntryId>,
+    run: Option<Run>,
+    /// A boundary whose summary has not come yet.
+    summary_due: bool,
+    runs: u64,
+    turns: u64,
+    calls: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Turn {
+    /// The last step on record, 1 to 8.
+    step: u8,
+    attempts: u32,
+    compactions: u32,
+    boundaries: u32,
+    fired: u32,
+    shaper: (Option<u32>, usize),
+    answered: bool,
+    refused: u64,
+    calls: Calls,
+}
+
+pub(super) fn check(
+    lines: Vec<Sealed>,
+    evidence: &Evidence<'_>,
+    verified: &mut Verified,
+) -> Result<(), Violation> {
+    let mut story = Story {
+        evidence,
+        said: Vec::new(),
+        ids: BTreeSet::new(),
+        run: None,
+        summary_due: false,
+        runs: 0,
+        turns: 0,
+        calls: 0,
+    };
+    let last = lines.last().map_or(0, |line| line.number);
+    for Sealed { number, line, prev } in lines {
+        let wrong = |what| Violation { line: number, what };
+        match line {
+            Line::Conversation(line) => story.said(&line).map_err(wrong)?,
+            Line::Harness(record) => {
+                story.record(&record, prev).map_err(wrong)?;
+                (evidence.also)(&record, &story.said).map_err(|why| wrong(Wrong::Other { why }))?;
+            }
+        }
+    }
+    if story.run.is_some() {
+        return Err(Violation { line: last, what: Wrong::NoEnd });
+    }
+    (verified.runs, verified.turns, verified.calls) = (story.runs, story.turns, story.calls);
+    Ok(())
+}
+
+impl Story<'_> {
+    fn said(&mut self, line: &ConversationLine) -> Result<(), Wrong> {
+        let message = &line.message;
+        if !self.ids.insert(message.id.clone()) {
+            return Err(Wrong::DoubledId { id: message.id.clone() });
+        }
+        if line.parent.as_ref().is_some_and(|it| *it == message.id || !self.ids.contains(it)) {
+            return Err(Wrong::UnknownParent);
+        }
+        if self.summary_due != (message.kind == MessageKind::CompactSummary) {
+            return Err(Wrong::NoSummary);
+        }
+        self.summary_due = line.boundary.is_some();
+        let turn = self.run.as_mut().and_then(|run| run.turn.as_mut());
+        if let Some(boundary) = &line.boundary {
+            if let Some(turn) = turn
+                && boundary.trigger == "reactive"
+            {
+                turn.boundaries += 1;
+                if turn.boundaries == 2 {
+                    return Err(Wrong::SecondCompaction);
+                }
+            }
+            return Ok(());
+        }
+        if self.said.is_empty() && message.kind != MessageKind::Prompt {
+            return Err(Wrong::NoPrompt);
+        }
+        match (message.role, message.kind, turn) {
+            (Role::Assistant, _, Some(turn)) if turn.step == 4 || turn.step == 5 => {
+                if turn.answered {
+                    return Err(Wrong::WrongAnswer);
+                }
+                turn.answered = true;
+                turn.calls.ask(message);
+                self.calls += message.tool_uses().count() as u64;
+            }
+            (Role::Assistant, ..) => return Err(Wrong::OutOfPlace),
+            (_, MessageKind::ToolResults, Some(turn)) => {
+                for (id, _, is_error) in message.blocks.iter().filter_map(Block::as_tool_result) {
+                    turn.calls.answer(id, is_error)?;
+                }
+            }
+            _ => {
+                // Outside a turn nothing is open that a result could answer.
+                let stray = message.blocks.iter().find_map(Block::as_tool_result);
+                if let Some((call, ..)) = stray {
+                    return Err(Wrong::UnknownCall { call: call.clone() });
+                }
+            }
+        }
+        self.said.push(message.clone());
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record, prev: Digest) -> Result<(), Wrong> {
+        if self.summary_due && !matches!(record.what, What::Repair { .. }) {
+            return Err(Wrong::NoSummary);
+        }
+        match &record.what {
+            What::RunStart { prompt, setup, .. } => {
+                return self.start(record, prompt, text(setup, self.evidence)?);
+            }
+            What::Repair { .. } | What::Alert { .. } => return Ok(()),
+            // Hooks run before the run begins and after it has ended, too.
+            What::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
+            _ => {}
+        }
+        let Some(run) = &mut self.run else { return Err(Wrong::OutsideRun) };
+        if record.run != run.id {
+            return Err(Wrong::WrongTurn);
+        }
+        if let What::RunEnd { reason, turns, head, .. } = &record.what {
+            run.end(reason, *turns)?;
+            if *head != Some(prev) {
+                return Err(Wrong::WrongHead);
+            }
+            self.run = None;
+            return Ok(());
+        }
+        if let What::TurnStep { number: 1, .. } = record.what
+            && run.turn.is_none()
+        {
+            if !matches!(run.last, Last::NoTurn | Last::GoOn) {
+                return Err(Wrong::OutOfPlace);
+            }
+            run.turns += 1;
+            run.turn = Some(Turn::default());
+            self.turns += 1;
+        }
+        let (turns, used) = (run.turns, &mut run.used);
+        let Some(turn) = &mut run.turn else {
+            return match &record.what {
+                What::TurnEnd { reason, at_step } => {
+                    // It ended before its first step was on record.
+                    if at_step.is_some_and(|it| it != Step::SettingsResolution) {
+                        let found = at_step.map_or(0, Step::number);
+                        return Err(Wrong::WrongStep { expected: 1, found });
+                    }
+                    if record.turn == run.turns + 1 {
+                        run.turns += 1;
+                        self.turns += 1;
+                    }
+                    run.last = Last::Early(reason.clone());
+                    Ok(())
+                }
+                What::TurnStep { number, .. } => {
+                    Err(Wrong::WrongStep { expected: 1, found: *number })
+                }
+                // Steps 1 to 3 may leave records before that of step 1.
+                What::Hook { .. } | What::Path { .. } => Ok(()),
+                _ => Err(Wrong::OutOfPlace),
+            };
+        };
+        if record.turn != turns {
+            return Err(Wrong::WrongTurn);
+        }
+        match &record.what {
+            What::TurnStep { number, step, detail } => {
+                turn.step(*number, *step, detail, self.evidence)?;
+                if *number == 9 {
+                    let budget = RunBudget { used: *used, max: run.max_tokens };
+                    let decision = check_stop_condition(&self.said, budget);
+                    run.last = stop(detail, decision)?;
+                    run.turn = None;
+                }
+            }
+            What::TurnEnd { reason, at_step } => {
+                if let Some(call) = turn.calls.first_open() {
+                    return Err(Wrong::NoResult { call: call.clone() });
+                }
+                let at = at_step.map_or(turn.step, Step::number);
+                if at != turn.step && at != turn.step + 1 {
+                    return Err(Wrong::WrongStep { expected: turn.step + 1, found: at });
+                }
+                run.last = Last::Early(reason.clone());
+                run.turn = None;
+            }
+            What::ModelAttempt { usage, .. } => {
+                *used = used.saturating_add(usage.total().0);
+                turn.record(&record.what, self.evidence)?;
+            }
+            other => turn.record(other, self.evidence)?,
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, record: &Record, prompt: &EntryId, setup: String) -> Result<(), Wrong> {
+        if self.run.is_some() {
+            return Err(Wrong::RunInRun);
+        }
+        let asked = self.said.iter().rev().find(|message| message.id == *prompt);
+        if !asked.is_some_and(|message| message.role == Role::User) {
+            return Err(Wrong::NoPrompt);
+        }
+        self.runs += 1;
+        self.run = Some(Run {
+            id: record.run.clone(),
+            max_tokens: (self.evidence.run_budget)(&setup),
+            used: 0,
+            turns: 0,
+            turn: None,
+            last: Last::NoTurn,
+        });
+        Ok(())
+    }
+}
+
+impl Turn {
+    fn step(
+        &mut self,
+        number: u8,
+        step: Step,
+        detail: &StepDetail,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), Wrong> {
+        if number != self.step + 1 || step.number() != number {
+            return Err(Wrong::WrongStep { expected: self.step + 1, found: number });
+        }
+        self.step = number;
+        let same = |of, recorded: u32, counted: u64| {
+            let recorded = u64::from(recorded);
+            if recorded == counted {
+                Ok(())
+            } else {
+                Err(Wrong::WrongCount { of, recorded, counted })
+            }
+        };
+        let n_calls = self.calls.len();
+        match (number, detail) {
+            (1, StepDetail::Settings { layers, .. }) => text(layers, evidence).map(drop)?,
+            (3, StepDetail::Context { texts, .. }) => text(texts, evidence).map(drop)?,
+            (2, StepDetail::State { .. }) => {}
+            (4, StepDetail::Shaping { fired, .. }) => {
+                same("shapers fired", *fired, self.fired.into())?;
+            }
+            (5, StepDetail::Model { attempts, outcome }) => {
+                same("model attempts", *attempts, self.attempts.into())?;
+                if (outcome == "ok") != self.answered {
+                    return Err(Wrong::WrongAnswer);
+                }
+            }
+            (6, StepDetail::Dispatch { calls, refused }) => {
+                same("calls", *calls, n_calls)?;
+                self.refused = u64::from(*refused);
+            }
+            (7, StepDetail::Gate { allowed, .. }) => {
+                if self.calls.undecided() > self.refused
+                    && let Some(call) = self.calls.first_undecided()
+                {
+                    return Err(Wrong::NoDecision { call: call.clone() });
+                }
+                same("calls allowed", *allowed, self.calls.allowed())?;
+            }
+            (8, StepDetail::Execution { succeeded, failed }) => {
+                self.all_answered()?;
+                same("calls failed", *failed, self.calls.failed())?;
+                same("calls succeeded", *succeeded, n_calls - self.calls.failed())?;
+            }
+            (9, StepDetail::Stop { .. }) => self.all_answered()?,
+            (2..=8, StepDetail::Nothing { .. }) if number < 6 || n_calls == 0 => {}
+            _ => return Err(Wrong::WrongDetail),
+        }
+        Ok(())
+    }
+
+    fn all_answered(&self) -> Result<(), Wrong> {
+        match self.calls.first_open() {
+            Some(call) => Err(Wrong::NoResult { call: call.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn record(&mut self, what: &What, evidence: &Evidence<'_>) -> Result<(), Wrong> {
+        match what {
+            What::Shaper { stage, fired, attempt, .. } => {
+                if !matches!(self.step, 3 | 4) {
+                    return Err(Wrong::OutOfPlace);
+                }
+                self.fired += u32::from(*fired && attempt.is_none());
+                let place = SHAPERS.iter().position(|it| it == stage);
+                if let Some(place) = place {
+                    if self.shaper.0 == *attempt && place < self.shaper.1 {
+                        return Err(Wrong::ShaperOrder);
+                    }
+                    self.shaper = (*attempt, place);
+                }
+            }
+            What::ModelAttempt { attempt, purpose, cause, .. } => {
+                let n = if purpose == "turn" { &mut self.attempts } else { &mut self.compactions };
+                *n += 1;
+                if !matches!(self.step, 3 | 4) {
+                    return Err(Wrong::OutOfPlace);
+                }
+                // Counted within its purpose, or over all calls of the turn.
+                let n = *n;
+                let counts = *attempt == n || *attempt == self.attempts + self.compactions;
+                if !counts || (purpose == "turn" && (n == 1) != cause.is_none()) {
+                    return Err(Wrong::WrongAttempt);
+                }
+            }
+            What::Permission { call, tool, digest, input, decision, .. } => {
+                self.calls.decide(call, tool, *digest, input.as_ref(), decision, evidence)?;
+            }
+            What::ToolIntent { call, tool, digest, .. } => {
+                self.calls.intend(call, tool, *digest)?;
+            }
+            What::ToolEnd { call, error, sidechain, .. } => {
+                self.calls.end(call, *error, sidechain.as_ref(), evidence)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, Wrong> {
+    let StepDetail::Stop { done, reason } = detail else { return Err(Wrong::WrongDetail) };
+    let code = computed.reason.map(EndReason::code);
+    if *done != computed.done || reason.as_deref() != code {
+        let recorded = reason.clone().unwrap_or_else(|| "go on".into());
+        return Err(Wrong::WrongStop { recorded, computed: code.unwrap_or("go on").into() });
+    }
+    Ok(code.map_or(Last::GoOn, |code| Last::Done(code.into())))
+}

@@ -1,0 +1,296 @@
+//! Writing lines.
+//!
+//! [`encode`] writes a line without its closing brace, [`seal`] adds its place in the chain and the
+//! brace. Blocks are joined from the text they already have. What is hashed is the exact bytes of
+//! the line in front of `,"hash":`, so a reader needs no canonical form to check it.
+
+mod cut;
+
+use crate::{
+    digest::Digest,
+    ids::EntryId,
+    message::{Message, MessageKind, Role},
+    transcript::entry::{Boundary, ConversationLine, Line, LineFrame, Record, What},
+};
+
+/// Bytes of a record at most, newline included.
+pub const MAX_RECORD: usize = 4096;
+
+/// Bytes that [`seal`] adds at most: keys, a number of 20 digits and two digests.
+const SEAL: usize = 128;
+
+/// The end of the chain: number and hash of the last line. Zero before the first line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last line; the first line is 1.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+/// Appends a whole sealed line, newline included, and moves the head to it.
+///
+/// A `run_end` learns the hash of the record before it here, since only who seals knows it.
+pub fn append(line: &Line, frame: &LineFrame, head: &mut Head, out: &mut Vec<u8>) {
+    let start = out.len();
+    match line {
+        Line::Harness(record) if matches!(record.what, What::RunEnd { .. }) => {
+            let mut record = record.clone();
+            if let What::RunEnd { head: before, .. } = &mut record.what {
+                *before = Some(head.hash);
+            }
+            encode(&Line::Harness(record), frame, out);
+        }
+        line => encode(line, frame, out),
+    }
+    head.seq += 1;
+    head.hash = seal(out, start, head.seq, head.hash);
+}
+
+/// Appends the JSON object of a line without closing brace, number and hashes.
+///
+/// A record that would be longer than [`MAX_RECORD`] is shortened in its free texts.
+pub fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) {
+    match line {
+        Line::Conversation(line) => conversation(line, frame, out),
+        Line::Harness(record) => {
+            let start = out.len();
+            harness(record, out);
+            let limit = MAX_RECORD - SEAL;
+            if limit < out.len() - start {
+                let cut = cut::shortened(record, out.len() - start, limit);
+                out.truncate(start);
+                harness(&cut, out);
+            }
+        }
+    }
+}
+
+/// Ends the line that begins at `start` with its number, the hash of the line before and its own
+/// hash, and a newline.
+pub fn seal(out: &mut Vec<u8>, start: usize, seq: u64, prev: Digest) -> Digest {
+    out.extend_from_slice(br#","seq":"#);
+    number(seq, out);
+    out.extend_from_slice(br#","prev":""#);
+    prev.push_hex(out);
+    out.push(b'"');
+    let hash = Digest::of(&out[start..]);
+    out.extend_from_slice(br#","hash":""#);
+    hash.push_hex(out);
+    out.extend_from_slice(b"\"}\n");
+    hash
+}
+
+fn harness(record: &Record, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"type":"ennead","kind":""#);
+    out.extend_from_slice(record.what.kind().as_bytes());
+    out.extend_from_slice(br#"","v":1,"at":"#);
+    number(record.at.0, out);
+    if let Some(run) = &record.run {
+        field("run", run.as_str(), out);
+    }
+    out.extend_from_slice(br#","turn":"#);
+    number(record.turn.into(), out);
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, &record.what).is_ok() {
+        // The tag stands first in what serde wrote; it is there already.
+        let tag = r#"{"kind":"""#.len() + record.what.kind().len();
+        out.drain(start..start + tag);
+        out.pop();
+    } else {
+        out.truncate(start);
+    }
+}
+
+fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
+    let message = &*line.message;
+    out.extend_from_slice(br#"{"type":""#);
+    out.extend_from_slice(role(message.role).as_bytes());
+    out.push(b'"');
+    field("uuid", message.id.as_str(), out);
+    // Readers take a boundary as the root of what follows and find what was before by its second
+    // link only.
+    let parent = if line.boundary.is_some() { None } else { line.parent.as_ref() };
+    optional("parentUuid", parent, out);
+    if message.role == Role::System {
+        field("subtype", subtype(line), out);
+    }
+    if line.boundary.is_some() {
+        optional("logicalParentUuid", line.parent.as_ref(), out);
+    }
+    field("sessionId", frame.session.as_str(), out);
+    field("timestamp", &line.at.to_string(), out);
+    field("cwd", &frame.cwd, out);
+    field("version", frame.version, out);
+    if let Some(branch) = &frame.git_branch {
+        field("gitBranch", branch, out);
+    }
+    let sidechain: &[u8] = match frame.agent {
+        Some(_) => br#","isSidechain":true"#,
+        None => br#","isSidechain":false"#,
+    };
+    out.extend_from_slice(sidechain);
+    if let Some(agent) = &frame.agent {
+        field("agentId", agent.as_str(), out);
+    }
+    out.extend_from_slice(br#","userType":"external""#);
+    match message.kind {
+        MessageKind::Meta => out.extend_from_slice(br#","isMeta":true"#),
+        MessageKind::CompactSummary => out.extend_from_slice(br#","isCompactSummary":true"#),
+        _ => {}
+    }
+    match &line.boundary {
+        Some(boundary) => metadata(boundary, &message.id, out),
+        None => said(message, line, out),
+    }
+    if let Some(result) = &line.tool_result {
+        if let Some(structured) = &result.structured {
+            key("toolUseResult", out);
+            push_json(structured, out);
+        }
+        field("sourceToolAssistantUUID", result.source.as_str(), out);
+    }
+}
+
+fn said(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","message":{"#);
+    if let Some(id) = &message.api_id {
+        out.extend_from_slice(br#""id":"#);
+        string(id, out);
+        out.push(b',');
+    }
+    if message.role == Role::Assistant {
+        out.extend_from_slice(br#""type":"message","#);
+    }
+    out.extend_from_slice(br#""role":""#);
+    out.extend_from_slice(role(message.role).as_bytes());
+    out.push(b'"');
+    if let Some(answer) = &line.answer {
+        field("model", &answer.model, out);
+    }
+    out.extend_from_slice(br#","content":["#);
+    for (i, block) in message.blocks.iter().enumerate() {
+        if i != 0 {
+            out.push(b',');
+        }
+        let start = out.len();
+        block.push_wire(out);
+        one_line(&mut out[start..]);
+    }
+    out.push(b']');
+    if let Some(answer) = &line.answer {
+        field("stop_reason", &answer.stop_reason, out);
+        let usage = &answer.usage;
+        out.extend_from_slice(br#","usage":{"input_tokens":"#);
+        number(usage.input_tokens, out);
+        key("cache_creation_input_tokens", out);
+        number(usage.cache_creation_input_tokens, out);
+        key("cache_read_input_tokens", out);
+        number(usage.cache_read_input_tokens, out);
+        key("output_tokens", out);
+        number(usage.output_tokens, out);
+        out.push(b'}');
+    }
+    out.push(b'}');
+}
+
+fn metadata(boundary: &Boundary, own: &EntryId, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","compactMetadata":{"trigger":"#);
+    string(boundary.trigger, out);
+    key("preTokens", out);
+    number(boundary.pre_tokens.0, out);
+    if let Some((head, tail)) = &boundary.preserved {
+        out.extend_from_slice(br#","preservedSegment":{"headUuid":"#);
+        string(head.as_str(), out);
+        // The summary has no name yet; it is the child of this line.
+        field("anchorUuid", own.as_str(), out);
+        field("tailUuid", tail.as_str(), out);
+        out.push(b'}');
+    }
+    out.push(b'}');
+}
+
+fn subtype(line: &ConversationLine) -> &'static str {
+    use crate::block::BlockKind;
+    match (&line.boundary, line.message.blocks.first().map(crate::block::Block::kind)) {
+        (Some(_), _) => "compact_boundary",
+        (None, Some(BlockKind::StopRequest)) => "stop_request",
+        (None, Some(BlockKind::Error(_))) => "error",
+        (None, _) => "informational",
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::System => "system",
+    }
+}
+
+fn key(name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn field(name: &str, value: &str, out: &mut Vec<u8>) {
+    key(name, out);
+    string(value, out);
+}
+
+fn optional(name: &str, value: Option<&EntryId>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => field(name, value.as_str(), out),
+        None => {
+            key(name, out);
+            out.extend_from_slice(b"null");
+        }
+    }
+}
+
+fn string(text: &str, out: &mut Vec<u8>) {
+    if text.bytes().all(|byte| 0x20 <= byte && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(crate::block::quote(text).as_bytes());
+    }
+}
+
+fn number(mut value: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// JSON of others. What is none is kept as a string.
+fn push_json(text: &str, out: &mut Vec<u8>) {
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return string(text, out);
+    }
+    let start = out.len();
+    out.extend_from_slice(text.as_bytes());
+    one_line(&mut out[start..]);
+}
+
+/// Makes line breaks into blanks: in JSON they can only stand between values.
+fn one_line(json: &mut [u8]) {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', &json[from..]) {
+        json[from + at] = b' ';
+        from += at + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

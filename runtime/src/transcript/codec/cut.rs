@@ -1,0 +1,87 @@
+//! Shortens a record that is too long for a line.
+//!
+//! What a record decides (names, digests, counts, verdicts) is short; what can be long is words and
+//! paths. They are cut to the same length each until the record fits, and a cut is visible.
+
+use super::{MAX_RECORD, harness};
+use crate::transcript::entry::{Record, StepDetail, Stored, What};
+
+/// Marks where a text was cut.
+const MARK: char = '…';
+
+/// The record with its free texts cut so that it takes at most `limit` bytes, if that can be done
+/// by cutting free texts. `len` is what it takes now.
+pub(super) fn shortened(record: &Record, len: usize, limit: usize) -> Record {
+    let mut cut = record.clone();
+    let mut len = len;
+    let mut cap = MAX_RECORD;
+    let mut bytes = Vec::new();
+    while limit < len && 8 < cap {
+        cap /= 2;
+        for text in texts(&mut cut.what) {
+            shorten(text, cap);
+        }
+        // Half the list goes with half the length: many short entries are long, too.
+        for list in lists(&mut cut.what) {
+            list.truncate(cap / 32 + 1);
+            list.iter_mut().for_each(|text| shorten(text, cap));
+        }
+        bytes.clear();
+        harness(&cut, &mut bytes);
+        len = bytes.len();
+    }
+    cut
+}
+
+fn shorten(text: &mut String, max_chars: usize) {
+    if let Some((at, _)) = text.char_indices().nth(max_chars) {
+        text.truncate(at);
+        text.push(MARK);
+    }
+}
+
+fn stored(stored: &mut Stored) -> Option<&mut String> {
+    match stored {
+        Stored::Text(text) => Some(text),
+        Stored::At(_) => None,
+    }
+}
+
+fn texts(what: &mut What) -> Vec<&mut String> {
+    match what {
+        What::RunStart { origin, setup, .. } => stored(setup).into_iter().chain([origin]).collect(),
+        What::TurnStep { detail, .. } => match detail {
+            StepDetail::Settings { layers, .. } => stored(layers).into_iter().collect(),
+            StepDetail::Context { texts, .. } => stored(texts).into_iter().collect(),
+            StepDetail::Model { outcome, .. } => vec![outcome],
+            StepDetail::Stop { reason, .. } => reason.iter_mut().collect(),
+            StepDetail::Nothing { nothing } => vec![nothing],
+            _ => Vec::new(),
+        },
+        What::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
+        What::ModelAttempt { cause, outcome, message, .. } => {
+            cause.iter_mut().chain(message).chain([outcome]).collect()
+        }
+        What::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
+        What::Hook { handler, effect, stdout, stderr, .. } => {
+            stored(stdout).into_iter().chain(stored(stderr)).chain([handler, effect]).collect()
+        }
+        What::Permission { input, decision, .. } => {
+            let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
+            rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
+        }
+        What::Approval { reason, .. } | What::TurnEnd { reason, .. } => vec![reason],
+        What::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
+        What::RunEnd { reason, .. } => vec![reason],
+        What::Alert { what } => vec![what],
+        What::ToolIntent { .. } | What::Repair { .. } => Vec::new(),
+    }
+}
+
+fn lists(what: &mut What) -> Vec<&mut Vec<String>> {
+    match what {
+        What::TurnStep { detail: StepDetail::Settings { sources, .. }, .. } => vec![sources],
+        What::Path { path, .. } => vec![&mut path.passed],
+        _ => Vec::new(),
+    }
+}

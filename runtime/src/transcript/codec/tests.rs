@@ -1,0 +1,255 @@
+//! Lines read back, byte for byte, and stay short.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    block::Block,
+    step7_permission_gate::{Decision, GateStage, ResolvedPath},
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    transcript::{
+        entry::{AnswerFields, StepDetail, Stored, ToolResultFields},
+        read::read_line,
+    },
+};
+
+fn frame(agent: bool) -> LineFrame {
+    LineFrame {
+        session: "5f1c0000-0000-4000-8000-000000000001".into(),
+        agent: agent.then(|| "00112233aabbccdd".into()),
+        cwd: "/home/\"dev\"/app".into(),
+        git_branch: Some("main".into()),
+        version: "0.1.0",
+    }
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    let text = any::<String>();
+    prop_oneof![
+        text.prop_map(|text| Block::text(&text)),
+        (any::<String>(), any::<bool>()).prop_map(|(text, error)| Block::tool_result(
+            &"t\"1".into(),
+            &text,
+            error
+        )),
+        any::<String>().prop_map(|text| Block::thinking(&text, Some("c2ln"))),
+        any::<String>().prop_map(|text| {
+            let input = serde_json::json!({ "command": text }).to_string();
+            Block::tool_use(&"t1".into(), &"Bash".into(), &input)
+        }),
+    ]
+}
+
+fn said(message: Message) -> ConversationLine {
+    ConversationLine {
+        at: Timestamp(1_790_000_000_007),
+        parent: Some("p".into()),
+        message: Arc::new(message),
+        answer: None,
+        tool_result: None,
+        boundary: None,
+    }
+}
+
+fn conversation_line() -> impl Strategy<Value = ConversationLine> {
+    let blocks = || prop::collection::vec(block(), 1..4);
+    prop_oneof![
+        any::<String>().prop_map(|text| said(Message::prompt("u".into(), &text))),
+        blocks().prop_map(|blocks| said(Message::user("u".into(), MessageKind::Meta, blocks))),
+        blocks().prop_map(|blocks| said(Message::user(
+            "u".into(),
+            MessageKind::CompactSummary,
+            blocks
+        ))),
+        (blocks(), any::<u32>()).prop_map(|(blocks, n)| ConversationLine {
+            answer: Some(AnswerFields {
+                model: "m".into(),
+                stop_reason: "end_turn".into(),
+                usage: Usage { input_tokens: n.into(), output_tokens: 7, ..Usage::default() },
+            }),
+            ..said(Message::answer("a".into(), "msg_1", blocks))
+        }),
+        (any::<String>(), any::<String>()).prop_map(|(text, structured)| ConversationLine {
+            tool_result: Some(ToolResultFields {
+                structured: Some(serde_json::json!({ "stdout": structured }).to_string().into()),
+                source: "a".into(),
+            }),
+            ..said(Message::user(
+                "u".into(),
+                MessageKind::ToolResults,
+                vec![Block::tool_result(&"t1".into(), &text, false)],
+            ))
+        }),
+        any::<String>().prop_map(|text| said(Message::mark("s".into(), Block::error(&text)))),
+        Just(said(Message::mark("s".into(), Block::stop_request()))),
+        any::<bool>().prop_map(|kept| ConversationLine {
+            boundary: Some(Boundary {
+                trigger: "reactive",
+                pre_tokens: Tokens(90_000),
+                preserved: kept.then(|| ("h".into(), "t".into())),
+            }),
+            ..said(Message {
+                blocks: Vec::new(),
+                ..Message::mark("b".into(), Block::stop_request())
+            })
+        }),
+    ]
+}
+
+fn record(text: String) -> impl Strategy<Value = Record> {
+    let digest = Digest::of(text.as_bytes());
+    let words = text.clone();
+    let permission = What::Permission {
+        call: "t1".into(),
+        tool: "Bash".into(),
+        digest,
+        input: Some(Stored::At(digest)),
+        mode: Default::default(),
+        decision: Decision {
+            allowed: true,
+            stage: GateStage::RuleEvaluation,
+            rule: None,
+            reason: text.clone(),
+        },
+    };
+    let step = |detail| What::TurnStep { number: 1, step: crate::step::Step::ALL[0], detail };
+    prop_oneof![
+        Just(permission),
+        Just(What::Alert { what: words.clone() }),
+        Just(step(StepDetail::Settings {
+            layers: Stored::Text(words.clone()),
+            sources: vec![words.clone(); 3],
+            warnings: 1
+        })),
+        Just(step(StepDetail::Stop { done: false, reason: None })),
+        Just(step(StepDetail::Nothing { nothing: words.clone() })),
+        Just(What::RunEnd {
+            reason: words.clone(),
+            turns: 3,
+            usage: Usage::default(),
+            head: Some(digest)
+        }),
+        Just(What::Path {
+            call: "t1".into(),
+            path: ResolvedPath {
+                given: words.clone(),
+                lexical: words.clone(),
+                real: words.clone(),
+                passed: vec![words],
+                kind: crate::step7_permission_gate::PathKind::File,
+            },
+            whole: None,
+        }),
+    ]
+    .prop_map(|what| Record { at: Timestamp(7), run: Some("r".into()), turn: 2, what })
+}
+
+fn any_line() -> impl Strategy<Value = Line> {
+    prop_oneof![
+        conversation_line().prop_map(|line| Line::Conversation(Box::new(line))),
+        any::<String>().prop_flat_map(record).prop_map(|it| Line::Harness(Box::new(it))),
+    ]
+}
+
+fn sealed(line: &Line, agent: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(line, &frame(agent), &mut out);
+    seal(&mut out, 0, 41, Digest::of(b"before"));
+    out
+}
+
+fn check_round_trip(line: &Line, agent: bool) {
+    let bytes = sealed(line, agent);
+    let text = std::str::from_utf8(&bytes).unwrap().strip_suffix('\n').unwrap();
+    assert!(!text.contains('\n'));
+    let read = read_line(text).unwrap();
+    let place = read.seal.unwrap();
+    assert_eq!((place.seq, place.prev, place.intact), (41, Digest::of(b"before"), true));
+    let again = read.entry.into_line().unwrap();
+    assert_eq!(&again, line);
+    assert_eq!(sealed(&again, agent), bytes);
+}
+
+proptest! {
+    // REQ: SES-1
+    #[test]
+    fn line_reads_back_byte_for_byte(line in any_line(), agent in any::<bool>()) {
+        check_round_trip(&line, agent);
+    }
+}
+
+// REQ: SES-9
+#[test]
+fn changed_byte_breaks_the_hash() {
+    let line = Line::Conversation(Box::new(said(Message::prompt("u".into(), "hello"))));
+    let bytes = sealed(&line, false);
+    let end = bytes.len() - br#"","hash":"00112233445566778899aabbccddeeff"}"#.len() - 1;
+    for at in 0..end {
+        let mut changed = bytes[..bytes.len() - 1].to_vec();
+        changed[at] ^= 1;
+        let seal = crate::transcript::read::seal_of(&changed);
+        assert!(seal.is_none_or(|seal| !seal.intact), "byte {at}");
+    }
+}
+
+#[test]
+fn record_is_shortened_and_not_dropped() {
+    let long = "\u{1}".repeat(5000);
+    let what = What::Path {
+        call: "t1".into(),
+        path: ResolvedPath {
+            given: long.clone(),
+            lexical: long.clone(),
+            real: long.clone(),
+            passed: vec![long; 40],
+            kind: crate::step7_permission_gate::PathKind::File,
+        },
+        whole: None,
+    };
+    let line = Line::Harness(Box::new(Record { at: Timestamp(7), run: None, turn: 0, what }));
+    let bytes = sealed(&line, false);
+    assert!(bytes.len() <= MAX_RECORD, "{}", bytes.len());
+    let read = read_line(std::str::from_utf8(&bytes).unwrap().trim_end()).unwrap();
+    let Some(Line::Harness(record)) = read.entry.into_line() else { panic!("a record") };
+    let What::Path { call, path, .. } = record.what else { panic!("a path") };
+    assert_eq!(call, "t1".into());
+    assert!(path.given.ends_with('…'));
+}
+
+#[test]
+fn conversation_line_has_the_fields_that_readers_look_for_in_order() {
+    let line = Line::Conversation(Box::new(said(Message::prompt("u1".into(), "hello"))));
+    let text = String::from_utf8(sealed(&line, false)).unwrap();
+    let start = r#"{"type":"user","uuid":"u1","parentUuid":"p","sessionId":"5f1c0000-0000-4000-8000-000000000001","timestamp":"2026-09-21T14:13:20.007Z","cwd":"/home/\"dev\"/app","version":"0.1.0","gitBranch":"main","isSidechain":false,"userType":"external","message":{"role":"user","content":[{"type":"text","text":"hello"}]},"seq":41,"prev":""#;
+    assert!(text.starts_with(start), "{text}");
+}
+
+#[test]
+fn line_breaks_in_foreign_json_do_not_end_the_line() {
+    let block =
+        Block::from_wire("{\"type\":\"tool_use\",\"id\":\"t\",\n\"name\":\"X\",\"input\":{\r\n}}");
+    let mut line = said(Message::answer("a".into(), "m", vec![block.unwrap()]));
+    line.tool_result =
+        Some(ToolResultFields { structured: Some("no\njson".into()), source: "a".into() });
+    let bytes = sealed(&Line::Conversation(Box::new(line)), false);
+    assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+    assert!(read_line(std::str::from_utf8(&bytes).unwrap().trim_end()).is_ok());
+}
+
+// REQ: SES-9
+#[test]
+fn last_record_of_a_run_names_the_hash_before_it() {
+    let end = What::RunEnd { reason: "x".into(), turns: 1, usage: Usage::default(), head: None };
+    let mut head = Head { seq: 4, hash: Digest::of(b"before") };
+    let line = Line::Harness(Box::new(Record { at: Timestamp(7), run: None, turn: 0, what: end }));
+    let mut out = Vec::new();
+    append(&line, &frame(false), &mut head, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains(&format!(r#""head":"{}""#, Digest::of(b"before"))), "{text}");
+    assert_eq!(head.seq, 5);
+}

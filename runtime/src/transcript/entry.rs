@@ -1,0 +1,369 @@
+//! What stands on one line.
+//!
+//! A conversation line is a [`ConversationLine`]. Everything else the harness did is a [`Record`]:
+//! `{"type":"ennead","kind":…,"v":1,"at":…,"run":…,"turn":…,…}`. A record is at most 4 KiB, holds
+//! foreign JSON only as digest or escaped text, and uses none of the keys that text-scanning
+//! readers look for (`timestamp`, `cwd`, `gitBranch`, `summary`, `customTitle`, `lastPrompt`, …).
+
+mod step_detail;
+mod stored;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    digest::Digest,
+    hook::HookEvent,
+    ids::{AgentId, EntryId, RunId, SessionId, ToolName, ToolUseId},
+    message::Message,
+    step::Step,
+    step1_settings_resolution::PermissionMode,
+    step7_permission_gate::{Decision, ResolvedPath},
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    tool::{ToolEffect, ToolErrorKind},
+};
+
+pub use step_detail::StepDetail;
+pub(crate) use stored::clip;
+pub use stored::{Place, Stored, StoredText};
+
+/// One line, before the writer adds `seq`, `prev` and `hash`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Something that was said.
+    Conversation(Box<ConversationLine>),
+    /// Something that the harness did.
+    Harness(Box<Record>),
+}
+
+/// Fields that are the same on all conversation lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineFrame {
+    /// The session; in a sidechain the top session.
+    pub session: SessionId,
+    /// The sub-agent, in a sidechain.
+    pub agent: Option<AgentId>,
+    /// The working directory at the start of the session; absolute.
+    pub cwd: Arc<str>,
+    /// The checked-out branch, if any.
+    pub git_branch: Option<Arc<str>>,
+    /// Version of ennead.
+    pub version: &'static str,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationLine {
+    /// When.
+    pub at: Timestamp,
+    /// The conversation line before it.
+    pub parent: Option<EntryId>,
+    /// What.
+    pub message: Arc<Message>,
+    /// Of an answer: who gave it, why it ended, what it cost.
+    pub answer: Option<AnswerFields>,
+    /// Of a tool result: the structured result, JSON text, and the line of the call.
+    pub tool_result: Option<ToolResultFields>,
+    /// Of a compaction boundary.
+    pub boundary: Option<Boundary>,
+}
+
+/// What an assistant line holds beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerFields {
+    /// The model that answered.
+    pub model: Arc<str>,
+    /// Wire name of the stop reason.
+    pub stop_reason: Arc<str>,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// What a tool result line holds beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResultFields {
+    /// `toolUseResult`: JSON text.
+    pub structured: Option<Arc<str>>,
+    /// `sourceToolAssistantUUID`.
+    pub source: EntryId,
+}
+
+/// A compaction boundary: `{"type":"system","subtype":"compact_boundary",…}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// `auto`, `manual` or `reactive`.
+    pub trigger: &'static str,
+    /// The estimate before.
+    pub pre_tokens: Tokens,
+    /// First and last message that stay verbatim behind the summary.
+    pub preserved: Option<(EntryId, EntryId)>,
+}
+
+/// Something that the harness did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The clock reading of the input that caused it, in milliseconds since 1970.
+    pub at: Timestamp,
+    /// The run; `None` for records of the session itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn within the run, from 1; 0 outside turns.
+    #[serde(default)]
+    pub turn: u32,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// The kinds of harness records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum What {
+    /// A run began.
+    RunStart {
+        /// The line of its prompt.
+        prompt: EntryId,
+        /// Where it came from.
+        origin: String,
+        /// The key of all draws of the session, in hexadecimal, so that ids can be made again.
+        stream: String,
+        /// What was fixed when the session was opened, JSON text.
+        setup: Stored,
+        /// It is the first since the session was opened: what a session knows between turns was
+        /// made anew from the transcript.
+        first: bool,
+    },
+    /// A step of a turn, once per step.
+    TurnStep {
+        /// 1 to 9.
+        number: u8,
+        /// Its name.
+        step: Step,
+        /// What it found or decided; one shape per step.
+        detail: StepDetail,
+    },
+    /// A shaper stage ran or was passed over.
+    Shaper {
+        /// Its name.
+        stage: String,
+        /// Whether it changed something.
+        fired: bool,
+        /// Before it.
+        tokens_before: Tokens,
+        /// After it.
+        tokens_after: Tokens,
+        /// How long it took, in microseconds.
+        elapsed_us: u64,
+        /// Why it fired or did not.
+        why: String,
+        /// Model attempt that it belongs to, when it ran inside step 5.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        /// The failure that made it run again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
+    },
+    /// A model call has ended.
+    ModelAttempt {
+        /// From 1 within the turn, over both purposes.
+        attempt: u32,
+        /// `turn` or `compaction`.
+        purpose: String,
+        /// The failure that made it necessary; `None` for the first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
+        /// Whether it was streamed.
+        streamed: bool,
+        /// Output ceiling asked for, in tokens.
+        max_tokens: u32,
+        /// Digest chain of the request.
+        request: Digest,
+        /// Bytes of the request.
+        request_bytes: u64,
+        /// `ok`, or the code of the failure.
+        outcome: String,
+        /// What the provider said about a failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        /// Milliseconds that it asked to wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        /// HTTP status of a failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Of the answer.
+        usage: Usage,
+        /// Milliseconds to the first token, and in all.
+        first_token_ms: Option<u64>,
+        /// Milliseconds in all.
+        duration_ms: u64,
+        /// The answer, where no line of the conversation holds it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unsaid: Option<Unsaid>,
+    },
+    /// A path of a call was looked at.
+    Path {
+        /// The call.
+        call: ToolUseId,
+        /// What was found.
+        path: ResolvedPath,
+        /// The same as JSON text, when this record cannot hold all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<Stored>,
+    },
+    /// A hook handler has ended.
+    Hook {
+        /// Which event.
+        event: HookEvent,
+        /// The call, for tool events.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<ToolUseId>,
+        /// Its place among the handlers of this firing, from 0.
+        index: u32,
+        /// What ran.
+        handler: String,
+        /// The exit code; `None` when it did not exit by itself.
+        exit: Option<i32>,
+        /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it.
+        ended: String,
+        /// Milliseconds.
+        duration_ms: u64,
+        /// What came of it.
+        effect: String,
+        /// Its outputs as escaped text when short, else as digests of stored texts.
+        stdout: Stored,
+        /// Likewise.
+        stderr: Stored,
+    },
+    /// A call was decided about; exactly one per tool use.
+    Permission {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// Of the call as it will be run.
+        digest: Digest,
+        /// The input as changed by hooks; `None` means as the model wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Stored>,
+        /// The mode in force.
+        mode: PermissionMode,
+        /// What and why.
+        decision: Decision,
+    },
+    /// Somebody answered a question about a call.
+    Approval {
+        /// The call.
+        call: ToolUseId,
+        /// The answer.
+        allowed: bool,
+        /// In words.
+        reason: String,
+    },
+    /// A call is about to run.
+    ToolIntent {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// Of the call as it will be run.
+        digest: Digest,
+        /// What it can change.
+        effect: ToolEffect,
+    },
+    /// A call has ended; stands in front of its result line.
+    ToolEnd {
+        /// The call.
+        call: ToolUseId,
+        /// The failure, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolErrorKind>,
+        /// Of the process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// Milliseconds.
+        duration_ms: u64,
+        /// What the session remembers of it, JSON text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notes: Option<Stored>,
+        /// Head of the sidechain, when the call was a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sidechain: Option<SidechainHead>,
+    },
+    /// A turn ended before its ninth step, or outside it.
+    TurnEnd {
+        /// Why; the code of a run's end.
+        reason: String,
+        /// Where.
+        at_step: Option<Step>,
+    },
+    /// A run ended; its last record.
+    RunEnd {
+        /// Why; the code.
+        reason: String,
+        /// Turns taken.
+        turns: u32,
+        /// Of this run, sub-agents included.
+        usage: Usage,
+        /// Hash of the record before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<Digest>,
+    },
+    /// Something an operator should look at.
+    Alert {
+        /// What.
+        what: String,
+    },
+    /// Bytes that are no line were found and passed over.
+    Repair {
+        /// Where they begin.
+        offset: u64,
+        /// How many.
+        length: u64,
+        /// Of them.
+        digest: Digest,
+    },
+}
+
+/// An answer that is no line: a summary, or one that was cut, refused or paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsaid {
+    /// Wire name of the stop reason.
+    pub stop_reason: String,
+    /// Its blocks, a JSON list.
+    pub content: Stored,
+}
+
+/// Head of a sub-agent's transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SidechainHead {
+    /// Which.
+    pub agent: AgentId,
+    /// Hash of its last record.
+    pub head: Digest,
+}
+
+impl What {
+    /// The `kind` on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RunStart { .. } => "run_start",
+            Self::TurnStep { .. } => "turn_step",
+            Self::Shaper { .. } => "shaper",
+            Self::ModelAttempt { .. } => "model_attempt",
+            Self::Path { .. } => "path",
+            Self::Hook { .. } => "hook",
+            Self::Permission { .. } => "permission",
+            Self::Approval { .. } => "approval",
+            Self::ToolIntent { .. } => "tool_intent",
+            Self::ToolEnd { .. } => "tool_end",
+            Self::TurnEnd { .. } => "turn_end",
+            Self::RunEnd { .. } => "run_end",
+            Self::Alert { .. } => "alert",
+            Self::Repair { .. } => "repair",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What each of the nine steps leaves in its record. One shape per step, told apart by its fields.
+
+use serde::{Deserialize, Serialize};
+
+use super::Stored;
+use crate::tokens::Tokens;
+
+/// What a step found or decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum StepDetail {
+    /// 1.
+    Settings {
+        /// The layers, JSON text.
+        layers: Stored,
+        /// Where they came from, strongest first.
+        sources: Vec<String>,
+        /// How many warnings there were.
+        warnings: u32,
+    },
+    /// 2.
+    State {
+        /// Messages in the conversation.
+        messages: u64,
+        /// Model calls that failed so far in this session.
+        session_retries: u32,
+        /// Tokens of the run before this turn, sub-agents included.
+        used: u64,
+    },
+    /// 3.
+    Context {
+        /// The source texts, JSON text.
+        texts: Stored,
+        /// Characters that each of the nine sources contributes, in order.
+        sizes: [u64; 9],
+        /// The estimate for the whole request.
+        tokens: Tokens,
+    },
+    /// 4.
+    Shaping {
+        /// The estimate for the request as it goes out.
+        tokens: Tokens,
+        /// Stages that changed something.
+        fired: u32,
+        /// What is left of the context budget.
+        remaining: Tokens,
+    },
+    /// 5.
+    Model {
+        /// Attempts made.
+        attempts: u32,
+        /// `ok`, or the code of the failure.
+        outcome: String,
+    },
+    /// 6.
+    Dispatch {
+        /// Tool uses in the answer.
+        calls: u32,
+        /// Those refused for their number, name or input.
+        refused: u32,
+    },
+    /// 7.
+    Gate {
+        /// Calls that may run.
+        allowed: u32,
+        /// Calls that may not.
+        denied: u32,
+    },
+    /// 8.
+    Execution {
+        /// Results that are no error.
+        succeeded: u32,
+        /// Results that are one.
+        failed: u32,
+    },
+    /// 9.
+    Stop {
+        /// Whether the run is over.
+        done: bool,
+        /// Why, if it is.
+        reason: Option<String>,
+    },
+    /// Nothing to do.
+    Nothing {
+        /// Why.
+        nothing: String,
+    },
+}

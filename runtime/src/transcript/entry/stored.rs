@@ -1,0 +1,135 @@
+//! Texts that are too long for a record lie beside the transcript under their digest.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Bytes that a text may take inside a record, as JSON string.
+const MAX_INLINE: usize = 1024;
+
+/// The same for a record that holds but one text.
+const MAX_ALONE: usize = 3 * 1024;
+
+/// A text inside a record: short ones stand there, long ones lie beside the transcript under their
+/// digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stored {
+    /// The text itself, at most 1 KiB.
+    Text(String),
+    /// Digest of a stored text.
+    At(Digest),
+}
+
+/// A text to be kept beside the transcript before the line that names it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// Its name.
+    pub digest: Digest,
+    /// The text.
+    pub text: Arc<str>,
+    /// Where it belongs.
+    pub place: Place,
+}
+
+/// Where a stored text belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// `stored/`: what records refer to.
+    Records,
+    /// `tool-results/`: what the model was told where to find.
+    ToolResults,
+}
+
+impl StoredText {
+    /// A text under its own digest.
+    pub fn new(text: impl Into<Arc<str>>, place: Place) -> Self {
+        let text = text.into();
+        Self { digest: Digest::of(text.as_bytes()), text, place }
+    }
+}
+
+impl Stored {
+    /// The name of the text, wherever it is.
+    pub fn digest(&self) -> Digest {
+        match self {
+            Stored::Text(text) => Digest::of(text.as_bytes()),
+            Stored::At(digest) => *digest,
+        }
+    }
+
+    /// The text itself if it takes at most 1 KiB as JSON string; else its digest, and the text
+    /// joins those to be stored.
+    pub fn new(text: &str, beside: &mut Vec<StoredText>) -> Self {
+        Self::within(MAX_INLINE, text, beside)
+    }
+
+    /// Like [`Stored::new`], for the one text of a record: up to 3 KiB stand in the record, which
+    /// spares most sessions a file.
+    pub fn alone(text: &str, beside: &mut Vec<StoredText>) -> Self {
+        Self::within(MAX_ALONE, text, beside)
+    }
+
+    fn within(limit: usize, text: &str, beside: &mut Vec<StoredText>) -> Self {
+        if wire_len(text) <= limit {
+            return Self::Text(text.to_owned());
+        }
+        let stored = StoredText::new(text, Place::Records);
+        let digest = stored.digest;
+        beside.push(stored);
+        Self::At(digest)
+    }
+}
+
+/// Cuts a text so that it takes at most this many bytes as JSON string. A cut is visible.
+pub(crate) fn clip(text: &mut String, max_bytes: usize) {
+    const MARK: char = '…';
+    if wire_len(text) <= max_bytes {
+        return;
+    }
+    let mut left = max_bytes.saturating_sub(MARK.len_utf8());
+    let fits = |(_, character): &(usize, char)| {
+        let len = wire_len(character.encode_utf8(&mut [0; 4]));
+        left.checked_sub(len).map(|it| left = it).is_none()
+    };
+    if let Some((at, _)) = text.char_indices().find(fits) {
+        text.truncate(at);
+        text.push(MARK);
+    }
+}
+
+/// Bytes of the text as JSON string, without the quotes.
+pub(in crate::transcript) fn wire_len(text: &str) -> usize {
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+            0..0x20 => 6,
+            _ => 1,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stands_in_the_record_up_to_a_kibibyte() {
+        let mut beside = Vec::new();
+        let short = "x".repeat(1024);
+        assert_eq!(Stored::new(&short, &mut beside), Stored::Text(short));
+        assert_eq!(beside, []);
+        let long = "x".repeat(1025);
+        assert_eq!(Stored::new(&long, &mut beside), Stored::At(Digest::of(long.as_bytes())));
+        assert_eq!(beside, [StoredText::new(long, Place::Records)]);
+    }
+
+    #[test]
+    fn length_is_that_of_the_escaped_text() {
+        for text in ["plain", "\"\\\n\t\u{1}\u{8}", "\u{1f600}\u{7f}é"] {
+            assert_eq!(wire_len(text) + 2, crate::block::quote(text).len(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Makes a conversation that a model accepts out of one that was recorded.
+//!
+//! Roles take turns, every call has its result right behind it in the order of the calls, nothing
+//! is blank. What was recorded is not changed: a message that needs no repair is the same message.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{OpenCall, Report, ReportKind};
+use crate::{
+    block::{Block, BlockKind},
+    ids::{EntryId, ToolUseId},
+    message::{Message, MessageKind, Messages, Role},
+};
+
+/// What the model reads where the outcome of a call is not known.
+pub const UNKNOWN_OUTCOME: &str = "The call was interrupted and its outcome is not known. It may have had some or all of its effect. It was not run again.";
+
+/// A repaired conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// What a model accepts.
+    pub messages: Messages,
+    /// What was wrong.
+    pub report: Vec<Report>,
+    /// Calls whose result was made up.
+    pub open: Vec<OpenCall>,
+}
+
+/// A message in the making.
+#[derive(Clone)]
+struct Draft {
+    /// Where it comes from; names it.
+    origin: Arc<Message>,
+    role: Role,
+    kind: MessageKind,
+    blocks: Vec<Block>,
+}
+
+/// A result and where it was found.
+struct Found {
+    at: usize,
+    id: ToolUseId,
+    block: Block,
+    origin: Arc<Message>,
+    used: bool,
+}
+
+/// Repairs a conversation. Marks are left out.
+pub fn repair(recorded: &[Arc<Message>]) -> Repaired {
+    let mut report = Vec::new();
+    let mut drafts = drafts(recorded, &mut report);
+    drop_last_thinking(&mut drafts, &mut report);
+    let mut open = Vec::new();
+    let paired = pair(drafts, &mut open, &mut report);
+    let mut messages: Messages = Vec::new();
+    let mut last: Option<Draft> = None;
+    for draft in paired.into_iter().filter(|draft| !draft.blocks.is_empty()) {
+        match &mut last {
+            Some(before) if before.role == draft.role => join(before, draft),
+            _ => messages.extend(last.replace(draft).map(finish)),
+        }
+    }
+    messages.extend(last.map(finish));
+    Repaired { messages, report, open }
+}
+
+/// One draft per message, answers in several pieces joined; what cannot be sent is left out.
+fn drafts(recorded: &[Arc<Message>], report: &mut Vec<Report>) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut begun = false;
+    for message in recorded.iter().filter(|message| message.role != Role::System) {
+        let mut draft = Draft {
+            origin: message.clone(),
+            role: message.role,
+            kind: message.kind,
+            blocks: message.blocks.clone(),
+        };
+        draft.blocks.retain(|block| match block.kind() {
+            BlockKind::Text(text) => !text.trim().is_empty(),
+            BlockKind::Thinking { signature: None, .. } => {
+                report.push(Report::of(ReportKind::UnsignedThinking));
+                false
+            }
+            BlockKind::StopRequest | BlockKind::Error(_) => false,
+            _ => true,
+        });
+        begun |= draft.role == Role::User && !is_results(&draft);
+        if !begun {
+            // Results of what is dropped here have no call and go the same way.
+            if draft.role == Role::Assistant {
+                report.push(Report::of(ReportKind::LeadingAssistantDropped));
+                continue;
+            }
+        }
+        match same_answer(&drafts, &draft) {
+            Some(at) => drafts[at].blocks.append(&mut draft.blocks),
+            None => drafts.push(draft),
+        }
+    }
+    drafts
+}
+
+/// The draft of which this is another piece: nothing but results stands between them.
+fn same_answer(drafts: &[Draft], draft: &Draft) -> Option<usize> {
+    let id = draft.origin.api_id.as_ref().filter(|_| draft.role == Role::Assistant)?;
+    let at = drafts.iter().rposition(|before| !is_results(before))?;
+    (drafts[at].role == Role::Assistant && drafts[at].origin.api_id.as_ref() == Some(id))
+        .then_some(at)
+}
+
+fn is_results(draft: &Draft) -> bool {
+    draft.role == Role::User && draft.blocks.iter().all(|block| block.as_tool_result().is_some())
+}
+
+fn drop_last_thinking(drafts: &mut Vec<Draft>, report: &mut Vec<Report>) {
+    let last = drafts.iter().rposition(|it| it.role == Role::Assistant && !it.blocks.is_empty());
+    let only_thinks = |draft: &Draft| {
+        draft.blocks.iter().all(|block| {
+            matches!(block.kind(), BlockKind::Thinking { .. } | BlockKind::RedactedThinking)
+        })
+    };
+    if let Some(at) = last
+        && only_thinks(&drafts[at])
+    {
+        drafts.remove(at);
+        report.push(Report::of(ReportKind::ThinkingOnlyDropped));
+    }
+}
+
+/// Takes all results out and puts each right behind its call.
+fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) -> Vec<Draft> {
+    let mut found = Vec::new();
+    for (at, draft) in drafts.iter().enumerate() {
+        found.extend(draft.blocks.iter().filter_map(|block| {
+            let (id, ..) = block.as_tool_result()?;
+            let (id, block) = (id.clone(), block.clone());
+            Some(Found { at, id, block, origin: draft.origin.clone(), used: false })
+        }));
+    }
+    let mut answered: BTreeSet<ToolUseId> = BTreeSet::new();
+    let mut paired = Vec::with_capacity(drafts.len());
+    for (at, mut draft) in drafts.into_iter().enumerate() {
+        if draft.role == Role::User {
+            draft.blocks.retain(|block| block.as_tool_result().is_none());
+            paired.push(draft);
+            continue;
+        }
+        let answer = draft.origin.clone();
+        let mut results = Vec::new();
+        let mut origin = None;
+        for (id, tool, _) in draft.blocks.iter().filter_map(Block::as_tool_use) {
+            let first = found.iter_mut().find(|it| !it.used && at < it.at && it.id == *id);
+            if let Some(first) = first {
+                first.used = true;
+                answered.insert(id.clone());
+                origin.get_or_insert_with(|| first.origin.clone());
+                results.push(first.block.clone());
+            } else {
+                report.push(Report::of(ReportKind::OrphanToolUse));
+                let line = answer.id.clone();
+                open.push(OpenCall { call: id.clone(), tool: tool.clone(), line });
+                results.push(Block::tool_result(id, UNKNOWN_OUTCOME, true));
+            }
+        }
+        paired.push(draft);
+        if !results.is_empty() {
+            let origin = origin.unwrap_or_else(|| made_up(&answer));
+            let kind = MessageKind::ToolResults;
+            paired.push(Draft { origin, role: Role::User, kind, blocks: results });
+        }
+    }
+    for left in found.iter().filter(|it| !it.used) {
+        report.push(Report::of(if answered.contains(&left.id) {
+            ReportKind::DuplicateToolResult
+        } else {
+            ReportKind::OrphanToolResult
+        }));
+    }
+    paired
+}
+
+/// Names a message that nobody wrote. It is part of the view only and never recorded.
+fn made_up(answer: &Message) -> Arc<Message> {
+    let id = EntryId::new(format!("{}:results", answer.id));
+    Arc::new(Message::user(id, MessageKind::ToolResults, Vec::new()))
+}
+
+fn join(before: &mut Draft, mut draft: Draft) {
+    // A joined message is a prompt as soon as a part of it is.
+    if draft.kind == MessageKind::Prompt {
+        before.kind = MessageKind::Prompt;
+    }
+    before.blocks.append(&mut draft.blocks);
+}
+
+fn finish(draft: Draft) -> Arc<Message> {
+    let Draft { origin, role, kind, blocks } = draft;
+    if origin.kind == kind && origin.blocks == blocks {
+        return origin;
+    }
+    let (id, api_id) = (origin.id.clone(), origin.api_id.clone());
+    Arc::new(Message { id, role, kind, api_id, blocks })
+}

@@ -1,0 +1,315 @@
+//! Reading one line: our own byte for byte, those of others as far as they can be understood.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    block::{Block, BlockKind},
+    digest::Digest,
+    ids::EntryId,
+    message::{Message, MessageKind, Role},
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    transcript::entry::{AnswerFields, Boundary, ConversationLine, Line, Record, ToolResultFields},
+};
+
+/// One line, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// What stands there.
+    pub entry: Entry,
+    /// Its place in the chain; `None` for lines of others.
+    pub seal: Option<Seal>,
+}
+
+/// What stands on a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Something that was said.
+    Conversation {
+        /// The line.
+        line: Box<ConversationLine>,
+        /// It belongs to a sub-agent.
+        sidechain: bool,
+        /// Blocks that could not be read and are left out of `line`.
+        bad_blocks: u64,
+    },
+    /// Something that the harness did.
+    Harness(Box<Record>),
+    /// Anything else: titles, tags, progress, kinds that are not known here.
+    Other {
+        /// Its `type`.
+        kind: Box<str>,
+        /// Its name, if it is part of the links.
+        id: Option<EntryId>,
+        /// What it is linked to.
+        parent: Option<EntryId>,
+        /// It belongs to a sub-agent.
+        sidechain: bool,
+    },
+}
+
+impl Entry {
+    /// The line as it was given to the writer, if it is one.
+    pub fn into_line(self) -> Option<Line> {
+        match self {
+            Self::Conversation { line, .. } => Some(Line::Conversation(line)),
+            Self::Harness(record) => Some(Line::Harness(record)),
+            Self::Other { .. } => None,
+        }
+    }
+}
+
+/// A line's place in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// Its number.
+    pub seq: u64,
+    /// Hash of the line before, as the line says.
+    pub prev: Digest,
+    /// Its own hash, as the line says.
+    pub hash: Digest,
+    /// Whether `hash` is the hash of its bytes.
+    pub intact: bool,
+}
+
+/// Why a text is no line of a transcript.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotALine {
+    /// It is no JSON.
+    #[error("not JSON")]
+    Json(#[source] serde_json::Error),
+    /// It is JSON without a field that its type needs, or with one of another shape.
+    #[error("a record without a usable `{field}`")]
+    Record {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    uuid: Option<EntryId>,
+    parent_uuid: Option<EntryId>,
+    logical_parent_uuid: Option<EntryId>,
+    #[serde(borrow)]
+    subtype: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    timestamp: Option<&'a RawValue>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    compact_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_result: Option<&'a RawValue>,
+    #[serde(rename = "sourceToolAssistantUUID")]
+    source: Option<EntryId>,
+}
+
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireBoundary {
+    trigger: Option<String>,
+    pre_tokens: Option<u64>,
+    preserved_segment: Option<WireSegment>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSegment {
+    head_uuid: EntryId,
+    tail_uuid: EntryId,
+}
+
+/// Reads one line, without its newline.
+///
+/// # Errors
+///
+/// [`NotALine`] when it is no JSON, or is not what its type says.
+pub fn read_line(text: &str) -> Result<Read, NotALine> {
+    let wire: Wire<'_> = match serde_json::from_str(text) {
+        Ok(wire) => wire,
+        // Of a field with another shape serde complains before it has seen the rest.
+        Err(error) => {
+            return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                Ok(_) => NotALine::Record { field: "type" },
+                Err(_) => NotALine::Json(error),
+            });
+        }
+    };
+    let seal = seal_of(text.as_bytes());
+    let entry = match wire.kind.as_ref() {
+        "user" => said(&wire, Role::User)?,
+        "assistant" => said(&wire, Role::Assistant)?,
+        "system" if wire.subtype.as_deref() == Some("compact_boundary") => boundary(&wire)?,
+        "system" if wire.message.is_some() && wire.uuid.is_some() => said(&wire, Role::System)?,
+        // A kind that a later version writes is no reason to lose the file.
+        "ennead" => match serde_json::from_str(text) {
+            Ok(record) => Entry::Harness(record),
+            Err(_) => other(&wire),
+        },
+        _ => other(&wire),
+    };
+    Ok(Read { entry, seal })
+}
+
+/// The place in the chain that a line names, read off its end. `None` if it does not end like a
+/// line of ours. Does not look at the rest of the line but to hash it.
+pub fn seal_of(line: &[u8]) -> Option<Seal> {
+    const HASH: &[u8] = br#","hash":""#;
+    const PREV: &[u8] = br#","prev":""#;
+    const SEQ: &[u8] = br#","seq":"#;
+    let (rest, hash) = split_digest(line.strip_suffix(b"\"}")?, HASH)?;
+    let (before, prev) = split_digest(rest.strip_suffix(b"\"")?, PREV)?;
+    let n_digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, digits) = before.split_at(before.len() - n_digits);
+    before.ends_with(SEQ).then_some(())?;
+    let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(Seal { seq, prev, hash, intact: Digest::of(rest) == hash })
+}
+
+/// What was on the line before it was sealed, without the closing brace. `None` for lines of others.
+pub fn body_of(line: &[u8]) -> Option<&[u8]> {
+    let Seal { seq, .. } = seal_of(line)?;
+    // Two digests with their keys, the number with its key, and the closing brace.
+    let n_tail = 9 + 32 + 2 + 9 + 32 + 1 + 7 + seq.to_string().len();
+    line.get(..line.len().checked_sub(n_tail)?)
+}
+
+fn split_digest<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Digest)> {
+    let (rest, digits) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
+    let digest = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((rest.strip_suffix(key)?, digest))
+}
+
+fn other(wire: &Wire<'_>) -> Entry {
+    Entry::Other {
+        kind: wire.kind.as_ref().into(),
+        id: wire.uuid.clone(),
+        parent: wire.parent_uuid.clone(),
+        sidechain: wire.is_sidechain.unwrap_or(false),
+    }
+}
+
+fn at(wire: &Wire<'_>) -> Timestamp {
+    wire.timestamp
+        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+        .and_then(|text| Timestamp::parse(&text))
+        .unwrap_or_default()
+}
+
+fn boundary(wire: &Wire<'_>) -> Result<Entry, NotALine> {
+    let id = wire.uuid.clone().ok_or(NotALine::Record { field: "uuid" })?;
+    let metadata: Option<WireBoundary> =
+        wire.compact_metadata.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let boundary = Boundary {
+        trigger: match metadata.as_ref().and_then(|it| it.trigger.as_deref()) {
+            Some("manual") => "manual",
+            Some("reactive") => "reactive",
+            _ => "auto",
+        },
+        pre_tokens: Tokens(metadata.as_ref().and_then(|it| it.pre_tokens).unwrap_or(0)),
+        preserved: metadata
+            .and_then(|it| it.preserved_segment)
+            .map(|it| (it.head_uuid, it.tail_uuid)),
+    };
+    let line = ConversationLine {
+        at: at(wire),
+        parent: wire.logical_parent_uuid.clone().or_else(|| wire.parent_uuid.clone()),
+        message: Arc::new(Message {
+            id,
+            role: Role::System,
+            kind: MessageKind::Mark,
+            api_id: None,
+            blocks: Vec::new(),
+        }),
+        answer: None,
+        tool_result: None,
+        boundary: Some(boundary),
+    };
+    let sidechain = wire.is_sidechain.unwrap_or(false);
+    Ok(Entry::Conversation { line: Box::new(line), sidechain, bad_blocks: 0 })
+}
+
+fn said(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
+    let needs = |field| NotALine::Record { field };
+    let id = wire.uuid.clone().ok_or(needs("uuid"))?;
+    let message = wire.message.ok_or(needs("message"))?;
+    let message: WireMessage<'_> =
+        serde_json::from_str(message.get()).map_err(|_| needs("message"))?;
+    let (blocks, bad_blocks) = content(message.content.ok_or(needs("content"))?)?;
+    let answer = message.model.filter(|_| role == Role::Assistant).map(|model| AnswerFields {
+        model: model.into(),
+        stop_reason: message.stop_reason.unwrap_or_default().into(),
+        usage: message
+            .usage
+            .and_then(|raw| serde_json::from_str::<Usage>(raw.get()).ok())
+            .unwrap_or_default(),
+    });
+    let tool_result = wire.source.clone().map(|source| ToolResultFields {
+        structured: wire.tool_use_result.map(|raw| raw.get().into()),
+        source,
+    });
+    let only_results = !blocks.is_empty()
+        && blocks.iter().all(|block| matches!(block.kind(), BlockKind::ToolResult { .. }));
+    let kind = match role {
+        Role::Assistant => MessageKind::Answer,
+        Role::System => MessageKind::Mark,
+        Role::User if wire.is_compact_summary == Some(true) => MessageKind::CompactSummary,
+        Role::User if wire.is_meta == Some(true) => MessageKind::Meta,
+        Role::User if only_results || tool_result.is_some() => MessageKind::ToolResults,
+        Role::User => MessageKind::Prompt,
+    };
+    let api_id = message.id.map(Into::into);
+    let line = ConversationLine {
+        at: at(wire),
+        parent: wire.parent_uuid.clone(),
+        message: Arc::new(Message { id, role, kind, api_id, blocks }),
+        answer,
+        tool_result,
+        boundary: None,
+    };
+    let sidechain = wire.is_sidechain.unwrap_or(false);
+    Ok(Entry::Conversation { line: Box::new(line), sidechain, bad_blocks })
+}
+
+/// The blocks, and how many could not be read.
+fn content(raw: &RawValue) -> Result<(Vec<Block>, u64), NotALine> {
+    if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(raw.get()) {
+        return Ok((vec![Block::text(&text)], 0));
+    }
+    let parts: Vec<&RawValue> =
+        serde_json::from_str(raw.get()).map_err(|_| NotALine::Record { field: "content" })?;
+    let mut bad = 0;
+    let mut blocks = Vec::with_capacity(parts.len());
+    for part in parts {
+        match Block::from_wire(part.get()) {
+            Ok(block) => blocks.push(block),
+            Err(_) => bad += 1,
+        }
+    }
+    Ok((blocks, bad))
+}

@@ -1,0 +1,199 @@
+//! Walks recorded turns again and holds every line against the file, byte for byte.
+//!
+//! Needs no actor, network or file: everything that a turn was told is in its lines or stored
+//! beside them. What a turn decided is computed anew, request digests included, so a difference is
+//! either a changed file or a changed rule.
+
+mod line;
+mod rerun;
+mod told;
+mod window;
+
+use std::sync::Arc;
+
+use line::FileLine;
+use rerun::Rerun;
+use window::Window;
+
+use crate::{
+    digest::Digest,
+    entropy::Stream,
+    message::{Message, MessageKind},
+    run::{Run, conversation::Conversation, facts::SessionFacts},
+    step::Step,
+    transcript::{
+        entry::{Line, Record, Stored, What},
+        load::{LoadAs, load},
+    },
+    turn::effect::Said,
+};
+
+/// What was walked again and found equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Turns, those that ended early included.
+    pub turns: u64,
+    /// Lines of turns.
+    pub lines: u64,
+}
+
+/// Why a transcript could not be walked again, or where it differs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The turn makes another line than the one that is recorded.
+    #[error("line {line}, {}: the turn makes {expected}, recorded is {found}", step.name())]
+    Differs {
+        /// Counted from 1.
+        line: u64,
+        /// Where the turn is.
+        step: Step,
+        /// What the turn makes, around the first difference; empty when it makes no further line.
+        expected: String,
+        /// What stands there; empty when nothing does.
+        found: String,
+    },
+    /// The turn asks for something that no line tells.
+    #[error("line {line}, {}: no line tells {what}", step.name())]
+    Untold {
+        /// The line at which it should stand.
+        line: u64,
+        /// Where the turn is.
+        step: Step,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A text beside the transcript is not at hand, or another one.
+    #[error("line {line}: the stored text {digest} is not at hand")]
+    NotStored {
+        /// The line that names it.
+        line: u64,
+        /// Its name.
+        digest: Digest,
+    },
+    /// What a run starts from cannot be read.
+    #[error("line {line}: what the run starts from cannot be read")]
+    NoSetup {
+        /// The line of its `run_start`.
+        line: u64,
+    },
+}
+
+/// Texts beside a transcript, by digest.
+pub type StoredTexts<'a> = &'a dyn Fn(Digest) -> Option<String>;
+
+/// Walks all turns of a transcript again. Turns that ended early are compared up to there. Lines
+/// that are no sealed lines of ours are passed over; [`crate::transcript::audit`] names them.
+///
+/// # Errors
+///
+/// [`ReplayError`], the first in the order of the file.
+pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayError> {
+    let lines = line::read(bytes);
+    let mut replayed = Replayed::default();
+    let mut session: Option<Session> = None;
+    let mut prompt: Option<(usize, Arc<Message>)> = None;
+    let mut at = 0;
+    while let Some(file_line) = lines.get(at) {
+        at += 1;
+        match &file_line.line {
+            Line::Conversation(said) if said.message.kind == MessageKind::Prompt => {
+                prompt = Some((file_line.offset, Arc::clone(&said.message)));
+            }
+            Line::Conversation(said) => {
+                if let Some(session) = &mut session {
+                    session.conversation.said(Said::Message(Arc::clone(&said.message)));
+                }
+            }
+            Line::Harness(record) => match &record.what {
+                What::RunStart { .. } => {
+                    let no_setup = ReplayError::NoSetup { line: file_line.number };
+                    let (offset, prompt) = prompt.take().ok_or(no_setup.clone())?;
+                    let before = bytes.get(..offset).unwrap_or_default();
+                    let begun = Session::begin(session, file_line, record, before, stored)?;
+                    session = Some(begun.ok_or(no_setup)?.with_prompt(record, prompt));
+                }
+                _ if record.turn != 0 => {
+                    let Some(session) = &mut session else { continue };
+                    let window = Window::at(&lines, at - 1, record);
+                    replayed.lines += window.lines.len() as u64;
+                    replayed.turns += 1;
+                    session.turn(&window, stored)?;
+                    at = window.end;
+                }
+                _ => {}
+            },
+        }
+    }
+    Ok(replayed)
+}
+
+/// What a session knew.
+struct Session {
+    conversation: Conversation,
+    run: Run,
+}
+
+impl Session {
+    /// The session at the start of a run; `None` when its first line cannot be used.
+    fn begin(
+        known: Option<Self>,
+        line: &FileLine<'_>,
+        record: &Record,
+        before: &[u8],
+        stored: StoredTexts<'_>,
+    ) -> Result<Option<Self>, ReplayError> {
+        let What::RunStart { stream, setup, first, .. } = &record.what else { return Ok(None) };
+        if !first && known.is_some() {
+            return Ok(known);
+        }
+        let facts = serde_json::from_str::<SessionFacts>(&text_of(setup, line.number, stored)?);
+        let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
+        let load_as = if facts.agent.is_some() { LoadAs::Sidechain } else { LoadAs::Session };
+        let mut conversation = Conversation::new(Arc::new(facts), stream);
+        let loaded = load(before, load_as);
+        conversation.history = loaded.recorded;
+        conversation.last_entry = loaded.last;
+        Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
+    }
+
+    fn with_prompt(mut self, record: &Record, prompt: Arc<Message>) -> Self {
+        if let Some(run) = &record.run {
+            self.run = Run::new(run.clone(), prompt.id.clone());
+        }
+        self.conversation.begin_run(prompt);
+        self
+    }
+
+    fn turn(&mut self, window: &Window<'_>, stored: StoredTexts<'_>) -> Result<(), ReplayError> {
+        self.run.turns = window.turn;
+        let stream = self.conversation.stream.child(self.run.id.as_str());
+        let closing = window.closing(stream, self.run.turns);
+        let told = window.told(closing);
+        if !told.is_empty() {
+            let mut rerun = Rerun::new(&mut self.conversation, &self.run, told, stored);
+            let report = rerun.walk()?;
+            // Of a turn that was ended from outside, nothing is handed on.
+            if let (Some(report), None) = (report, closing) {
+                self.conversation.carry = report.carry;
+            }
+        }
+        match closing {
+            Some(first) => window.close(first, &mut self.conversation, &self.run),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text inside or beside the transcript.
+fn text_of(text: &Stored, line: u64, stored: StoredTexts<'_>) -> Result<String, ReplayError> {
+    match text {
+        Stored::Text(text) => Ok(text.clone()),
+        Stored::At(digest) => stored(*digest)
+            .filter(|it| Digest::of(it.as_bytes()) == *digest)
+            .ok_or(ReplayError::NotStored { line, digest: *digest }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

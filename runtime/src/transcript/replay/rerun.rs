@@ -1,0 +1,136 @@
+//! One turn, walked again: its effects are carried out by reading what came of them.
+
+use std::collections::VecDeque;
+
+use super::{
+    ReplayError, StoredTexts,
+    line::{FileLine, shown},
+    told::Told,
+};
+use crate::{
+    hook::HookEvent,
+    run::{Run, conversation::Conversation},
+    step::Step,
+    step9_stop_check::RunBudget,
+    transcript::entry::{Line, StepDetail, What},
+    turn::{
+        Effect, Input, Turn,
+        effect::{Append, Said, TurnReport},
+    },
+};
+
+pub(super) struct Rerun<'a> {
+    conversation: &'a mut Conversation,
+    turn: Turn,
+    told: Told<'a>,
+    asked: VecDeque<Effect>,
+    report: Option<TurnReport>,
+}
+
+impl<'a> Rerun<'a> {
+    pub(super) fn new(
+        conversation: &'a mut Conversation,
+        run: &Run,
+        lines: &'a [&'a FileLine<'a>],
+        stored: StoredTexts<'a>,
+    ) -> Self {
+        let used = lines.iter().find_map(|it| match &super::window::record(it)?.what {
+            What::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
+            _ => None,
+        });
+        let budget = RunBudget { used: used.unwrap_or(0), max: None };
+        let turn = Turn::new(conversation.turn(run, budget));
+        let told =
+            Told::new(lines, stored, conversation.facts.clone(), conversation.carry.layers.clone());
+        let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
+        Self { conversation, turn, told, asked, report: None }
+    }
+
+    /// Gives the report of a turn that reached its end.
+    pub(super) fn walk(&mut self) -> Result<Option<TurnReport>, ReplayError> {
+        // Where the lines end the turn ended; what it asked for then was not answered any more.
+        while !self.told.is_over() {
+            // Calls run side by side; which has ended is told by the line that comes next.
+            let is_due = |it: &Effect| match it {
+                Effect::ExecuteTool { call, .. } => self.told.is_about(&call.id),
+                _ => true,
+            };
+            let due = self.asked.iter().position(is_due);
+            let Some(asked) = due.and_then(|it| self.asked.remove(it)) else { break };
+            self.stop_if_asked(&asked);
+            let Some(input) = self.told.answer(asked, &self.turn)? else { continue };
+            let at = self.told.at();
+            let effects = self.turn.handle(at, input);
+            self.carry_out(effects)?;
+        }
+        if self.told.is_over() || self.report.is_some() {
+            return Ok(self.report.take());
+        }
+        let found = self.told.rest().map(|it| (it.number, shown(&it.line)));
+        let (line, found) = found.unwrap_or_default();
+        let (step, expected) = (self.turn.step(), String::new());
+        Err(ReplayError::Differs { line, step, expected, found })
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) -> Result<(), ReplayError> {
+        let mut waiting = VecDeque::from(effects);
+        loop {
+            while let Some(effect) = waiting.pop_front() {
+                match effect {
+                    Effect::Append(append) => waiting.extend(self.compare(append)?),
+                    Effect::Finish(report) => self.report = Some(*report),
+                    Effect::Tell(_) => {}
+                    asked => self.asked.push_back(asked),
+                }
+            }
+            // Lines that wait for company are compared at once, so that it is known which line an
+            // input is for.
+            match self.turn.flush() {
+                Some(append) => waiting.extend(self.compare(append)?),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Holds lines against the file; they count as recorded.
+    fn compare(&mut self, append: Append) -> Result<Vec<Effect>, ReplayError> {
+        let at = self.told.at();
+        let mut written = Vec::new();
+        for line in &append.lines {
+            if self.told.compare(line, self.turn.step())?
+                && let Line::Conversation(line) = line
+            {
+                written.push(line.message.id.clone());
+            }
+        }
+        for said in append.said {
+            let (Said::Message(message) | Said::Compacted { summary: message, .. }) = &said;
+            if written.contains(&message.id) {
+                self.conversation.said(said);
+            }
+        }
+        Ok(self.turn.handle(at, Input::Recorded { ticket: append.ticket }))
+    }
+
+    /// Somebody asked for the end when a mark says so.
+    fn stop_if_asked(&mut self, asked: &Effect) {
+        let n_before = match asked {
+            Effect::Next(Step::StopCheck) => 0,
+            Effect::RunHooks(firing) if firing.event == HookEvent::Stop => firing.handlers.len(),
+            _ => return,
+        };
+        let mark = self.told.ahead(n_before).is_some_and(|it| match &it.line {
+            Line::Conversation(line) => line
+                .message
+                .blocks
+                .iter()
+                .any(|it| *it.kind() == crate::block::BlockKind::StopRequest),
+            Line::Harness(_) => false,
+        });
+        if mark {
+            // Only remembered; nothing comes of it yet.
+            let at = self.told.at();
+            self.turn.handle(at, Input::StopRequested);
+        }
+    }
+}

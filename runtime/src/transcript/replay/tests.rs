@@ -1,0 +1,15 @@
+//! Transcripts of played sessions are walked again.
+
+use super::*;
+use crate::turn::tests::play::Play;
+
+mod sessions;
+
+/// Replays what was played, given the texts beside it.
+#[track_caller]
+fn check(play: &Play) -> Replayed {
+    match replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned()) {
+        Ok(replayed) => replayed,
+        Err(error) => panic!("{error}\nbehind: {}", play.log()),
+    }
+}

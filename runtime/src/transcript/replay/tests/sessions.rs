@@ -1,0 +1,174 @@
+//! Sessions in order, random ones, and those that were changed afterwards.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    step5_model_call::FailureClass,
+    transcript::entry::StepDetail,
+    turn::tests::{
+        play::{Play, play},
+        random::random,
+        script::{answer, calls, failure, hook, text},
+        world::World,
+    },
+};
+
+// REQ: SES-4, TRN-13
+#[test]
+fn sessions_are_walked_again() {
+    let tools =
+        || vec![calls(&["a:Read:a.rs", "b:Edit:b.rs", "c:Nope:x", "d:Note:bad"]), text("done")];
+    let added =
+        r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind"}}"#;
+    for world in [
+        World::new(vec![text("done")]),
+        World::new(tools()),
+        World::with(hook("PostToolUse", "", &[added, "1 oops"]), tools()),
+        World::with(hook("PreToolUse", "", &["2 no"]), tools()),
+        World::with(hook("Stop", "", &["2 again"]), tools()),
+        World::with(json!({ "permissions": { "deny": ["Read(./a.rs)"] } }), tools()),
+        World::new(vec![failure(FailureClass::StreamBroken), text("done")]),
+        World::new(vec![failure(FailureClass::Auth)]),
+        World::new(vec![answer("max_tokens", vec![crate::block::Block::text("half")]); 3]),
+        World::new(vec![answer("pause_turn", vec![crate::block::Block::text("one")]), text("two")]),
+        World::new(vec![calls(&["a:Poll:x"]); 40]),
+    ] {
+        let mut play = play(world);
+        play.run("and then?");
+        let turns = play.records().map(|it| (it.run.clone(), it.turn)).filter(|it| it.1 != 0);
+        let turns: std::collections::BTreeSet<_> = turns.collect();
+        assert_eq!(check(&play).turns, turns.len() as u64);
+    }
+}
+
+/// Changes what the turn decided, if this record tells it.
+fn change(what: &mut What) {
+    match what {
+        What::ModelAttempt { request: digest, .. } | What::ToolIntent { digest, .. } => {
+            *digest = Digest::of(b"another");
+        }
+        What::Permission { decision, .. } => decision.allowed = false,
+        What::Shaper { tokens_before, .. } => tokens_before.0 += 1,
+        What::TurnStep { detail, .. } => match detail {
+            StepDetail::Context { sizes, .. } => sizes[7] += 1,
+            StepDetail::Stop { done, .. } => *done = true,
+            StepDetail::Gate { allowed, .. } => *allowed += 1,
+            StepDetail::State { messages, .. } => *messages += 1,
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+// REQ: SES-4, TRN-3
+#[test]
+fn the_first_line_that_was_changed_is_named_with_its_step() {
+    let mut steps = Vec::new();
+    let whole = play(World::new(vec![calls(&["a:Read:a.rs", "b:Edit:b.rs"])]));
+    for at in 0..whole.lines.len() {
+        let mut changed = Play::new(World::new(Vec::new()));
+        changed.lines.clone_from(&whole.lines);
+        if let Line::Harness(record) = &mut changed.lines[at] {
+            change(&mut record.what);
+        }
+        if changed.lines[at] == whole.lines[at] || steps.last() == Some(&Step::StopCheck) {
+            continue;
+        }
+        match replay(&changed.bytes(), &|digest| whole.stored.get(&digest).cloned()) {
+            Err(ReplayError::Differs { line, step, .. }) => {
+                assert_eq!(line, at as u64 + 1);
+                steps.push(step);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    steps.dedup();
+    assert_eq!(
+        steps,
+        [
+            Step::StateInitialization,
+            Step::ContextAssembly,
+            Step::ContextShaping,
+            Step::ModelCall,
+            Step::PermissionGate,
+            Step::ToolExecution,
+            Step::StopCheck,
+        ]
+    );
+}
+
+// REQ: SES-4
+#[test]
+fn a_line_that_is_gone_is_noticed() {
+    let whole = play(World::new(vec![calls(&["a:Read:a.rs", "b:Edit:b.rs"]), text("done")]));
+    let is_of_a_turn = |line: &Line| match line {
+        Line::Harness(record) => record.turn != 0,
+        Line::Conversation(line) => line.message.kind != MessageKind::Prompt,
+    };
+    let stored = |digest| whole.stored.get(&digest).cloned();
+    // The last line of a turn may be missing: then the turn ended before it.
+    for at in (0..whole.lines.len() - 1).filter(|it| is_of_a_turn(&whole.lines[*it])) {
+        let is_last = matches!(&whole.lines[at], Line::Harness(record) if matches!(
+            record.what, What::TurnStep { number: 9, .. }));
+        let mut changed = Play::new(World::new(Vec::new()));
+        changed.lines.clone_from(&whole.lines);
+        changed.lines.remove(at);
+        assert!(is_last || replay(&changed.bytes(), &stored).is_err(), "line {}", at + 1);
+    }
+}
+
+// REQ: SES-4
+#[test]
+fn texts_that_are_not_at_hand_are_named() {
+    let play = play(World::new(vec![text("done")]));
+    let replayed = replay(&play.bytes(), &|_| None);
+    assert!(matches!(replayed, Err(ReplayError::NotStored { line: 2, .. })), "{replayed:?}");
+    let forged = replay(&play.bytes(), &|_| Some("{}".into()));
+    assert!(matches!(forged, Err(ReplayError::NotStored { .. })), "{forged:?}");
+    assert_eq!(replay(b"", &|_| None), Ok(Replayed::default()));
+    assert_eq!(replay(b"no transcript\n{}\n", &|_| None), Ok(Replayed::default()));
+}
+
+// REQ: SES-4, SES-3
+#[test]
+fn sessions_that_were_killed_and_opened_again_are_walked_again() {
+    for at in 1..45 {
+        let mut world = World::new(vec![calls(&["a:Read:a.rs", "b:Edit:b.rs"]), text("done")]);
+        world.kill_at = Some(at);
+        let mut play = play(world);
+        play.run("and then?");
+        play.reopen();
+        play.run("and now?");
+        check(&play);
+    }
+}
+
+// REQ: SES-4
+#[test]
+fn words_that_do_not_fit_a_record_are_told_whole() {
+    let mut failed = failure(FailureClass::Auth);
+    if let Err(it) = &mut failed {
+        it.message = "\u{1}".repeat(5000);
+    }
+    let path = format!("a:Read:{}/x.rs", "deep/".repeat(900));
+    let mut world = World::new(vec![calls(&[&path, "b:Bash:no"]), failed]);
+    world.layers = [Vec::new()].into();
+    check(&play(world));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    // REQ: SES-4, TRN-13
+    #[test]
+    fn random_sessions_are_walked_again(seed in any::<u64>()) {
+        let play = random(seed);
+        let n_lines = play.lines.iter().filter(|it| matches!(it, Line::Harness(it) if it.turn != 0)).count();
+        let replayed = check(&play);
+        prop_assert!(n_lines as u64 <= replayed.lines);
+    }
+}

@@ -1,0 +1,247 @@
+//! What a turn was told, read off its lines.
+
+mod calls;
+mod model;
+
+use std::sync::Arc;
+
+use super::{ReplayError, StoredTexts, line::FileLine, text_of, window::record};
+use crate::{
+    hook::{HandlerEnd, HandlerOutput, HookEvent},
+    ids::ToolUseId,
+    run::facts::SessionFacts,
+    step::Step,
+    step1_settings_resolution::LayerText,
+    step4_context_shapers::{apply_summary, run_stage},
+    step7_permission_gate::Answer,
+    time::Timestamp,
+    transcript::entry::{Line, StepDetail, Stored, What},
+    turn::{
+        Effect, Input, Turn,
+        effect::{HookFiring, ShapeOrder},
+        input::{Crashed, SettingsRead},
+    },
+};
+
+/// As a turn writes it down.
+const CRASHED: &str = "the stage crashed";
+
+/// The lines of a turn, and how far they were compared.
+pub(super) struct Told<'a> {
+    lines: &'a [&'a FileLine<'a>],
+    next: usize,
+    stored: StoredTexts<'a>,
+    facts: Arc<SessionFacts>,
+    layers: Option<Stored>,
+    /// Blocks of answers that were paused.
+    n_paused: usize,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn new(
+        lines: &'a [&'a FileLine<'a>],
+        stored: StoredTexts<'a>,
+        facts: Arc<SessionFacts>,
+        layers: Option<Stored>,
+    ) -> Self {
+        Self { lines, next: 0, stored, facts, layers, n_paused: 0 }
+    }
+
+    /// Whether every line was compared.
+    pub(super) fn is_over(&self) -> bool {
+        self.lines.len() <= self.next
+    }
+
+    /// The clock reading of the input that the next line is of. Inputs that leave no line leave
+    /// nothing that depends on it.
+    pub(super) fn at(&self) -> Timestamp {
+        let last = self.lines.get(self.next).or(self.lines.last());
+        last.map(|it| it.at()).unwrap_or_default()
+    }
+
+    /// The line that is so many behind the next one.
+    pub(super) fn ahead(&self, n: usize) -> Option<&'a FileLine<'a>> {
+        self.lines.get(self.next + n).copied()
+    }
+
+    /// The first line that no turn made.
+    pub(super) fn rest(&self) -> Option<&'a FileLine<'a>> {
+        self.ahead(0)
+    }
+
+    /// Holds a line against the next one of the file; false when there is none.
+    pub(super) fn compare(&mut self, made: &Line, step: Step) -> Result<bool, ReplayError> {
+        let Some(line) = self.ahead(0) else {
+            // Where a turn ends early, the last lines that it made may not have been written.
+            return Ok(false);
+        };
+        self.next += 1;
+        match line.difference(made, &self.facts) {
+            None => Ok(true),
+            Some((expected, found)) => {
+                Err(ReplayError::Differs { line: line.number, step, expected, found })
+            }
+        }
+    }
+
+    /// What came of an effect; `None` when nothing did any more.
+    pub(super) fn answer(
+        &mut self,
+        asked: Effect,
+        turn: &Turn,
+    ) -> Result<Option<Input>, ReplayError> {
+        let step = turn.step();
+        let input = match asked {
+            Effect::Next(step) => Input::Run(step),
+            Effect::Wait { attempt, .. } => Input::TimerFired { attempt },
+            Effect::ReadSettings => self.settings(step)?,
+            Effect::ReadSources => {
+                let told = self.told("the sources", step, |it| match it {
+                    What::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => Some(texts),
+                    _ => None,
+                })?;
+                Input::SourcesRead(Box::new(self.json(told, "the sources", step)?))
+            }
+            Effect::Shape(order) => self.shaped(&order),
+            Effect::CallModel(order) => self.model(&order, step)?,
+            Effect::Dispatch(calls) => self.dispatched(&calls),
+            Effect::RunHooks(firing) => self.hooks(&firing, step)?,
+            Effect::ResolvePath { call, .. } => self.path(call, step)?,
+            Effect::AskPermission { call, .. } => {
+                let told = self.told("the answer about a call", step, |it| match it {
+                    What::Approval { allowed, reason, .. } => Some((*allowed, reason)),
+                    _ => None,
+                })?;
+                let answer = Answer { allowed: told.0, reason: told.1.clone() };
+                Input::PermissionAnswered { call: call.id, answer }
+            }
+            Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
+            Effect::Append(_) | Effect::Tell(_) | Effect::Finish(_) => return Ok(None),
+        };
+        Ok(Some(input))
+    }
+
+    fn settings(&self, step: Step) -> Result<Input, ReplayError> {
+        let what = "the settings";
+        let layers = self.told(what, step, |it| match it {
+            What::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => Some(layers),
+            _ => None,
+        })?;
+        Ok(Input::SettingsRead(match layers {
+            layers if self.layers.as_ref() == Some(layers) => SettingsRead::Unchanged,
+            layers => {
+                let mut all: Vec<LayerText> = self.json(layers, what, step)?;
+                let n_fixed = self.facts.layers.len().min(all.len());
+                SettingsRead::Layers(all.split_off(n_fixed))
+            }
+        }))
+    }
+
+    /// A stage is a pure function, so it is run again; only that its actor crashed is read.
+    fn shaped(&self, order: &ShapeOrder) -> Input {
+        let name = order.stage.name();
+        let of_stage = |it: &&FileLine<'_>| match &record(it)?.what {
+            What::Shaper { stage, elapsed_us, why, .. } if stage == name => {
+                Some((*elapsed_us, why == CRASHED))
+            }
+            _ => None,
+        };
+        let has_crashed = self.ahead(0).and_then(|it| of_stage(&it)).is_some_and(|it| it.1);
+        let result = match &order.summary {
+            _ if has_crashed => Err(Crashed),
+            None => Ok(run_stage(order.stage, &order.context, &order.setup)),
+            Some((request, text, id)) => {
+                Ok(apply_summary(&order.context, request, text, id.clone()))
+            }
+        };
+        let elapsed = self.lines[self.next..].iter().find_map(of_stage);
+        Input::Shaped {
+            stage: order.stage,
+            result,
+            elapsed_us: elapsed.map(|it| it.0).unwrap_or_default(),
+        }
+    }
+
+    fn hooks(&self, firing: &HookFiring, step: Step) -> Result<Input, ReplayError> {
+        let mut outputs = Vec::new();
+        for i in 0..firing.handlers.len() {
+            let output = self.ahead(i).map(|it| self.hook(it, firing.event, firing.call.as_ref()));
+            let Some(output) = output.transpose()?.flatten() else {
+                let line = self.ahead(i).or(self.lines.last().copied()).map_or(0, |it| it.number);
+                return Err(ReplayError::Untold { line, step, what: "what a hook did" });
+            };
+            outputs.push(output);
+        }
+        Ok(Input::HooksAnswered { firing: firing.firing, outputs })
+    }
+
+    /// What a handler did, if the line is about one of this firing.
+    fn hook(
+        &self,
+        line: &FileLine<'_>,
+        of: HookEvent,
+        of_call: Option<&ToolUseId>,
+    ) -> Result<Option<HandlerOutput>, ReplayError> {
+        let Some(What::Hook { event, call, exit, ended, duration_ms, stdout, stderr, .. }) =
+            record(line).map(|it| &it.what)
+        else {
+            return Ok(None);
+        };
+        if *event != of || call.as_ref() != of_call {
+            return Ok(None);
+        }
+        let ended = match (exit, ended.as_str()) {
+            (Some(code), _) => HandlerEnd::Exited(*code),
+            (None, "timed_out") => HandlerEnd::TimedOut,
+            (None, "refused") => HandlerEnd::Refused,
+            (None, _) => HandlerEnd::Crashed,
+        };
+        let text = |it| text_of(it, line.number, self.stored);
+        Ok(Some(HandlerOutput {
+            ended,
+            stdout: text(stdout)?,
+            stderr: text(stderr)?,
+            duration_ms: *duration_ms,
+        }))
+    }
+
+    fn path(&self, call: ToolUseId, step: Step) -> Result<Input, ReplayError> {
+        let what = "where a path leads";
+        let (path, whole) = self.told(what, step, |it| match it {
+            What::Path { path, whole, .. } => Some((path, whole)),
+            _ => None,
+        })?;
+        let path = match whole {
+            Some(whole) => self.json(whole, what, step)?,
+            None => path.clone(),
+        };
+        Ok(Input::PathResolved { call, path })
+    }
+
+    /// What the next record says.
+    fn told<T>(
+        &self,
+        what: &'static str,
+        step: Step,
+        read: impl Fn(&'a What) -> Option<T>,
+    ) -> Result<T, ReplayError> {
+        let next = self.ahead(0);
+        let found = next.and_then(|it| match &it.line {
+            Line::Harness(record) => read(&record.what),
+            Line::Conversation(_) => None,
+        });
+        let line = next.map_or(0, |it| it.number);
+        found.ok_or(ReplayError::Untold { line, step, what })
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        text: &Stored,
+        what: &'static str,
+        step: Step,
+    ) -> Result<T, ReplayError> {
+        let line = self.ahead(0).map_or(0, |it| it.number);
+        let text = text_of(text, line, self.stored)?;
+        serde_json::from_str(&text).map_err(|_| ReplayError::Untold { line, step, what })
+    }
+}

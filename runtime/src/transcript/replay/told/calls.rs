@@ -1,0 +1,149 @@
+//! What became of calls: whether they were let in, and how they ended.
+
+use super::{ReplayError, Told, record, text_of};
+use crate::{
+    block::Block,
+    hook::{self, HookEvent},
+    ids::ToolUseId,
+    step8_tool_execution::post_tool_use_hooks::with_context,
+    tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
+    transcript::{
+        entry::{StepDetail, What},
+        replay::window::said,
+    },
+    turn::{Input, Turn, input::Admission},
+};
+
+/// Around the reason for which an input was refused.
+const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool_use_error>");
+
+impl Told<'_> {
+    /// Calls that were let in left something at the gate; the others have their answers.
+    pub(super) fn dispatched(&self, calls: &[ToolCall]) -> Input {
+        let mut known: Vec<Option<Admission>> =
+            calls.iter().map(|it| self.admission(&it.id)).collect();
+        // The gate takes one call after another: what it passed over was refused.
+        let reached = known.iter().rposition(|it| *it == Some(Admission::Admitted)).unwrap_or(0);
+        for admission in &mut known[..reached] {
+            admission.get_or_insert(Admission::TooMany);
+        }
+        // Where the turn ended before, only the number of refused calls is known; the last ones
+        // are refused first.
+        let n_known = known.iter().flatten().filter(|it| **it != Admission::Admitted).count();
+        let mut n_left = self.n_refused(calls.len()).saturating_sub(n_known);
+        for admission in known.iter_mut().rev().filter(|it| it.is_none()) {
+            *admission = Some(match n_left {
+                0 => Admission::Admitted,
+                _ => Admission::TooMany,
+            });
+            n_left = n_left.saturating_sub(1);
+        }
+        Input::Dispatched(known.into_iter().flatten().collect())
+    }
+
+    /// How many of the calls that were open the dispatch refused.
+    fn n_refused(&self, n_open: usize) -> usize {
+        let detail = self.lines[self.next..].iter().find_map(|it| match &record(it)?.what {
+            What::TurnStep { detail: StepDetail::Dispatch { calls, refused }, .. } => {
+                Some((*calls as usize, *refused as usize))
+            }
+            _ => None,
+        });
+        let (n_calls, n_refused) = detail.unwrap_or_default();
+        n_refused.saturating_sub(n_calls.saturating_sub(n_open))
+    }
+
+    fn admission(&self, of: &ToolUseId) -> Option<Admission> {
+        let lines = &self.lines[self.next..];
+        lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
+            What::Permission { call, .. } | What::Path { call, .. } if call == of => {
+                Some(Admission::Admitted)
+            }
+            What::Hook { event: HookEvent::PreToolUse, call, .. } if call.as_ref() == Some(of) => {
+                Some(Admission::Admitted)
+            }
+            What::ToolEnd { call, error: Some(error), .. } if call == of => Some(match error {
+                ToolErrorKind::InvalidInput => {
+                    let text = lines.get(i + 1).and_then(|it| result_text(it)).unwrap_or_default();
+                    let why =
+                        text.strip_prefix(INVALID.0).and_then(|it| it.strip_suffix(INVALID.1));
+                    Admission::InvalidInput(why.unwrap_or(text).to_owned())
+                }
+                _ => Admission::TooMany,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Whether the next line is about the end of this call.
+    pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
+        match self.ahead(0).and_then(record).map(|it| &it.what) {
+            Some(What::ToolEnd { call, .. }) => call == of,
+            Some(What::Hook { event: HookEvent::PostToolUse, call, .. }) => {
+                call.as_ref() == Some(of)
+            }
+            _ => false,
+        }
+    }
+
+    /// How a call ended; `None` when the turn ended before it.
+    pub(super) fn finished(
+        &self,
+        asked: &ToolCall,
+        turn: &Turn,
+    ) -> Result<Option<Input>, ReplayError> {
+        let lines = &self.lines[self.next..];
+        let found = lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
+            What::ToolEnd { call, error, exit_code, duration_ms, notes, .. }
+                if *call == asked.id =>
+            {
+                Some((i, *error, *exit_code, *duration_ms, notes))
+            }
+            _ => None,
+        });
+        let Some((i, error, exit_code, duration_ms, notes)) = found else { return Ok(None) };
+        let Some(text) = lines.get(i + 1).and_then(|it| result_text(it)) else { return Ok(None) };
+        let number = lines[i].number;
+        let notes = notes.as_ref().map(|it| text_of(it, number, self.stored)).transpose()?;
+        let notes: Vec<ToolNote> =
+            notes.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
+        let added = match error {
+            None => self.added(asked, turn)?,
+            Some(_) => String::new(),
+        };
+        let fields = lines.get(i + 1).and_then(|it| said(it)?.tool_result.as_ref());
+        let outcome = ToolOutcome {
+            text: text.strip_suffix(added.as_str()).unwrap_or(text).to_owned(),
+            structured: fields.and_then(|it| it.structured.as_deref()).map(str::to_owned),
+            error,
+            exit_code,
+            duration_ms,
+            truncation: None,
+            notes,
+        };
+        Ok(Some(Input::ToolFinished { call: asked.id.clone(), outcome: Box::new(outcome) }))
+    }
+
+    /// What hooks added to the result of a call.
+    fn added(&self, call: &ToolCall, turn: &Turn) -> Result<String, ReplayError> {
+        let event = HookEvent::PostToolUse;
+        let settings = turn.settings();
+        let handlers = hook::matching(&settings.hooks, event, Some(call.name.as_str()));
+        let mut answers = Vec::new();
+        let mut handlers = handlers.into_iter();
+        for line in &self.lines[self.next..] {
+            if let Some(output) = self.hook(line, event, Some(&call.id))?
+                && let Some(handler) = handlers.next()
+            {
+                let fail_closed = settings.hooks_fail_closed;
+                answers.push(hook::read_answer(event, &output, handler.on_failure, fail_closed));
+            }
+        }
+        Ok(with_context("", &hook::merge(event, answers)))
+    }
+}
+
+fn result_text<'a>(line: &'a super::FileLine<'_>) -> Option<&'a str> {
+    let block = said(line)?.message.blocks.first().and_then(Block::as_tool_result);
+    block.map(|(_, text, _)| text)
+}

@@ -1,0 +1,206 @@
+//! The lines of one turn, and where those begin that closed it from outside.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ReplayError,
+    line::{FileLine, shown},
+};
+use crate::{
+    block::Block,
+    entropy::Stream,
+    ids::ToolUseId,
+    message::MessageKind,
+    run::{Run, RunEnd, conversation::Conversation},
+    step::Step,
+    tool::ToolOutcome,
+    transcript::entry::{ConversationLine, Line, Record, What},
+    turn::{OpenTurn, close},
+};
+
+/// The lines of one turn.
+pub(super) struct Window<'a> {
+    pub(super) turn: u32,
+    pub(super) lines: Vec<&'a FileLine<'a>>,
+    /// The line behind the last of them, by its place among all.
+    pub(super) end: usize,
+}
+
+impl<'a> Window<'a> {
+    /// The turn that begins with the record at place `first`.
+    pub(super) fn at(all: &'a [FileLine<'a>], first: usize, record: &Record) -> Self {
+        let mut lines = Vec::new();
+        let mut done = None;
+        let mut end = first;
+        for (place, line) in all.iter().enumerate().skip(first) {
+            match &line.line {
+                Line::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
+                Line::Conversation(_) => lines.push(line),
+                Line::Harness(other) => match &other.what {
+                    What::RunStart { .. } | What::RunEnd { .. } => break,
+                    _ if other.turn == 0 => continue,
+                    _ if other.run != record.run || other.turn != record.turn => break,
+                    What::TurnEnd { .. } => {
+                        lines.push(line);
+                        done = Some(lines.len());
+                        end = place + 1;
+                        break;
+                    }
+                    What::TurnStep { number: 9, .. } => {
+                        lines.push(line);
+                        done = Some(lines.len());
+                        end = place + 1;
+                        continue;
+                    }
+                    _ => lines.push(line),
+                },
+            }
+            // Behind the ninth step only the end from outside still belongs to the turn.
+            if done.is_none() {
+                end = place + 1;
+            }
+        }
+        lines.truncate(done.unwrap_or(lines.len()));
+        Self { turn: record.turn, lines, end }
+    }
+
+    /// The lines that the turn itself wrote. A record at their end is left out when what it was
+    /// written together with, and says, is lost.
+    pub(super) fn told(&self, closing: Option<usize>) -> &[&'a FileLine<'a>] {
+        let mut told = self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
+        while let Some((last, rest)) = told.split_last()
+            && is_torn(last)
+        {
+            told = rest;
+        }
+        told
+    }
+
+    /// Where the lines begin that closed the turn from outside.
+    pub(super) fn closing(&self, stream: Stream, turn: u32) -> Option<usize> {
+        let last = self.lines.last()?;
+        let What::TurnEnd { .. } = record(last)?.what else { return None };
+        let stream = stream.child("closing");
+        let first_id = |line: &ConversationLine| {
+            line.message.id == stream.entry_id(line.at, "entry", u64::from(turn) << 32 | 1)
+        };
+        let is_first = |line: &&'a FileLine<'a>| said(line).is_some_and(first_id);
+        // Without its name: whoever resumed the session closed it with another key. All lines of
+        // a closing have one clock reading.
+        let first = self.lines.iter().position(is_first).or_else(|| {
+            let found = self.lines.iter().position(|it| it.at() == last.at() && said(it).is_some());
+            found.filter(|it| self.lines[*it..].iter().all(|line| line.at() == last.at()))
+        });
+        let Some(first) = first else { return Some(self.lines.len() - 1) };
+        // The record of how a call ended stands in front of its result.
+        let has_end = first
+            .checked_sub(1)
+            .and_then(|it| record(self.lines[it]))
+            .is_some_and(|it| it.at == last.at() && matches!(it.what, What::ToolEnd { .. }));
+        Some(first - usize::from(has_end))
+    }
+
+    /// Holds the lines that closed the turn against what closes such a turn, and takes in what was
+    /// said.
+    pub(super) fn close(
+        &self,
+        first: usize,
+        conversation: &mut Conversation,
+        run: &Run,
+    ) -> Result<(), ReplayError> {
+        let lines = self.lines.get(first..).unwrap_or_default();
+        let Some((last, What::TurnEnd { reason, at_step })) =
+            lines.last().and_then(|it| Some((it, &record(it)?.what)))
+        else {
+            return Ok(());
+        };
+        let stream = conversation.stream.child(run.id.as_str());
+        let open = OpenTurn {
+            run: run.id.clone(),
+            number: self.turn,
+            stream,
+            at_step: *at_step,
+            history: conversation.history.clone(),
+            last_entry: conversation.last_entry.clone(),
+            settled: settled(lines),
+        };
+        let end = serde_json::from_value(reason.as_str().into()).unwrap_or(RunEnd::Crashed);
+        let closing = close(open, last.at(), end);
+        let is_ours = |line: &Line| match (line, lines.iter().find_map(|it| said(it))) {
+            (Line::Conversation(made), Some(found)) => Some(made.message.id == found.message.id),
+            _ => None,
+        };
+        // A turn that ended before its first record has its closing in front of it.
+        let checked =
+            1 < self.lines.len() && closing.append.lines.iter().find_map(is_ours).unwrap_or(true);
+        if checked {
+            let step = at_step.unwrap_or(Step::SettingsResolution);
+            let mut made = closing.append.lines.iter();
+            for line in lines {
+                let differs = |(expected, found)| ReplayError::Differs {
+                    line: line.number,
+                    step,
+                    expected,
+                    found,
+                };
+                let made =
+                    made.next().ok_or_else(|| differs((String::new(), shown(&line.line))))?;
+                if let Some(difference) = line.difference(made, &conversation.facts) {
+                    return Err(differs(difference));
+                }
+            }
+        }
+        for line in lines.iter().filter_map(|it| said(it)) {
+            conversation.said(crate::turn::effect::Said::Message(line.message.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// The outcomes of calls that a closing recorded.
+fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
+    let outcome = |pair: &[&FileLine<'_>]| {
+        let What::ToolEnd { call, error, exit_code, duration_ms, .. } = &record(pair[0])?.what
+        else {
+            return None;
+        };
+        let line = said(pair[1])?;
+        let (_, text, _) = line.message.blocks.first().and_then(Block::as_tool_result)?;
+        let structured = line.tool_result.as_ref()?.structured.as_ref().map(|it| it.to_string());
+        let outcome = ToolOutcome {
+            structured,
+            error: *error,
+            exit_code: *exit_code,
+            duration_ms: *duration_ms,
+            ..ToolOutcome::ok(text)
+        };
+        Some((call.clone(), outcome))
+    };
+    lines.windows(2).filter_map(outcome).collect()
+}
+
+/// Whether more belongs behind this record.
+fn is_torn(line: &FileLine<'_>) -> bool {
+    match record(line).map(|it| &it.what) {
+        // Of several handlers, or in front of a result.
+        Some(What::ToolEnd { .. } | What::Hook { .. }) => true,
+        Some(What::ModelAttempt { purpose, outcome, unsaid: None, .. }) => {
+            purpose == "turn" && outcome == "ok"
+        }
+        _ => false,
+    }
+}
+
+pub(super) fn record<'a>(line: &'a FileLine<'_>) -> Option<&'a Record> {
+    match &line.line {
+        Line::Harness(record) => Some(record),
+        Line::Conversation(_) => None,
+    }
+}
+
+pub(super) fn said<'a>(line: &'a FileLine<'_>) -> Option<&'a ConversationLine> {
+    match &line.line {
+        Line::Conversation(line) => Some(line),
+        Line::Harness(_) => None,
+    }
+}

@@ -1,0 +1,313 @@
+//! Walks the nine steps: an input goes in, the effects it calls for come out.
+//!
+//! The turn decides and remembers; it never does anything itself. Whoever drives it (the turn
+//! supervisor, or a replay) carries out the effects and tells it what came of them. Each step
+//! leaves one `turn_step` record; a repeated model call or shaping is a record inside step 5 and
+//! does not enter a step again.
+
+pub mod effect;
+pub mod input;
+mod journal;
+
+mod closing;
+mod context;
+mod gate;
+mod model;
+mod shaping;
+mod stop;
+mod tools;
+
+use std::{num::NonZeroU32, sync::Arc};
+
+pub use closing::{Closing, OpenTurn, close};
+pub use effect::Effect;
+pub use input::Input;
+
+use crate::{
+    entropy::Stream,
+    event::Event,
+    ids::{EntryId, RunId},
+    message::Messages,
+    run::{RunEnd, conversation::Carry, facts::SessionFacts},
+    step::Step,
+    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
+    step2_state_initialization::TurnState,
+    step4_context_shapers::Stage,
+    step9_stop_check::RunBudget,
+    time::Timestamp,
+    tokens::Usage,
+    tool::ToolMemory,
+    transcript::entry::{StepDetail, What},
+};
+
+/// What a turn starts from.
+#[derive(Clone, Debug)]
+pub struct TurnSetup {
+    /// Fixed when the session was opened.
+    pub facts: Arc<SessionFacts>,
+    /// The key of all draws of the run.
+    pub stream: Stream,
+    /// The run.
+    pub run: RunId,
+    /// The line of its prompt.
+    pub prompt: EntryId,
+    /// Counted from 1 within the run.
+    pub number: u32,
+    /// What was said so far.
+    pub history: Messages,
+    /// The last conversation line.
+    pub last_entry: Option<EntryId>,
+    /// What the turn before handed on.
+    pub carry: Carry,
+    /// What the run has used. Its limit is read from the settings of the turn.
+    pub budget: RunBudget,
+}
+
+/// One turn under way.
+#[derive(Debug)]
+pub struct Turn {
+    facts: Arc<SessionFacts>,
+    stream: Stream,
+    number: u32,
+    /// Tokens of the run before this turn.
+    used: u64,
+    /// What was said so far, this turn included.
+    history: Messages,
+    carry: Carry,
+    state: TurnState,
+    journal: journal::Journal,
+    effects: Vec<Effect>,
+    now: Timestamp,
+    step: Step,
+    /// What to do once this ticket is acknowledged.
+    barrier: Option<(u64, Then)>,
+    acknowledged: u64,
+    /// The step that was announced and not begun.
+    announced: Option<Step>,
+    awaits: Option<Awaits>,
+    stop_requested: bool,
+    stop_marked: bool,
+    end: Option<RunEnd>,
+    error: Option<String>,
+}
+
+/// What waits for lines to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The next step.
+    Step(Step),
+    /// Another model call of the same step.
+    AskModel,
+    /// The calls of the group whose intents were recorded.
+    StartGroup,
+    /// The end.
+    Finish,
+}
+
+/// The one question that is open, beside firings of hooks, model calls and calls of tools, which
+/// have names of their own. What answers no open question has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    Settings,
+    Sources,
+    Stage(Stage),
+    Admissions,
+    Path,
+    Permission,
+}
+
+impl Turn {
+    /// A turn before its first step. The first input is `Run(SettingsResolution)`.
+    pub fn new(setup: TurnSetup) -> Self {
+        let TurnSetup { facts, stream, run, number, history, last_entry, carry, budget, .. } =
+            setup;
+        Self {
+            journal: journal::Journal::new(run, number, stream, last_entry),
+            facts,
+            stream,
+            number,
+            used: budget.used,
+            history,
+            carry,
+            state: TurnState::default(),
+            effects: Vec::new(),
+            now: Timestamp::default(),
+            step: Step::SettingsResolution,
+            barrier: None,
+            acknowledged: 0,
+            announced: Some(Step::SettingsResolution),
+            awaits: None,
+            stop_requested: false,
+            stop_marked: false,
+            end: None,
+            error: None,
+        }
+    }
+
+    /// Takes an input, with the clock reading at which it was taken from the mailbox.
+    ///
+    /// Inputs that do not fit the state of the turn (late answers of an attempt that was given up,
+    /// answers to questions that are closed) have no effect. Cost: proportional to what the input
+    /// adds, and to the number of messages (one reference each) in steps 3 to 5 and 9.
+    pub fn handle(&mut self, at: Timestamp, input: Input) -> Vec<Effect> {
+        self.now = at;
+        match input {
+            Input::Run(step) if self.announced == Some(step) => self.run_step(step),
+            Input::Run(_) => {}
+            Input::SettingsRead(read) => self.settings_read(read),
+            Input::SourcesRead(texts) => self.sources_read(*texts),
+            Input::Shaped { stage, result, elapsed_us } => self.shaped(stage, result, elapsed_us),
+            Input::ModelAnswered(answered) => self.model_answered(*answered),
+            Input::TimerFired { attempt } => self.timer_fired(attempt),
+            Input::Dispatched(admissions) => self.dispatched(admissions),
+            Input::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
+            Input::PathResolved { call, path } => self.path_resolved(&call, path),
+            Input::PermissionAnswered { call, answer } => self.permission_answered(&call, answer),
+            Input::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
+            Input::Recorded { ticket } => self.recorded(ticket),
+            Input::StopRequested => self.stop_requested = true,
+        }
+        self.drain()
+    }
+
+    /// The step it is at.
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// Calls that the dispatcher's mailbox lets in.
+    pub fn max_tool_calls(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// What the tools know.
+    pub fn memory(&self) -> &Arc<ToolMemory> {
+        &self.carry.memory
+    }
+
+    /// Variables for child processes.
+    pub fn env(&self) -> Vec<(String, String)> {
+        self.settings().env.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The layers that its settings were made of; its sub-agents have the same.
+    pub fn layers(&self) -> Arc<[LayerText]> {
+        Arc::clone(&self.carry.layer_texts)
+    }
+
+    /// Limits on the tree of agents.
+    pub fn agent_limits(&self) -> AgentLimits {
+        self.settings().agents
+    }
+
+    /// What its model calls used so far.
+    pub fn usage(&self) -> Usage {
+        self.state.model.usage
+    }
+
+    /// Directories that count as workspace beside the working directory.
+    pub fn additional_directories(&self) -> Vec<String> {
+        self.settings().permissions.additional_directories.clone()
+    }
+
+    fn run_step(&mut self, step: Step) {
+        self.announced = None;
+        self.step = step;
+        self.tell(Event::StepStarted { turn: self.number, step });
+        match step {
+            Step::SettingsResolution => self.resolve_settings(),
+            Step::StateInitialization => self.initialize_state(),
+            Step::ContextAssembly => self.assemble_context(),
+            Step::ContextShaping => self.shape_context(),
+            Step::ModelCall => self.call_model(),
+            Step::ToolDispatch => self.dispatch_tools(),
+            Step::PermissionGate => self.open_gate(),
+            Step::ToolExecution => self.execute_tools(),
+            Step::StopCheck => self.check_stop(),
+        }
+    }
+
+    fn recorded(&mut self, ticket: u64) {
+        // Nobody can have written what was not handed out.
+        self.acknowledged = self.acknowledged.max(ticket.min(self.journal.handed_out()));
+        match self.barrier {
+            Some((awaited, then)) if awaited <= self.acknowledged => {
+                self.barrier = None;
+                self.go_on(then);
+            }
+            _ => {}
+        }
+    }
+
+    fn go_on(&mut self, then: Then) {
+        match then {
+            Then::Step(step) => self.next(step),
+            Then::AskModel => self.ask_model(self.state.model.cause),
+            Then::StartGroup => self.start_group(),
+            Then::Finish => self.finish(),
+        }
+    }
+
+    /// Does `then` once everything recorded so far is acknowledged.
+    fn once_recorded(&mut self, then: Then) {
+        let ticket = self.journal.ticket();
+        if ticket <= self.acknowledged {
+            self.go_on(then);
+        } else {
+            self.barrier = Some((ticket, then));
+        }
+    }
+
+    fn next(&mut self, step: Step) {
+        self.announced = Some(step);
+        self.effects.push(Effect::Next(step));
+    }
+
+    fn was_awaited(&mut self, what: Awaits) -> bool {
+        self.awaits.take_if(|it| *it == what).is_some()
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.effects.push(Effect::Tell(event));
+    }
+
+    /// Leaves the record of the present step.
+    fn record_step(&mut self, detail: StepDetail) {
+        self.record_step_of(self.step, detail);
+    }
+
+    fn record_step_of(&mut self, step: Step, detail: StepDetail) {
+        let what = What::TurnStep { number: step.number(), step, detail };
+        self.journal.record(self.now, what);
+    }
+
+    /// Lines first: what an effect of the same input needs recorded is on its way before it. While
+    /// the turn goes on by itself its lines are collected; they go out as soon as it waits for
+    /// anybody.
+    fn drain(&mut self) -> Vec<Effect> {
+        let mut effects = std::mem::take(&mut self.effects);
+        if self.barrier.is_none() && effects.iter().any(|it| matches!(it, Effect::Next(_))) {
+            return effects;
+        }
+        if let Some(append) = self.journal.take() {
+            effects.insert(0, Effect::Append(append));
+        }
+        effects
+    }
+
+    /// The lines that are collected so far; for a replay, which holds each against its record.
+    pub(crate) fn flush(&mut self) -> Option<effect::Append> {
+        self.journal.take()
+    }
+
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.state.settings.clone().unwrap_or_default()
+    }
+
+    fn shapers(&self) -> Arc<ShaperSettings> {
+        self.carry.shapers.clone().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

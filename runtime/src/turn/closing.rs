@@ -1,0 +1,149 @@
+//! Closes a turn that did not reach its end: interrupted, killed, crashed.
+//!
+//! Every open tool use gets an answer. A call that was past its point of no return is recorded as
+//! what it did; of any other nothing is claimed but that it was interrupted. One `turn_end` record
+//! says where and why.
+
+use std::collections::BTreeMap;
+
+use super::{
+    effect::{Append, Said},
+    journal::Journal,
+};
+use crate::{
+    block::Block,
+    entropy::Stream,
+    ids::{EntryId, RunId, ToolUseId},
+    message::{Message, MessageKind, Messages},
+    run::RunEnd,
+    step::Step,
+    time::Timestamp,
+    tool::{ToolErrorKind, ToolOutcome},
+    transcript::entry::{ToolResultFields, What},
+};
+
+/// A turn that is gone.
+#[derive(Clone, Debug)]
+pub struct OpenTurn {
+    /// The run.
+    pub run: RunId,
+    /// Counted from 1 within the run.
+    pub number: u32,
+    /// The key of all draws of the run.
+    pub stream: Stream,
+    /// Where it was, if known.
+    pub at_step: Option<Step>,
+    /// What was said, as far as it was recorded.
+    pub history: Messages,
+    /// The last conversation line.
+    pub last_entry: Option<EntryId>,
+    /// Outcomes of calls that could no longer be undone.
+    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+}
+
+/// The lines that close a turn.
+#[derive(Debug)]
+pub struct Closing {
+    /// To be written at once.
+    pub append: Append,
+    /// The answers in it.
+    pub answered: Vec<ToolUseId>,
+}
+
+/// The lines that close a turn which ended for this reason.
+pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
+    let OpenTurn { run, number, stream, at_step, history, last_entry, settled } = open;
+    let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
+    let mut answered = Vec::new();
+    for (id, source) in open_calls(&history) {
+        let outcome = settled.get(&id).cloned().unwrap_or_else(interrupted);
+        let what = What::ToolEnd {
+            call: id.clone(),
+            error: outcome.error,
+            exit_code: outcome.exit_code,
+            duration_ms: outcome.duration_ms,
+            notes: None,
+            sidechain: None,
+        };
+        journal.record(at, what);
+        let structured = outcome.structured.as_deref().map(Into::into);
+        journal.result(at, outcome.to_block(&id), ToolResultFields { structured, source });
+        answered.push(id);
+    }
+    if end == RunEnd::Interrupted {
+        let id = journal.next_id(at);
+        let blocks = vec![Block::text("[Request interrupted by user]")];
+        journal.message(at, Message::user(id, MessageKind::Meta, blocks));
+    }
+    journal.record(at, What::TurnEnd { reason: end.code().into(), at_step });
+    journal.sync();
+    let append = journal.take().unwrap_or_else(|| Append {
+        lines: Vec::new(),
+        stored: Vec::new(),
+        ticket: 0,
+        sync: true,
+        said: Vec::<Said>::new(),
+    });
+    Closing { append, answered }
+}
+
+fn interrupted() -> ToolOutcome {
+    let text = "Interrupted before it ended. Whether it had an effect is not known; \
+                it was not run again.";
+    ToolOutcome::failed(ToolErrorKind::Interrupted, text)
+}
+
+/// Tool uses of the last answer that have no result yet, with the line of the answer.
+fn open_calls(history: &Messages) -> Vec<(ToolUseId, EntryId)> {
+    let Some(at) = history.iter().rposition(|it| it.kind == MessageKind::Answer) else {
+        return Vec::new();
+    };
+    let results = history[at..].iter().flat_map(|it| &it.blocks);
+    let done: Vec<&ToolUseId> =
+        results.filter_map(|it| it.as_tool_result().map(|(id, ..)| id)).collect();
+    let answer = &history[at];
+    let uses = answer.tool_uses().map(|(id, ..)| id).filter(|it| !done.contains(it));
+    uses.map(|id| (id.clone(), answer.id.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn open_turn(settled: BTreeMap<ToolUseId, ToolOutcome>) -> OpenTurn {
+        let uses = ["a", "b", "c"].map(|id| Block::tool_use(&id.into(), &"Write".into(), "{}"));
+        let answer = Message::answer("e1".into(), "msg", uses.to_vec());
+        let result = vec![Block::tool_result(&"a".into(), "done", false)];
+        let result = Message::user("e2".into(), MessageKind::ToolResults, result);
+        OpenTurn {
+            run: "r".into(),
+            number: 1,
+            stream: Stream::from_seed(1),
+            at_step: Some(Step::ToolExecution),
+            history: vec![Arc::new(answer), Arc::new(result)],
+            last_entry: Some("e2".into()),
+            settled,
+        }
+    }
+
+    // REQ: SES-3, RUN-2
+    #[test]
+    fn open_calls_are_answered_and_what_is_done_is_recorded_as_done() {
+        let settled = BTreeMap::from([("c".into(), ToolOutcome::ok("wrote it"))]);
+        let closing = close(open_turn(settled), Timestamp(5), RunEnd::Interrupted);
+        let texts: Vec<_> = closing
+            .append
+            .said
+            .iter()
+            .filter_map(|said| match said {
+                Said::Message(message) => message.blocks[0]
+                    .as_tool_result()
+                    .map(|it| (it.0.to_string(), it.2, it.1.contains("wrote it"))),
+                Said::Compacted { .. } => None,
+            })
+            .collect();
+        assert_eq!(texts, [("b".to_owned(), true, false), ("c".to_owned(), false, true)]);
+    }
+}

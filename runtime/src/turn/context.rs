@@ -1,0 +1,170 @@
+//! Steps 1 to 3 of a turn: settings, state, sources.
+
+use std::sync::Arc;
+
+use super::{Awaits, Effect, Turn};
+use crate::{
+    digest::Digest,
+    event::Event,
+    message::{Messages, tokens_of},
+    run::conversation::ShapedView,
+    step::Step,
+    step1_settings_resolution::{LayerText, Resolved, merge},
+    step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
+    step4_context_shapers::ShapedContext,
+    step7_permission_gate::{GateSetup, Places},
+    tokens::Tokens,
+    transcript::entry::{StepDetail, Stored},
+    turn::input::SettingsRead,
+};
+
+impl Turn {
+    pub(super) fn resolve_settings(&mut self) {
+        self.awaits = Some(Awaits::Settings);
+        if self.facts.reads_settings {
+            self.effects.push(Effect::ReadSettings);
+        } else if self.carry.resolved.is_some() {
+            self.settings_read(SettingsRead::Unchanged);
+        } else {
+            self.settings_read(SettingsRead::Layers(Vec::new()));
+        }
+    }
+
+    pub(super) fn settings_read(&mut self, read: SettingsRead) {
+        if !self.was_awaited(Awaits::Settings) {
+            return;
+        }
+        let known = self.carry.resolved.take();
+        let (resolved, layers) = match (read, known) {
+            (SettingsRead::Unchanged, Some(known)) => (known, None),
+            (SettingsRead::Unchanged, None) => self.merge_layers(Vec::new()),
+            (SettingsRead::Layers(read), _) => self.merge_layers(read),
+        };
+        let layers = match (layers, self.carry.layers.take()) {
+            (None, Some(stored)) => stored,
+            (layers, _) => self.journal.stored(&layers.unwrap_or_default()),
+        };
+        self.carry.layers = Some(layers.clone());
+        let detail = StepDetail::Settings {
+            layers,
+            sources: resolved.sources(),
+            warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
+        };
+        self.record_step(detail);
+        self.carry.gate = Some(self.gate_setup(&resolved));
+        self.carry.resolved = Some(resolved);
+        self.next(Step::StateInitialization);
+    }
+
+    fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<String>) {
+        let layers: Vec<LayerText> = self.facts.layers.iter().cloned().chain(read).collect();
+        let text = serde_json::to_string(&layers).unwrap_or_default();
+        let resolved = Arc::new(merge(&layers));
+        self.carry.layer_texts = layers.into();
+        // Sub-agents have their parent's settings, and it was told.
+        let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
+        told.iter().for_each(|it| self.tell(Event::Alert { what: it.as_str().into() }));
+        (resolved, Some(text))
+    }
+
+    /// Rules are compiled when the settings change, not turn by turn.
+    fn gate_setup(&self, resolved: &Arc<Resolved>) -> (Digest, Arc<GateSetup>) {
+        match &self.carry.gate {
+            Some(kept) if kept.0 == resolved.digest => kept.clone(),
+            _ => {
+                let settings = Arc::new(resolved.settings.clone());
+                let mode = settings.permissions.mode;
+                let places = Places {
+                    workspace: Arc::clone(&self.facts.workspace),
+                    home: Arc::clone(&self.facts.home),
+                    project_root: None,
+                    real: self.facts.real.clone(),
+                };
+                let setup = GateSetup::new(settings, mode, places, self.facts.handler);
+                (resolved.digest, Arc::new(setup.keeping(self.facts.kept_directories())))
+            }
+        }
+    }
+
+    pub(super) fn initialize_state(&mut self) {
+        let gate = self.carry.gate.as_ref().map(|(_, it)| Arc::clone(it));
+        let settings = gate.as_ref().map(|it| Arc::clone(it.settings())).unwrap_or_default();
+        // Gates are frozen when the session starts: what a tool writes later moves none of them.
+        if self.carry.shapers.is_none() {
+            self.carry.shapers = Some(Arc::new(settings.shapers.clone()));
+        }
+        self.state.model.max_tokens = settings.max_output_tokens;
+        self.state.model.streamed = self.facts.streams;
+        self.state.gate_setup = gate;
+        self.state.settings = Some(settings);
+        let detail = StepDetail::State {
+            messages: self.history.len() as u64,
+            session_retries: self.carry.retries,
+            used: self.used,
+        };
+        self.record_step(detail);
+        self.next(Step::ContextAssembly);
+    }
+
+    pub(super) fn assemble_context(&mut self) {
+        if self.carry.sources.is_some() {
+            self.assemble();
+        } else {
+            self.awaits = Some(Awaits::Sources);
+            self.effects.push(Effect::ReadSources);
+        }
+    }
+
+    pub(super) fn sources_read(&mut self, texts: SourceTexts) {
+        if !self.was_awaited(Awaits::Sources) {
+            return;
+        }
+        let text = serde_json::to_string(&texts).unwrap_or_default();
+        self.state.texts = Some(self.journal.stored(&text));
+        let id = self.stream.entry_id(self.now, "context", 0);
+        let tools = self.offered_tools();
+        let settings = self.settings();
+        let parts = SystemPromptParts {
+            adaptation: "",
+            directory: &self.facts.workspace,
+            additional_directories: &settings.permissions.additional_directories,
+        };
+        self.carry.sources = Some(Arc::new(Sources::new(&texts, &parts, tools, id)));
+        self.assemble();
+    }
+
+    fn assemble(&mut self) {
+        let view = self.view_so_far();
+        let id = self.stream.entry_id(self.now, "path_rules", self.number.into());
+        let Some(sources) = &mut self.carry.sources else { return };
+        Arc::make_mut(sources).files_read(&self.carry.memory, id);
+        let assembled = assemble_context(sources, &view);
+        // System prompt and tools; the rest of the sizes is in the messages.
+        let fixed = assembled.sizes[0] + assembled.sizes[5];
+        self.state.model.fixed_estimate = Tokens::from_chars(fixed);
+        let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
+        let tokens = self.carry.anchor.map_or(estimate, |it| it.corrected(estimate));
+        let texts = self.state.texts.take().or(self.carry.texts.take());
+        let texts = texts.unwrap_or_else(|| Stored::Text(String::new()));
+        self.carry.texts = Some(texts.clone());
+        self.record_step(StepDetail::Context { texts, sizes: assembled.sizes, tokens });
+        self.tell(Event::ContextAssembled { tokens });
+        // The cache is as cold as it was when the context was put together, so that the record of
+        // this step tells when that was.
+        let answered_at = self.carry.last_answer_at;
+        self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
+        self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });
+        self.state.assembled = Some(assembled);
+        self.next(Step::ContextShaping);
+    }
+
+    /// What earlier turns left of the history, and what was said since.
+    fn view_so_far(&self) -> Messages {
+        match &self.carry.view {
+            Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
+                messages.iter().chain(&self.history[*covered..]).cloned().collect()
+            }
+            _ => self.history.clone(),
+        }
+    }
+}

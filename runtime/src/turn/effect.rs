@@ -1,0 +1,189 @@
+//! What a turn wants done. The turn never does it itself.
+
+use std::sync::Arc;
+
+use crate::{
+    event::Event,
+    hook::{HookEvent, HookHandler},
+    ids::{ToolName, ToolUseId},
+    message::{Message, Messages},
+    run::RunEnd,
+    step::Step,
+    step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
+    step5_model_call::request::EncodedRequest,
+    step7_permission_gate::Permit,
+    tokens::Usage,
+    tool::{ToolCall, ToolSpec},
+    transcript::entry::{Line, StoredText},
+};
+
+/// Something to be done. Effects of one input are carried out in order.
+#[derive(Debug)]
+pub enum Effect {
+    /// Come back with [`super::Input::Run`] for this step.
+    Next(Step),
+    /// Look at the settings files.
+    ReadSettings,
+    /// Read the world's part of the nine sources.
+    ReadSources,
+    /// Run this shaper stage.
+    Shape(Box<ShapeOrder>),
+    /// Ask the model.
+    CallModel(Box<ModelCallOrder>),
+    /// Come back with [`super::Input::TimerFired`] after so many milliseconds.
+    Wait {
+        /// The attempt that waits.
+        attempt: u32,
+        /// How long.
+        ms: u64,
+    },
+    /// Let these calls in, in order, or refuse them; check their inputs.
+    Dispatch(Vec<ToolCall>),
+    /// Run hook handlers side by side.
+    RunHooks(Box<HookFiring>),
+    /// Find out what lies at a path.
+    ResolvePath {
+        /// The call.
+        call: ToolUseId,
+        /// As the model wrote it; empty means the working directory.
+        given: String,
+    },
+    /// Ask whoever can answer.
+    AskPermission {
+        /// The call, with the input it would run with.
+        call: ToolCall,
+        /// Why it is asked.
+        reason: String,
+        /// Rules that would settle it.
+        suggestions: Vec<String>,
+    },
+    /// Run a call.
+    ExecuteTool {
+        /// Lets exactly this call run.
+        permit: Box<Permit>,
+        /// The call, as the turn knows it; who runs it checks the permit against it.
+        call: ToolCall,
+        /// Its declaration.
+        spec: Arc<ToolSpec>,
+    },
+    /// Write these lines, then say [`super::Input::Recorded`].
+    Append(Append),
+    /// Tell the listeners.
+    Tell(Event),
+    /// The turn is over and everything it wrote is acknowledged.
+    Finish(Box<TurnReport>),
+}
+
+/// Lines of one input, written at once.
+#[derive(Debug)]
+pub struct Append {
+    /// In order.
+    pub lines: Vec<Line>,
+    /// Texts that the lines refer to; written before them.
+    pub stored: Vec<StoredText>,
+    /// Counts up within the turn.
+    pub ticket: u64,
+    /// Force to disk before answering, where the durability mode says so for such lines.
+    pub sync: bool,
+    /// What the session is to remember of the lines.
+    pub said: Vec<Said>,
+}
+
+/// Something that a session remembers.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// A message.
+    Message(Arc<Message>),
+    /// A summary that stands for everything but these messages, which follow it.
+    Compacted {
+        /// The summary.
+        summary: Arc<Message>,
+        /// The newest messages, verbatim.
+        preserved: Messages,
+    },
+}
+
+impl Said {
+    /// The message that is new.
+    pub fn message(&self) -> Option<&Arc<Message>> {
+        match self {
+            Said::Message(message) => Some(message),
+            Said::Compacted { .. } => None,
+        }
+    }
+}
+
+/// What a shaper stage works on.
+#[derive(Clone, Debug)]
+pub struct ShapeOrder {
+    /// Which.
+    pub stage: Stage,
+    /// What the stage before left.
+    pub context: ShapedContext,
+    /// Gates and caps.
+    pub setup: Arc<ShaperSetup>,
+    /// The second phase of auto_compact: the request and the summary that came of it.
+    pub summary: Option<(SummaryRequest, String, crate::ids::EntryId)>,
+}
+
+/// Why the model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// For the turn's answer.
+    Turn,
+    /// For a summary.
+    Compaction,
+}
+
+impl Purpose {
+    /// As in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Turn => "turn",
+            Purpose::Compaction => "compaction",
+        }
+    }
+}
+
+/// One model attempt.
+#[derive(Clone, Debug)]
+pub struct ModelCallOrder {
+    /// Why.
+    pub purpose: Purpose,
+    /// Counts up within the turn, over both purposes.
+    pub attempt: u32,
+    /// Body and digest.
+    pub request: EncodedRequest,
+    /// Whether the answer is to be streamed.
+    pub streamed: bool,
+}
+
+/// Handlers to be run for one event.
+#[derive(Clone, Debug)]
+pub struct HookFiring {
+    /// Counted from 0 within the turn.
+    pub firing: u32,
+    /// The event.
+    pub event: HookEvent,
+    /// The call, for tool events.
+    pub call: Option<ToolUseId>,
+    /// The tool, for tool events.
+    pub tool: Option<ToolName>,
+    /// What the handlers read on standard input: JSON text.
+    pub input: Arc<str>,
+    /// In configuration order.
+    pub handlers: Vec<HookHandler>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub struct TurnReport {
+    /// `None`: the run goes on with another turn.
+    pub end: Option<RunEnd>,
+    /// Tokens of all model calls of the turn.
+    pub usage: Usage,
+    /// What the next turn is to know.
+    pub carry: crate::run::conversation::Carry,
+    /// An error that ended it, in words.
+    pub error: Option<String>,
+}

@@ -1,0 +1,277 @@
+//! Step 7 of a turn: each call goes through the gate, one after another, and hooks are fired.
+
+use std::sync::Arc;
+
+use super::{Awaits, Effect, Turn};
+use crate::{
+    event::Event,
+    hook::{self, Firing, HandlerOutput, HookEvent, HookVerdict},
+    ids::ToolUseId,
+    step::Step,
+    step1_settings_resolution::PermissionMode,
+    step2_state_initialization::{AwaitedFiring, CallStage, FiringReason},
+    step7_permission_gate::{Answer, Decision, Gate, GateStep, Permit, ResolvedPath, offered},
+    tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
+    transcript::entry::{Place, StepDetail, StoredText, What, clip},
+    turn::effect::HookFiring,
+};
+
+/// Bytes of a path as JSON that fit its record beside everything else.
+const MAX_PATH_BYTES: usize = 3072;
+
+/// Bytes of the words of an answer to a question, so that its record holds all of them.
+const MAX_REASON_BYTES: usize = 2048;
+
+impl Turn {
+    /// The tools that the model is told of: stage 1 of the gate, before there is any call.
+    pub(super) fn offered_tools(&self) -> Vec<Arc<ToolSpec>> {
+        let Some(setup) = &self.state.gate_setup else { return Vec::new() };
+        let offered = offered(&self.facts.tools, setup);
+        let nests = self.facts.may_nest(setup.settings().agents);
+        let tools = self.facts.tools.iter().zip(offered);
+        let tools =
+            tools.filter(|(it, offered)| *offered && (nests || it.name.as_str() != "Agent"));
+        tools.map(|(tool, _)| Arc::clone(tool)).collect()
+    }
+
+    pub(super) fn open_gate(&mut self) {
+        if self.state.calls.is_empty() {
+            self.record_step(StepDetail::Nothing { nothing: "there is no call".into() });
+            return self.next(Step::ToolExecution);
+        }
+        self.gate_next();
+    }
+
+    /// Opens the gate for the first call that is still open.
+    fn gate_next(&mut self) {
+        let open = self.state.calls.iter().position(|it| matches!(it.stage, CallStage::Open));
+        let setup = self.state.gate_setup.clone();
+        let (Some(index), Some(setup)) = (open, setup) else { return self.gate_closed() };
+        let state = &self.state.calls[index];
+        let Some(spec) = &state.spec else { return self.gate_closed() };
+        let (gate, step) = Gate::open(state.call.clone(), spec, &setup);
+        self.state.gate = Some((index, gate));
+        self.gate_step(step);
+    }
+
+    fn gate_step(&mut self, step: GateStep) {
+        let Some((index, _)) = &self.state.gate else { return };
+        let index = *index;
+        let call = self.state.calls[index].call.id.clone();
+        match step {
+            GateStep::RunHooks { input, .. } => self.pre_tool_use(index, &input),
+            GateStep::ResolvePath { given } => {
+                self.awaits = Some(Awaits::Path);
+                self.effects.push(Effect::ResolvePath { call, given });
+            }
+            GateStep::Ask { reason, suggestions } => {
+                let Some((_, gate)) = &self.state.gate else { return };
+                let call = gate.call().clone();
+                self.tell(Event::PermissionAsked {
+                    call: call.id.clone(),
+                    tool: call.name.clone(),
+                    input: Arc::clone(&call.input),
+                    reason: reason.as_str().into(),
+                });
+                self.awaits = Some(Awaits::Permission);
+                self.effects.push(Effect::AskPermission { call, reason, suggestions });
+            }
+            GateStep::Decided { decision, permit } => self.decided(index, decision, permit),
+        }
+    }
+
+    fn pre_tool_use(&mut self, index: usize, input: &str) {
+        let call = self.state.calls[index].call.clone();
+        let reason = FiringReason::PreToolUse(index, call.id.clone());
+        let firing = Firing::PreToolUse { id: &call.id, tool: &call.name, input };
+        if !self.fire(&firing, Some(&call), reason) {
+            self.pre_tool_use_answered(HookVerdict::default());
+        }
+    }
+
+    fn pre_tool_use_answered(&mut self, verdict: HookVerdict) {
+        self.state.reminders.extend(verdict.additional_context.iter().cloned());
+        if let Some(reason) = &verdict.stop {
+            self.end_with(crate::run::RunEnd::HookStopped, Some(reason.clone()));
+        }
+        let Some((_, gate)) = &mut self.state.gate else { return };
+        let step = gate.hooks_answered(&verdict);
+        self.gate_step(step);
+    }
+
+    pub(super) fn path_resolved(&mut self, call: &ToolUseId, path: ResolvedPath) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) {
+            return;
+        }
+        // A path that is too long for its record is cut there, so all of it is kept beside.
+        let text = serde_json::to_string(&path).unwrap_or_default();
+        let whole = (MAX_PATH_BYTES < text.len()).then(|| self.journal.stored(&text));
+        let what = What::Path { call: call.clone(), path: path.clone(), whole };
+        self.journal.record(self.now, what);
+        let Some((_, gate)) = &mut self.state.gate else { return };
+        let step = gate.path_resolved(path);
+        self.gate_step(step);
+    }
+
+    pub(super) fn permission_answered(&mut self, call: &ToolUseId, mut answer: Answer) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Permission) {
+            return;
+        }
+        clip(&mut answer.reason, MAX_REASON_BYTES);
+        let what = What::Approval {
+            call: call.clone(),
+            allowed: answer.allowed,
+            reason: answer.reason.clone(),
+        };
+        self.journal.record(self.now, what);
+        let Some((_, gate)) = &mut self.state.gate else { return };
+        let step = gate.permission_answered(answer);
+        self.gate_step(step);
+    }
+
+    fn is_at_gate(&self, call: &ToolUseId) -> bool {
+        self.state.gate.as_ref().is_some_and(|(_, gate)| gate.call().id == *call)
+    }
+
+    fn decided(&mut self, index: usize, decision: Decision, permit: Option<Permit>) {
+        let Some((_, gate)) = self.state.gate.take() else { return };
+        let state = &mut self.state.calls[index];
+        let rewritten = (state.call.input != gate.call().input).then(|| gate.call().input.clone());
+        state.call = gate.call().clone();
+        let (call, tool) = (state.call.id.clone(), state.call.name.clone());
+        let digest = state.call.digest();
+        state.stage = match permit {
+            Some(permit) => CallStage::Allowed(Box::new(permit)),
+            None => CallStage::Refused(Box::new(ToolOutcome::failed(
+                ToolErrorKind::PermissionDenied,
+                format!("Permission denied: {}", decision.reason),
+            ))),
+        };
+        let input = rewritten.map(|it| self.journal.stored(&it));
+        self.tell(Event::PermissionDecided {
+            call: call.clone(),
+            allowed: decision.allowed,
+            reason: decision.reason.as_str().into(),
+        });
+        let mode = self.mode();
+        let what = What::Permission { call, tool, digest, input, mode, decision };
+        self.journal.record(self.now, what);
+        self.gate_next();
+    }
+
+    /// Every call is decided about.
+    fn gate_closed(&mut self) {
+        let allowed =
+            self.state.calls.iter().filter(|it| matches!(it.stage, CallStage::Allowed(_))).count();
+        let denied = self.state.calls.iter().filter(|it| is_denied(&it.stage)).count();
+        let count = |n| u32::try_from(n).unwrap_or(u32::MAX);
+        self.record_step(StepDetail::Gate { allowed: count(allowed), denied: count(denied) });
+        self.next(Step::ToolExecution);
+    }
+
+    /// Fires the handlers that match; false when there is none.
+    pub(super) fn fire(
+        &mut self,
+        what: &Firing<'_>,
+        call: Option<&ToolCall>,
+        reason: FiringReason,
+    ) -> bool {
+        let settings = self.settings();
+        let (event, subject) = (what.event(), what.subject());
+        let handlers: Vec<_> =
+            hook::matching(&settings.hooks, event, subject).into_iter().cloned().collect();
+        if handlers.is_empty() {
+            return false;
+        }
+        let firing = self.state.firings;
+        self.state.firings += 1;
+        let order = HookFiring {
+            firing,
+            event,
+            call: call.map(|it| it.id.clone()),
+            tool: call.map(|it| it.name.clone()),
+            input: hook::input_json(&self.hook_context(), what).into(),
+            handlers: handlers.clone(),
+        };
+        self.state.firing = Some(AwaitedFiring { firing, reason, handlers });
+        self.effects.push(Effect::RunHooks(Box::new(order)));
+        true
+    }
+
+    pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
+        let Some(awaited) = self.state.firing.take_if(|it| it.firing == firing) else { return };
+        let (event, call) = match &awaited.reason {
+            FiringReason::PreToolUse(_, call) => (HookEvent::PreToolUse, Some(call.clone())),
+            FiringReason::PostToolUse(_, call) => (HookEvent::PostToolUse, Some(call.clone())),
+            FiringReason::PreCompact => (HookEvent::PreCompact, None),
+            FiringReason::Stop => (HookEvent::Stop, None),
+        };
+        let fail_closed = self.settings().hooks_fail_closed;
+        let mut answers = Vec::new();
+        // A handler of which nothing is heard was not run.
+        let unheard = HandlerOutput::refused("nothing was heard of it");
+        let outputs = outputs.iter().chain(std::iter::repeat(&unheard));
+        for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
+            let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
+            let effect = answer.effect().to_owned();
+            self.tell(Event::HookFinished { hook: event, effect: effect.as_str().into() });
+            let what = What::Hook {
+                event,
+                call: call.clone(),
+                index: u32::try_from(index).unwrap_or(u32::MAX),
+                handler: handler.label(),
+                exit: output.ended.exit_code(),
+                ended: output.ended.code().into(),
+                duration_ms: output.duration_ms,
+                effect,
+                stdout: self.journal.stored(&output.stdout),
+                stderr: self.journal.stored(&output.stderr),
+            };
+            self.journal.record(self.now, what);
+            answers.push(answer);
+        }
+        let mut verdict = hook::merge(event, answers);
+        for overlong in std::mem::take(&mut verdict.overlong) {
+            let whole = StoredText::new(overlong.whole.as_str(), Place::ToolResults);
+            let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
+            self.journal.keep(whole);
+            verdict.stored(&overlong, &path);
+        }
+        for error in &verdict.errors {
+            self.tell(Event::Alert { what: error.as_str().into() });
+        }
+        match awaited.reason {
+            FiringReason::PreToolUse(..) => self.pre_tool_use_answered(verdict),
+            FiringReason::PostToolUse(index, _) => self.post_tool_use_answered(index, verdict),
+            FiringReason::PreCompact => self.pre_compact_answered(verdict),
+            FiringReason::Stop => self.stop_answered(verdict),
+        }
+    }
+
+    /// What all hook inputs hold.
+    fn hook_context(&self) -> hook::HookContext<'_> {
+        hook::HookContext {
+            session: &self.facts.session,
+            transcript_path: &self.facts.transcript,
+            cwd: self.cwd(),
+            mode: self.mode(),
+            agent: self.facts.agent.as_ref().map(|it| (it, &*self.facts.agent_type)),
+        }
+    }
+
+    /// The shell's working directory.
+    pub fn cwd(&self) -> &str {
+        self.carry.memory.cwd.as_deref().unwrap_or(&self.facts.workspace)
+    }
+
+    fn mode(&self) -> PermissionMode {
+        self.state.gate_setup.as_ref().map(|it| it.mode()).unwrap_or_default()
+    }
+}
+
+fn is_denied(stage: &CallStage) -> bool {
+    match stage {
+        CallStage::Refused(outcome) => outcome.error == Some(ToolErrorKind::PermissionDenied),
+        _ => false,
+    }
+}

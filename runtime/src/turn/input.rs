@@ -1,0 +1,118 @@
+//! What a turn is told.
+//!
+//! Together with the clock reading it was taken from the mailbox at, every input is recorded in the
+//! transcript or can be computed from it, so a turn can be walked again from its record.
+
+use crate::{
+    hook::HandlerOutput,
+    ids::ToolUseId,
+    step::Step,
+    step1_settings_resolution::LayerText,
+    step3_context_assembly::SourceTexts,
+    step4_context_shapers::{Stage, StageResult},
+    step5_model_call::{ModelAnswer, ModelFailure},
+    step7_permission_gate::{Answer, ResolvedPath},
+    tool::ToolOutcome,
+};
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Do this step now.
+    Run(Step),
+    /// The settings files were looked at.
+    SettingsRead(SettingsRead),
+    /// The sources were read.
+    SourcesRead(Box<SourceTexts>),
+    /// A shaper stage has ended, after so many microseconds.
+    Shaped {
+        /// Which.
+        stage: Stage,
+        /// What came of it; `Err` when its actor crashed.
+        result: Result<StageResult, Crashed>,
+        /// How long it took.
+        elapsed_us: u64,
+    },
+    /// A model call has ended.
+    ModelAnswered(Box<Answered>),
+    /// The wait before the next model attempt is over.
+    TimerFired {
+        /// The attempt that waited.
+        attempt: u32,
+    },
+    /// The calls of the answer were let in or refused, in order.
+    Dispatched(Vec<Admission>),
+    /// The handlers of a firing have ended, in configuration order.
+    HooksAnswered {
+        /// The firing, counted from 0 within the turn.
+        firing: u32,
+        /// What each of them did.
+        outputs: Vec<HandlerOutput>,
+    },
+    /// The path of a call was looked at.
+    PathResolved {
+        /// The call.
+        call: ToolUseId,
+        /// What is there.
+        path: ResolvedPath,
+    },
+    /// Somebody answered a question about a call.
+    PermissionAnswered {
+        /// The call.
+        call: ToolUseId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A call has ended.
+    ToolFinished {
+        /// Which.
+        call: ToolUseId,
+        /// How.
+        outcome: Box<ToolOutcome>,
+    },
+    /// Lines up to this ticket are as safe as their mode promises.
+    Recorded {
+        /// As given with [`super::effect::Effect::Append`].
+        ticket: u64,
+    },
+    /// Somebody wants the run to end after this turn.
+    StopRequested,
+}
+
+/// What a look at the settings files gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingsRead {
+    /// All as before; what was resolved then still holds.
+    Unchanged,
+    /// These are the layers now.
+    Layers(Vec<LayerText>),
+}
+
+/// The actor that did the work is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the worker crashed")]
+pub struct Crashed;
+
+/// The end of a model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The attempt it belongs to; late answers of others are dropped.
+    pub attempt: u32,
+    /// The answer, or why there is none.
+    pub result: Result<ModelAnswer, ModelFailure>,
+    /// Milliseconds to the first token.
+    pub first_token_ms: Option<u64>,
+    /// Milliseconds in all.
+    pub duration_ms: u64,
+}
+
+/// Whether a call was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It goes on to the gate.
+    Admitted,
+    /// The dispatcher's mailbox is full.
+    TooMany,
+    /// Its input does not fit the schema.
+    InvalidInput(String),
+}

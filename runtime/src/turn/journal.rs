@@ -1,0 +1,172 @@
+//! Collects the lines that one input causes.
+//!
+//! Lines are numbered by tickets; the turn goes on past a barrier when the ticket of the barrier
+//! is acknowledged. Ids of lines are draws, so a turn that is walked again makes the same.
+
+use std::sync::Arc;
+
+use super::effect::{Append, Said};
+use crate::{
+    block::Block,
+    entropy::Stream,
+    ids::{EntryId, RunId},
+    message::{Message, MessageKind, Messages},
+    time::Timestamp,
+    transcript::entry::{
+        AnswerFields, Boundary, ConversationLine, Line, Record, Stored, StoredText,
+        ToolResultFields, What,
+    },
+};
+
+/// The lines of a turn on their way out.
+#[derive(Debug)]
+pub(super) struct Journal {
+    run: RunId,
+    turn: u32,
+    stream: Stream,
+    last_entry: Option<EntryId>,
+    n_entries: u64,
+    ticket: u64,
+    pending: Append,
+}
+
+impl Journal {
+    pub(super) fn new(run: RunId, turn: u32, stream: Stream, last_entry: Option<EntryId>) -> Self {
+        let pending = empty(1);
+        Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending }
+    }
+
+    /// Adds a harness record.
+    pub(super) fn record(&mut self, at: Timestamp, what: What) {
+        let record = Record { at, run: Some(self.run.clone()), turn: self.turn, what };
+        self.pending.lines.push(Line::Harness(Box::new(record)));
+    }
+
+    /// A name for a line to come.
+    pub(super) fn next_id(&mut self, at: Timestamp) -> EntryId {
+        self.n_entries += 1;
+        self.stream.entry_id(at, "entry", u64::from(self.turn) << 32 | self.n_entries)
+    }
+
+    /// Adds what the model answered.
+    pub(super) fn answer(
+        &mut self,
+        at: Timestamp,
+        message: Message,
+        fields: AnswerFields,
+    ) -> Arc<Message> {
+        self.say(at, message, |line| line.answer = Some(fields))
+    }
+
+    /// Adds the result of a call.
+    pub(super) fn result(
+        &mut self,
+        at: Timestamp,
+        block: Block,
+        fields: ToolResultFields,
+    ) -> Arc<Message> {
+        let message = Message::user(self.next_id(at), MessageKind::ToolResults, vec![block]);
+        self.say(at, message, |line| line.tool_result = Some(fields))
+    }
+
+    /// Adds something for the model to read, or a mark for the stop check.
+    pub(super) fn message(&mut self, at: Timestamp, message: Message) -> Arc<Message> {
+        self.say(at, message, |_| ())
+    }
+
+    /// Adds a compaction: the boundary, then the summary.
+    pub(super) fn compaction(
+        &mut self,
+        at: Timestamp,
+        boundary: Boundary,
+        summary: Arc<Message>,
+        preserved: Messages,
+    ) {
+        let mark = Message {
+            id: self.next_id(at),
+            role: crate::message::Role::System,
+            kind: MessageKind::Mark,
+            api_id: None,
+            blocks: Vec::new(),
+        };
+        let mark = Arc::new(mark);
+        self.push(at, Arc::clone(&mark), |line| line.boundary = Some(boundary));
+        self.last_entry = Some(mark.id.clone());
+        self.push(at, Arc::clone(&summary), |_| ());
+        self.last_entry = Some(summary.id.clone());
+        self.pending.said.push(Said::Compacted { summary, preserved });
+    }
+
+    fn say(
+        &mut self,
+        at: Timestamp,
+        message: Message,
+        fill: impl FnOnce(&mut ConversationLine),
+    ) -> Arc<Message> {
+        let message = Arc::new(message);
+        self.push(at, Arc::clone(&message), fill);
+        self.last_entry = Some(message.id.clone());
+        self.pending.said.push(Said::Message(Arc::clone(&message)));
+        message
+    }
+
+    fn push(
+        &mut self,
+        at: Timestamp,
+        message: Arc<Message>,
+        fill: impl FnOnce(&mut ConversationLine),
+    ) {
+        let mut line = ConversationLine {
+            at,
+            parent: self.last_entry.clone(),
+            message,
+            answer: None,
+            tool_result: None,
+            boundary: None,
+        };
+        fill(&mut line);
+        self.pending.lines.push(Line::Conversation(Box::new(line)));
+    }
+
+    /// A text for a record: as it is when short, by digest when long.
+    pub(super) fn stored(&mut self, text: &str) -> Stored {
+        Stored::new(text, &mut self.pending.stored)
+    }
+
+    /// A text that another file is to hold: what budget reduction took out.
+    pub(super) fn keep(&mut self, text: StoredText) {
+        self.pending.stored.push(text);
+    }
+
+    /// Asks for a sync before the answer.
+    pub(super) fn sync(&mut self) {
+        self.pending.sync = true;
+    }
+
+    /// The ticket of what is pending, or of the last append when nothing is.
+    pub(super) fn ticket(&self) -> u64 {
+        if self.is_empty() { self.ticket - 1 } else { self.ticket }
+    }
+
+    /// The ticket of the last append that was taken.
+    pub(super) fn handed_out(&self) -> u64 {
+        self.ticket - 1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pending.lines.is_empty() && self.pending.stored.is_empty()
+    }
+
+    /// Everything since the last call, as one append.
+    pub(super) fn take(&mut self) -> Option<Append> {
+        if self.is_empty() {
+            return None;
+        }
+        self.ticket += 1;
+        Some(std::mem::replace(&mut self.pending, empty(self.ticket)))
+    }
+}
+
+fn empty(ticket: u64) -> Append {
+    Append { lines: Vec::new(), stored: Vec::new(), ticket, sync: false, said: Vec::new() }
+}

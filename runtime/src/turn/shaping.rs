@@ -1,0 +1,296 @@
+//! Step 4 of a turn, and its repetition inside step 5: the chain of shapers.
+//!
+//! Apart from the other steps, because it is walked stage by stage, and auto_compact with hooks and
+//! a model call in its middle.
+
+use std::sync::Arc;
+
+use super::{Awaits, Effect, Then, Turn};
+use crate::{
+    event::Event,
+    hook::{Firing, HookVerdict},
+    message::{Message, MessageKind, Messages, tokens_of},
+    run::{RunEnd, conversation::ShapedView},
+    step::Step,
+    step2_state_initialization::FiringReason,
+    step4_context_shapers::{
+        ShapedContext, ShaperSetup, Stage, StageResult, shrink, trigger, under_pressure,
+    },
+    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason},
+    tokens::Tokens,
+    transcript::entry::{Boundary, Place, StepDetail, StoredText, What},
+    turn::{effect::ShapeOrder, input::Crashed, model::failure_of},
+};
+
+impl Turn {
+    pub(super) fn shape_context(&mut self) {
+        let settings = self.settings();
+        let budget = settings.context_window.saturating_sub(settings.max_output_tokens.into());
+        let exempt = self.facts.tools.iter().filter(|it| it.output_cap.is_none());
+        self.state.shaper_setup = Some(Arc::new(ShaperSetup {
+            settings: self.shapers(),
+            context_budget: Tokens(budget),
+            trigger_override: None,
+            spent_micro_usd: 0,
+            reference_prefix: format!("{}/tool-results", self.facts.directory).into(),
+            idle_ms: self.state.idle_ms,
+            exempt_tools: exempt.map(|it| it.name.clone()).collect(),
+        }));
+        self.shape_from(0);
+    }
+
+    /// Goes on with the chain: passes over the stages whose trigger does not hold, and asks for
+    /// the first whose does.
+    fn shape_from(&mut self, first: usize) {
+        for stage in Stage::ALL.into_iter().skip(first) {
+            let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup)
+            else {
+                return;
+            };
+            match trigger(stage, context, setup) {
+                Ok(()) => return self.order_stage(stage, None),
+                Err(why) => {
+                    let tokens = context.tokens;
+                    self.log_stage(stage, false, tokens, 0, why);
+                }
+            }
+        }
+        self.shaped_all();
+    }
+
+    fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
+        let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup) else {
+            return;
+        };
+        let summary = summary.and_then(|text| {
+            let request = self.state.shaping.summary.clone()?;
+            Some((request, text, self.stream.entry_id(self.now, "summary", self.number.into())))
+        });
+        self.awaits = Some(Awaits::Stage(stage));
+        let order =
+            ShapeOrder { stage, context: context.clone(), setup: Arc::clone(setup), summary };
+        self.effects.push(Effect::Shape(Box::new(order)));
+    }
+
+    fn log_stage(&mut self, stage: Stage, fired: bool, before: Tokens, elapsed_us: u64, why: &str) {
+        let after = self.state.shaped.as_ref().map_or(before, |it| it.tokens);
+        let cause = self.state.shaping.failure.as_ref().map(|it| it.class.code().to_owned());
+        let attempt = cause.as_ref().map(|_| self.state.model.attempt);
+        let what = What::Shaper {
+            stage: stage.name().into(),
+            fired,
+            tokens_before: before,
+            tokens_after: after,
+            elapsed_us,
+            why: why.into(),
+            attempt,
+            cause,
+        };
+        self.journal.record(self.now, what);
+        let (tokens_before, tokens_after) = (before, after);
+        self.tell(Event::ShaperApplied { stage: stage.name(), fired, tokens_before, tokens_after });
+    }
+
+    pub(super) fn shaped(
+        &mut self,
+        stage: Stage,
+        result: Result<StageResult, Crashed>,
+        elapsed_us: u64,
+    ) {
+        if !self.was_awaited(Awaits::Stage(stage)) {
+            return;
+        }
+        let Some(context) = &self.state.shaped else { return };
+        let before = context.tokens;
+        match result {
+            Ok(StageResult::Changed { mut context, stored, why }) => {
+                for (_, text) in stored {
+                    self.journal.keep(StoredText::new(text, Place::ToolResults));
+                }
+                if stage == Stage::AutoCompact {
+                    self.compacted(&context, before);
+                    self.show_context_again(&mut context);
+                }
+                self.state.shaped = Some(context);
+                self.state.shaping.fired += 1;
+                if stage == Stage::AutoCompact {
+                    self.watch_compaction(before, &why);
+                }
+                self.log_stage(stage, true, before, elapsed_us, &why);
+                self.after_stage(stage, true);
+            }
+            Ok(StageResult::Unchanged { why }) => {
+                if stage == Stage::AutoCompact {
+                    self.watch_compaction(before, &why);
+                }
+                self.log_stage(stage, false, before, elapsed_us, &why);
+                self.after_stage(stage, false);
+            }
+            Ok(StageResult::NeedsSummary(request)) => {
+                self.state.shaping.summary = Some(*request);
+                let firing = Firing::PreCompact { trigger: "auto", custom_instructions: "" };
+                let fired = self.fire(&firing, None, FiringReason::PreCompact);
+                if !fired {
+                    self.ask_for_summary(None);
+                }
+            }
+            Err(Crashed) => {
+                self.log_stage(stage, false, before, elapsed_us, "the stage crashed");
+                self.after_stage(stage, false);
+            }
+        }
+    }
+
+    pub(super) fn pre_compact_answered(&mut self, verdict: HookVerdict) {
+        match verdict.block_reason.or(verdict.stop) {
+            None => self.ask_for_summary(None),
+            Some(reason) => self.no_summary(&format!("a PreCompact hook blocked it: {reason}")),
+        }
+    }
+
+    pub(super) fn summary_answered(&mut self, result: Result<ModelAnswer, ModelFailure>) {
+        let result = result.and_then(|answer| match answer.stop_reason {
+            // A summary that was cut stands for things that it does not hold.
+            StopReason::MaxTokens => Err(failure_of(FailureClass::MaxOutput, &answer)),
+            StopReason::Refusal => Err(failure_of(FailureClass::Refusal, &answer)),
+            StopReason::ContextWindowExceeded => {
+                Err(failure_of(FailureClass::ContextOverflow, &answer))
+            }
+            _ => Ok(answer),
+        });
+        match result {
+            Ok(answer) => {
+                let text: Vec<_> = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
+                self.order_stage(Stage::AutoCompact, Some(text.join("\n")));
+            }
+            Err(failure) => {
+                let class = failure.class;
+                let shorter = (class == FailureClass::ContextOverflow)
+                    .then(|| self.state.shaping.summary.as_ref().and_then(shrink))
+                    .flatten();
+                match shorter {
+                    Some(request) => {
+                        self.state.shaping.summary = Some(request);
+                        self.ask_for_summary(Some(class.code()));
+                    }
+                    None => self.no_summary(&format!("no summary: {}", class.code())),
+                }
+            }
+        }
+    }
+
+    fn no_summary(&mut self, why: &str) {
+        self.state.shaping.summary = None;
+        let before = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
+        self.watch_compaction(before, why);
+        self.log_stage(Stage::AutoCompact, false, before, 0, why);
+        self.after_stage(Stage::AutoCompact, false);
+    }
+
+    /// The summary stands for what lies before it from now on, in the transcript as well.
+    fn compacted(&mut self, context: &ShapedContext, pre_tokens: Tokens) {
+        let found = context.messages.iter().position(|it| it.kind == MessageKind::CompactSummary);
+        let Some(at) = found else { return };
+        let summary = Arc::clone(&context.messages[at]);
+        // What follows it in the transcript, marks between the messages included.
+        let kept: Vec<_> = context.messages[at + 1..].iter().map(|it| &it.id).collect();
+        let is_kept = |it: &Arc<Message>| kept.contains(&&it.id);
+        let preserved = match self.history.iter().position(is_kept) {
+            Some(first) => {
+                let last = self.history.iter().rposition(is_kept).unwrap_or(first);
+                self.history[first..=last].to_vec()
+            }
+            None => Vec::new(),
+        };
+        let ends = preserved.first().zip(preserved.last());
+        let boundary = Boundary {
+            trigger: if self.state.shaping.failure.is_some() { "reactive" } else { "auto" },
+            pre_tokens,
+            preserved: ends.map(|(head, tail)| (head.id.clone(), tail.id.clone())),
+        };
+        self.journal.compaction(self.now, boundary, Arc::clone(&summary), preserved.clone());
+        self.history = preserved;
+        self.history.insert(0, summary);
+        self.carry.anchor = None;
+    }
+
+    /// The summary took the place of the harness's own context as well; the model still needs it.
+    fn show_context_again(&mut self, context: &mut ShapedContext) {
+        let Some(assembled) = &self.state.assembled else { return };
+        let made_up = &assembled.messages[..assembled.n_context];
+        let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
+        let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
+        context.tokens = context.tokens + tokens_of(&gone);
+        context.messages.splice(0..0, gone);
+    }
+
+    /// Ends a run that compacts again and again and gets nowhere.
+    fn watch_compaction(&mut self, before: Tokens, why: &str) {
+        let Some(context) = &self.state.shaped else { return };
+        let is_pressed = self.state.shaper_setup.as_ref().is_some_and(|setup| {
+            let own = ShaperSetup { trigger_override: None, ..ShaperSetup::clone(setup) };
+            under_pressure(context, &own).is_some()
+        });
+        let after = context.tokens;
+        if let Some(evidence) = self.carry.compactions.note(before, after, is_pressed, why) {
+            self.end_with(RunEnd::PromptTooLong, Some(evidence));
+        }
+    }
+
+    fn after_stage(&mut self, stage: Stage, changed: bool) {
+        match self.state.shaping.failure.take() {
+            None => {
+                let next = Stage::ALL.iter().position(|it| *it == stage).map_or(5, |it| it + 1);
+                self.shape_from(next);
+            }
+            Some(failure) if changed => {
+                self.keep_view();
+                self.state.model.cause = Some(failure.class.code());
+                // What was cut must be kept before a reference to it is shown.
+                self.once_recorded(Then::AskModel);
+            }
+            Some(failure) => self.remedy_was_fruitless(failure),
+        }
+    }
+
+    /// A remedy of step 5: one stage, whatever its trigger says.
+    pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
+        let forced = self.state.shaper_setup.as_ref().map(|setup| {
+            let mut setup = ShaperSetup::clone(setup);
+            setup.trigger_override = Some(Tokens(0));
+            Arc::new(setup)
+        });
+        self.state.shaper_setup = forced;
+        self.state.shaping.failure = Some(failure);
+        self.order_stage(stage, None);
+    }
+
+    fn shaped_all(&mut self) {
+        let Some(shaped) = &self.state.shaped else { return };
+        let tokens = shaped.tokens;
+        let budget = self.state.shaper_setup.as_ref().map_or(Tokens(0), |it| it.context_budget);
+        let (fired, remaining) = (self.state.shaping.fired, budget.saturating_sub(tokens));
+        if 0 < fired {
+            self.keep_view();
+        }
+        self.record_step(StepDetail::Shaping { tokens, fired, remaining });
+        // Without a cut nothing waits.
+        if 0 < fired {
+            self.once_recorded(Then::Step(Step::ModelCall));
+        } else {
+            self.next(Step::ModelCall);
+        }
+    }
+
+    /// Later turns go on from what the shapers left, so that cuts do not move from turn to turn
+    /// and with them the provider's cache.
+    fn keep_view(&mut self) {
+        let (Some(shaped), Some(assembled)) = (&self.state.shaped, &self.state.assembled) else {
+            return;
+        };
+        let made_up = &assembled.messages[..assembled.n_context];
+        let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
+        let messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
+        self.carry.view = Some(ShapedView { messages, covered: self.history.len() });
+    }
+}

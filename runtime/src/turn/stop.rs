@@ -1,0 +1,115 @@
+//! Step 9 of a turn: is the run over?
+
+use std::sync::Arc;
+
+use super::{Effect, Then, Turn};
+use crate::{
+    block::Block,
+    event::Event,
+    hook::{Firing, HookVerdict, MAX_STOP_HOLDS, may_hold},
+    message::{Message, MessageKind},
+    run::RunEnd,
+    step2_state_initialization::FiringReason,
+    step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
+    transcript::entry::{StepDetail, What},
+    turn::effect::TurnReport,
+};
+
+impl Turn {
+    pub(super) fn check_stop(&mut self) {
+        self.mark_stop();
+        let decision = self.stop_decision();
+        let would_end = decision.reason == Some(EndReason::NoPendingTools) && self.end.is_none();
+        let fired = would_end && {
+            let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
+            let last = last.map(|it| it.text()).unwrap_or_default();
+            let active = 0 < self.carry.stop_blocks;
+            let firing = Firing::Stop { active, last_assistant_message: &last };
+            self.fire(&firing, None, FiringReason::Stop)
+        };
+        if !fired {
+            self.stopped(decision);
+        }
+    }
+
+    /// Writes down that somebody asked for the end, for the stop check to read.
+    fn mark_stop(&mut self) {
+        if self.stop_requested && !self.stop_marked {
+            self.stop_marked = true;
+            let id = self.journal.next_id(self.now);
+            self.remember(Message::mark(id, Block::stop_request()));
+        }
+    }
+
+    /// The Stop hooks have ended.
+    pub(super) fn stop_answered(&mut self, verdict: HookVerdict) {
+        // Asked for while they ran.
+        self.mark_stop();
+        if let Some(reason) = verdict.stop {
+            self.end_with(RunEnd::HookStopped, Some(reason));
+        } else if let Some(reason) = verdict.block_reason.filter(|_| !self.stop_marked) {
+            if may_hold(self.carry.stop_blocks) {
+                self.carry.stop_blocks += 1;
+                let id = self.journal.next_id(self.now);
+                let blocks = vec![Block::text(&format!("Stop hook feedback:\n{reason}"))];
+                self.remember(Message::user(id, MessageKind::Meta, blocks));
+            } else {
+                let what = format!(
+                    "a Stop hook held the run open {MAX_STOP_HOLDS} times and was overridden"
+                );
+                self.alert(&what);
+            }
+        } else {
+            self.carry.stop_blocks = 0;
+        }
+        let decision = self.stop_decision();
+        self.stopped(decision);
+    }
+
+    fn stop_decision(&self) -> StopDecision {
+        let used = self.used.saturating_add(self.state.model.usage.total().0);
+        let budget = RunBudget { used, max: self.settings().run_token_budget };
+        check_stop_condition(&self.history, budget)
+    }
+
+    fn stopped(&mut self, decision: StopDecision) {
+        let reason = decision.reason.map(|it| it.code().to_owned());
+        self.record_step(StepDetail::Stop { done: decision.done, reason });
+        // What somebody asked for comes first, as in the stop check.
+        if self.end.is_none() || decision.reason == Some(EndReason::ExplicitStop) {
+            self.end = decision.reason.map(|it| match it {
+                EndReason::ExplicitStop => RunEnd::ExplicitStop,
+                EndReason::Error => RunEnd::Error,
+                EndReason::BudgetExceeded => RunEnd::BudgetExceeded,
+                EndReason::NoPendingTools => RunEnd::NoPendingTools,
+            });
+        }
+        self.journal.sync();
+        self.once_recorded(Then::Finish);
+    }
+
+    /// Everything is acknowledged; the last effect of the turn.
+    pub(super) fn finish(&mut self) {
+        self.tell(Event::TurnFinished { turn: self.number });
+        let report = TurnReport {
+            end: self.end,
+            usage: self.state.model.usage,
+            carry: std::mem::take(&mut self.carry),
+            error: self.error.take(),
+        };
+        self.effects.push(Effect::Finish(Box::new(report)));
+    }
+
+    /// Tells and records something that an operator should look at.
+    pub(super) fn alert(&mut self, what: &str) {
+        self.journal.record(self.now, What::Alert { what: what.into() });
+        self.tell(Event::Alert { what: what.into() });
+    }
+
+    /// A message of the harness at the end of the conversation.
+    pub(super) fn remember(&mut self, message: Message) -> Arc<Message> {
+        let message = self.journal.message(self.now, message);
+        self.history.push(Arc::clone(&message));
+        message
+    }
+}

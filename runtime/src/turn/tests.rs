@@ -1,0 +1,17 @@
+//! Whole turns, played against a world of scripts, and read as logs.
+
+pub(crate) mod world;
+
+pub(crate) mod play;
+pub(crate) mod script;
+mod words;
+
+mod dispatch;
+mod ends;
+mod gate;
+mod hooks;
+mod order;
+pub(crate) mod random;
+mod recovery;
+mod shaping;
+mod steps;

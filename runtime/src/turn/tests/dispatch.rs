@@ -1,0 +1,67 @@
+//! Step 6: what cannot run is answered, in its place, while the rest runs.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use super::{
+    play::{Play, play},
+    script::{answer, call, calls},
+    world::World,
+};
+use crate::{step5_model_call::InvalidInput, tool::ToolErrorKind, transcript::entry::What};
+
+/// `id:error` of all calls that failed.
+fn errors(play: &Play) -> Vec<(String, ToolErrorKind)> {
+    let error = |what: &What| match what {
+        What::ToolEnd { call, error: Some(error), .. } => Some((call.to_string(), *error)),
+        _ => None,
+    };
+    play.records().filter_map(|it| error(&it.what)).collect()
+}
+
+// REQ: TOL-3
+#[test]
+fn twenty_sixth_call_is_refused_and_the_others_run() {
+    for n in [25, 26, 27] {
+        let blocks = (0..n).map(|i| call(&format!("t{i}:Note:{i}"))).collect();
+        let play = play(World::new(vec![answer("tool_use", blocks)]));
+        let refused: Vec<_> =
+            (25..n).map(|i| (format!("t{i}"), ToolErrorKind::TooManyCalls)).collect();
+        assert_eq!(errors(&play), refused);
+        assert_eq!(play.trace.len(), 50);
+    }
+}
+
+// REQ: TOL-3, TRN-3
+#[test]
+fn unknown_tools_and_invalid_inputs_are_answered_in_their_place() {
+    let mut asked = calls(&["a:Nope:x", "b:Note:x", "c:Note:bad", "d:Note:y", "e:Note:z"]);
+    asked.as_mut().unwrap().invalid_inputs = vec![("e".into(), InvalidInput::InvalidJson)];
+    let play = play(World::new(vec![asked]));
+    assert!(
+        play.log().contains("7 8 error:a result:b error:c result:d error:e 9"),
+        "{}",
+        play.log()
+    );
+    assert_eq!(
+        errors(&play),
+        [
+            ("a".into(), ToolErrorKind::UnknownTool),
+            ("c".into(), ToolErrorKind::InvalidInput),
+            ("e".into(), ToolErrorKind::InvalidInput),
+        ]
+    );
+}
+
+#[test]
+fn answers_of_which_nothing_can_run_still_end_their_turn() {
+    let mut asked = calls(&["a:Nope:x", "b:Note:x"]);
+    asked.as_mut().unwrap().invalid_inputs = vec![("b".into(), InvalidInput::NotAnObject)];
+    let play = play(World::new(vec![asked]));
+    assert!(play.log().contains("6 7 8 error:a error:b 9 go on"), "{}", play.log());
+}
+
+#[test]
+fn second_tool_use_with_an_id_is_left_out() {
+    let play = play(World::new(vec![calls(&["a:Read:a.rs", "a:Read:b.rs"])]));
+    assert!(play.log().contains("alert 6 7 8 result:a 9 go on"), "{}", play.log());
+}

@@ -1,0 +1,93 @@
+//! Hooks behind calls and before ends.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use super::{
+    play::{Play, play},
+    script::{calls, hook, text},
+    world::World,
+};
+use crate::{run::RunEnd, transcript::entry::What};
+
+fn result(play: &Play) -> String {
+    let results =
+        play.conversation.history.iter().filter_map(|it| it.blocks.first()?.as_tool_result());
+    results.map(|it| it.1.to_owned()).collect::<Vec<_>>().join("|")
+}
+
+// REQ: HKS-4
+#[test]
+fn post_tool_use_adds_context_and_undoes_nothing() {
+    let says = r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind the gap"}}"#;
+    let play = play(World::with(hook("PostToolUse", "Note", &[says]), vec![calls(&["x:Note:x"])]));
+    assert!(play.log().contains("8 hook:PostToolUse result:x 9 go on"), "{}", play.log());
+    assert_eq!(result(&play), "done\n\n<system-reminder>\nmind the gap\n</system-reminder>");
+}
+
+// REQ: HKS-4, TRN-7
+#[test]
+fn post_tool_use_stops_the_run_behind_its_result() {
+    let says = r#"0 {"continue":false,"stopReason":"enough"}"#;
+    let world = World::with(hook("PostToolUse", "Note", &[says]), vec![calls(&["x:Note:x"])]);
+    let play = play(world);
+    assert!(play.log().ends_with("result:x 9 hook_stopped"), "{}", play.log());
+    assert_eq!(play.ends[0], (RunEnd::HookStopped, Some("enough".into())));
+}
+
+// REQ: HKS-4
+#[test]
+fn failed_calls_fire_no_post_tool_use() {
+    let world =
+        World::with(hook("PostToolUse", "", &["0"]), vec![calls(&["x:Note:bad", "y:Nope:x"])]);
+    assert!(!play(world).log().contains("hook"));
+}
+
+// REQ: HKS-6
+#[test]
+fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
+    let mut play = play(World::with(hook("Stop", "", &["2 not yet"]), vec![text("done"); 20]));
+    let log = play.log();
+    assert_eq!(log.matches("hook:Stop note go on").count(), 8, "{log}");
+    assert!(log.ends_with("hook:Stop alert no_pending_tools"), "{log}");
+    // Counted anew with each prompt.
+    play.run("again");
+    assert_eq!(play.log().matches("hook:Stop note go on").count(), 16);
+}
+
+// REQ: HKS-6, TRN-7
+#[test]
+fn stop_hook_is_asked_only_when_the_run_would_end_by_itself() {
+    let says = r#"0 {"continue":false,"stopReason":"enough"}"#;
+    let play =
+        play(World::with(hook("Stop", "", &[says]), vec![calls(&["x:Note:x"]), text("done")]));
+    let expected = "1 2 3 4 5 answer 6 7 8 result:x 9 go on \
+                    1 2 3 4 5 answer 6 7 8 9 hook:Stop hook_stopped";
+    assert_eq!(play.log(), expected);
+}
+
+// REQ: HKS-5
+#[test]
+fn every_handler_leaves_a_record_with_what_it_said() {
+    let play = play(World::with(
+        hook("PreToolUse", "Note", &["0 hello", "1 oops", "timeout"]),
+        vec![calls(&["x:Note:x"])],
+    ));
+    let hooks: Vec<_> = play
+        .records()
+        .filter_map(|it| match &it.what {
+            What::Hook { index, ended, effect, exit, .. } => {
+                Some((*index, ended.clone(), *exit, effect.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let hook = |i, ended: &str, exit, effect: &str| (i, ended.to_owned(), exit, effect.to_owned());
+    assert_eq!(
+        hooks,
+        [
+            hook(0, "exited", Some(0), "none"),
+            hook(1, "exited", Some(1), "error"),
+            hook(2, "timed_out", None, "error"),
+        ]
+    );
+}

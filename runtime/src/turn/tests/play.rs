@@ -1,0 +1,390 @@
+//! Plays the world for a session: carries out what turns ask for, and writes down what happens.
+//!
+//! On the way it holds the turn to what it promises: no call before its answer and its intent are
+//! acknowledged, no end before everything is, one result per tool use.
+
+use std::collections::BTreeMap;
+
+use super::{
+    words::{again, word},
+    world::{World, run_handler},
+};
+use crate::{
+    block::Block,
+    digest::Digest,
+    entropy::Stream,
+    event::Event,
+    ids::ToolUseId,
+    run::{AfterTurn, Run, RunEnd, conversation::Conversation},
+    step::Step,
+    step1_settings_resolution::LayerText,
+    time::Timestamp,
+    tokens::Usage,
+    transcript::{
+        codec::{Head, append},
+        entry::{ConversationLine, Line, LineFrame, Record, Stored, What},
+        load::{LoadAs, load},
+    },
+    turn::{
+        Effect, Input, OpenTurn, Turn, close,
+        effect::{Append, ModelCallOrder, TurnReport},
+    },
+};
+
+/// A session of a test, and what happened in it.
+pub(crate) struct Play {
+    pub(crate) world: World,
+    pub(crate) conversation: Conversation,
+    /// Steps, answers, results and ends, as words.
+    pub(crate) log: Vec<String>,
+    /// Starts (`+`) and ends (`-`) of calls.
+    pub(crate) trace: Vec<String>,
+    /// The transcript.
+    pub(crate) lines: Vec<Line>,
+    /// Long texts beside it.
+    pub(crate) stored: BTreeMap<Digest, String>,
+    /// Requests that were sent.
+    pub(crate) requests: Vec<ModelCallOrder>,
+    /// How each run ended, and what was said about it.
+    pub(crate) ends: Vec<(RunEnd, Option<String>)>,
+    now: u64,
+    n_inputs: u64,
+    last_layers: Option<Vec<LayerText>>,
+    /// Of the run; a turn that was past its stop check leaves it to the next.
+    asked_to_stop: bool,
+    is_killed: bool,
+    first: bool,
+}
+
+/// Acknowledged and awaited, within one turn.
+#[derive(Default)]
+struct Desk {
+    waiting: Vec<Input>,
+    acknowledged: u64,
+    written: u64,
+    /// The append that a call's intent, or the last answer, was in.
+    intents: BTreeMap<ToolUseId, u64>,
+    answer: u64,
+}
+
+/// Plays one run with the prompt `go`.
+pub(crate) fn play(world: World) -> Play {
+    let mut play = Play::new(world);
+    play.run("go");
+    play
+}
+
+impl Play {
+    pub(crate) fn new(world: World) -> Self {
+        let stream = Stream::from_seed(7).child(world.facts.session.as_str());
+        Self {
+            conversation: Conversation::new(world.facts.clone(), stream),
+            world,
+            log: Vec::new(),
+            trace: Vec::new(),
+            lines: Vec::new(),
+            stored: BTreeMap::new(),
+            requests: Vec::new(),
+            ends: Vec::new(),
+            now: 1_790_000_000_000,
+            n_inputs: 0,
+            last_layers: None,
+            asked_to_stop: false,
+            is_killed: false,
+            first: true,
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.log.join(" ")
+    }
+
+    pub(crate) fn run(&mut self, prompt: &str) {
+        if self.is_killed {
+            self.reopen();
+        }
+        let n_runs = self.ends.len();
+        self.asked_to_stop = false;
+        let id = self.conversation.stream.uuid(Timestamp(self.now), "run", n_runs as u64);
+        let message = std::sync::Arc::new(self.conversation.prompt(self.at(), &id, prompt));
+        let line = ConversationLine {
+            at: self.at(),
+            parent: self.conversation.last_entry.clone(),
+            message: message.clone(),
+            answer: None,
+            tool_result: None,
+            boundary: None,
+        };
+        self.lines.push(Line::Conversation(Box::new(line)));
+        let mut run = Run::new(id.into(), message.id.clone());
+        self.conversation.begin_run(message);
+        let setup = serde_json::to_string(&*self.conversation.facts).unwrap();
+        let mut beside = Vec::new();
+        let what = What::RunStart {
+            prompt: run.prompt.clone(),
+            origin: "test".into(),
+            stream: self.conversation.stream.to_hex(),
+            setup: Stored::new(&setup, &mut beside),
+            first: std::mem::take(&mut self.first),
+        };
+        self.stored.extend(beside.into_iter().map(|it| (it.digest, it.text.to_string())));
+        self.record(&run, what);
+        let end = loop {
+            run.turns += 1;
+            let Some(report) = self.turn(&run) else {
+                if self.is_killed {
+                    return self.ends.push((RunEnd::Crashed, None));
+                }
+                break (RunEnd::Interrupted, None);
+            };
+            self.conversation.carry = report.carry;
+            let settings = self.conversation.carry.resolved.clone().unwrap().settings.clone();
+            match run.after_turn(report.end, report.usage, &settings) {
+                AfterTurn::Next(_) => self.log.push("go on".into()),
+                AfterTurn::End(end) => break (end, report.error),
+            }
+        };
+        self.log.push(end.0.code().into());
+        let (turns, usage) = (run.turns, Usage::default());
+        self.record(&run, What::RunEnd { reason: end.0.code().into(), turns, usage, head: None });
+        self.ends.push(end);
+    }
+
+    /// `None` when it was interrupted.
+    fn turn(&mut self, run: &Run) -> Option<TurnReport> {
+        let setup = self.conversation.turn(run, self.conversation.budget(run.usage));
+        let (stream, n_before) = (setup.stream, self.lines.len());
+        let mut turn = Turn::new(setup);
+        let mut desk = Desk::default();
+        desk.waiting.push(Input::Run(turn.step()));
+        if self.asked_to_stop {
+            turn.handle(self.at(), Input::StopRequested);
+        }
+        while !desk.waiting.is_empty() {
+            self.n_inputs += 1;
+            if self.world.stop_at == Some(self.n_inputs) {
+                self.asked_to_stop = true;
+                let effects = turn.handle(self.at(), Input::StopRequested);
+                for effect in effects {
+                    self.carry_out(effect, &mut desk);
+                }
+            }
+            let draw = self.world.shuffle.map_or(0, |it| it.draw("order", self.n_inputs));
+            let next = desk.waiting.remove((draw % desk.waiting.len() as u128) as usize);
+            self.now += 1 + (draw % 13) as u64;
+            if self.world.kill_at == Some(self.n_inputs) {
+                // What was on its way is lost, or not.
+                let n_lines = self.lines.len() - (draw as usize % 3);
+                self.lines.truncate(n_lines.max(n_before));
+                self.is_killed = true;
+                return None;
+            }
+            if self.world.interrupt_at == Some(self.n_inputs) {
+                self.close(Some(turn.step()), run, stream, RunEnd::Interrupted);
+                return None;
+            }
+            match &next {
+                Input::ToolFinished { call, .. } => self.trace.push(format!("-{call}")),
+                Input::Recorded { ticket } => desk.acknowledged = desk.acknowledged.max(*ticket),
+                _ => {}
+            }
+            let echo = self.world.echo.then(|| again(&next)).flatten();
+            let mut effects = turn.handle(self.at(), next);
+            if let Some(echo) = echo {
+                // Lines that were collected go out with any input.
+                let more = turn.handle(self.at(), echo);
+                let is_append = |it: &Effect| matches!(it, Effect::Append(_));
+                assert!(more.iter().all(is_append), "the second time had effects: {more:?}");
+                effects.extend(more);
+            }
+            let is_step = |it: &Effect| matches!(it, Effect::Tell(Event::StepStarted { .. }));
+            effects.sort_by_key(|it| !is_step(it));
+            for effect in effects {
+                if let Some(report) = self.carry_out(effect, &mut desk) {
+                    assert_eq!(desk.acknowledged, desk.written, "the end before the last line");
+                    self.check_results(n_before);
+                    return Some(report);
+                }
+            }
+        }
+        panic!("the turn is stuck behind {}", self.log());
+    }
+
+    fn carry_out(&mut self, effect: Effect, desk: &mut Desk) -> Option<TurnReport> {
+        let input = match effect {
+            Effect::Next(step) => Input::Run(step),
+            Effect::ReadSettings => {
+                Input::SettingsRead(self.world.read_settings(&mut self.last_layers))
+            }
+            Effect::ReadSources => Input::SourcesRead(Box::new(self.world.sources.clone())),
+            Effect::Shape(order) => self.world.shape(&order),
+            Effect::CallModel(order) => {
+                self.requests.push(ModelCallOrder::clone(&order));
+                self.world.model(&order)
+            }
+            Effect::Wait { attempt, .. } => {
+                self.log.push("wait".into());
+                Input::TimerFired { attempt }
+            }
+            Effect::Dispatch(calls) => {
+                assert!(desk.answer <= desk.acknowledged, "calls of an answer that may be lost");
+                self.world.dispatch(&calls)
+            }
+            Effect::RunHooks(firing) => {
+                self.log.push(format!("hook:{}", firing.event.name()));
+                let outputs = firing.handlers.iter().map(run_handler).collect();
+                Input::HooksAnswered { firing: firing.firing, outputs }
+            }
+            Effect::ResolvePath { call, given } => {
+                Input::PathResolved { path: self.world.resolve(&given), call }
+            }
+            Effect::AskPermission { call, .. } => {
+                self.log.push(format!("ask:{}", call.id));
+                Input::PermissionAnswered { answer: self.world.permission(&call), call: call.id }
+            }
+            Effect::ExecuteTool { permit, call, .. } => {
+                assert_eq!(permit.call(), &call);
+                assert!(desk.intents[&call.id] <= desk.acknowledged, "{} may be lost", call.id);
+                self.trace.push(format!("+{}", call.id));
+                let outcome = Box::new(self.world.outcome(&call));
+                Input::ToolFinished { call: call.id, outcome }
+            }
+            Effect::Append(append) => self.append(append, desk),
+            Effect::Tell(event) => {
+                self.tell(event);
+                return None;
+            }
+            Effect::Finish(report) => return Some(*report),
+        };
+        desk.waiting.push(input);
+        None
+    }
+
+    fn append(&mut self, append: Append, desk: &mut Desk) -> Input {
+        assert_eq!(append.ticket, desk.written + 1);
+        desk.written = append.ticket;
+        for line in &append.lines {
+            match line {
+                Line::Conversation(line) => {
+                    if line.answer.is_some() {
+                        desk.answer = append.ticket;
+                    }
+                    self.log.extend(word(line));
+                }
+                Line::Harness(record) => match &record.what {
+                    What::ToolIntent { call, .. } => {
+                        desk.intents.insert(call.clone(), append.ticket);
+                    }
+                    What::Shaper { stage, fired: true, .. } => self.log.push(stage.clone()),
+                    _ => {}
+                },
+            }
+        }
+        for text in append.stored {
+            self.stored.insert(text.digest, text.text.to_string());
+        }
+        self.lines.extend(append.lines);
+        append.said.into_iter().for_each(|it| self.conversation.said(it));
+        Input::Recorded { ticket: append.ticket }
+    }
+
+    fn tell(&mut self, event: Event) {
+        match event {
+            Event::StepStarted { step, .. } => self.log.push(step.number().to_string()),
+            Event::RecoveryTaken { remedy, .. } => self.log.push(remedy.into()),
+            Event::Withdrawn { .. } => self.log.push("withdrawn".into()),
+            Event::Alert { .. } => self.log.push("alert".into()),
+            _ => {}
+        }
+    }
+
+    /// Opens the session again in another process, which draws otherwise.
+    pub(crate) fn reopen(&mut self) {
+        self.now += 1000;
+        let loaded = load(&self.bytes(), LoadAs::Session);
+        let facts = self.conversation.facts.clone();
+        let stream = Stream::from_seed(self.now).child(facts.session.as_str());
+        self.conversation = Conversation::new(facts, stream);
+        self.conversation.history = loaded.recorded;
+        self.conversation.last_entry = loaded.last;
+        (self.first, self.is_killed, self.last_layers) = (true, false, None);
+        if let Some(open) = loaded.open_run {
+            let mut run = Run::new(open.run, "".into());
+            run.turns = open.turn;
+            let stream = self.conversation.stream.child(run.id.as_str());
+            self.close(open.step, &run, stream, RunEnd::Crashed);
+            let reason = RunEnd::Crashed.code().into();
+            let (turns, usage) = (run.turns, Usage::default());
+            self.record(&run, What::RunEnd { reason, turns, usage, head: None });
+        }
+    }
+
+    /// Ends a turn from outside, as a session does.
+    fn close(&mut self, at_step: Option<Step>, run: &Run, stream: Stream, end: RunEnd) {
+        let open = OpenTurn {
+            run: run.id.clone(),
+            number: run.turns,
+            stream,
+            at_step,
+            history: self.conversation.history.clone(),
+            last_entry: self.conversation.last_entry.clone(),
+            settled: BTreeMap::new(),
+        };
+        let closing = close(open, self.at(), end);
+        self.lines.extend(closing.append.lines);
+        closing.append.said.into_iter().for_each(|it| self.conversation.said(it));
+    }
+
+    fn check_results(&self, n_before: usize) {
+        let said = |line: &Line| match line {
+            Line::Conversation(line) => line.message.blocks.clone(),
+            Line::Harness(_) => Vec::new(),
+        };
+        let blocks: Vec<Block> = self.lines[n_before..].iter().flat_map(said).collect();
+        let uses: Vec<_> = blocks.iter().filter_map(Block::as_tool_use).map(|it| it.0).collect();
+        let results: Vec<_> =
+            blocks.iter().filter_map(Block::as_tool_result).map(|it| it.0).collect();
+        assert_eq!(uses, results, "one result per tool use, in order");
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp(self.now)
+    }
+
+    fn record(&mut self, run: &Run, what: What) {
+        let record = Record { at: self.at(), run: Some(run.id.clone()), turn: 0, what };
+        self.lines.push(Line::Harness(Box::new(record)));
+    }
+
+    /// Records of the transcript, without conversation lines.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.lines.iter().filter_map(|it| match it {
+            Line::Harness(record) => Some(&**record),
+            Line::Conversation(_) => None,
+        })
+    }
+
+    /// Conversation lines.
+    pub(crate) fn said(&self) -> impl Iterator<Item = &ConversationLine> {
+        self.lines.iter().filter_map(|it| match it {
+            Line::Conversation(line) => Some(&**line),
+            Line::Harness(_) => None,
+        })
+    }
+
+    /// The transcript as a file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let frame = LineFrame {
+            session: self.world.facts.session.clone(),
+            agent: None,
+            cwd: self.world.facts.workspace.clone(),
+            git_branch: Some("main".into()),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let (mut head, mut bytes) = (Head::default(), Vec::new());
+        for line in &self.lines {
+            append(line, &frame, &mut head, &mut bytes);
+        }
+        bytes
+    }
+}

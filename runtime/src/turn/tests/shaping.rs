@@ -1,0 +1,206 @@
+//! Step 4: the chain, the two phases of auto_compact, and what later turns go on from.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use serde_json::{Value, json};
+
+use super::{
+    play::{Play, play},
+    script::{answer, calls, failure, hook, text},
+    world::World,
+};
+use crate::{
+    block::Block,
+    message::MessageKind,
+    step4_context_shapers::Stage,
+    step5_model_call::FailureClass,
+    tool::ToolOutcome,
+    transcript::entry::{Line, Place, What},
+    turn::effect::Purpose,
+};
+
+fn shapers(more: Value) -> Value {
+    json!({ "ennead": { "shapers": more } })
+}
+
+/// `(stage, fired)` of the shaper records of a turn.
+fn stages(play: &Play, turn: u32) -> Vec<(String, bool)> {
+    let stage = |what: &What| match what {
+        What::Shaper { stage, fired, .. } => Some((stage.clone(), *fired)),
+        _ => None,
+    };
+    play.records().filter(|it| it.turn == turn).filter_map(|it| stage(&it.what)).collect()
+}
+
+// REQ: SHP-1, SHP-2
+#[test]
+fn every_stage_is_logged_in_order_also_when_it_does_not_fire() {
+    let play = play(World::new(vec![text("done")]));
+    let expected: Vec<_> = Stage::ALL.iter().map(|it| (it.name().to_owned(), false)).collect();
+    assert_eq!(stages(&play, 1), expected);
+}
+
+fn long_results(settings: Value, n: usize, chars: usize) -> World {
+    let answers = (0..n).map(|i| calls(&[&format!("t{i}:Note:{i}")])).collect();
+    let mut world = World::with(settings, answers);
+    world.outcomes =
+        (0..n).map(|i| (format!("t{i}"), ToolOutcome::ok(format!("{i}").repeat(chars)))).collect();
+    world
+}
+
+// REQ: SHP-3
+#[test]
+fn what_is_cut_is_kept_and_stays_cut_in_the_same_place() {
+    let settings = shapers(json!({ "perResultCapChars": 1000 }));
+    let play = play(long_results(settings, 3, 5000));
+    let fired = |turn| stages(&play, turn)[0].1;
+    assert_eq!([fired(1), fired(2), fired(3), fired(4)], [false, true, true, true]);
+    let n_cut = |turn: u32| {
+        let why = play.records().find_map(|it| match &it.what {
+            What::Shaper { why, .. } if it.turn == turn => Some(why.clone()),
+            _ => None,
+        });
+        why.unwrap()
+    };
+    // What an earlier turn cut is not cut again.
+    assert_eq!(n_cut(4), "cut 1 tool results to their cap");
+    let body = |i: usize| String::from_utf8(play.requests[i].request.body.to_vec()).unwrap();
+    let (earlier, later) = (body(2), body(3));
+    let common = earlier.strip_suffix("]}").unwrap();
+    assert!(later.starts_with(common), "a later request goes on from the earlier one");
+    let _ = Place::ToolResults;
+    assert!(play.stored.values().any(|it| it.len() == 5000));
+}
+
+fn compacting(
+    summaries: Vec<
+        Result<crate::step5_model_call::ModelAnswer, crate::step5_model_call::ModelFailure>,
+    >,
+    more: Value,
+) -> Play {
+    let mut settings = shapers(json!({ "autoCompactMaxTokens": 3000 }));
+    if let Some(hooks) = more.get("hooks") {
+        settings["hooks"] = hooks.clone();
+    }
+    let mut world = long_results(settings, 14, 1500);
+    world.summaries = summaries.into();
+    play(world)
+}
+
+// REQ: SHP-7
+#[test]
+fn summary_takes_the_place_of_what_is_old() {
+    let play = compacting(vec![text("all was well")], json!({}));
+    let log = play.log();
+    assert!(log.contains("4 summary auto_compact 5"), "{log}");
+    let boundary = play.said().position(|it| it.boundary.is_some()).unwrap();
+    let said: Vec<_> = play.said().collect();
+    let summary = said[boundary + 1];
+    assert_eq!(summary.message.kind, MessageKind::CompactSummary);
+    assert_eq!(summary.parent.as_ref(), Some(&said[boundary].message.id));
+    assert_eq!(said[boundary].boundary.as_ref().unwrap().trigger, "auto");
+    // The request goes on with the harness's context, the summary and the newest messages.
+    let at = play.requests.iter().position(|it| it.purpose == Purpose::Compaction).unwrap();
+    let body = |i: usize| String::from_utf8(play.requests[i].request.body.to_vec()).unwrap();
+    assert!(body(at + 1).contains("all was well") && body(at + 1).contains("branch main"));
+    assert!(body(at + 1).len() < body(at - 1).len());
+    assert!(!body(at + 1).contains(&"0".repeat(1500)));
+    assert_eq!(play.conversation.history[0].kind, MessageKind::CompactSummary);
+}
+
+// REQ: SHP-7
+#[test]
+fn loading_the_transcript_gives_the_same_history() {
+    for play in [
+        compacting(vec![text("all was well")], json!({})),
+        super::play::play(World::new(vec![calls(&["a:Note:x", "b:Nope:x"])])),
+    ] {
+        let loaded =
+            crate::transcript::load::load(&play.bytes(), crate::transcript::load::LoadAs::Session);
+        assert_eq!(loaded.report, []);
+        let ids = |it: &crate::message::Messages| {
+            it.iter().map(|it| format!("{:?} {}", it.kind, it.id)).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&loaded.recorded), ids(&play.conversation.history));
+        assert_eq!(loaded.recorded, play.conversation.history);
+        assert_eq!(loaded.last, play.conversation.last_entry);
+    }
+}
+
+// REQ: SHP-7
+#[test]
+fn request_for_a_summary_that_is_too_long_is_made_shorter() {
+    let too_long = || failure(FailureClass::ContextOverflow);
+    let play = compacting(vec![too_long(), text("all was well")], json!({}));
+    let asked: Vec<_> =
+        play.requests.iter().filter(|it| it.purpose == Purpose::Compaction).collect();
+    assert!(asked[1].request.body.len() < asked[0].request.body.len());
+    assert_eq!(asked[1].attempt, asked[0].attempt + 1);
+    assert!(play.log().contains("summary auto_compact"));
+}
+
+// REQ: SHP-7, SHP-13
+#[test]
+fn without_a_summary_the_context_stays_and_three_times_end_the_run() {
+    let cut = || answer("max_tokens", vec![Block::text("half a sum")]);
+    for failed in [failure(FailureClass::Overloaded), text(""), cut(), answer("refusal", vec![])] {
+        let play = compacting(vec![failed; 9], json!({}));
+        let log = play.log();
+        assert!(!log.contains("summary") && !log.contains("auto_compact"), "{log}");
+        assert!(log.ends_with("prompt_too_long"), "{log}");
+        let evidence = play.ends[0].1.clone().unwrap();
+        assert!(evidence.contains("3 compactions in a row"), "{evidence}");
+    }
+}
+
+// REQ: SHP-7, HKS-1
+#[test]
+fn pre_compact_hook_blocks_the_compaction() {
+    let play = compacting(vec![text("sum")], hook("PreCompact", "", &["2 not now"]));
+    assert!(!play.log().contains("summary"), "{}", play.log());
+    let why = play.records().find_map(|it| match &it.what {
+        What::Shaper { stage, why, .. } if stage == "auto_compact" && why.contains("hook") => {
+            Some(why.clone())
+        }
+        _ => None,
+    });
+    assert_eq!(why.as_deref(), Some("a PreCompact hook blocked it: not now"));
+    let play = compacting(vec![text("sum")], hook("PreCompact", "", &["0"]));
+    assert!(play.log().contains("hook:PreCompact summary auto_compact"), "{}", play.log());
+}
+
+// REQ: RUN-2
+#[test]
+fn crashed_stage_leaves_the_context_and_the_next_runs() {
+    let mut world = long_results(shapers(json!({ "perResultCapChars": 1000 })), 2, 5000);
+    world.crashes = vec![Stage::BudgetReduction];
+    let play = play(world);
+    assert_eq!(stages(&play, 2).len(), 5);
+    assert!(stages(&play, 2).iter().all(|it| !it.1));
+    assert!(play.lines.iter().any(|it| matches!(it, Line::Harness(record) if matches!(
+        &record.what, What::Shaper { why, .. } if why == "the stage crashed"))));
+}
+
+// REQ: CTX-8
+#[test]
+fn reported_sizes_are_about_what_was_sent() {
+    let mut world = long_results(shapers(json!({ "perResultCapChars": 1000 })), 4, 50_000);
+    for answer in world.answers.iter_mut().flatten() {
+        answer.usage.input_tokens = 100;
+    }
+    let play = play(world);
+    let tokens = |turn: u32| {
+        let found = play.records().find_map(|it| match &it.what {
+            What::TurnStep {
+                detail: crate::transcript::entry::StepDetail::Context { tokens, .. },
+                ..
+            } if it.turn == turn => Some(tokens.0),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    // A report of 107 tokens, the answer, and 12,500 for the new result that is not yet cut.
+    for turn in 3..=5 {
+        assert!((12_500..13_000).contains(&tokens(turn)), "{}", tokens(turn));
+    }
+}

@@ -1,0 +1,46 @@
+//! Lines as words, and inputs once more.
+
+use crate::{block::Block, message::MessageKind, transcript::entry::ConversationLine, turn::Input};
+
+/// The word for a line, if it has one.
+pub(super) fn word(line: &ConversationLine) -> Option<String> {
+    let message = &line.message;
+    Some(match (message.kind, message.blocks.first().and_then(Block::as_tool_result)) {
+        (MessageKind::Answer, _) => "answer".into(),
+        (_, Some((id, _, false))) => format!("result:{id}"),
+        (_, Some((id, _, true))) => format!("error:{id}"),
+        (MessageKind::Meta, None) => "note".into(),
+        (MessageKind::CompactSummary, None) => "summary".into(),
+        (MessageKind::Mark, None) if line.boundary.is_none() => "mark".into(),
+        _ => return None,
+    })
+}
+
+/// The same input once more, of inputs that can be copied and that must not count twice.
+pub(super) fn again(input: &Input) -> Option<Input> {
+    Some(match input {
+        Input::Run(step) => Input::Run(*step),
+        Input::SettingsRead(read) => Input::SettingsRead(read.clone()),
+        Input::SourcesRead(texts) => Input::SourcesRead(texts.clone()),
+        Input::Shaped { stage, result, elapsed_us } => {
+            Input::Shaped { stage: *stage, result: result.clone(), elapsed_us: *elapsed_us }
+        }
+        Input::ModelAnswered(answered) => Input::ModelAnswered(answered.clone()),
+        Input::TimerFired { attempt } => Input::TimerFired { attempt: *attempt },
+        Input::Dispatched(admissions) => Input::Dispatched(admissions.clone()),
+        Input::HooksAnswered { firing, outputs } => {
+            Input::HooksAnswered { firing: *firing, outputs: outputs.clone() }
+        }
+        Input::PathResolved { call, path } => {
+            Input::PathResolved { call: call.clone(), path: path.clone() }
+        }
+        Input::PermissionAnswered { call, answer } => {
+            Input::PermissionAnswered { call: call.clone(), answer: answer.clone() }
+        }
+        Input::ToolFinished { call, outcome } => {
+            Input::ToolFinished { call: call.clone(), outcome: outcome.clone() }
+        }
+        Input::Recorded { ticket } => Input::Recorded { ticket: *ticket },
+        Input::StopRequested => return None,
+    })
+}

@@ -1,0 +1,176 @@
+//! The world of a test: what answers when a turn asks for something.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use super::script;
+use crate::{
+    entropy::Stream,
+    hook::{HandlerEnd, HandlerOutput, HookHandler},
+    run::facts::SessionFacts,
+    step1_settings_resolution::LayerText,
+    step3_context_assembly::SourceTexts,
+    step4_context_shapers::{Stage, apply_summary, run_stage},
+    step5_model_call::{ModelAnswer, ModelFailure},
+    step7_permission_gate::{
+        Answer, Handler,
+        path_resolution::{Found, resolve},
+    },
+    tool::{ToolCall, ToolOutcome},
+    turn::{
+        effect::{ModelCallOrder, Purpose, ShapeOrder},
+        input::{Admission, Answered, Crashed, Input, SettingsRead},
+    },
+};
+
+/// Calls that a dispatcher takes of one answer.
+pub(crate) const QUOTA: usize = 25;
+
+/// What a test says about the world. Answers that are not scripted end the run.
+pub(crate) struct World {
+    pub(crate) facts: Arc<SessionFacts>,
+    /// The settings files, per look; the last ones stay.
+    pub(crate) layers: VecDeque<Vec<LayerText>>,
+    pub(crate) sources: SourceTexts,
+    /// For the turns, in order.
+    pub(crate) answers: VecDeque<Result<ModelAnswer, ModelFailure>>,
+    /// For summaries, in order; a short text when there is none.
+    pub(crate) summaries: VecDeque<Result<ModelAnswer, ModelFailure>>,
+    pub(crate) n_answers: u64,
+    /// By tool use; `done` for others.
+    pub(crate) outcomes: BTreeMap<String, ToolOutcome>,
+    /// Stages whose actor crashes.
+    pub(crate) crashes: Vec<Stage>,
+    /// Which of the inputs that wait comes next, by their number: the first, or a draw of these.
+    pub(crate) shuffle: Option<Stream>,
+    /// Every input comes twice.
+    pub(crate) echo: bool,
+    /// The input, counted over everything, before which somebody asks for a stop.
+    pub(crate) stop_at: Option<u64>,
+    /// The input, counted over everything, that is the last one of its turn.
+    pub(crate) interrupt_at: Option<u64>,
+    /// The input, counted over everything, before which the process is killed. The session is
+    /// opened again for its next prompt.
+    pub(crate) kill_at: Option<u64>,
+}
+
+impl World {
+    /// Everything passes that rules may let pass.
+    pub(crate) fn new(answers: Vec<Result<ModelAnswer, ModelFailure>>) -> Self {
+        Self::with(serde_json::json!({}), answers)
+    }
+
+    /// The same with these keys in the settings.
+    pub(crate) fn with(
+        settings: serde_json::Value,
+        answers: Vec<Result<ModelAnswer, ModelFailure>>,
+    ) -> Self {
+        Self {
+            facts: Arc::new(script::facts(Handler::Approver)),
+            layers: VecDeque::from([vec![script::allowing(settings)]]),
+            sources: SourceTexts { git: "branch main".into(), ..SourceTexts::default() },
+            answers: answers.into(),
+            summaries: VecDeque::new(),
+            n_answers: 0,
+            outcomes: BTreeMap::new(),
+            crashes: Vec::new(),
+            shuffle: None,
+            echo: false,
+            stop_at: None,
+            interrupt_at: None,
+            kill_at: None,
+        }
+    }
+
+    pub(super) fn read_settings(&mut self, last: &mut Option<Vec<LayerText>>) -> SettingsRead {
+        let layers = match self.layers.len() {
+            0 | 1 => self.layers.front().cloned().unwrap_or_default(),
+            _ => self.layers.pop_front().unwrap_or_default(),
+        };
+        if last.as_ref() == Some(&layers) {
+            return SettingsRead::Unchanged;
+        }
+        *last = Some(layers.clone());
+        SettingsRead::Layers(layers)
+    }
+
+    pub(super) fn shape(&self, order: &ShapeOrder) -> Input {
+        let result = match &order.summary {
+            _ if self.crashes.contains(&order.stage) => Err(Crashed),
+            None => Ok(run_stage(order.stage, &order.context, &order.setup)),
+            Some((request, text, id)) => {
+                Ok(apply_summary(&order.context, request, text, id.clone()))
+            }
+        };
+        Input::Shaped { stage: order.stage, result, elapsed_us: 17 }
+    }
+
+    pub(super) fn model(&mut self, order: &ModelCallOrder) -> Input {
+        let mut scripted = match order.purpose {
+            Purpose::Turn => self.answers.pop_front().unwrap_or_else(|| script::text("done")),
+            Purpose::Compaction => {
+                self.summaries.pop_front().unwrap_or_else(|| script::text("so far"))
+            }
+        };
+        if let Ok(answer) = &mut scripted {
+            self.n_answers += 1;
+            answer.message_id = format!("msg_{}", self.n_answers).into();
+            if answer.usage.input_tokens == 0 {
+                answer.usage.input_tokens = order.request.body.len() as u64 / 4;
+            }
+        }
+        let answered = Answered {
+            attempt: order.attempt,
+            result: scripted,
+            first_token_ms: order.streamed.then_some(3),
+            duration_ms: 11,
+        };
+        Input::ModelAnswered(Box::new(answered))
+    }
+
+    pub(super) fn dispatch(&self, calls: &[ToolCall]) -> Input {
+        let admission = |(i, call): (usize, &ToolCall)| match call.input.contains("bad") {
+            true => Admission::InvalidInput("`bad` is not known".into()),
+            false if QUOTA <= i => Admission::TooMany,
+            false => Admission::Admitted,
+        };
+        Input::Dispatched(calls.iter().enumerate().map(admission).collect())
+    }
+
+    pub(super) fn resolve(&self, given: &str) -> crate::step7_permission_gate::ResolvedPath {
+        resolve(given, "/w", "/h", &mut |path| match path {
+            "/w" | "/w/src" | "/etc" => Found::Directory,
+            "/w/link" => Found::Link("/etc".into()),
+            _ if path.ends_with(".rs") || path == "/etc/passwd" => Found::File,
+            _ => Found::Missing,
+        })
+    }
+
+    /// Whoever is asked says no to what says `no`.
+    pub(super) fn permission(&self, call: &ToolCall) -> Answer {
+        let allowed = !call.input.contains("no");
+        let reason = if allowed { "" } else { "rather not" };
+        Answer { allowed, reason: reason.into() }
+    }
+
+    pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {
+        let scripted = self.outcomes.get(call.id.as_str()).cloned();
+        scripted.unwrap_or_else(|| ToolOutcome { duration_ms: 5, ..ToolOutcome::ok("done") })
+    }
+}
+
+/// The command of a handler is what it does: `CODE TEXT`, the text on standard output for 0 and on
+/// standard error for other codes; or `timeout`, `crash`, `refused`.
+pub(super) fn run_handler(handler: &HookHandler) -> HandlerOutput {
+    let (word, text) = handler.command.split_once(' ').unwrap_or((&handler.command, ""));
+    let ended = match word {
+        "timeout" => HandlerEnd::TimedOut,
+        "crash" => HandlerEnd::Crashed,
+        "refused" => return HandlerOutput::refused("full"),
+        code => HandlerEnd::Exited(code.parse().unwrap_or(1)),
+    };
+    let (stdout, stderr) = if word == "0" { (text, "") } else { ("", text) };
+    HandlerOutput { ended, stdout: stdout.into(), stderr: stderr.into(), duration_ms: 2 }
+}

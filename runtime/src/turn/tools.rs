@@ -1,0 +1,309 @@
+//! Steps 6 and 8 of a turn: calls are let in, run, and answered in the order they were asked.
+
+use super::{Awaits, Effect, Then, Turn};
+use crate::{
+    event::Event,
+    hook::{Firing, HookVerdict, reminder},
+    ids::ToolUseId,
+    message::{Message, MessageKind},
+    run::{RunEnd, no_progress::Repetition},
+    step::Step,
+    step2_state_initialization::{CallStage, CallState, FiringReason},
+    step3_context_assembly::source8_tool_results::harmless,
+    step6_tool_dispatch::{admit, calls_of},
+    step8_tool_execution::{
+        post_tool_use_hooks::with_context,
+        schedule::{self, Schedule, Scheduled},
+    },
+    tool::{Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
+    transcript::entry::{SidechainHead, StepDetail, ToolResultFields, What},
+    turn::input::Admission,
+};
+
+impl Turn {
+    pub(super) fn dispatch_tools(&mut self) {
+        let answer = self.state.model.answer.take();
+        let offered = self.state.assembled.as_ref().map_or(&[][..], |it| &it.tools);
+        self.state.calls = answer.as_ref().map_or_else(Vec::new, |it| calls_of(it, offered));
+        for state in &self.state.calls {
+            let (call, tool) = (state.call.id.clone(), state.call.name.clone());
+            self.effects.push(Effect::Tell(Event::ToolRequested { call, tool }));
+        }
+        let open: Vec<_> = self
+            .state
+            .calls
+            .iter()
+            .filter(|it| matches!(it.stage, CallStage::Open))
+            .map(|it| it.call.clone())
+            .collect();
+        if self.state.calls.is_empty() {
+            let nothing = "the answer holds no tool use".into();
+            self.record_step(StepDetail::Nothing { nothing });
+            self.next(Step::PermissionGate);
+        } else if open.is_empty() {
+            self.awaits = Some(Awaits::Admissions);
+            self.dispatched(Vec::new());
+        } else {
+            self.awaits = Some(Awaits::Admissions);
+            self.effects.push(Effect::Dispatch(open));
+        }
+    }
+
+    pub(super) fn dispatched(&mut self, admissions: Vec<Admission>) {
+        if !self.was_awaited(Awaits::Admissions) {
+            return;
+        }
+        let max_calls = self.settings().max_tool_calls;
+        admit(&mut self.state.calls, admissions, max_calls);
+        let is_refused = |stage: &CallStage| matches!(stage, CallStage::Refused(_));
+        let refused = self.state.calls.iter().filter(|it| is_refused(&it.stage)).count();
+        let detail =
+            StepDetail::Dispatch { calls: count(self.state.calls.len()), refused: count(refused) };
+        self.record_step(detail);
+        self.next(Step::PermissionGate);
+    }
+
+    pub(super) fn execute_tools(&mut self) {
+        if self.state.calls.is_empty() {
+            self.record_step(StepDetail::Nothing { nothing: "there is no call".into() });
+            return self.next(Step::StopCheck);
+        }
+        // What will not run takes no part in the schedule: its answer is there already.
+        let allowed: Vec<usize> = (0..self.state.calls.len())
+            .filter(|it| matches!(self.state.calls[*it].stage, CallStage::Allowed(_)))
+            .collect();
+        let scheduled: Vec<Scheduled> = allowed.iter().map(|it| self.scheduled(*it)).collect();
+        let groups = schedule::groups(&scheduled).into_iter();
+        self.state.groups = groups.map(|it| allowed[it].to_vec()).collect();
+        self.answer_ended();
+    }
+
+    fn scheduled(&self, index: usize) -> Scheduled {
+        let state = &self.state.calls[index];
+        let concurrency = state.spec.as_ref().map_or(Concurrency::Alone, |it| it.concurrency);
+        Scheduled { tool: state.call.name.clone(), concurrency }
+    }
+
+    /// Records the intents of the next group; it starts when they are as safe as they must be.
+    fn next_group(&mut self) {
+        let Some(group) = self.state.groups.pop_front() else { return };
+        for index in &group {
+            let state = &self.state.calls[*index];
+            let effect = state.spec.as_ref().map_or(ToolEffect::SideEffects, |it| it.effect);
+            if effect != ToolEffect::ReadOnly {
+                self.journal.sync();
+            }
+            let (call, tool) = (state.call.id.clone(), state.call.name.clone());
+            let what = What::ToolIntent { call, tool, digest: state.call.digest(), effect };
+            self.journal.record(self.now, what);
+        }
+        let scheduled: Vec<Scheduled> = group.iter().map(|it| self.scheduled(*it)).collect();
+        let schedule = Schedule::new(&scheduled, self.settings().max_parallel_calls);
+        self.state.group = Some((group, schedule));
+        self.once_recorded(Then::StartGroup);
+    }
+
+    pub(super) fn start_group(&mut self) {
+        let Some((_, schedule)) = &mut self.state.group else { return };
+        let ready = schedule.start_next();
+        self.start(ready);
+    }
+
+    /// Starts calls of the group, given by their places in it.
+    fn start(&mut self, ready: Vec<usize>) {
+        for place in ready {
+            let Some(index) = self.state.group.as_ref().and_then(|it| it.0.get(place)) else {
+                continue;
+            };
+            let state = &mut self.state.calls[*index];
+            let stage = std::mem::replace(&mut state.stage, CallStage::Running);
+            let (CallStage::Allowed(permit), Some(spec)) = (stage, state.spec.clone()) else {
+                continue;
+            };
+            let call = state.call.clone();
+            let (id, tool) = (call.id.clone(), call.name.clone());
+            self.effects.push(Effect::Tell(Event::ToolStarted { call: id, tool }));
+            self.effects.push(Effect::ExecuteTool { permit, call, spec });
+        }
+    }
+
+    pub(super) fn tool_finished(&mut self, call: &ToolUseId, outcome: ToolOutcome) {
+        let runs = |it: &CallState| it.call.id == *call && matches!(it.stage, CallStage::Running);
+        let Some(index) = self.state.calls.iter().position(runs) else { return };
+        self.state.calls[index].stage = CallStage::Ended(Box::new(outcome));
+        let ready = self.state.group.as_mut().map(|(group, schedule)| {
+            let place = group.iter().position(|it| *it == index);
+            place.map(|it| schedule.finished(it)).unwrap_or_default()
+        });
+        self.start(ready.unwrap_or_default());
+        self.answer_ended();
+    }
+
+    /// Answers the calls that have ended, as far as all before them are answered. What comes out
+    /// does not depend on the order in which parallel calls end.
+    pub(super) fn answer_ended(&mut self) {
+        while self.state.firing.is_none() {
+            let index = self.state.n_answered;
+            let Some(state) = self.state.calls.get_mut(index) else { return self.executed() };
+            match std::mem::replace(&mut state.stage, CallStage::Answered) {
+                CallStage::Refused(outcome) => self.answer_call(index, *outcome, None),
+                CallStage::Ended(outcome) => self.after_call(index, outcome),
+                stage => {
+                    state.stage = stage;
+                    break;
+                }
+            }
+        }
+        // A group begins when everything before it is answered, so what its calls see (files that
+        // were read, the working directory) is settled.
+        let next = self.state.groups.front().and_then(|it| it.first());
+        if next == Some(&self.state.n_answered) && self.state.firing.is_none() {
+            self.next_group();
+        }
+    }
+
+    fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
+        let state = &self.state.calls[index];
+        if outcome.error.is_some() {
+            return self.answer_call(index, *outcome, None);
+        }
+        let call = state.call.clone();
+        let reason = FiringReason::PostToolUse(index, call.id.clone());
+        let firing = Firing::PostToolUse {
+            id: &call.id,
+            tool: &call.name,
+            input: &call.input,
+            response: outcome.structured.as_deref().unwrap_or(&outcome.text),
+            duration_ms: outcome.duration_ms,
+        };
+        if self.fire(&firing, Some(&call), reason) {
+            self.state.calls[index].stage = CallStage::Ended(outcome);
+        } else {
+            self.answer_call(index, *outcome, None);
+        }
+    }
+
+    /// The hooks behind a successful call have ended.
+    pub(super) fn post_tool_use_answered(&mut self, index: usize, verdict: HookVerdict) {
+        let Some(state) = self.state.calls.get_mut(index) else { return };
+        let CallStage::Ended(outcome) = std::mem::replace(&mut state.stage, CallStage::Answered)
+        else {
+            return;
+        };
+        self.answer_call(index, *outcome, Some(verdict));
+        self.answer_ended();
+    }
+
+    /// Writes the result of a call.
+    fn answer_call(&mut self, index: usize, outcome: ToolOutcome, verdict: Option<HookVerdict>) {
+        self.state.n_answered = index + 1;
+        let state = &self.state.calls[index];
+        let (call, tool) = (state.call.clone(), state.call.name.clone());
+        let polls = state.spec.as_ref().is_some_and(|it| it.polls);
+        let memory = std::sync::Arc::make_mut(&mut self.carry.memory);
+        outcome.notes.iter().for_each(|note| memory.fold(note));
+        let said = harmless(&outcome.text);
+        let text = match &verdict {
+            Some(verdict) => with_context(&said, verdict),
+            None => said.into_owned(),
+        };
+        if let Some(reason) = verdict.and_then(|it| it.stop) {
+            self.end_with(RunEnd::HookStopped, Some(reason));
+        }
+        let sidechain = outcome.notes.iter().find_map(|note| match note {
+            ToolNote::AgentEnded { agent, head: Some(head) } => {
+                Some(SidechainHead { agent: agent.clone(), head: *head })
+            }
+            _ => None,
+        });
+        let notes = (!outcome.notes.is_empty())
+            .then(|| serde_json::to_string(&outcome.notes).ok())
+            .flatten()
+            .map(|it| self.journal.stored(&it));
+        let what = What::ToolEnd {
+            call: call.id.clone(),
+            error: outcome.error,
+            exit_code: outcome.exit_code,
+            duration_ms: outcome.duration_ms,
+            notes,
+            sidechain,
+        };
+        self.journal.record(self.now, what);
+        let is_error = outcome.error.is_some();
+        let block = crate::block::Block::tool_result(&call.id, &text, is_error);
+        self.watch_call(&call, &block, &outcome, polls);
+        let fields = ToolResultFields {
+            structured: outcome.structured.map(Into::into),
+            source: self.state.model.answer_entry.clone().unwrap_or_else(|| "".into()),
+        };
+        let message = self.journal.result(self.now, block, fields);
+        self.history.push(message);
+        let text = text.into();
+        self.tell(Event::ToolFinished { call: call.id, tool, is_error, text });
+    }
+
+    /// Looks out for repetition and for denials without end.
+    fn watch_call(
+        &mut self,
+        call: &crate::tool::ToolCall,
+        block: &crate::block::Block,
+        outcome: &ToolOutcome,
+        polls: bool,
+    ) {
+        if outcome.error == Some(ToolErrorKind::PermissionDenied) {
+            if let Some(end) = self.carry.denials.denied(call) {
+                self.end_with(RunEnd::TooManyDenials, Some(end.code().into()));
+            }
+            return;
+        }
+        self.carry.denials.allowed();
+        match self.carry.progress.note(call, block_digest(block), polls) {
+            Repetition::Fine => {}
+            Repetition::Remind(text) => self.state.reminders.push(text),
+            Repetition::End => {
+                let why = format!("{} was called time and again with the same result", call.name);
+                self.end_with(RunEnd::NoProgress, Some(why));
+            }
+        }
+    }
+
+    /// All calls are answered.
+    fn executed(&mut self) {
+        if self.step != Step::ToolExecution {
+            return;
+        }
+        let reminders = std::mem::take(&mut self.state.reminders);
+        if !reminders.is_empty() {
+            let blocks = vec![crate::block::Block::text(&reminder(&reminders.join("\n\n")))];
+            let id = self.journal.next_id(self.now);
+            self.remember(Message::user(id, MessageKind::Meta, blocks));
+        }
+        let n_calls = self.state.calls.len();
+        let results =
+            self.history.iter().rev().filter_map(|it| it.blocks.first()?.as_tool_result());
+        let failed = results.take(n_calls).filter(|(_, _, is_error)| *is_error).count();
+        let detail =
+            StepDetail::Execution { succeeded: count(n_calls - failed), failed: count(failed) };
+        self.record_step(detail);
+        self.once_recorded(Then::Step(Step::StopCheck));
+    }
+
+    pub(super) fn end_with(&mut self, end: RunEnd, why: Option<String>) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.error = why;
+        }
+    }
+}
+
+/// Of what was answered, not of whom: the id of the call is left out.
+fn block_digest(block: &crate::block::Block) -> crate::digest::Digest {
+    block.as_tool_result().map_or_else(Default::default, |(_, text, is_error)| {
+        crate::digest::Digest::of(text.as_bytes())
+            .chain(crate::digest::Digest::of(&[is_error.into()]))
+    })
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
