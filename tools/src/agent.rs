@@ -1,0 +1,226 @@
+//! Agent: a sub-agent does a task and its last answer comes back.
+//!
+//! The sub-agent itself is run through a port. Here its report becomes a result, and its text is
+//! made safe: it comes from a model that may have read anything, so it must not pass for the
+//! harness or for a person.
+
+use std::sync::Arc;
+
+use ennead_runtime::{
+    ports::{AgentOrder, AgentReport, AgentStatus, ToolContext},
+    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::built_in::{BuiltIn, Call, millis};
+
+mod safety;
+
+use safety::made_safe;
+
+/// The tool.
+pub(crate) struct Agent;
+
+/// A task for a sub-agent.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The task in three to five words.
+    description: String,
+    /// Everything the agent needs to know; it sees nothing else of this conversation.
+    prompt: String,
+    /// Which agent; `general-purpose` if left out.
+    subagent_type: Option<String>,
+    /// Which model; that of this conversation if left out.
+    model: Option<String>,
+}
+
+impl BuiltIn for Agent {
+    type Input = Input;
+
+    fn spec(input_schema: Arc<str>) -> ToolSpec {
+        ToolSpec {
+            name: "Agent".into(),
+            description: "Gives a task to a sub-agent with a context of its own and returns its \
+                last answer. Several calls in one message run side by side. Say in the prompt all \
+                it needs to know and what it shall report."
+                .into(),
+            input_schema,
+            effect: ToolEffect::SideEffects,
+            concurrency: Concurrency::Together { max: 5 },
+            access: Access::Free,
+            output_cap: Some(100_000),
+            timeout_ms: None,
+            polls: false,
+        }
+    }
+
+    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+        let Some(agents) = context.agents.clone() else {
+            let why = "Sub-agents cannot be started here: the limit of nesting is reached.";
+            return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
+        };
+        let start = context.clock.elapsed();
+        let Input { description, prompt, subagent_type, model } = call.input;
+        let order = AgentOrder {
+            tool_use: call.id,
+            description,
+            prompt: prompt.clone(),
+            agent_type: subagent_type.clone(),
+            model,
+        };
+        let report = agents.spawn(order).await;
+        let ms = millis(context.clock.elapsed().saturating_sub(start));
+        let mut outcome = answer(&report);
+        if outcome.error.is_none() {
+            let result = json!({
+                "status": "completed",
+                "agentId": report.agent,
+                "agentType": subagent_type.as_deref().unwrap_or("general-purpose"),
+                "content": [{"type": "text", "text": outcome.text}],
+                "totalToolUseCount": report.n_tool_uses,
+                "totalDurationMs": ms,
+                "totalTokens": report.usage.total(),
+                "usage": report.usage,
+                "prompt": prompt,
+            });
+            outcome = outcome.with_structured(&result);
+        }
+        if let Some(agent) = report.agent {
+            outcome.notes.push(ToolNote::AgentEnded { agent, head: report.head });
+        }
+        outcome
+    }
+}
+
+/// What the parent reads. What an agent said before it was cut off is an answer, with a note.
+fn answer(report: &AgentReport) -> ToolOutcome {
+    let said = made_safe(report.text.trim_end());
+    let failed = |kind, what: &str| {
+        let text = if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") };
+        ToolOutcome::failed(kind, text)
+    };
+    let cut_off = |kind, why: &str| {
+        if said.is_empty() {
+            failed(kind, &format!("The agent {why} before it said anything"))
+        } else {
+            ToolOutcome::ok(format!(
+                "{said}\n\n[Cut off: the agent {why}. Its work may be unfinished.]"
+            ))
+        }
+    };
+    match report.status {
+        AgentStatus::Completed if said.is_empty() => {
+            ToolOutcome::ok("(the agent ended without an answer)")
+        }
+        AgentStatus::Completed => ToolOutcome::ok(said),
+        AgentStatus::Failed => {
+            failed(ToolErrorKind::Failed, "Agent terminated early due to an error")
+        }
+        AgentStatus::Cut => cut_off(ToolErrorKind::LimitReached, "reached a limit"),
+        AgentStatus::Stalled => cut_off(ToolErrorKind::Failed, "made no progress"),
+        AgentStatus::Cancelled => failed(ToolErrorKind::Interrupted, "The agent was stopped"),
+        AgentStatus::Refused => failed(ToolErrorKind::LimitReached, "The agent was not started"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ennead_runtime::{
+        digest::Digest,
+        ports::{BoxFuture, SpawnAgent},
+        tokens::Usage,
+    };
+
+    use super::*;
+    use crate::test_support::{World, block_on, structured};
+
+    #[derive(Debug)]
+    struct Reports {
+        report: AgentReport,
+        orders: Mutex<Vec<AgentOrder>>,
+    }
+
+    impl SpawnAgent for Reports {
+        fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+            self.orders.lock().unwrap().push(order);
+            let report = self.report.clone();
+            Box::pin(async move { report })
+        }
+    }
+
+    fn call(status: AgentStatus, text: &str) -> (ToolOutcome, AgentOrder) {
+        let report = AgentReport {
+            status,
+            agent: (status != AgentStatus::Refused).then(|| "a1".into()),
+            text: text.into(),
+            n_tool_uses: 3,
+            usage: Usage { output_tokens: 7, ..Usage::default() },
+            head: Some(Digest::of(b"head")),
+        };
+        let agents = Arc::new(Reports { report, orders: Mutex::default() });
+        let mut world = World::new();
+        world.context.agents = Some(agents.clone());
+        let input = json!({"description": "d", "prompt": "p", "subagent_type": "t", "model": "m"});
+        let outcome = block_on(world.run::<Agent>(input));
+        let order = agents.orders.lock().unwrap().remove(0);
+        (outcome, order)
+    }
+
+    // REQ: AGT-1
+    #[test]
+    fn the_answer_comes_back_with_its_figures() {
+        let (outcome, order) = call(AgentStatus::Completed, "done");
+        let expected = AgentOrder {
+            tool_use: "toolu_1".into(),
+            description: "d".into(),
+            prompt: "p".into(),
+            agent_type: Some("t".into()),
+            model: Some("m".into()),
+        };
+        assert_eq!(order, expected);
+        assert_eq!((outcome.error, outcome.text.as_str()), (None, "done"));
+        let result = structured(&outcome);
+        assert_eq!(result["totalToolUseCount"], 3);
+        assert_eq!(result["totalTokens"], 7);
+        assert_eq!(result["content"], json!([{"type": "text", "text": "done"}]));
+        let note = ToolNote::AgentEnded { agent: "a1".into(), head: Some(Digest::of(b"head")) };
+        assert_eq!(outcome.notes, [note]);
+    }
+
+    // REQ: AGT-1
+    #[test]
+    fn each_way_to_end_has_its_result() {
+        use AgentStatus as S;
+        use ToolErrorKind as E;
+        let cases = [
+            (S::Completed, "", None, "(the agent ended without an answer)"),
+            (S::Failed, "x", Some(E::Failed), "Agent terminated early due to an error: x"),
+            (S::Failed, "", Some(E::Failed), "Agent terminated early due to an error"),
+            (S::Cut, "x", None, "x\n\n[Cut off: the agent reached a limit."),
+            (S::Cut, "", Some(E::LimitReached), "The agent reached a limit before"),
+            (S::Stalled, "x", None, "x\n\n[Cut off: the agent made no progress."),
+            (S::Stalled, "", Some(E::Failed), "The agent made no progress"),
+            (S::Cancelled, "x", Some(E::Interrupted), "The agent was stopped: x"),
+            (S::Refused, "5 deep", Some(E::LimitReached), "The agent was not started: 5 deep"),
+        ];
+        for (status, said, error, start) in cases {
+            let (outcome, _) = call(status, said);
+            assert_eq!(outcome.error, error, "{status:?}");
+            assert!(outcome.text.starts_with(start), "{status:?}: {}", outcome.text);
+            assert_eq!(outcome.notes.is_empty(), status == S::Refused);
+        }
+    }
+
+    // REQ: AGT-1
+    #[test]
+    fn where_nesting_is_not_allowed_the_call_is_refused() {
+        let mut world = World::new();
+        let outcome = block_on(world.run::<Agent>(json!({"description": "d", "prompt": "p"})));
+        assert_eq!(outcome.error, Some(ToolErrorKind::LimitReached));
+    }
+}

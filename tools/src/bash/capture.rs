@@ -1,0 +1,205 @@
+//! What a command prints: its start and its end in memory, all of it in a file when it is long.
+
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+};
+
+use tokio::{
+    fs::{self, File},
+    io::AsyncWriteExt,
+};
+
+/// Bytes of output that are kept in a file.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Bytes at the end of the output that are kept: the tail of an excerpt, in the widest characters.
+const TAIL_BYTES: usize = 4 * 5_000;
+
+/// Takes output as it comes.
+#[derive(Debug)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    head_cap: usize,
+    tail: VecDeque<u8>,
+    n_bytes: u64,
+    n_chars: u64,
+    path: PathBuf,
+    file: Option<File>,
+    n_written: u64,
+    /// Why there is no file, or only the start of one.
+    trouble: Option<String>,
+}
+
+impl Capture {
+    /// Shows up to `max_chars` whole; more goes to a file at `path`, whose directory is made.
+    pub(super) fn new(max_chars: usize, path: PathBuf) -> Self {
+        Self {
+            head: Vec::new(),
+            head_cap: max_chars.saturating_mul(4),
+            tail: VecDeque::new(),
+            n_bytes: 0,
+            n_chars: 0,
+            path,
+            file: None,
+            n_written: 0,
+            trouble: None,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(super) async fn push(&mut self, bytes: &[u8]) {
+        self.n_bytes += bytes.len() as u64;
+        // Every byte but the later ones of a character.
+        self.n_chars += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
+        self.tail.extend(bytes);
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
+        if self.file.is_none() && self.trouble.is_none() {
+            let fits = self.head.len() + bytes.len() <= self.head_cap;
+            self.head.extend_from_slice(bytes);
+            if !fits {
+                self.open().await;
+                self.head.truncate(self.head_cap);
+            }
+        } else {
+            self.write(bytes).await;
+        }
+    }
+
+    /// Makes the file with all there is so far.
+    async fn open(&mut self) {
+        match make(&self.path).await {
+            Ok(file) => {
+                self.file = Some(file);
+                let head = std::mem::take(&mut self.head);
+                self.write(&head).await;
+                self.head = head;
+            }
+            Err(error) => self.trouble = Some(error.to_string()),
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        let left = MAX_FILE_BYTES.saturating_sub(self.n_written);
+        let part = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        let Some(file) = &mut self.file else { return };
+        match file.write_all(part).await {
+            Ok(()) => self.n_written += part.len() as u64,
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                self.file = None;
+            }
+        }
+    }
+
+    /// Bytes so far.
+    pub(super) fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// All of it, if it has no more than so many characters and was kept whole.
+    pub(super) fn whole(&self, max_chars: u64) -> Option<String> {
+        let kept = self.head.len() as u64 == self.n_bytes;
+        (kept && self.n_chars <= max_chars)
+            .then(|| String::from_utf8_lossy(&self.head).into_owned())
+    }
+
+    /// Its start.
+    pub(super) fn head(&self) -> String {
+        String::from_utf8_lossy(&self.head).into_owned()
+    }
+
+    /// Its end.
+    pub(super) fn tail(&self) -> String {
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        // The cut may go through a character.
+        let start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
+    }
+
+    /// Characters that are shown whole.
+    pub(super) fn max_chars(&self) -> u64 {
+        (self.head_cap / 4) as u64
+    }
+
+    /// Characters so far.
+    pub(super) fn n_chars(&self) -> u64 {
+        self.n_chars
+    }
+
+    /// Puts all of it in the file and says where and how many bytes are there.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no file with everything that may be kept.
+    pub(super) async fn keep(&mut self) -> Result<(PathBuf, u64), String> {
+        if self.file.is_none() && self.trouble.is_none() {
+            self.open().await;
+        }
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.flush().await
+        {
+            self.trouble = Some(error.to_string());
+        }
+        match self.trouble.take() {
+            Some(why) => Err(why),
+            None => Ok((self.path.clone(), self.n_written)),
+        }
+    }
+
+    /// Removes the file, if there is one.
+    pub(super) async fn forget(&mut self) {
+        if self.file.take().is_some() {
+            // What cannot be removed stays; the output of a failed command is no secret.
+            let _ = fs::remove_file(&self.path).await;
+        }
+    }
+}
+
+async fn make(path: &Path) -> io::Result<File> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).await?;
+    }
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::block_on;
+
+    #[test]
+    fn output_is_kept_whole_up_to_the_limit_and_in_a_file_beyond() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/out.txt");
+        for (n, whole) in [(10, true), (11, false), (100, false)] {
+            block_on(async {
+                let mut capture = Capture::new(10, path.clone());
+                for _ in 0..n {
+                    capture.push("ä".as_bytes()).await;
+                }
+                assert_eq!((capture.n_chars(), capture.n_bytes()), (n, 2 * n));
+                assert_eq!(capture.whole(10).is_some(), whole);
+                assert!(capture.tail().ends_with("ää"));
+                assert_eq!(capture.keep().await, Ok((path.clone(), 2 * n)));
+                let kept = std::fs::read_to_string(&path).unwrap();
+                assert_eq!(kept, "ä".repeat(usize::try_from(n).unwrap()));
+                capture.forget().await;
+                assert!(!path.exists());
+            });
+        }
+    }
+
+    #[test]
+    fn output_that_cannot_be_kept_is_told() {
+        block_on(async {
+            let mut capture = Capture::new(1, "/proc/ennead/out.txt".into());
+            capture.push(b"12345678").await;
+            capture.push(b"9").await;
+            assert_eq!(capture.head(), "1234");
+            assert!(capture.keep().await.is_err());
+            assert_eq!(capture.tail(), "123456789");
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Tools of embedders: a name, a description, a schema and an async function.
+//!
+//! ```
+//! use ennead_tools::custom::CustomTool;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! let tool = CustomTool::typed("add", "Adds two numbers.", |add: Add, _| async move {
+//!     Ok((add.a + add.b).to_string())
+//! })
+//! .read_only()
+//! .build()?;
+//! assert_eq!(ennead_runtime::ports::Tool::spec(&tool).name.as_str(), "add");
+//! # Ok::<(), ennead_tools::custom::CustomToolError>(())
+//! ```
+//!
+//! What is not said is the careful side: it has side effects, runs alone, and each call needs a
+//! rule or an answer.
+
+use std::{fmt, future::Future, sync::Arc};
+
+use ennead_runtime::{
+    ids::ToolName,
+    ports::{BoxFuture, Tool, ToolContext},
+    step7_permission_gate::Permit,
+    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    built_in::{foreign_permit, millis},
+    schema::{Schema, SchemaError},
+};
+
+/// Characters of output that the model sees at most, if nothing else is said.
+const DEFAULT_OUTPUT_CAP: u32 = 20_000;
+
+type Run = dyn Fn(Arc<str>, ToolContext) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
+
+/// A tool made of a function.
+pub struct CustomTool {
+    spec: ToolSpec,
+    schema: Schema,
+    run: Arc<Run>,
+}
+
+/// Why a tool could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CustomToolError {
+    /// Model servers accept `^[a-zA-Z0-9_-]{1,64}$`.
+    #[error("{name:?} is no name of a tool: 1 to 64 of a-z, A-Z, 0-9, _ and -")]
+    Name {
+        /// As given.
+        name: String,
+    },
+    /// The schema cannot be used.
+    #[error("the input schema of {name} cannot be used")]
+    Schema {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong.
+        #[source]
+        cause: SchemaError,
+    },
+}
+
+impl CustomTool {
+    /// A tool whose input is a Rust type; the schema is made from it. The function gets the parsed
+    /// input. `Err` is a failure that the model reads.
+    pub fn typed<I, F, R>(name: &str, description: &str, function: F) -> CustomToolBuilder
+    where
+        I: JsonSchema + DeserializeOwned + Send + 'static,
+        F: Fn(I, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let run = move |input: Arc<str>, context| -> BoxFuture<'static, ToolOutcome> {
+            match serde_json::from_str(&input) {
+                Ok(input) => {
+                    let answer = function(input, context);
+                    Box::pin(async move {
+                        match answer.await {
+                            Ok(text) => ToolOutcome::ok(text),
+                            Err(why) => ToolOutcome::failed(ToolErrorKind::Failed, why),
+                        }
+                    })
+                }
+                Err(error) => {
+                    let why = format!("InputValidationError: {error}");
+                    Box::pin(async { ToolOutcome::failed(ToolErrorKind::InvalidInput, why) })
+                }
+            }
+        };
+        CustomToolBuilder::new(name, description, Ok(Schema::of::<I>()), Arc::new(run))
+    }
+
+    /// A tool whose schema is a text. The function gets the input as JSON text that fits it, and
+    /// makes the whole outcome.
+    pub fn raw<F, R>(
+        name: &str,
+        description: &str,
+        input_schema: &str,
+        function: F,
+    ) -> CustomToolBuilder
+    where
+        F: Fn(Arc<str>, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = ToolOutcome> + Send + 'static,
+    {
+        let run = move |input, context| -> BoxFuture<'static, ToolOutcome> {
+            Box::pin(function(input, context))
+        };
+        CustomToolBuilder::new(name, description, Schema::from_text(input_schema), Arc::new(run))
+    }
+
+    fn call(&self, input: Arc<str>, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let run = self.run.clone();
+        Box::pin(async move {
+            let clock = context.clock.clone();
+            let start = clock.elapsed();
+            let mut outcome = run(input, context).await;
+            outcome.duration_ms = millis(clock.elapsed().saturating_sub(start));
+            outcome
+        })
+    }
+}
+
+/// A tool of an embedder that is being described.
+#[must_use = "a tool is there when it is built"]
+pub struct CustomToolBuilder {
+    spec: ToolSpec,
+    schema: Result<Schema, SchemaError>,
+    run: Arc<Run>,
+}
+
+impl CustomToolBuilder {
+    fn new(
+        name: &str,
+        description: &str,
+        schema: Result<Schema, SchemaError>,
+        run: Arc<Run>,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            input_schema: schema.as_ref().map(|schema| schema.text().clone()).unwrap_or_default(),
+            effect: ToolEffect::SideEffects,
+            concurrency: Concurrency::Alone,
+            access: Access::Ask,
+            output_cap: Some(DEFAULT_OUTPUT_CAP),
+            timeout_ms: None,
+            polls: false,
+        };
+        Self { spec, schema, run }
+    }
+
+    /// It changes nothing outside the session. It still asks; see [`Self::access`].
+    pub fn read_only(self) -> Self {
+        self.effect(ToolEffect::ReadOnly)
+    }
+
+    /// What it can change; [`ToolEffect::SideEffects`] if not said.
+    pub fn effect(mut self, effect: ToolEffect) -> Self {
+        self.spec.effect = effect;
+        self
+    }
+
+    /// What may run beside it; nothing ([`Concurrency::Alone`]) if not said.
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.spec.concurrency = concurrency;
+        self
+    }
+
+    /// What the permission gate looks at; [`Access::Ask`] if not said.
+    pub fn access(mut self, access: Access) -> Self {
+        self.spec.access = access;
+        self
+    }
+
+    /// Characters of output that the model sees at most; 20 000 if not said. `None` exempts it.
+    pub fn output_cap(mut self, cap: Option<u32>) -> Self {
+        self.spec.output_cap = cap;
+        self
+    }
+
+    /// Milliseconds one call may take; no limit if not said.
+    pub fn timeout_ms(mut self, ms: u64) -> Self {
+        self.spec.timeout_ms = Some(ms);
+        self
+    }
+
+    /// Repeating the same call with the same result is no sign of a loop.
+    pub fn polls(mut self) -> Self {
+        self.spec.polls = true;
+        self
+    }
+
+    /// Makes the tool.
+    ///
+    /// # Errors
+    ///
+    /// [`CustomToolError`] for a name or schema that cannot be used.
+    pub fn build(self) -> Result<CustomTool, CustomToolError> {
+        let name = self.spec.name.as_str();
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
+            return Err(CustomToolError::Name { name: name.to_owned() });
+        }
+        match self.schema {
+            Ok(schema) => Ok(CustomTool { spec: self.spec, schema, run: self.run }),
+            Err(cause) => Err(CustomToolError::Schema { name: self.spec.name, cause }),
+        }
+    }
+}
+
+impl Tool for CustomTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check_input(&self, input: &str) -> Result<(), String> {
+        self.schema.check(&self.spec.name, input)
+    }
+
+    fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        if let Some(refused) = foreign_permit(&permit, &self.spec) {
+            return Box::pin(async { refused });
+        }
+        self.call(permit.call().input.clone(), context)
+    }
+}
+
+impl fmt::Debug for CustomTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CustomToolBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomToolBuilder").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{World, block_on};
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Add {
+        a: i64,
+        b: i64,
+    }
+
+    fn add() -> CustomToolBuilder {
+        CustomTool::typed("add", "Adds.", |add: Add, _| async move {
+            let sum = add.a.checked_add(add.b).ok_or("too large")?;
+            Ok(if sum == 0 { String::new() } else { sum.to_string() })
+        })
+    }
+
+    // REQ: TOL-1, TOL-5
+    #[test]
+    fn a_function_with_a_type_is_a_tool() {
+        let tool = add().build().unwrap();
+        assert!(tool.check_input(r#"{"a":1}"#).unwrap_err().contains('b'));
+        let cases = [
+            (r#"{"a":1,"b":2}"#, None, "3"),
+            (r#"{"a":1,"b":-1}"#, None, "(no output)"),
+            (r#"{"a":9223372036854775807,"b":1}"#, Some(ToolErrorKind::Failed), "too large"),
+        ];
+        for (input, error, text) in cases {
+            assert_eq!(tool.check_input(input), Ok(()));
+            let outcome = block_on(tool.call(input.into(), World::new().context.clone()));
+            assert_eq!((outcome.error, outcome.text.as_str()), (error, text));
+        }
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn what_is_not_said_is_the_careful_side() {
+        let spec = add().build().unwrap().spec().clone();
+        assert_eq!(spec.effect, ToolEffect::SideEffects);
+        assert_eq!((spec.concurrency, spec.access), (Concurrency::Alone, Access::Ask));
+        let said = add()
+            .read_only()
+            .concurrency(Concurrency::Together { max: 2 })
+            .access(Access::Free)
+            .output_cap(Some(9))
+            .timeout_ms(8)
+            .polls();
+        let spec = said.build().unwrap().spec().clone();
+        assert_eq!((spec.effect, spec.access), (ToolEffect::ReadOnly, Access::Free));
+        assert_eq!(spec.concurrency, Concurrency::Together { max: 2 });
+        assert_eq!((spec.output_cap, spec.timeout_ms, spec.polls), (Some(9), Some(8), true));
+    }
+
+    #[test]
+    fn a_raw_tool_gets_the_text_of_its_input() {
+        let schema = r#"{"type":"object","properties":{"x":{"type":"integer"}}}"#;
+        let echo = |input: Arc<str>, _| async move { ToolOutcome::ok(&*input) };
+        let tool = CustomTool::raw("echo", "Echoes.", schema, echo).build().unwrap();
+        assert!(tool.check_input(r#"{"x":"y"}"#).is_err());
+        let outcome = block_on(tool.call(r#"{"x":1}"#.into(), World::new().context.clone()));
+        assert_eq!(outcome.text, r#"{"x":1}"#);
+        let bad = CustomTool::raw("echo", "", "[]", echo).build();
+        assert!(matches!(bad, Err(CustomToolError::Schema { .. })));
+    }
+
+    #[test]
+    fn names_that_servers_refuse_are_refused_here() {
+        let named = |name: &str| CustomTool::typed(name, "", |_: Add, _| async { Ok("".into()) });
+        for (name, fits) in [("a", true), ("", false), ("a b", false), ("ä", false)] {
+            assert_eq!(named(name).build().is_ok(), fits, "{name}");
+        }
+        assert!(named(&"a".repeat(64)).build().is_ok());
+        assert!(named(&"a".repeat(65)).build().is_err());
+    }
+}

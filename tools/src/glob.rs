@@ -1,0 +1,193 @@
+//! Glob: files by the pattern of their path, the newest first.
+//!
+//! Ignore files do not count and dot files do, as a search for names should find what is there;
+//! `CLAUDE_CODE_GLOB_HIDDEN=false` and `CLAUDE_CODE_GLOB_NO_IGNORE=false` turn that round. The
+//! directories of version control are left out unless the pattern names one.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use ennead_runtime::{
+    ports::ToolContext,
+    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+};
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    blocking::{Stop, blocking, interrupted},
+    built_in::{BuiltIn, Call, millis, no_path},
+    hidden::Hidden,
+    walk::{self, Root, VersionControl},
+};
+
+/// Paths that are listed.
+const MAX_LISTED: usize = 100;
+
+/// The tool.
+pub(crate) struct Glob;
+
+/// A pattern and where to look.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Matches paths relative to the directory: `**/*.rs`, `src/*.{ts,tsx}`.
+    pattern: String,
+    /// The directory to look in; the working directory if left out.
+    #[expect(dead_code, reason = "the permit carries it, resolved")]
+    path: Option<String>,
+}
+
+impl BuiltIn for Glob {
+    type Input = Input;
+
+    fn spec(input_schema: Arc<str>) -> ToolSpec {
+        ToolSpec {
+            name: "Glob".into(),
+            description: "Finds files by name. `*` stays within a directory, `**` crosses them: \
+                `*.rs` finds files in the directory itself, `**/*.rs` at any depth. Lists up to \
+                100 paths, most recently changed first, dot files and ignored files included."
+                .into(),
+            input_schema,
+            effect: ToolEffect::ReadOnly,
+            concurrency: Concurrency::Together { max: 10 },
+            access: Access::ReadPath { field: "path".into() },
+            output_cap: Some(100_000),
+            timeout_ms: Some(20_000),
+            polls: false,
+        }
+    }
+
+    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+        let Some(path) = &call.path else { return no_path() };
+        let root = Root::of(path);
+        let world = context.clone();
+        blocking(&context, move |stop| {
+            search(&call.input.pattern, &root, &call.hidden, &world, stop)
+                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
+        })
+        .await
+    }
+}
+
+fn search(
+    pattern: &str,
+    root: &Root,
+    hidden: &[String],
+    context: &ToolContext,
+    stop: &Stop,
+) -> Result<ToolOutcome, String> {
+    let start = context.clock.elapsed();
+    let matcher = compile(pattern, root)?;
+    let hidden = Hidden::new(hidden);
+    if !root.real.is_dir() {
+        let what = if root.real.exists() { "is not a directory" } else { "does not exist" };
+        return Err(format!("{} {what}.", root.named.display()));
+    }
+    let mut builder = WalkBuilder::new(&root.real);
+    builder
+        .standard_filters(false)
+        .hidden(!flag(context, "CLAUDE_CODE_GLOB_HIDDEN"))
+        .git_ignore(!flag(context, "CLAUDE_CODE_GLOB_NO_IGNORE"))
+        .require_git(false);
+    let version_control = if pattern.contains(".git") || pattern.contains(".svn") {
+        VersionControl::Shown
+    } else {
+        VersionControl::LeftOut
+    };
+
+    let mut newest: BTreeSet<(Reverse<SystemTime>, PathBuf)> = BTreeSet::new();
+    let (mut n_found, mut n_unreadable) = (0_u64, 0_u64);
+    for entry in walk::entries(&mut builder, root, hidden, version_control) {
+        if stop.is_set() {
+            return Ok(interrupted());
+        }
+        let Ok(entry) = entry else {
+            n_unreadable += 1;
+            continue;
+        };
+        let below = entry.path().strip_prefix(&root.real).unwrap_or(entry.path());
+        if !is_file(&entry) || !matcher.is_match(below) {
+            continue;
+        }
+        n_found += 1;
+        let changed = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
+        let changed = changed.unwrap_or(SystemTime::UNIX_EPOCH);
+        newest.insert((Reverse(changed), root.name(entry.path())));
+        if newest.len() > MAX_LISTED {
+            newest.pop_last();
+        }
+    }
+
+    let names: Vec<String> =
+        newest.iter().map(|(_, path)| path.to_string_lossy().into_owned()).collect();
+    let truncated = n_found > names.len() as u64;
+    let mut text = if names.is_empty() { "No files found".into() } else { names.join("\n") };
+    if truncated {
+        text.push_str(&format!("\n(showing {} of {n_found} files)", names.len()));
+    }
+    if n_unreadable > 0 {
+        text.push_str(&format!("\n({n_unreadable} paths could not be read)"));
+    }
+    Ok(ToolOutcome::ok(text).with_structured(&json!({
+        "durationMs": millis(context.clock.elapsed().saturating_sub(start)),
+        "numFiles": names.len(),
+        "filenames": names,
+        "truncated": truncated,
+        "totalMatches": n_found,
+        "countIsComplete": n_unreadable == 0,
+    })))
+}
+
+/// A pattern for paths below the root. An absolute one may name a place below it.
+fn compile(pattern: &str, root: &Root) -> Result<GlobMatcher, String> {
+    if pattern.contains('\0') {
+        return Err("The pattern has a NUL byte in it.".into());
+    }
+    let relative = if pattern.starts_with('/') {
+        [&root.named, &root.real]
+            .into_iter()
+            .find_map(|base| Path::new(pattern).strip_prefix(base).ok()?.to_str())
+            .ok_or_else(|| {
+                format!(
+                    "The pattern {pattern} is not below {}. Give the directory as `path` and a \
+                     relative pattern.",
+                    root.named.display()
+                )
+            })?
+    } else {
+        pattern.strip_prefix("./").unwrap_or(pattern)
+    };
+    if relative.split('/').any(|part| part == "..") {
+        return Err("The pattern leaves the directory with `..`; give `path` instead.".into());
+    }
+    GlobBuilder::new(relative)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| error.to_string())
+}
+
+/// A file, or a link to one.
+fn is_file(entry: &DirEntry) -> bool {
+    let kind = entry.file_type();
+    kind.is_some_and(|kind| kind.is_file())
+        || kind.is_some_and(|kind| kind.is_symlink()) && entry.path().is_file()
+}
+
+/// Whether a setting is on, which it is by default.
+fn flag(context: &ToolContext, name: &str) -> bool {
+    let value = context.env.iter().rev().find(|(key, _)| key == name);
+    !value.is_some_and(|(_, value)| matches!(value.to_lowercase().as_str(), "0" | "false" | "no"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! Touches: what a model can have done to the world, one file per tool.
+//!
+//! Knows the rules of `ennead-runtime` and no actor. A tool runs only with a permit of the gate;
+//! whatever waits or blocks here ends when its future is dropped, and lets go of the call's `hold`
+//! only when nothing of it can touch the world any more.
+
+// What embedders and the harness use.
+pub mod custom;
+pub mod registry;
+pub mod schema;
+
+// The tools, in the order the model is told of them.
+mod agent;
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod read;
+mod todo;
+mod write;
+
+// What they share.
+mod blocking;
+mod built_in;
+mod files;
+mod hidden;
+mod output;
+mod patch;
+mod paths;
+mod walk;
+
+#[cfg(test)]
+mod test_support;

@@ -1,0 +1,293 @@
+//! Opens the file that the gate decided about, and no other.
+//!
+//! Between the decision and the opening, a link may have been exchanged. So a directory is opened
+//! and the kernel asked where it really is; files are then opened, made and renamed relative to
+//! that handle, without following links.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File, Permissions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+/// Why a checked path could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// Nothing is there.
+    #[error("File does not exist.")]
+    Missing,
+    /// A directory is there.
+    #[error("EISDIR: this is a directory, not a file.")]
+    IsDirectory,
+    /// A directory was wanted and something else is there.
+    #[error("ENOTDIR: this is not a directory.")]
+    NotADirectory,
+    /// A device, FIFO or socket.
+    #[error("This is neither a file nor a directory.")]
+    Special,
+    /// It is no longer what was checked.
+    #[error("The path leads elsewhere than when permission was given (now {found}).")]
+    Exchanged {
+        /// Where it leads now.
+        found: String,
+    },
+    /// The system says no.
+    #[error("Cannot open: {0}.")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing,
+            io::ErrorKind::IsADirectory => Self::IsDirectory,
+            io::ErrorKind::NotADirectory => Self::NotADirectory,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for OpenError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        match errno {
+            // A link where there was none: no path that was checked ends in one.
+            rustix::io::Errno::LOOP => Self::Exchanged { found: "a link".into() },
+            errno => io::Error::from(errno).into(),
+        }
+    }
+}
+
+/// Opens a file for reading.
+pub(crate) fn open_file(real: &Path) -> Result<File, OpenError> {
+    let (parent, name) = split(real)?;
+    Directory::open(parent)?.open_file(name)
+}
+
+/// The directory and the name of a file.
+pub(crate) fn split(real: &Path) -> Result<(&Path, &OsStr), OpenError> {
+    match (real.parent(), real.file_name()) {
+        (Some(parent), Some(name)) => Ok((parent, name)),
+        _ => Err(OpenError::IsDirectory),
+    }
+}
+
+/// An open directory that is where it was thought to be.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    handle: File,
+}
+
+impl Directory {
+    /// Opens a directory by its real path.
+    pub(crate) fn open(real: &Path) -> Result<Self, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = File::from(rustix::fs::openat(CWD, real, flags, Mode::empty())?);
+        let found = real_path_of(&handle, real)?;
+        if found != real {
+            return Err(OpenError::Exchanged { found: found.display().to_string() });
+        }
+        Ok(Self { handle })
+    }
+
+    /// Opens a directory and makes what is missing of it.
+    pub(crate) fn open_or_make(real: &Path) -> Result<Self, OpenError> {
+        let mut missing: Vec<&OsStr> = Vec::new();
+        for ancestor in real.ancestors() {
+            match Self::open(ancestor) {
+                Ok(directory) => {
+                    return missing
+                        .iter()
+                        .rev()
+                        .try_fold(directory, |directory, name| directory.make_directory(name));
+                }
+                Err(OpenError::Missing) => missing.extend(ancestor.file_name()),
+                Err(other) => return Err(other),
+            }
+        }
+        Err(OpenError::Missing)
+    }
+
+    fn make_directory(&self, name: &OsStr) -> Result<Self, OpenError> {
+        match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
+        Ok(Self { handle })
+    }
+
+    /// Opens a regular file of this directory for reading.
+    pub(crate) fn open_file(&self, name: &OsStr) -> Result<File, OpenError> {
+        // NONBLOCK: opening a FIFO would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
+        let kind = file.metadata()?.file_type();
+        if kind.is_dir() {
+            Err(OpenError::IsDirectory)
+        } else if kind.is_file() {
+            Ok(file)
+        } else {
+            Err(OpenError::Special)
+        }
+    }
+
+    /// Whether the file may be written, were it not replaced.
+    pub(crate) fn check_writable(&self, name: &OsStr) -> Result<(), OpenError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
+        Ok(())
+    }
+
+    /// Writes a new file beside `name` that is to take its place.
+    pub(crate) fn prepare(
+        &self,
+        name: &OsStr,
+        bytes: &[u8],
+        permissions: Option<Permissions>,
+    ) -> Result<Prepared<'_>, OpenError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        let mut n = 0_u32;
+        let (temporary, handle) = loop {
+            let temporary = OsString::from(format!(".ennead-{n}.tmp"));
+            match rustix::fs::openat(&self.handle, &temporary, flags, mode) {
+                Ok(handle) => break (temporary, handle),
+                // Another call is at it, or one was killed at it.
+                Err(rustix::io::Errno::EXIST) if n < 10_000 => n += 1,
+                Err(errno) => return Err(errno.into()),
+            }
+        };
+        let prepared = Prepared {
+            directory: self,
+            temporary,
+            name: name.to_owned(),
+            file: File::from(handle),
+            renamed: false,
+        };
+        (&prepared.file).write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            prepared.file.set_permissions(permissions)?;
+        }
+        // Or a power cut after the rename leaves an empty file.
+        prepared.file.sync_data()?;
+        Ok(prepared)
+    }
+}
+
+/// A written file that is not in its place yet. Removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
+    directory: &'a Directory,
+    temporary: OsString,
+    name: OsString,
+    file: File,
+    renamed: bool,
+}
+
+impl Prepared<'_> {
+    /// The file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts it in its place, at once for every reader. There is no way back from here.
+    pub(crate) fn put(mut self) -> Result<(), OpenError> {
+        let directory = &self.directory.handle;
+        rustix::fs::renameat(directory, &self.temporary, directory, &self.name)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing more can be done about a file that cannot be removed.
+            let _ = rustix::fs::unlinkat(&self.directory.handle, &self.temporary, AtFlags::empty());
+        }
+    }
+}
+
+/// Where an open file really is.
+fn real_path_of(handle: &File, opened_as: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    // Without /proc the path is followed again: that finds links, but not a quick exchange.
+    fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+        .or_else(|_| fs::canonicalize(opened_as))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn real_directory() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
+        (directory, real)
+    }
+
+    // REQ: TOL-7
+    #[test]
+    fn a_link_exchanged_after_the_check_is_not_followed() {
+        let (_keep, real) = real_directory();
+        fs::create_dir(real.join("inside")).unwrap();
+        fs::create_dir(real.join("outside")).unwrap();
+        fs::write(real.join("outside/f"), "secret").unwrap();
+        fs::write(real.join("inside/f"), "fine").unwrap();
+        assert!(open_file(&real.join("inside/f")).is_ok());
+
+        // The file becomes a link.
+        fs::remove_file(real.join("inside/f")).unwrap();
+        symlink(real.join("outside/f"), real.join("inside/f")).unwrap();
+        let error = open_file(&real.join("inside/f")).unwrap_err();
+        assert!(matches!(error, OpenError::Exchanged { .. }), "{error:?}");
+
+        // The directory becomes a link.
+        fs::remove_dir_all(real.join("inside")).unwrap();
+        symlink(real.join("outside"), real.join("inside")).unwrap();
+        let error = open_file(&real.join("inside/f")).unwrap_err();
+        assert!(matches!(error, OpenError::Exchanged { .. }), "{error:?}");
+        let error = Directory::open_or_make(&real.join("inside/new")).unwrap_err();
+        assert!(matches!(error, OpenError::Exchanged { .. }), "{error:?}");
+        assert!(!real.join("outside/new").exists());
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_apart() {
+        let (_keep, real) = real_directory();
+        let open = |name: &str| open_file(&real.join(name)).unwrap_err();
+        assert!(matches!(open("none"), OpenError::Missing));
+        assert!(matches!(open("."), OpenError::IsDirectory));
+        fs::create_dir(real.join("d")).unwrap();
+        assert!(matches!(open("d"), OpenError::IsDirectory));
+        fs::write(real.join("f"), "").unwrap();
+        assert!(matches!(open("f/x"), OpenError::NotADirectory));
+        rustix::fs::mknodat(
+            CWD,
+            real.join("fifo"),
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(matches!(open("fifo"), OpenError::Special));
+    }
+
+    #[test]
+    fn what_is_prepared_and_not_put_is_removed() {
+        let (_keep, real) = real_directory();
+        let directory = Directory::open_or_make(&real.join("a/b")).unwrap();
+        let prepared = directory.prepare(OsStr::new("f"), b"x", None).unwrap();
+        assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 1);
+        drop(prepared);
+        assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 0);
+        directory.prepare(OsStr::new("f"), b"x", None).unwrap().put().unwrap();
+        assert_eq!(fs::read(real.join("a/b/f")).unwrap(), b"x");
+        assert_eq!(fs::read_dir(real.join("a/b")).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! The tools that come with ennead.
+//!
+//! Alone here is their order: it is the order in which the model is told of them, so it is fixed,
+//! or the prefix of every request would change.
+
+use std::sync::{Arc, LazyLock};
+
+use ennead_runtime::ports::Tool;
+
+use crate::{
+    agent::Agent, bash::Bash, built_in::Declared, edit::Edit, glob::Glob, grep::Grep, read::Read,
+    todo::TodoWrite, write::Write,
+};
+
+/// All tools of this crate: Read, Write, Edit, Glob, Grep, Bash, TodoWrite, Agent, in this order.
+///
+/// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
+pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
+    static TOOLS: LazyLock<Vec<Arc<dyn Tool>>> = LazyLock::new(compiled);
+    TOOLS.clone()
+}
+
+fn compiled() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Declared::<Read>::new()),
+        Arc::new(Declared::<Write>::new()),
+        Arc::new(Declared::<Edit>::new()),
+        Arc::new(Declared::<Glob>::new()),
+        Arc::new(Declared::<Grep>::new()),
+        Arc::new(Declared::<Bash>::new()),
+        Arc::new(Declared::<TodoWrite>::new()),
+        Arc::new(Declared::<Agent>::new()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(name: &str) -> Arc<dyn Tool> {
+        builtin_tools().into_iter().find(|tool| tool.spec().name.as_str() == name).unwrap()
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn specs_are_the_same_each_time_and_their_schemas_are_closed_objects() {
+        let (first, second) = (builtin_tools(), builtin_tools());
+        let names: Vec<_> = first.iter().map(|tool| tool.spec().name.as_str()).collect();
+        let order = ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "Agent"];
+        assert_eq!(names, order);
+        for (a, b) in first.iter().zip(&second) {
+            assert_eq!(a.spec(), b.spec());
+            let schema: serde_json::Value = serde_json::from_str(&a.spec().input_schema).unwrap();
+            assert_eq!(schema["type"], "object");
+            assert_eq!(schema["additionalProperties"], false);
+            assert!(schema["properties"].is_object());
+            assert!(schema.get("$schema").is_none());
+        }
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn inputs_that_fit_pass_and_others_are_told_what_is_wrong() {
+        let cases = [
+            ("Read", r#"{"file_path":"/a"}"#, ""),
+            ("Read", r#"{"file_path":"/a","offset":3,"limit":4}"#, ""),
+            ("Read", r#"{}"#, "file_path"),
+            ("Read", r#"{"file_path":7}"#, "file_path"),
+            ("Read", r#"{"file_path":"/a","offset":0}"#, "offset"),
+            ("Read", r#"{"file_path":"/a","x":1}"#, "'x'"),
+            ("Read", r#"{"file_path""#, "not JSON"),
+            ("Edit", r#"{"file_path":"/a","old_string":"a","new_string":"b"}"#, ""),
+            ("Grep", r#"{"pattern":"a","-i":true,"-A":1,"output_mode":"count"}"#, ""),
+            ("Grep", r#"{"pattern":"a","output_mode":"files"}"#, "output_mode"),
+            ("Bash", r#"{"command":"ls","timeout":1000,"description":"d"}"#, ""),
+            ("Bash", r#"{"command":"ls","timeout":-1}"#, "timeout"),
+            ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
+            ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
+            ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),
+        ];
+        for (tool, input, complaint) in cases {
+            match find(tool).check_input(input) {
+                Ok(()) => assert_eq!(complaint, "", "{tool} {input}"),
+                Err(why) => {
+                    assert!(!complaint.is_empty(), "{tool} {input}: {why}");
+                    assert!(why.starts_with("InputValidationError: "), "{why}");
+                    assert!(why.contains(tool) && why.contains(complaint), "{why}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Input schemas: made from Rust types, compiled once, and their complaints put into words.
+//!
+//! The text of a schema is part of the prefix of every request, so it is the same on every run and
+//! holds nothing that a model does not need.
+
+use std::sync::{Arc, OnceLock};
+
+use ennead_runtime::ids::ToolName;
+use jsonschema::Validator;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+/// Complaints about one input that the model is told; the rest is counted.
+const MAX_COMPLAINTS: usize = 8;
+
+/// The schema of a tool's input, and its validator.
+#[derive(Debug)]
+pub struct Schema {
+    text: Arc<str>,
+    schema: Value,
+    /// Made when the first input comes: making one takes half a millisecond, and most tools of a
+    /// process are never called. The error stands for a schema that no validator can be made of.
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+/// A text is no schema of a tool's input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It is not JSON.
+    #[error("the schema is not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// A tool's input is an object.
+    #[error("the schema is not one of an object: its `type` is not \"object\"")]
+    NotAnObject,
+    /// It is not a JSON schema.
+    #[error("the schema is not a JSON schema: {why}")]
+    NotASchema {
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Schema {
+    /// The schema of a type, for reading: closed objects, no references, no `null` for optional
+    /// fields, no titles and number formats.
+    pub fn of<I: JsonSchema>() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        });
+        let mut schema = settings.into_generator().into_root_schema_for::<I>().to_value();
+        if let Value::Object(root) = &mut schema {
+            // The description of the type is for readers of the source; the tool has its own.
+            root.remove("description");
+            // A type without fields has no such key, but model servers ask for it.
+            root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        }
+        tidy(&mut schema);
+        Self::new(schema)
+    }
+
+    /// Takes a schema as it is, white space aside.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`], when no input could be checked with it.
+    pub fn from_text(text: &str) -> Result<Self, SchemaError> {
+        let value: Value = serde_json::from_str(text).map_err(SchemaError::NotJson)?;
+        if value.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(SchemaError::NotAnObject);
+        }
+        let schema = Self::new(value);
+        match schema.validator() {
+            Err(why) => Err(SchemaError::NotASchema { why: why.clone() }),
+            Ok(_) => Ok(schema),
+        }
+    }
+
+    fn new(schema: Value) -> Self {
+        Self { text: schema.to_string().into(), schema, validator: OnceLock::new() }
+    }
+
+    fn validator(&self) -> Result<&Validator, &String> {
+        let make = || jsonschema::validator_for(&self.schema).map_err(|error| error.to_string());
+        self.validator.get_or_init(make).as_ref()
+    }
+
+    /// JSON text, the same for the same schema.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Checks an input.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, in words for the model; values are not repeated.
+    pub fn check(&self, tool: &ToolName, input: &str) -> Result<(), String> {
+        let validator = self.validator().map_err(|why| {
+            format!("InputValidationError: the input schema of {tool} cannot be used: {why}")
+        })?;
+        let input: Value = serde_json::from_str(input).map_err(|error| {
+            format!("InputValidationError: the input of {tool} is not JSON: {error}")
+        })?;
+        let mut complaints: Vec<String> = validator
+            .iter_errors(&input)
+            .map(|error| match error.instance_path().to_string().as_str() {
+                "" => format!("- {}", error.masked_with("the input")),
+                path => format!("- {}: {}", path.trim_start_matches('/'), error.masked()),
+            })
+            .collect();
+        if complaints.is_empty() {
+            return Ok(());
+        }
+        // The validator goes through maps; the order of complaints must not depend on that.
+        complaints.sort_unstable();
+        let n_complaints = complaints.len();
+        complaints.truncate(MAX_COMPLAINTS);
+        if n_complaints > MAX_COMPLAINTS {
+            complaints.push(format!("- and {} more", n_complaints - MAX_COMPLAINTS));
+        }
+        Err(format!(
+            "InputValidationError: the input of {tool} does not fit its schema:\n{}",
+            complaints.join("\n")
+        ))
+    }
+}
+
+/// Removes what a model does not need. An optional field is left out, never `null`.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(tidy),
+        Value::Object(object) => {
+            for key in ["title", "format"] {
+                if object.get(key).is_some_and(Value::is_string) {
+                    object.remove(key);
+                }
+            }
+            let required = object.get("required").cloned().unwrap_or_default();
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                for (name, property) in properties {
+                    if !required.as_array().is_some_and(|all| all.iter().any(|one| one == name)) {
+                        forbid_null(property);
+                    }
+                }
+            }
+            object.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
+}
+
+fn forbid_null(property: &mut Value) {
+    let Value::Object(property) = property else { return };
+    if property.get("default").is_some_and(Value::is_null) {
+        property.remove("default");
+    }
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            property.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = property.get_mut("enum") {
+        values.retain(|one| !one.is_null());
+    }
+    let Some(Value::Array(choices)) = property.get_mut("anyOf") else { return };
+    choices.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+    if let [Value::Object(only)] = choices.as_mut_slice() {
+        let only = std::mem::take(only);
+        property.remove("anyOf");
+        for (key, value) in only {
+            property.entry(key).or_insert(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(JsonSchema)]
+    #[schemars(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Input {
+        /// A name.
+        name: String,
+        /// How many.
+        count: Option<u32>,
+        inner: Option<Inner>,
+    }
+
+    #[derive(JsonSchema)]
+    #[schemars(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Inner {
+        title: String,
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn schema_of_a_type_is_closed_flat_and_without_null() {
+        let text = Schema::of::<Input>().text().clone();
+        let expected = serde_json::json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["name"],
+            "properties": {
+                "name": {"type": "string", "description": "A name."},
+                "count": {"type": "integer", "description": "How many.", "minimum": 0,
+                          "maximum": 4294967295_u32},
+                "inner": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["title"],
+                    "properties": {"title": {"type": "string"}},
+                },
+            },
+        });
+        let mut found: Value = serde_json::from_str(&text).unwrap();
+        if let Some(count) = found["properties"]["count"].as_object_mut() {
+            count.entry("maximum").or_insert(4_294_967_295_u32.into());
+        }
+        assert_eq!(found, expected);
+        assert_eq!(Schema::of::<Input>().text(), &text);
+    }
+
+    #[test]
+    fn all_complaints_are_listed_and_values_are_not_repeated() {
+        let secret = "x".repeat(5000);
+        let input = format!(r#"{{"count":"{secret}","more":1}}"#);
+        let why = Schema::of::<Input>().check(&"T".into(), &input).unwrap_err();
+        assert!(why.contains("name") && why.contains("count") && why.contains("more"), "{why}");
+        assert!(why.len() < 500, "{why}");
+    }
+
+    #[test]
+    fn texts_that_are_no_schema_are_refused() {
+        assert!(matches!(Schema::from_text("{"), Err(SchemaError::NotJson(_))));
+        assert!(matches!(Schema::from_text("{}"), Err(SchemaError::NotAnObject)));
+        let bad = r#"{"type":"object","properties":{"a":{"type":"strnig"}}}"#;
+        assert!(matches!(Schema::from_text(bad), Err(SchemaError::NotASchema { .. })));
+        let good = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
+        assert!(Schema::from_text(good).unwrap().check(&"T".into(), r#"{"a":"b"}"#).is_ok());
+    }
+}

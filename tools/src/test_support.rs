@@ -1,0 +1,178 @@
+//! A world for the tests of tools: a workspace in a temporary directory, and calls into it.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use ennead_runtime::{
+    ports::{BoxFuture, Cancel, Clock, Hold, Settled, Tool, ToolContext},
+    step7_permission_gate::{
+        ResolvedPath,
+        path_resolution::{self, Found},
+    },
+    time::Timestamp,
+    tool::{Access, ToolCall, ToolErrorKind, ToolMemory, ToolOutcome},
+};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::built_in::{BuiltIn, Declared};
+
+#[derive(Debug)]
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Cancelled by hand.
+#[derive(Debug, Default)]
+pub(crate) struct Switch {
+    on: AtomicBool,
+    changed: Arc<Notify>,
+}
+
+impl Switch {
+    pub(crate) fn cancel(&self) {
+        self.on.store(true, Ordering::SeqCst);
+        self.changed.notify_one();
+    }
+}
+
+impl Cancel for Switch {
+    fn is_cancelled(&self) -> bool {
+        self.on.load(Ordering::SeqCst)
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        let changed = self.changed.clone();
+        Box::pin(async move { changed.notified().await })
+    }
+}
+
+/// A workspace, what the session remembers, and everything a call needs.
+pub(crate) struct World {
+    _directory: tempfile::TempDir,
+    pub(crate) root: PathBuf,
+    pub(crate) context: ToolContext,
+    pub(crate) hidden: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let spill = root.with_file_name("spill");
+        let context = ToolContext {
+            session: "session".into(),
+            workspace: root.to_str().unwrap().into(),
+            additional_directories: Arc::default(),
+            spill_directory: spill.to_str().unwrap().into(),
+            memory: Arc::default(),
+            env: Arc::default(),
+            cancel: Arc::new(Switch::default()),
+            hold: Hold::new(()),
+            settled: Settled::default(),
+            agents: None,
+            processes: None,
+            clock: Arc::new(StoppedClock),
+        };
+        Self { _directory: directory, root, context, hidden: Vec::new() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.root.join(name).to_str().unwrap().into()
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        self.path(name)
+    }
+
+    pub(crate) fn content(&self, name: &str) -> String {
+        String::from_utf8(std::fs::read(self.root.join(name)).unwrap()).unwrap()
+    }
+
+    /// Starts a call as the dispatcher would, with the path that the gate would have looked at.
+    pub(crate) fn start<B: BuiltIn>(&self, input: Value) -> BoxFuture<'static, ToolOutcome> {
+        let tool = Declared::<B>::new();
+        let text = input.to_string();
+        assert_eq!(tool.check_input(&text), Ok(()));
+        let path = match &tool.spec().access {
+            Access::ReadPath { field } | Access::WritePath { field } => {
+                let given = input.get(&**field).and_then(Value::as_str);
+                Some(resolve(given.unwrap_or(&self.context.workspace)))
+            }
+            _ => None,
+        };
+        let call =
+            ToolCall { id: "toolu_1".into(), name: tool.spec().name.clone(), input: text.into() };
+        let hidden = self.hidden.clone().into();
+        let context = ToolContext { settled: Settled::default(), ..self.context.clone() };
+        tool.call(&call, path, hidden, context)
+    }
+
+    /// Runs a call to its end and remembers what it notes.
+    pub(crate) async fn run<B: BuiltIn>(&mut self, input: Value) -> ToolOutcome {
+        let outcome = self.start::<B>(input).await;
+        let mut memory = ToolMemory::clone(&self.context.memory);
+        outcome.notes.iter().for_each(|note| memory.fold(note));
+        self.context.memory = Arc::new(memory);
+        assert!(!outcome.text.is_empty());
+        outcome
+    }
+
+    /// Runs a call that succeeds.
+    #[track_caller]
+    pub(crate) fn ok<B: BuiltIn>(&mut self, input: Value) -> ToolOutcome {
+        let outcome = block_on(self.run::<B>(input));
+        assert_eq!(outcome.error, None, "{}", outcome.text);
+        outcome
+    }
+
+    /// Runs a call that fails, and returns what the model reads.
+    #[track_caller]
+    pub(crate) fn failed<B: BuiltIn>(&mut self, input: Value) -> String {
+        let outcome = block_on(self.run::<B>(input));
+        assert_eq!(outcome.error, Some(ToolErrorKind::Failed), "{}", outcome.text);
+        outcome.text
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+pub(crate) fn structured(outcome: &ToolOutcome) -> Value {
+    serde_json::from_str(outcome.structured.as_deref().unwrap()).unwrap()
+}
+
+/// Where a path leads, as the gate is told.
+pub(crate) fn resolve(given: &str) -> ResolvedPath {
+    path_resolution::resolve(given, "/", "/", &mut |path| {
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return Found::Missing };
+        match metadata.file_type() {
+            kind if kind.is_symlink() => {
+                Found::Link(std::fs::read_link(path).unwrap().to_str().unwrap().into())
+            }
+            kind if kind.is_dir() => Found::Directory,
+            kind if kind.is_file() => Found::File,
+            _ => Found::Special,
+        }
+    })
+}

@@ -1,0 +1,115 @@
+//! Walks a directory in a fixed order, leaving out what the permit hides.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ennead_runtime::step7_permission_gate::ResolvedPath;
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::hidden::Hidden;
+
+/// Where a search starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    /// As it is named in results.
+    pub(crate) named: PathBuf,
+    /// Where it is.
+    pub(crate) real: PathBuf,
+}
+
+impl Root {
+    /// The root that the gate decided about.
+    pub(crate) fn of(path: &ResolvedPath) -> Self {
+        Self { named: (&*path.lexical).into(), real: (&*path.real).into() }
+    }
+
+    /// A path below the root as it is named in results.
+    pub(crate) fn name(&self, real: &Path) -> PathBuf {
+        match real.strip_prefix(&self.real) {
+            Ok(below) if below.as_os_str().is_empty() => self.named.clone(),
+            Ok(below) => self.named.join(below),
+            Err(_) => real.to_owned(),
+        }
+    }
+}
+
+/// Version control keeps its own files there.
+const VERSION_CONTROL: [&str; 6] = [".git", ".svn", ".hg", ".bzr", ".jj", ".sl"];
+
+/// Whether the walk goes into the directories of version control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VersionControl {
+    /// It does.
+    Shown,
+    /// It does not.
+    LeftOut,
+}
+
+/// Finishes a walk: sorted by path, links not followed, hidden paths neither listed nor entered.
+pub(crate) fn entries(
+    builder: &mut WalkBuilder,
+    root: &Root,
+    hidden: Hidden,
+    version_control: VersionControl,
+) -> impl Iterator<Item = Result<DirEntry, ignore::Error>> + use<> {
+    let root = root.clone();
+    // The walk does not ask its filter about where it starts.
+    let starts_hidden = hidden.hides(&root.real) || hidden.hides(&root.named);
+    builder
+        .follow_links(false)
+        .sort_by_file_path(Ord::cmp)
+        .filter_entry(move |entry| {
+            let in_version_control = version_control == VersionControl::LeftOut
+                && entry.depth() > 0
+                && VERSION_CONTROL.iter().any(|name| entry.file_name() == *name);
+            !in_version_control && !is_hidden(entry, &root, &hidden)
+        })
+        .build()
+        .filter(move |_| !starts_hidden)
+}
+
+fn is_hidden(entry: &DirEntry, root: &Root, hidden: &Hidden) -> bool {
+    if hidden.is_empty() {
+        return false;
+    }
+    let path = entry.path();
+    // A rule may name either side of a link above the root, or what a link below it leads to.
+    hidden.hides(path)
+        || hidden.hides(&root.name(path))
+        || entry.path_is_symlink()
+            && fs::canonicalize(path).is_ok_and(|target| hidden.hides(&target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{World, resolve};
+
+    fn names(world: &World, start: &str, patterns: &[String]) -> Vec<String> {
+        let root = Root::of(&resolve(&world.path(start)));
+        let hidden = Hidden::new(patterns);
+        let mut builder = WalkBuilder::new(&root.real);
+        entries(&mut builder, &root, hidden, VersionControl::LeftOut)
+            .map(|entry| root.name(entry.unwrap().path()))
+            .map(|path| path.strip_prefix(&world.root).unwrap().display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_rule_hides_whichever_side_of_a_link_it_names() {
+        let world = World::new();
+        world.file("real/a", "");
+        world.file("real/b", "");
+        std::os::unix::fs::symlink(world.root.join("real"), world.root.join("link")).unwrap();
+        let root = world.root.display();
+        assert_eq!(names(&world, "link", &[]), ["link", "link/a", "link/b"]);
+        for side in ["real", "link"] {
+            let pattern = format!("/{root}/{side}/a");
+            assert_eq!(names(&world, "link", &[pattern]), ["link", "link/b"], "{side}");
+        }
+        let none: [&str; 0] = [];
+        assert_eq!(names(&world, "real", &[format!("/{root}/real")]), none);
+    }
+}

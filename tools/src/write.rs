@@ -1,0 +1,129 @@
+//! Write: a whole file, new or in the place of one that the model has seen.
+
+use std::{path::Path, sync::Arc};
+
+use ennead_runtime::{
+    ports::ToolContext,
+    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    blocking::{Stop, blocking},
+    built_in::{BuiltIn, Call, no_path},
+    files::{Loaded, in_form_of, normal, original},
+    patch::structured_patch,
+    paths::{Directory, OpenError, split},
+};
+
+pub(crate) mod replace;
+
+use replace::{Replacement, replace};
+
+/// The tool.
+pub(crate) struct Write;
+
+/// A file and what it is to hold.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The absolute path of the file.
+    file_path: String,
+    /// Everything it is to hold.
+    content: String,
+}
+
+impl BuiltIn for Write {
+    type Input = Input;
+
+    fn spec(input_schema: Arc<str>) -> ToolSpec {
+        ToolSpec {
+            name: "Write".into(),
+            description: "Writes a whole file and makes the directories it needs. A file that \
+                exists is replaced; it must have been read whole in this conversation. To change \
+                a part of a file use Edit."
+                .into(),
+            input_schema,
+            effect: ToolEffect::SideEffects,
+            concurrency: Concurrency::Alone,
+            access: Access::WritePath { field: "file_path".into() },
+            output_cap: Some(20_000),
+            timeout_ms: Some(60_000),
+            polls: false,
+        }
+    }
+
+    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+        let Some(path) = &call.path else { return no_path() };
+        let real = path.real.clone();
+        let world = context.clone();
+        blocking(&context, move |stop| {
+            write(&call.input, &real, &world, stop)
+                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
+        })
+        .await
+    }
+}
+
+fn write(
+    input: &Input,
+    real: &str,
+    context: &ToolContext,
+    stop: &Stop,
+) -> Result<ToolOutcome, String> {
+    let say = |error: OpenError| error.to_string();
+    let (parent, name) = split(Path::new(real)).map_err(say)?;
+    let directory = Directory::open_or_make(parent).map_err(say)?;
+    let old = match directory.open_file(name) {
+        Ok(file) => Some(Loaded::from(&file).map_err(|error| error.to_string())?),
+        Err(OpenError::Missing) => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    let old_text = match &old {
+        Some(old) => {
+            may_overwrite(old, real, context)?;
+            directory.check_writable(name).map_err(say)?;
+            Some(String::from_utf8_lossy(&old.bytes).into_owned())
+        }
+        None => None,
+    };
+    let content = match &old_text {
+        Some(old_text) => in_form_of(old_text, &input.content),
+        None => input.content.clone(),
+    };
+    let (before, after) = (old_text.as_deref().map(normal), normal(&content));
+    let outcome = ToolOutcome::ok(match &before {
+        Some(_) => format!("The file {} has been replaced.", input.file_path),
+        None => format!("The file {} has been created.", input.file_path),
+    })
+    .with_structured(&json!({
+        "type": if before.is_some() { "update" } else { "create" },
+        "filePath": input.file_path,
+        "content": input.content,
+        "structuredPatch": before.as_deref().map(|old| structured_patch(old, &after)).unwrap_or_default(),
+        "originalFile": before.as_deref().and_then(original),
+    }));
+    let permissions = old.map(|old| old.permissions);
+    let bytes = content.as_bytes();
+    let replacement = Replacement { real, bytes, permissions, partial: false, outcome };
+    replace(&directory, replacement, context, stop).map_err(say)
+}
+
+/// Whether the model knows what it is about to replace.
+fn may_overwrite(old: &Loaded, real: &str, context: &ToolContext) -> Result<(), String> {
+    match context.memory.files.get(real) {
+        None => Err("File has not been read yet. Read it before writing to it.".into()),
+        Some(seen) if seen.digest != old.seen(false).digest => {
+            Err("File has been modified since read. Read it again before writing to it.".into())
+        }
+        Some(seen) if seen.partial => Err("File has been read only in part. Read the whole file \
+             before replacing it, or change a part of it with Edit."
+            .into()),
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
