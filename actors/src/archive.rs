@@ -1,0 +1,380 @@
+//! Keeps transcripts open. Owns their writers and the flusher, hears sessions, child of a shard.
+//!
+//! A session that ends, in order or not, takes its children with it; its writer is not among them,
+//! so what was handed over reaches the file. A writer that crashes is started again on the same
+//! file. When the archive itself fails the shard ends: what cannot be recorded is not done.
+
+pub(crate) mod files;
+pub(crate) mod flusher;
+mod handle;
+pub mod layout;
+pub mod lock;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use ennead_runtime::{
+    ports::Clock,
+    step1_settings_resolution::Durability,
+    transcript::{codec::Head, entry::LineFrame},
+};
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
+};
+
+pub use self::handle::{WriterGone, WriterHandle};
+use self::{
+    flusher::Flusher,
+    layout::Place,
+    lock::{LockError, SessionLock},
+};
+use crate::{
+    directory::{ActorKind, Directory, Registration},
+    transcript_writer::{
+        Acknowledged, FileOps, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup,
+    },
+};
+
+/// Restarts of a writer in a row without a line acknowledged in between.
+const MAX_RESTARTS: u32 = 3;
+
+/// What the archive hears.
+#[expect(missing_debug_implementations, reason = "holds functions")]
+pub enum ArchiveMsg {
+    /// Open a transcript.
+    Open(OpenTranscript),
+    /// Close it once everything sent before is answered.
+    Close {
+        /// The transcript.
+        file: PathBuf,
+        /// Hears that it is closed; also when it was not open.
+        done: Option<CloseReply>,
+    },
+    /// Close everything and end.
+    Shutdown(Option<CloseReply>),
+}
+
+/// Hears that something is closed.
+pub type CloseReply = Arc<dyn Fn() + Send + Sync>;
+
+/// Hears what became of an [`OpenTranscript`]: once, and once more after each restart.
+pub type OpenReply = Arc<dyn Fn(Opened) + Send + Sync>;
+
+/// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
+pub(crate) type LockSlot = Arc<Mutex<Option<SessionLock>>>;
+
+/// A transcript to be opened for appending.
+#[expect(missing_debug_implementations, reason = "holds a function")]
+pub struct OpenTranscript {
+    /// Where.
+    pub place: Place,
+    /// What all its conversation lines have in common. With an agent in it, it is a sidechain and
+    /// covered by the lock of its top session.
+    pub frame: LineFrame,
+    /// When lines are forced to disk.
+    pub durability: Durability,
+    /// Of a sidechain: JSON text of the file beside it.
+    pub meta: Option<Arc<str>>,
+    /// Whose it is. When this actor ends without closing it, it is closed.
+    pub owner: Option<ActorCell>,
+    /// Hears what became of it.
+    pub reply: OpenReply,
+}
+
+/// What became of an [`OpenTranscript`].
+#[derive(Debug)]
+pub enum Opened {
+    /// Lines can be appended.
+    Ready {
+        /// Takes them.
+        handle: WriterHandle,
+        /// The end of the chain.
+        head: Head,
+        /// Counts takeovers of the session, from 1; 0 for sidechains.
+        epoch: u64,
+    },
+    /// The writer crashed and another one took over. Everything unanswered must be sent again, in
+    /// the same order.
+    Restarted {
+        /// Takes lines from now on.
+        handle: WriterHandle,
+    },
+    /// It is not open, or no longer.
+    Failed(OpenError),
+}
+
+/// Why a transcript is not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A session of this process has it open.
+    #[error("the transcript is open already")]
+    AlreadyOpen,
+    /// The lock could not be taken.
+    #[error(transparent)]
+    Lock(LockError),
+    /// The files cannot be used.
+    #[error("the transcript cannot be opened")]
+    File(#[source] io::Error),
+    /// The writer could not be started, or crashed time and again.
+    #[error("the writer of the transcript keeps crashing")]
+    Crashed,
+}
+
+/// What the archive needs.
+#[derive(Clone, Debug)]
+pub struct ArchiveSetup {
+    /// For the text of locks.
+    pub clock: Arc<dyn Clock>,
+    /// How files are written.
+    pub ops: Arc<dyn FileOps>,
+    /// Where the archive and its writers are entered.
+    pub directory: Directory,
+}
+
+/// The actor that keeps transcripts open.
+#[derive(Debug)]
+pub struct Archive;
+
+/// What it holds.
+#[expect(missing_debug_implementations, reason = "holds functions")]
+pub struct State {
+    setup: ArchiveSetup,
+    flusher: Flusher,
+    open: BTreeMap<PathBuf, Entry>,
+    by_writer: HashMap<ActorId, PathBuf>,
+    by_owner: HashMap<ActorId, PathBuf>,
+    shutdown: Option<Option<CloseReply>>,
+    _registration: Registration,
+}
+
+struct Entry {
+    writer: ActorRef<WriterMsg>,
+    transcript: OpenTranscript,
+    lock: LockSlot,
+    acknowledged: Acknowledged,
+    /// Restarts since this offset was acknowledged.
+    restarts: (u32, u64),
+    /// Hear when it is closed; `None` as long as nobody wants that.
+    closing: Option<Vec<CloseReply>>,
+    /// Waits to open it once more when it is closed.
+    next: Option<OpenTranscript>,
+}
+
+impl Entry {
+    fn close(&mut self, done: Option<CloseReply>) {
+        self.closing.get_or_insert_default().extend(done);
+        // One that has ended already is reported by the runtime.
+        self.writer.cast(WriterMsg::Close).ok();
+    }
+
+    /// Tells that it is closed. Whoever waits for the file comes back.
+    fn closed(self) -> Option<OpenTranscript> {
+        self.closing.into_iter().flatten().for_each(|done| done());
+        self.next
+    }
+
+    /// Whether its owner has ended without closing it. Word of that may still be on its way.
+    fn is_orphan(&self) -> bool {
+        self.transcript.owner.as_ref().is_some_and(has_ended)
+    }
+}
+
+impl Actor for Archive {
+    type Msg = ArchiveMsg;
+    type State = State;
+    type Arguments = ArchiveSetup;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<ArchiveMsg>,
+        setup: ArchiveSetup,
+    ) -> Result<State, ActorProcessingErr> {
+        let registration = setup.directory.enter(ActorKind::Archive, None, myself.get_cell());
+        Ok(State {
+            setup,
+            flusher: Flusher::default(),
+            open: BTreeMap::new(),
+            by_writer: HashMap::new(),
+            by_owner: HashMap::new(),
+            shutdown: None,
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<ArchiveMsg>,
+        message: ArchiveMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ArchiveMsg::Open(transcript) => open(&myself, transcript, state).await,
+            ArchiveMsg::Close { file, done } => close(&file, done, state),
+            ArchiveMsg::Shutdown(done) => {
+                for entry in state.open.values_mut() {
+                    entry.close(None);
+                }
+                state.shutdown = Some(done);
+                end_if_empty(&myself, state);
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<ArchiveMsg>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            // A writer that was killed has ended like a crashed one: what was sent to it and not
+            // written is gone with its mailbox.
+            SupervisionEvent::ActorTerminated(who, _, reason) => {
+                let is_killed = reason.as_deref().is_some_and(|it| it != NOT_OPENED);
+                ended(&myself, who.get_id(), is_killed, state).await;
+            }
+            SupervisionEvent::ActorFailed(who, error) => {
+                tracing::warn!(%error, "a transcript writer or its session crashed");
+                ended(&myself, who.get_id(), true, state).await;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A writer, or the owner of a transcript, has ended.
+async fn ended(myself: &ActorRef<ArchiveMsg>, who: ActorId, is_crash: bool, state: &mut State) {
+    if let Some(file) = state.by_owner.remove(&who)
+        && let Some(entry) = state.open.get_mut(&file)
+        && entry.transcript.owner.as_ref().is_some_and(|it| it.get_id() == who)
+    {
+        entry.close(None);
+    }
+    if let Some(file) = state.by_writer.remove(&who) {
+        if is_crash {
+            restart(myself, file, state).await;
+        } else if let Some(next) = state.open.remove(&file).and_then(Entry::closed) {
+            open(myself, next, state).await;
+        }
+    }
+    end_if_empty(myself, state);
+}
+
+async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: &mut State) {
+    let file = transcript.place.file.clone();
+    if let Some(entry) = state.open.get_mut(&file).filter(|_| state.shutdown.is_none()) {
+        if entry.next.is_none() && (entry.closing.is_some() || entry.is_orphan()) {
+            entry.next = Some(transcript);
+            return entry.close(None);
+        }
+        return (transcript.reply)(Opened::Failed(OpenError::AlreadyOpen));
+    }
+    if state.shutdown.is_some() {
+        return (transcript.reply)(Opened::Failed(OpenError::AlreadyOpen));
+    }
+    if let Some(owner) = &transcript.owner {
+        myself.monitor(owner.clone());
+        if has_ended(owner) {
+            // It ended before it was watched; nobody would close this.
+            return;
+        }
+        state.by_owner.insert(owner.get_id(), file.clone());
+    }
+    let (lock, acknowledged) = (LockSlot::default(), Acknowledged::default());
+    match spawn(myself, &transcript, &lock, &acknowledged, false, state).await {
+        Some(writer) => {
+            let restarts = (0, 0);
+            let (closing, next) = (None, None);
+            let entry = Entry { writer, transcript, lock, acknowledged, restarts, closing, next };
+            state.open.insert(file, entry);
+        }
+        None => (transcript.reply)(Opened::Failed(OpenError::Crashed)),
+    }
+}
+
+async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State) {
+    let Some(mut entry) = state.open.remove(&file) else { return };
+    let at = entry
+        .acknowledged
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .as_ref()
+        .map_or(0, |it| it.offset);
+    entry.restarts = if entry.restarts.1 == at { (entry.restarts.0 + 1, at) } else { (1, at) };
+    let writer = if entry.restarts.0 <= MAX_RESTARTS {
+        let Entry { transcript, lock, acknowledged, .. } = &entry;
+        spawn(myself, transcript, lock, acknowledged, true, state).await
+    } else {
+        None
+    };
+    match writer {
+        Some(writer) => {
+            entry.writer = writer;
+            if entry.closing.is_some() {
+                entry.close(None);
+            }
+            state.open.insert(file, entry);
+        }
+        None => {
+            (entry.transcript.reply)(Opened::Failed(OpenError::Crashed));
+            if let Some(next) = entry.closed() {
+                (next.reply)(Opened::Failed(OpenError::Crashed));
+            }
+        }
+    }
+}
+
+async fn spawn(
+    myself: &ActorRef<ArchiveMsg>,
+    transcript: &OpenTranscript,
+    lock: &LockSlot,
+    acknowledged: &Acknowledged,
+    restarted: bool,
+    state: &mut State,
+) -> Option<ActorRef<WriterMsg>> {
+    let setup = WriterSetup {
+        place: transcript.place.clone(),
+        frame: transcript.frame.clone(),
+        durability: transcript.durability,
+        lock: transcript.frame.agent.is_none().then(|| lock.clone()),
+        meta: transcript.meta.clone(),
+        ops: state.setup.ops.clone(),
+        flusher: state.flusher.clone(),
+        directory: state.setup.directory.clone(),
+        clock: state.setup.clock.clone(),
+        acknowledged: acknowledged.clone(),
+        restarted,
+        reply: transcript.reply.clone(),
+    };
+    let spawned = Actor::spawn_linked(None, TranscriptWriter, setup, myself.get_cell()).await;
+    let (writer, _) = spawned.ok()?;
+    state.by_writer.insert(writer.get_id(), transcript.place.file.clone());
+    Some(writer)
+}
+
+fn close(file: &Path, done: Option<CloseReply>, state: &mut State) {
+    match state.open.get_mut(file) {
+        Some(entry) => entry.close(done),
+        None => done.into_iter().for_each(|done| done()),
+    }
+}
+
+fn has_ended(actor: &ActorCell) -> bool {
+    ActorStatus::Stopping <= actor.get_status()
+}
+
+fn end_if_empty(myself: &ActorRef<ArchiveMsg>, state: &mut State) {
+    if state.open.is_empty()
+        && let Some(done) = state.shutdown.take()
+    {
+        done.into_iter().for_each(|done| done());
+        myself.stop(None);
+    }
+}

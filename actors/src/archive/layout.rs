@@ -1,0 +1,164 @@
+//! Where transcripts lie. Names only; nothing is opened here.
+
+use std::path::{Path, PathBuf};
+
+use ennead_runtime::ids::{AgentId, SessionId};
+
+/// Characters of a project's name before a hash stands for the rest.
+const MAX_NAME: usize = 200;
+
+/// Where one transcript and what belongs to it lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The transcript.
+    pub file: PathBuf,
+    /// The directory beside it: stored texts, tool results, sub-agents. Made when first needed.
+    pub beside: PathBuf,
+}
+
+/// An id that cannot be the name of a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{id}` cannot name a transcript")]
+pub struct BadName {
+    /// The id.
+    pub id: String,
+}
+
+/// The directory that transcripts of one project lie in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Transcripts lie in `root` itself.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The layout that Agent SDKs read: `<config>/projects/<name of the working directory>`.
+    /// `cwd` is absolute and without links.
+    pub fn sdk(config: &Path, cwd: &str) -> Self {
+        Self::new(config.join("projects").join(project_name(cwd)))
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The transcript of a session.
+    ///
+    /// # Errors
+    ///
+    /// [`BadName`] when the id holds anything but letters, digits, `-` and `_`.
+    pub fn session(&self, session: &SessionId) -> Result<Place, BadName> {
+        let name = checked(session.as_str())?;
+        Ok(Place { file: self.root.join(format!("{name}.jsonl")), beside: self.root.join(name) })
+    }
+
+    /// The transcript of a sub-agent; all generations lie side by side.
+    ///
+    /// # Errors
+    ///
+    /// [`BadName`] as for sessions.
+    pub fn sidechain(&self, session: &SessionId, agent: &AgentId) -> Result<Place, BadName> {
+        let beside = self.session(session)?.beside;
+        let name = format!("agent-{}.jsonl", checked(agent.as_str())?);
+        Ok(Place { file: beside.join("subagents").join(name), beside })
+    }
+}
+
+impl Place {
+    /// What is known about a sub-agent: `agent-<id>.meta.json`.
+    pub fn meta(&self) -> PathBuf {
+        self.file.with_extension("meta.json")
+    }
+
+    /// Who writes: `<session>.lock`.
+    pub fn lock(&self) -> PathBuf {
+        self.file.with_extension("lock")
+    }
+
+    /// The end of the transcript as of the last orderly close.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.file.with_extension("checkpoint")
+    }
+}
+
+fn checked(id: &str) -> Result<&str, BadName> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !id.is_empty() && id.bytes().all(is_plain) { Ok(id) } else { Err(BadName { id: id.into() }) }
+}
+
+/// The name of a project's directory: every character but ASCII letters and digits becomes `-`;
+/// of a long one the first 200 stay, and a hash of the whole path.
+pub fn project_name(cwd: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = cwd.chars().map(plain).collect();
+    if name.len() <= MAX_NAME {
+        return name;
+    }
+    let hash = cwd.chars().fold(0_i32, |hash, c| {
+        hash.wrapping_mul(31).wrapping_add(i32::from_ne_bytes(u32::from(c).to_ne_bytes()))
+    });
+    format!("{}-{}", &name[..MAX_NAME], base36(hash.unsigned_abs()))
+}
+
+/// Whether a directory of this name is that project's. Other programs hash long paths otherwise,
+/// so of those only the first 200 characters count.
+pub fn is_project(directory: &str, cwd: &str) -> bool {
+    let name = project_name(cwd);
+    match name.get(..=MAX_NAME) {
+        Some(prefix) => directory.starts_with(prefix),
+        None => directory == name,
+    }
+}
+
+fn base36(mut value: u32) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.extend(char::from_digit(value % 36, 36));
+        value /= 36;
+        if value == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SES-1
+    #[test]
+    fn project_is_named_after_its_path() {
+        assert_eq!(project_name("/home/a/my.proj_x"), "-home-a-my-proj-x");
+        let long = format!("/{}", "x".repeat(199));
+        assert_eq!(project_name(&long).len(), 200);
+    }
+
+    // REQ: SES-1
+    #[test]
+    fn long_name_ends_with_a_hash_and_is_found_by_its_beginning() {
+        let long = format!("/{}", "x".repeat(200));
+        let name = project_name(&long);
+        assert!(name.starts_with(&format!("-{}-", "x".repeat(199))), "{name}");
+        assert!(is_project(&name, &long));
+        assert!(is_project(&format!("-{}-zzz", "x".repeat(199)), &long));
+        assert!(!is_project("-x", &long));
+        assert!(is_project("-a-b", "/a/b"));
+        assert!(!is_project("-a-b-c", "/a/b"));
+    }
+
+    // REQ: SES-1
+    #[test]
+    fn sidechain_lies_below_its_top_session() {
+        let layout = Layout::new("/r");
+        let place = layout.sidechain(&"s-1".into(), &"0011".into()).unwrap();
+        assert_eq!(place.file, Path::new("/r/s-1/subagents/agent-0011.jsonl"));
+        assert_eq!(place.meta(), Path::new("/r/s-1/subagents/agent-0011.meta.json"));
+        assert_eq!(place.beside, Path::new("/r/s-1"));
+        assert!(layout.session(&"../x".into()).is_err());
+    }
+}

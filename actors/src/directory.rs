@@ -1,0 +1,161 @@
+//! Who lives: sessions by id, and every actor below them with its kind and step.
+//!
+//! Nothing decides by it. It answers status queries at any moment, without a message to anybody
+//! who might be busy, and the kill tests take their victims from it.
+
+use std::{fmt, sync::Arc};
+
+use dashmap::DashMap;
+use ennead_runtime::{ids::SessionId, step::Step};
+use ractor::{ActorCell, ActorId};
+use serde::Serialize;
+
+/// The kinds of actors, as in the supervision tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    /// Root of one scheduler thread.
+    Shard,
+    /// Keeps the writers.
+    Archive,
+    /// Writes one transcript.
+    TranscriptWriter,
+    /// One conversation.
+    Session,
+    /// A conversation with a parent.
+    SubAgent,
+    /// Admits hooks.
+    HookRunner,
+    /// Runs the handlers of one firing.
+    HookExecution,
+    /// Owns the processes of one command.
+    ShellProcess,
+    /// Walks one turn.
+    TurnSupervisor,
+    /// Reads settings and sources.
+    SourceReader,
+    /// Runs one shaper stage.
+    ShaperStage,
+    /// Asks the model once.
+    ModelCall,
+    /// Looks at paths.
+    GateWorker,
+    /// Admits tool calls.
+    ToolDispatcher,
+    /// Runs one tool call.
+    ToolExecutor,
+    /// Asks somebody for a permission.
+    Approval,
+    /// Waits until an ended turn touches nothing any more.
+    TurnEnding,
+}
+
+impl ActorKind {
+    /// All kinds.
+    pub const ALL: [ActorKind; 17] = [
+        ActorKind::Shard,
+        ActorKind::Archive,
+        ActorKind::TranscriptWriter,
+        ActorKind::Session,
+        ActorKind::SubAgent,
+        ActorKind::HookRunner,
+        ActorKind::HookExecution,
+        ActorKind::ShellProcess,
+        ActorKind::TurnSupervisor,
+        ActorKind::SourceReader,
+        ActorKind::ShaperStage,
+        ActorKind::ModelCall,
+        ActorKind::GateWorker,
+        ActorKind::ToolDispatcher,
+        ActorKind::ToolExecutor,
+        ActorKind::Approval,
+        ActorKind::TurnEnding,
+    ];
+}
+
+/// An actor that lives.
+#[derive(Clone)]
+pub struct Live {
+    /// What it is.
+    pub kind: ActorKind,
+    /// The session it works for; a sub-agent's own id for what is below it.
+    pub session: Option<SessionId>,
+    /// The step a turn supervisor is at.
+    pub step: Option<Step>,
+    /// The actor.
+    pub cell: ActorCell,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {} of {:?}", self.kind, self.cell.get_id(), self.session)
+    }
+}
+
+/// The actors of one `Ennead`.
+#[derive(Clone, Debug, Default)]
+pub struct Directory(Arc<DashMap<ActorId, Live>>);
+
+impl Directory {
+    /// Enters an actor. It leaves when the guard is dropped, which its state does.
+    pub fn enter(
+        &self,
+        kind: ActorKind,
+        session: Option<&SessionId>,
+        cell: ActorCell,
+    ) -> Registration {
+        let id = cell.get_id();
+        self.0.insert(id, Live { kind, session: session.cloned(), step: None, cell });
+        Registration { directory: self.clone(), id }
+    }
+
+    /// Everybody, in the order in which they were spawned.
+    pub fn all(&self) -> Vec<Live> {
+        let mut all: Vec<Live> = self.0.iter().map(|it| it.value().clone()).collect();
+        all.sort_by_key(|it| it.cell.get_id().pid());
+        all
+    }
+
+    /// Those who work for a session.
+    pub fn of(&self, session: &SessionId) -> Vec<Live> {
+        let mut all = self.all();
+        all.retain(|it| it.session.as_ref() == Some(session));
+        all
+    }
+
+    /// How many live.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nobody lives.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn set_step(&self, id: ActorId, step: Step) {
+        if let Some(mut live) = self.0.get_mut(&id) {
+            live.step = Some(step);
+        }
+    }
+}
+
+/// Keeps an actor in the directory.
+#[derive(Debug)]
+pub struct Registration {
+    directory: Directory,
+    id: ActorId,
+}
+
+impl Registration {
+    /// Notes the step that a turn supervisor is at.
+    pub fn at_step(&self, step: Step) {
+        self.directory.set_step(self.id, step);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.directory.0.remove(&self.id);
+    }
+}

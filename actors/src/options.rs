@@ -1,0 +1,301 @@
+//! What an embedder chooses: for all sessions, and for one.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+
+use ennead_runtime::{
+    ids::SessionId,
+    ports::{Clock, Tool, Transport},
+    step::Step,
+    step1_settings_resolution::{Durability, PermissionMode},
+    step5_model_call::simulated::Playbook,
+};
+
+use crate::{
+    approval::Approver,
+    transcript_writer::{FileOps, RealFiles},
+    world::{
+        clock::SystemClock,
+        hook_process::inherited_chain,
+        http::HttpLimits,
+        local_files::{LocalFiles, SourceFiles, Trust},
+        simulated::{SimulatedTransport, Simulator},
+    },
+};
+
+/// Where sessions run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// On threads of their own, one scheduler each; all actors of a session stay on one. Waking a
+    /// sleeping thread costs more than a small turn, so this is what hosting many agents wants.
+    Threads(usize),
+    /// On the runtime that [`crate::ennead::Ennead::start`] is called from. For tests on paused
+    /// time, and for embedders with one runtime.
+    Ambient,
+}
+
+/// What holds for all sessions of one [`crate::ennead::Ennead`].
+#[derive(Clone)]
+pub struct Options {
+    /// Where sessions run; one thread per core unless said otherwise.
+    pub placement: Placement,
+    /// The key of all draws; from the operating system unless said otherwise.
+    pub seed: Option<u64>,
+    /// Reads clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Reaches model servers; HTTP unless said otherwise.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// Limits on HTTP exchanges.
+    pub http: HttpLimits,
+    /// Reads settings and instruction files.
+    pub files: Arc<dyn SourceFiles>,
+    /// Writes transcripts.
+    pub file_ops: Arc<dyn FileOps>,
+    /// Makes turns stand still at steps.
+    pub breakpoints: Option<Arc<dyn Breakpoints>>,
+    /// Hooks that this process hangs from, outermost first; from the environment unless said
+    /// otherwise. Sessions do not run them again.
+    pub hook_chain: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            placement: Placement::Threads(cores),
+            seed: None,
+            clock: Arc::new(SystemClock::new()),
+            transport: None,
+            http: HttpLimits::default(),
+            files: Arc::new(LocalFiles),
+            file_ops: Arc::new(RealFiles),
+            breakpoints: None,
+            hook_chain: inherited_chain(),
+        }
+    }
+}
+
+impl Options {
+    /// All sessions talk to the simulated model, which plays this playbook in process. Whatever
+    /// their endpoint, no packet leaves.
+    pub fn simulated(playbook: Playbook) -> Self {
+        let transport = SimulatedTransport::new(Simulator::new(playbook));
+        Self { transport: Some(Arc::new(transport)), ..Self::default() }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("placement", &self.placement).finish_non_exhaustive()
+    }
+}
+
+/// Lets a turn go on from a breakpoint. Calling it after the turn is gone does nothing.
+pub type GoOn = Box<dyn FnOnce() + Send>;
+
+/// Makes turns stand still when they reach a step, for looking around in a live tree.
+///
+/// The turn does not block: it serves interrupts and status while it stands.
+pub trait Breakpoints: Send + Sync + fmt::Debug {
+    /// A turn has reached a step. Keep `go_on` to hold it there; give it back to let it pass.
+    fn reached(&self, session: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn>;
+}
+
+/// A server of the Messages API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Where requests go; absolute, path included.
+    pub url: Arc<str>,
+    /// Headers of every request, credentials included; names in lower case.
+    pub headers: Arc<[(String, String)]>,
+}
+
+impl Endpoint {
+    /// A server at this base address (`https://api.anthropic.com`), with an API key if it wants
+    /// one.
+    pub fn messages(base: &str, api_key: Option<&str>) -> Self {
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("anthropic-version".to_owned(), "2023-06-01".to_owned()),
+        ];
+        if let Some(key) = api_key {
+            headers.push(("x-api-key".to_owned(), key.to_owned()));
+        }
+        let url = format!("{}/v1/messages", base.trim_end_matches('/')).into();
+        Self { url, headers: headers.into() }
+    }
+
+    /// For sessions of [`Options::simulated`], where nobody looks at the address. With another
+    /// transport this host does not resolve.
+    pub fn simulated() -> Self {
+        Self::messages("http://simulated.invalid", None)
+    }
+}
+
+/// What holds for one session.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// The working directory; made absolute when the session is opened.
+    pub workspace: PathBuf,
+    /// The model server.
+    pub endpoint: Endpoint,
+    /// Names the session, a UUID; `None`: one is made. Naming an earlier one goes on with it.
+    pub id: Option<SessionId>,
+    /// Where transcripts lie; `None`: `.transcripts/` in the working directory, or the layout of
+    /// existing SDKs when `CLAUDE_CONFIG_DIR` is set.
+    pub transcripts: Option<PathBuf>,
+    /// The tools, in the order they are offered.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Answers questions; `None`: what would be asked is denied.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// How far the workspace's own settings files are trusted; not at all unless said otherwise.
+    pub trust: Trust,
+    /// Whether settings files are read; they are.
+    pub reads_settings: bool,
+    /// Whether instruction files, git and memory are read; they are.
+    pub reads_sources: bool,
+    /// Whether answers are streamed; they are.
+    pub streams: bool,
+    /// Replaces the built-in system prompt.
+    pub system_prompt: Option<String>,
+    /// Stands behind the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// The user's home; `None`: that of the process.
+    pub home: Option<PathBuf>,
+    /// Settings with the rank of flags: a JSON object as in a settings file. What cannot be read in
+    /// it is ignored, and counted in the record of step 1.
+    pub settings: serde_json::Value,
+    /// Prompts that the session holds at once, the one that runs included; 16. One more is refused
+    /// with `RunError::Busy`. 0 counts as 1.
+    pub max_queued_prompts: u32,
+}
+
+impl SessionOptions {
+    /// A session in this directory on that server, with the built-in tools.
+    pub fn new(workspace: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
+        Self {
+            workspace: workspace.into(),
+            endpoint,
+            id: None,
+            transcripts: None,
+            tools: ennead_tools::registry::builtin_tools(),
+            approver: None,
+            trust: Trust::Untrusted,
+            reads_settings: true,
+            reads_sources: true,
+            streams: true,
+            system_prompt: None,
+            append_system_prompt: None,
+            home: None,
+            settings: serde_json::json!({}),
+            max_queued_prompts: 16,
+        }
+    }
+
+    /// Reads no settings, no instruction files, no git and no memory, so that nothing but these
+    /// options decides how the session behaves.
+    #[must_use]
+    pub fn isolated(self) -> Self {
+        Self { reads_settings: false, reads_sources: false, ..self }
+    }
+
+    /// Asks for this model.
+    #[must_use]
+    pub fn model(self, model: &str) -> Self {
+        self.setting("model", model.into())
+    }
+
+    /// Caps the turns of a run; 25 unless said otherwise, and 0 says nothing.
+    #[must_use]
+    pub fn max_turns(self, max_turns: u32) -> Self {
+        self.own_setting("maxTurns", max_turns.into())
+    }
+
+    /// Starts in this permission mode. Settings of an organisation may say otherwise.
+    #[must_use]
+    pub fn mode(mut self, mode: PermissionMode) -> Self {
+        if let Ok(mode) = serde_json::to_value(mode) {
+            self.permissions()["defaultMode"] = mode;
+        }
+        self
+    }
+
+    /// Allows what this rule matches, `Tool` or `Tool(specifier)`. A rule that
+    /// [`Rule::parse`](ennead_runtime::step7_permission_gate::rule::Rule::parse) refuses is ignored.
+    #[must_use]
+    pub fn allow(self, rule: &str) -> Self {
+        self.rule("allow", rule)
+    }
+
+    /// Denies what this rule matches, whatever allows it. A rule that cannot be read is ignored, as
+    /// in [`Self::allow`].
+    #[must_use]
+    pub fn deny(self, rule: &str) -> Self {
+        self.rule("deny", rule)
+    }
+
+    /// Forces lines to disk this often.
+    #[must_use]
+    pub fn durability(self, durability: Durability) -> Self {
+        match serde_json::to_value(durability) {
+            Ok(value) => self.own_setting("durability", value),
+            Err(_) => self,
+        }
+    }
+
+    /// Adds a tool, or replaces the one of the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        match self.tools.iter_mut().find(|it| it.spec().name == tool.spec().name) {
+            Some(same) => *same = tool,
+            None => self.tools.push(tool),
+        }
+        self
+    }
+
+    /// Sets a key of [`Self::settings`](SessionOptions#structfield.settings).
+    #[must_use]
+    pub fn setting(mut self, key: &str, value: serde_json::Value) -> Self {
+        self.settings[key] = value;
+        self
+    }
+
+    /// Sets a key of the settings that only ennead has, without its `ennead.` in front.
+    #[must_use]
+    pub fn own_setting(mut self, key: &str, value: serde_json::Value) -> Self {
+        if !self.settings["ennead"].is_object() {
+            self.settings["ennead"] = serde_json::json!({});
+        }
+        self.settings["ennead"][key] = value;
+        self
+    }
+
+    fn rule(mut self, kind: &str, rule: &str) -> Self {
+        let rules = &mut self.permissions()[kind];
+        match rules.as_array_mut() {
+            Some(rules) => rules.push(rule.into()),
+            None => *rules = serde_json::json!([rule]),
+        }
+        self
+    }
+
+    fn permissions(&mut self) -> &mut serde_json::Value {
+        if !self.settings["permissions"].is_object() {
+            self.settings["permissions"] = serde_json::json!({});
+        }
+        &mut self.settings["permissions"]
+    }
+
+    /// The tools by name.
+    pub(crate) fn tools_by_name(&self) -> BTreeMap<ennead_runtime::ids::ToolName, Arc<dyn Tool>> {
+        self.tools.iter().map(|it| (it.spec().name.clone(), Arc::clone(it))).collect()
+    }
+}
+
+impl fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("workspace", &self.workspace)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,356 @@
+//! Writes one transcript. Child of the archive, so that it outlives the session.
+//!
+//! All lines of one message are one write, done here and now: a write goes to the page cache and
+//! takes about a microsecond. A sync takes milliseconds and is the flusher's. Answers keep the order
+//! of the messages, so what was acknowledged is always a prefix of the file.
+
+mod file;
+mod file_ops;
+
+use std::{collections::VecDeque, io, sync::Arc};
+
+use ennead_runtime::{
+    ids::SessionId,
+    ports::Clock,
+    step1_settings_resolution::Durability,
+    transcript::{
+        codec::Head,
+        entry::{Line, LineFrame, StoredText},
+    },
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+
+pub(crate) use file::Acknowledged;
+use file::TranscriptFile;
+pub use file_ops::{FileOps, RealFiles};
+
+use crate::{
+    archive::{
+        LockSlot, OpenError, OpenReply, Opened, WriterHandle,
+        flusher::{Flusher, SyncRequest},
+        layout::Place,
+        lock::SessionLock,
+    },
+    checkpoint::Checkpoint,
+    directory::{ActorKind, Directory, Registration},
+};
+
+/// Lines to be appended, in order.
+///
+/// After [`Opened::Restarted`] whoever waits for answers sends everything unanswered once more, in
+/// the same order. Lines that had reached the file are recognised by their content and not written
+/// again.
+#[expect(missing_debug_implementations, reason = "holds a function")]
+pub struct Append {
+    /// The lines.
+    pub lines: Arc<Vec<Line>>,
+    /// Texts that they name; kept beside the transcript before the lines are written.
+    pub stored: Vec<StoredText>,
+    /// Under [`Durability::Turn`]: answer when it is on disk.
+    pub sync: bool,
+    /// Comes back with the answer.
+    pub ticket: u64,
+    /// Hears the answer.
+    pub reply: ReplyTo,
+}
+
+/// Hears that lines were recorded. Called on the writer's thread: it sends a message and returns.
+pub type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
+
+/// The answer to an [`Append`].
+#[derive(Debug)]
+pub struct Recorded {
+    /// Of the append.
+    pub ticket: u64,
+    /// The place of its last line. After an error it is not known how much of it is on the file;
+    /// sent again, the rest is written.
+    pub result: Result<Head, WriteError>,
+}
+
+/// Why lines are not recorded.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The write failed.
+    #[error("the transcript cannot be written")]
+    Write(#[source] Arc<io::Error>),
+    /// Only a part was written; mostly a full disk.
+    #[error("only {written} of {length} bytes were written")]
+    Short {
+        /// Bytes that were.
+        written: usize,
+        /// Bytes that should have been.
+        length: usize,
+    },
+    /// A text that the lines name cannot be kept.
+    #[error("a text beside the transcript cannot be written")]
+    Stored(#[source] Arc<io::Error>),
+    /// After an earlier failure the end of the file cannot be read.
+    #[error("the end of the transcript cannot be read")]
+    Read(#[source] Arc<io::Error>),
+    /// It is written and may not be on disk.
+    #[error("the transcript cannot be forced to disk")]
+    Sync(#[source] Arc<io::Error>),
+    /// The transcript was closed.
+    #[error("the transcript is closed")]
+    Closed,
+}
+
+impl WriteError {
+    fn write(error: io::Error) -> Self {
+        Self::Write(Arc::new(error))
+    }
+
+    fn stored(error: io::Error) -> Self {
+        Self::Stored(Arc::new(error))
+    }
+
+    fn read(error: io::Error) -> Self {
+        Self::Read(Arc::new(error))
+    }
+}
+
+/// What a writer hears.
+#[expect(missing_debug_implementations, reason = "holds functions")]
+pub enum WriterMsg {
+    /// Open the file. Sent by the writer to itself.
+    Start,
+    /// Append these lines.
+    Append(Append),
+    /// What was written up to there is on disk, or not. Sent by the flusher.
+    Synced {
+        /// Bytes.
+        upto: u64,
+        /// How it went.
+        result: io::Result<()>,
+    },
+    /// Answer what is open, leave a checkpoint, end.
+    Close,
+}
+
+/// What a writer is made of.
+pub(crate) struct WriterSetup {
+    pub(crate) place: Place,
+    pub(crate) frame: LineFrame,
+    pub(crate) durability: Durability,
+    /// `None` for sidechains, which are covered by the lock of their top session.
+    pub(crate) lock: Option<LockSlot>,
+    /// JSON text of the file beside a sidechain.
+    pub(crate) meta: Option<Arc<str>>,
+    pub(crate) ops: Arc<dyn FileOps>,
+    pub(crate) flusher: Flusher,
+    pub(crate) directory: Directory,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) acknowledged: Acknowledged,
+    pub(crate) restarted: bool,
+    pub(crate) reply: OpenReply,
+}
+
+/// The reason with which a writer ends that could not open its file and has said so.
+pub(crate) const NOT_OPENED: &str = "not opened";
+
+/// The actor that writes one transcript.
+#[derive(Debug)]
+pub(crate) struct TranscriptWriter;
+
+/// What it holds.
+pub(crate) struct State {
+    setup: WriterSetup,
+    file: Option<TranscriptFile>,
+    _registration: Registration,
+    /// Appends that are not answered, oldest first.
+    waiting: VecDeque<Waiting>,
+    syncing: bool,
+    synced: u64,
+    closing: bool,
+    /// The lines that could not be written. Others wait until these come again.
+    failed: Option<(Arc<Vec<Line>>, WriteError)>,
+}
+
+struct Waiting {
+    ticket: u64,
+    reply: ReplyTo,
+    needs_sync: bool,
+    result: Result<Checkpoint, WriteError>,
+}
+
+impl Actor for TranscriptWriter {
+    type Msg = WriterMsg;
+    type State = State;
+    type Arguments = WriterSetup;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<WriterMsg>,
+        setup: WriterSetup,
+    ) -> Result<State, ActorProcessingErr> {
+        myself.cast(WriterMsg::Start)?;
+        let LineFrame { session, agent, .. } = &setup.frame;
+        let session = match agent {
+            Some(agent) => SessionId::of_agent(session, agent),
+            None => session.clone(),
+        };
+        let cell = myself.get_cell();
+        let registration = setup.directory.enter(ActorKind::TranscriptWriter, Some(&session), cell);
+        Ok(State {
+            setup,
+            file: None,
+            waiting: VecDeque::new(),
+            syncing: false,
+            synced: 0,
+            closing: false,
+            failed: None,
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<WriterMsg>,
+        message: WriterMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            WriterMsg::Start => start(&myself, state),
+            WriterMsg::Append(append) => write(append, state),
+            WriterMsg::Synced { upto, result } => synced(upto, result, state),
+            WriterMsg::Close => state.closing = true,
+        }
+        answer(state);
+        sync(&myself, state);
+        if state.waiting.is_empty() && state.closing {
+            close(&myself, state);
+        }
+        Ok(())
+    }
+}
+
+fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
+    match open(&state.setup) {
+        Ok((file, epoch)) => {
+            let handle = WriterHandle::new(myself.clone());
+            let head = file.end().head;
+            state.file = Some(file);
+            (state.setup.reply)(if state.setup.restarted {
+                Opened::Restarted { handle }
+            } else {
+                Opened::Ready { handle, head, epoch }
+            });
+        }
+        Err(error) => {
+            (state.setup.reply)(Opened::Failed(error));
+            myself.stop(Some(NOT_OPENED.into()));
+        }
+    }
+}
+
+fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
+    let mut epoch = 0;
+    if let Some(slot) = &setup.lock {
+        let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if slot.is_none() {
+            let directory = setup.place.file.parent().unwrap_or(&setup.place.beside);
+            let path = setup.place.lock();
+            let now = setup.clock.now();
+            let lock = SessionLock::take(&path, now).or_else(|_| {
+                crate::archive::files::make_directory(directory).map_err(OpenError::File)?;
+                SessionLock::take(&path, now).map_err(OpenError::Lock)
+            })?;
+            *slot = Some(lock);
+        }
+        epoch = slot.as_ref().map_or(0, SessionLock::epoch);
+    }
+    let file = TranscriptFile::open(
+        setup.place.clone(),
+        setup.frame.clone(),
+        setup.ops.clone(),
+        setup.acknowledged.clone(),
+    )
+    .map_err(OpenError::File)?;
+    if let Some(meta) = &setup.meta {
+        let path = setup.place.meta();
+        crate::archive::files::write_whole(&path, meta.as_bytes()).map_err(OpenError::File)?;
+    }
+    Ok((file, epoch))
+}
+
+fn write(append: Append, state: &mut State) {
+    let Append { lines, stored, sync, ticket, reply } = append;
+    let needs_sync = match state.setup.durability {
+        Durability::Process => false,
+        Durability::Turn => sync,
+        Durability::Entry => true,
+    };
+    let result = match (&mut state.file, &state.failed) {
+        // What follows lost lines would stand in their place: they come first.
+        (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),
+        (Some(file), _) if !state.closing => file.append(&lines, &stored),
+        _ => Err(WriteError::Closed),
+    };
+    match &result {
+        Ok(_) => state.failed = None,
+        Err(error) if state.failed.is_none() => state.failed = Some((lines, error.clone())),
+        Err(_) => {}
+    }
+    state.waiting.push_back(Waiting { ticket, reply, needs_sync, result });
+}
+
+fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
+    state.syncing = false;
+    match result {
+        Ok(()) => state.synced = upto,
+        Err(error) => {
+            let error = Arc::new(error);
+            if let Some(file) = &mut state.file {
+                file.doubt();
+            }
+            for waiting in state.waiting.iter_mut().filter(|it| it.needs_sync) {
+                if waiting.result.as_ref().is_ok_and(|end| end.offset <= upto) {
+                    waiting.result = Err(WriteError::Sync(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// Answers from the front what needs to wait no longer.
+fn answer(state: &mut State) {
+    while let Some(first) = state.waiting.front() {
+        if first.needs_sync && first.result.as_ref().is_ok_and(|end| state.synced < end.offset) {
+            return;
+        }
+        let Some(Waiting { ticket, reply, result, .. }) = state.waiting.pop_front() else { return };
+        if let (Ok(end), Some(file)) = (&result, &state.file) {
+            file.acknowledge(end.clone());
+        }
+        reply(Recorded { ticket, result: result.map(|end| end.head) });
+    }
+}
+
+fn sync(myself: &ActorRef<WriterMsg>, state: &mut State) {
+    let needed = state.waiting.iter().any(|it| it.needs_sync && it.result.is_ok());
+    let Some(file) = state.file.as_mut().filter(|_| needed && !state.syncing) else { return };
+    state.syncing = true;
+    let upto = file.end().offset;
+    let writer = myself.clone();
+    state.setup.flusher.sync(SyncRequest {
+        files: file.take_unsynced(),
+        ops: state.setup.ops.clone(),
+        done: Box::new(move |result| {
+            // A writer that has ended waits for nothing.
+            writer.cast(WriterMsg::Synced { upto, result }).ok();
+        }),
+    });
+}
+
+fn close(myself: &ActorRef<WriterMsg>, state: &mut State) {
+    if let Some(file) = state.file.take()
+        && let Err(error) = file.leave_checkpoint()
+    {
+        tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");
+    }
+    if let Some(slot) = &state.setup.lock {
+        slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    }
+    myself.stop(None);
+}

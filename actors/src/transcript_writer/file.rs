@@ -1,0 +1,343 @@
+//! One transcript file: what is on it, and how lines get there.
+//!
+//! No actor. Everything about short writes, torn ends and lines that come twice is here.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use ennead_runtime::{
+    digest::Digest,
+    time::Timestamp,
+    transcript::{
+        codec::{self, Head},
+        entry::{Line, LineFrame, Place as Kept, Record, StoredText, What},
+        load::{Torn, tail},
+        read::{body_of, seal_of},
+    },
+};
+
+use super::{FileOps, WriteError};
+use crate::{
+    archive::{files, layout::Place},
+    checkpoint::{self, Checkpoint},
+};
+
+/// Bytes at the end of a file that are looked at first for the end of the chain.
+const WINDOW: u64 = 64 * 1024;
+
+/// How far everything is acknowledged. Outlives a crash of the writer; what lies behind it may
+/// come a second time.
+pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
+
+/// A transcript that is open for appending.
+#[derive(Debug)]
+pub(crate) struct TranscriptFile {
+    place: Place,
+    frame: LineFrame,
+    file: Arc<File>,
+    ops: Arc<dyn FileOps>,
+    end: Checkpoint,
+    /// The file ends in the middle of a line.
+    newline: bool,
+    torn: Option<Torn>,
+    /// A write failed: nothing is written before the end of the file has been looked at again.
+    doubtful: bool,
+    /// Lines behind what was acknowledged, which may be sent again.
+    again: VecDeque<Again>,
+    acknowledged: Acknowledged,
+    stored: HashSet<(Kept, Digest)>,
+    unsynced: Vec<Arc<File>>,
+    buffer: Vec<u8>,
+}
+
+/// A line that is on the file and was not acknowledged.
+#[derive(Debug)]
+struct Again {
+    body: Digest,
+    prev: Digest,
+    head: Head,
+    end: u64,
+}
+
+impl TranscriptFile {
+    /// Opens or makes the file, and finds out where it ends.
+    pub(crate) fn open(
+        place: Place,
+        frame: LineFrame,
+        ops: Arc<dyn FileOps>,
+        acknowledged: Acknowledged,
+    ) -> io::Result<Self> {
+        let file = files::in_directory(&place.file, |path| {
+            files::private().read(true).append(true).create(true).open(path)
+        })?;
+        let mut transcript = Self {
+            place,
+            frame,
+            file: Arc::new(file),
+            ops,
+            end: Checkpoint { offset: 0, head: Head::default(), last: None },
+            newline: false,
+            torn: None,
+            doubtful: false,
+            again: VecDeque::new(),
+            acknowledged,
+            stored: HashSet::new(),
+            unsynced: Vec::new(),
+            buffer: Vec::new(),
+        };
+        if transcript.acknowledged().is_some() {
+            transcript.look_again()?;
+        } else {
+            transcript.find_end()?;
+            transcript.acknowledge(transcript.end.clone());
+        }
+        Ok(transcript)
+    }
+
+    /// The end of what is written.
+    pub(crate) fn end(&self) -> &Checkpoint {
+        &self.end
+    }
+
+    /// The files to be synced for what was written so far to be on disk; the transcript last.
+    pub(crate) fn take_unsynced(&mut self) -> Vec<Arc<File>> {
+        let mut files = std::mem::take(&mut self.unsynced);
+        files.push(self.file.clone());
+        files
+    }
+
+    /// After a failed sync the kernel may have dropped what was written: look before going on.
+    pub(crate) fn doubt(&mut self) {
+        self.doubtful = true;
+    }
+
+    /// Says that everything up to there was acknowledged.
+    pub(crate) fn acknowledge(&self, upto: Checkpoint) {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto);
+    }
+
+    /// Leaves a checkpoint for the next writer.
+    ///
+    /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none.
+    pub(crate) fn leave_checkpoint(&self) -> io::Result<()> {
+        if self.newline || self.doubtful || self.end.offset <= WINDOW {
+            return Ok(());
+        }
+        checkpoint::write(&self.place.checkpoint(), &self.end)
+    }
+
+    /// Writes all lines in one write, texts that they name before them. Lines that are there
+    /// already are passed over.
+    pub(crate) fn append(
+        &mut self,
+        lines: &[Line],
+        stored: &[StoredText],
+    ) -> Result<Checkpoint, WriteError> {
+        if self.doubtful {
+            self.look_again().map_err(WriteError::read)?;
+        }
+        for text in stored {
+            self.store(text).map_err(WriteError::stored)?;
+        }
+        let mut lines = lines;
+        if let Some(known) = self.pass_over(&mut lines)
+            && lines.is_empty()
+        {
+            return Ok(known);
+        }
+        let mut end = self.end.clone();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        if self.newline {
+            buffer.push(b'\n');
+        }
+        if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
+            let Torn { offset, length, digest } = torn;
+            let what = What::Repair { offset, length, digest };
+            let record = Record { at: at(first), run: None, turn: 0, what };
+            let line = Line::Harness(Box::new(record));
+            codec::append(&line, &self.frame, &mut end.head, &mut buffer);
+        }
+        for line in lines {
+            codec::append(line, &self.frame, &mut end.head, &mut buffer);
+            if let Line::Conversation(line) = line {
+                end.last = Some(line.message.id.clone());
+            }
+        }
+        let written = self.ops.write(&self.file, &buffer);
+        let length = buffer.len();
+        self.buffer = buffer;
+        match written {
+            Ok(n) if n == length => {}
+            Ok(written) => {
+                self.doubtful = true;
+                return Err(WriteError::Short { written, length });
+            }
+            Err(error) => {
+                self.doubtful = true;
+                return Err(WriteError::write(error));
+            }
+        }
+        end.offset += length as u64;
+        self.newline = false;
+        self.torn = None;
+        self.end = end;
+        Ok(self.end.clone())
+    }
+
+    /// Takes lines off the front that are on the file; says where the last of them ends.
+    fn pass_over(&mut self, lines: &mut &[Line]) -> Option<Checkpoint> {
+        let mut passed = None;
+        while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
+            let before = Head { seq: known.head.seq.saturating_sub(1), hash: known.prev };
+            let mut bytes = Vec::new();
+            codec::append(line, &self.frame, &mut before.clone(), &mut bytes);
+            let same = bytes
+                .strip_suffix(b"\n")
+                .and_then(body_of)
+                .is_some_and(|body| Digest::of(body) == known.body);
+            if !same {
+                // Whoever writes now does not repeat itself: nothing is to be passed over.
+                self.again.clear();
+                break;
+            }
+            let last = match line {
+                Line::Conversation(line) => Some(line.message.id.clone()),
+                Line::Harness(_) => self.acknowledged().and_then(|it| it.last),
+            };
+            passed = Some(Checkpoint { offset: known.end, head: known.head, last });
+            self.again.pop_front();
+            *lines = rest;
+        }
+        passed
+    }
+
+    fn store(&mut self, text: &StoredText) -> io::Result<()> {
+        if !self.stored.insert((text.place, text.digest)) {
+            return Ok(());
+        }
+        let directory = match text.place {
+            Kept::Records => "stored",
+            Kept::ToolResults => "tool-results",
+        };
+        let path: PathBuf = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
+        if path.exists() {
+            return Ok(());
+        }
+        let written = files::write_whole(&path, text.text.as_bytes());
+        match written {
+            Ok(file) => self.unsynced.push(Arc::new(file)),
+            Err(error) => {
+                self.stored.remove(&(text.place, text.digest));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&self) -> Option<Checkpoint> {
+        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads what lies behind the last acknowledged line.
+    fn look_again(&mut self) -> io::Result<()> {
+        let from = self.acknowledged().unwrap_or_else(|| self.end.clone());
+        let bytes = self.read_from(from.offset)?;
+        let found = tail(&bytes, from.offset);
+        self.again.clear();
+        let mut end = from.offset;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            end += line.len() as u64;
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if let (Some(seal), Some(body)) = (seal_of(line), body_of(line))
+                && seal.intact
+                && !line.starts_with(br#"{"type":"ennead","kind":"repair""#)
+            {
+                let head = Head { seq: seal.seq, hash: seal.hash };
+                self.again.push_back(Again { body: Digest::of(body), prev: seal.prev, head, end });
+            }
+        }
+        let head = if found.head == Head::default() { from.head } else { found.head };
+        self.end = Checkpoint { offset: found.offset, head, last: from.last };
+        self.newline = found.needs_newline;
+        self.torn = found.torn;
+        self.doubtful = false;
+        Ok(())
+    }
+
+    /// Finds the end of the chain of a file that nobody here has written to yet.
+    fn find_end(&mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length == 0 {
+            return Ok(());
+        }
+        if let Some(known) = checkpoint::read(&self.place.checkpoint())
+            && self.agrees(&known, length)?
+        {
+            let found = tail(&self.read_from(known.offset)?, known.offset);
+            let head = if found.head == Head::default() { known.head } else { found.head };
+            let Checkpoint { last, .. } = known;
+            self.end = Checkpoint { offset: found.offset, head, last };
+            self.newline = found.needs_newline;
+            self.torn = found.torn;
+            return Ok(());
+        }
+        let mut window = WINDOW;
+        loop {
+            let from = self.line_start(length.saturating_sub(window))?;
+            let found = tail(&self.read_from(from)?, from);
+            if !found.headless || from == 0 {
+                self.end = Checkpoint { offset: found.offset, head: found.head, last: None };
+                self.newline = found.needs_newline;
+                self.torn = found.torn;
+                return Ok(());
+            }
+            window = window.saturating_mul(16);
+        }
+    }
+
+    /// Whether the line that ends where the checkpoint points is the one it names.
+    fn agrees(&self, known: &Checkpoint, length: u64) -> io::Result<bool> {
+        // Enough for number and hashes at the end of a line.
+        let from = known.offset.saturating_sub(160);
+        if length < known.offset {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; usize::try_from(known.offset - from).unwrap_or(0)];
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(&mut bytes)?;
+        let seal = bytes.strip_suffix(b"\n").and_then(seal_of);
+        Ok(seal.is_some_and(|it| it.seq == known.head.seq && it.hash == known.head.hash))
+    }
+
+    /// The start of the first line that begins at or behind `from`, or 0.
+    fn line_start(&self, from: u64) -> io::Result<u64> {
+        if from == 0 {
+            return Ok(0);
+        }
+        let bytes = self.read_from(from)?;
+        let newline = bytes.iter().position(|byte| *byte == b'\n');
+        Ok(newline.map_or(0, |at| from + at as u64 + 1))
+    }
+
+    fn read_from(&self, from: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(from))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn at(line: &Line) -> Timestamp {
+    match line {
+        Line::Conversation(line) => line.at,
+        Line::Harness(record) => record.at,
+    }
+}

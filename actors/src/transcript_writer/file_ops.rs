@@ -1,0 +1,38 @@
+//! What is done to a transcript file, as a port, so that a full disk can be tried out.
+
+use std::{
+    fmt::Debug,
+    fs::File,
+    io::{self, Write},
+};
+
+/// Writes and syncs.
+pub trait FileOps: Send + Sync + Debug {
+    /// One write; may write less than it was given.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Returns when the content is on disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    fn sync(&self, file: &File) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealFiles;
+
+impl FileOps for RealFiles {
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<usize> {
+        file.write(bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+}

@@ -1,0 +1,26 @@
+//! The ports of `runtime`, brought by the operating system.
+
+pub mod clock;
+pub mod hook_process;
+pub mod http;
+pub mod local_files;
+mod rules;
+pub mod simulated;
+mod sources;
+
+use std::sync::Arc;
+
+use ennead_runtime::ports::{Clock, Transport};
+
+use crate::world::local_files::SourceFiles;
+
+/// Everything that a session takes from outside. Clones share it.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Reads clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Reaches model servers.
+    pub transport: Arc<dyn Transport>,
+    /// Reads settings and instruction files.
+    pub files: Arc<dyn SourceFiles>,
+}

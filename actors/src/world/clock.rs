@@ -1,0 +1,70 @@
+//! Clocks: the machine's, and one that stands still until it is moved.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use ennead_runtime::{ports::Clock, time::Timestamp};
+
+/// The machine's clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// The only place that asks the machine for the time.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// A clock that stands still until it is moved. Sessions that share one and a seed leave the same
+/// transcripts, whatever the machine is doing.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    ms: AtomicU64,
+}
+
+impl ManualClock {
+    /// Stands at this many milliseconds since 1970.
+    pub fn at(ms: u64) -> Self {
+        Self { ms: AtomicU64::new(ms) }
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, by: Duration) {
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.ms.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.ms.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.ms.load(Ordering::SeqCst))
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs one hook handler: a process in a group of its own, fed with JSON, killed when it is late.
+
+use std::{process::Stdio, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    digest::Digest,
+    hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
+    ports::Clock,
+};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+
+/// What handlers of a session run with.
+#[derive(Clone, Debug)]
+pub struct HookPlace {
+    /// Where it runs.
+    pub cwd: String,
+    /// The session's project directory (`CLAUDE_PROJECT_DIR`).
+    pub project: String,
+    /// Variables that replace inherited ones; an empty value removes one.
+    pub env: Vec<(String, String)>,
+    /// The event it is run for.
+    pub event: HookEvent,
+    /// Names of the handlers that this session hangs from, outermost first.
+    pub chain: Arc<[String]>,
+}
+
+/// Tells a process that a hook started which hooks it hangs from: names with colons between them.
+/// A session that such a process opens does not run those again (HKS-3).
+pub const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
+
+/// The chain that this process was given.
+pub fn inherited_chain() -> Vec<String> {
+    let chain = std::env::var(CHAIN).unwrap_or_default();
+    chain.split(':').filter(|it| !it.is_empty()).map(str::to_owned).collect()
+}
+
+/// Names a handler of an event by what it runs.
+fn name_of(handler: &HookHandler, event: HookEvent) -> String {
+    let parts = std::iter::once(&handler.command).chain(handler.args.iter().flatten());
+    let digest = parts.fold(Digest::of(event.name().as_bytes()), |digest, part| {
+        digest.chain(Digest::of(part.as_bytes()))
+    });
+    digest.to_string()
+}
+
+/// Runs a handler to its end. Dropping the future kills its process group.
+pub async fn run_handler(
+    handler: &HookHandler,
+    place: &HookPlace,
+    input: &str,
+    clock: &dyn Clock,
+) -> HandlerOutput {
+    let name = name_of(handler, place.event);
+    if place.chain.contains(&name) {
+        return HandlerOutput {
+            ended: HandlerEnd::Cycle,
+            stdout: String::new(),
+            stderr: handler.label(),
+            duration_ms: 0,
+        };
+    }
+    let started = clock.elapsed();
+    let limit = Duration::from_millis(handler.timeout_ms);
+    let ran = tokio::time::timeout(limit, run(handler, place, input, name)).await;
+    let took = clock.elapsed().saturating_sub(started);
+    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    match ran {
+        Ok(Ok((end, stdout, stderr))) => HandlerOutput { ended: end, stdout, stderr, duration_ms },
+        Ok(Err(error)) => HandlerOutput {
+            ended: HandlerEnd::Crashed,
+            stdout: String::new(),
+            stderr: format!("{}: {error}", handler.command),
+            duration_ms,
+        },
+        Err(_) => HandlerOutput {
+            ended: HandlerEnd::TimedOut,
+            stdout: String::new(),
+            stderr: format!("no answer within {} ms", handler.timeout_ms),
+            duration_ms,
+        },
+    }
+}
+
+async fn run(
+    handler: &HookHandler,
+    place: &HookPlace,
+    input: &str,
+    name: String,
+) -> std::io::Result<(HandlerEnd, String, String)> {
+    let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
+    let (program, args) = match &handler.args {
+        Some(args) => (command, args.clone()),
+        None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
+    };
+    let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
+    let mut wrap = CommandWrap::with_new(program, |command| {
+        command
+            .args(args)
+            .current_dir(&place.cwd)
+            .env("CLAUDE_PROJECT_DIR", &place.project)
+            .env("CLAUDECODE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in &place.env {
+            if value.is_empty() {
+                command.env_remove(name);
+            } else {
+                command.env(name, value);
+            }
+        }
+        command.env(CHAIN, chain.join(":"));
+    });
+    let mut group = Group(Some(wrap.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn()?));
+    let Some(child) = &mut group.0 else { return Err(std::io::ErrorKind::NotFound.into()) };
+    let (stdin, stdout, stderr) =
+        (child.stdin().take(), child.stdout().take(), child.stderr().take());
+    let feed = async {
+        if let Some(mut stdin) = stdin {
+            // A handler need not read its input.
+            let _unread = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ((), stdout, stderr, status) = tokio::join!(feed, read(stdout), read(stderr), child.wait());
+    // It ended by itself: what it left behind is meant to stay.
+    group.0 = None;
+    let end = status?.code().map_or(HandlerEnd::Crashed, HandlerEnd::Exited);
+    Ok((end, stdout?, stderr?))
+}
+
+/// A handler under way. Given up, its whole group is killed: killing the shell alone would leave
+/// what it had started.
+struct Group(Option<Box<dyn ChildWrapper>>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // The group may be gone by now.
+            let _gone = child.start_kill();
+        }
+    }
+}
+
+async fn read(pipe: Option<impl tokio::io::AsyncRead + Unpin>) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await?;
+        // The rest is drained, so that the handler is not stopped by a full pipe.
+        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

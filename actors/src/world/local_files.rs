@@ -1,0 +1,175 @@
+//! Reads settings and instruction files from the local file system.
+//!
+//! Settings files are looked at once per turn and read again only when modification time, size or
+//! inode changed (TRN-4): a turn costs one `stat` per file, about a microsecond each, done in
+//! place. Sources are read once per session, on the blocking pool.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use ennead_runtime::{
+    ports::BoxFuture,
+    step1_settings_resolution::{LayerText, Scope},
+    step3_context_assembly::SourceTexts,
+    turn::input::SettingsRead,
+};
+
+use super::sources;
+
+/// Where a session's files lie, and how far they are trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The working directory; absolute.
+    pub workspace: PathBuf,
+    /// The user's home directory.
+    pub home: PathBuf,
+    /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub config: PathBuf,
+    /// The organisation's directory.
+    pub managed: PathBuf,
+    /// What a repository's own files may change.
+    pub trust: Trust,
+}
+
+/// How far the files of a repository are trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Deny and ask rules hold; allow rules, directories, hooks and variables do not. For
+    /// embedders and servers, unless they say otherwise.
+    #[default]
+    Untrusted,
+    /// Hooks and variables hold, too; allow rules and directories do not. For `-p`.
+    Headless,
+    /// Everything holds.
+    Trusted,
+}
+
+/// State of the settings files when they were last read: path, modification time in nanoseconds,
+/// size, inode.
+pub type Fingerprints = Vec<(PathBuf, Option<(i128, u64, u64)>)>;
+
+/// Reads what a session takes from files.
+pub trait SourceFiles: Send + Sync + fmt::Debug {
+    /// The settings layers of a place, or that they are as they were at `known`.
+    ///
+    /// # Errors
+    ///
+    /// When a file is there and cannot be read: without its rules a turn must not run.
+    fn settings(
+        &self,
+        place: &Place,
+        known: Option<&Fingerprints>,
+    ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>>;
+
+    /// What the files of a place contribute to the nine sources.
+    fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts>;
+}
+
+/// The machine's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalFiles;
+
+impl SourceFiles for LocalFiles {
+    fn settings(
+        &self,
+        place: &Place,
+        known: Option<&Fingerprints>,
+    ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
+        let files = settings_files(place);
+        let seen: Fingerprints =
+            files.iter().map(|(_, path)| (path.clone(), fingerprint(path))).collect();
+        if known == Some(&seen) {
+            return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, seen))));
+        }
+        let trust = place.trust;
+        Box::pin(async move {
+            if seen.iter().all(|(_, it)| it.is_none()) {
+                return Ok((SettingsRead::Layers(Vec::new()), seen));
+            }
+            let layers = blocking(move || read_layers(files, trust)).await??;
+            Ok((SettingsRead::Layers(layers), seen))
+        })
+    }
+
+    fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts> {
+        if !sources::has_files(place) {
+            return Box::pin(std::future::ready(sources::without_files(place)));
+        }
+        let place = place.clone();
+        Box::pin(async move { blocking(move || sources::read(&place)).await.unwrap_or_default() })
+    }
+}
+
+/// Runs `work` on the blocking pool.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+/// The settings files of a place, strongest first.
+fn settings_files(place: &Place) -> Vec<(Scope, PathBuf)> {
+    let mut files = vec![(Scope::Policy, place.managed.join("managed-settings.json"))];
+    // Drop-ins are applied on top of the base in alphabetical order: later ones are stronger, but
+    // of one scope, so they follow it.
+    let mut drop_ins: Vec<PathBuf> = fs::read_dir(place.managed.join("managed-settings.d"))
+        .map(|entries| entries.flatten().map(|it| it.path()).collect())
+        .unwrap_or_default();
+    drop_ins.retain(|it| {
+        it.extension().is_some_and(|it| it == "json")
+            && !it.file_name().is_some_and(|it| it.to_string_lossy().starts_with('.'))
+    });
+    drop_ins.sort();
+    files.extend(drop_ins.into_iter().map(|it| (Scope::Policy, it)));
+    let project = place.workspace.join(".claude");
+    files.push((Scope::Local, project.join("settings.local.json")));
+    files.push((Scope::Project, project.join("settings.json")));
+    files.push((Scope::User, place.config.join("settings.json")));
+    files
+}
+
+fn fingerprint(path: &Path) -> Option<(i128, u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    let mtime = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+    Some((mtime, found.size(), found.ino()))
+}
+
+fn read_layers(files: Vec<(Scope, PathBuf)>, trust: Trust) -> io::Result<Vec<LayerText>> {
+    let mut layers = Vec::new();
+    for (scope, path) in files {
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let source = path.display().to_string();
+                layers.push(restrict(LayerText { scope, source, text }, trust));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let what = format!("{}: {error}", path.display());
+                return Err(io::Error::new(error.kind(), what));
+            }
+        }
+    }
+    Ok(layers)
+}
+
+/// Takes out of a repository's own layer what it may not say.
+fn restrict(layer: LayerText, trust: Trust) -> LayerText {
+    let own = matches!(layer.scope, Scope::Project | Scope::Local);
+    if !own || trust == Trust::Trusted {
+        return layer;
+    }
+    let Ok(serde_json::Value::Object(mut said)) = serde_json::from_str(&layer.text) else {
+        return layer;
+    };
+    if let Some(permissions) = said.get_mut("permissions").and_then(|it| it.as_object_mut()) {
+        permissions.remove("allow");
+        permissions.remove("additionalDirectories");
+        permissions.remove("defaultMode");
+    }
+    if trust == Trust::Untrusted {
+        said.remove("hooks");
+        said.remove("env");
+    }
+    LayerText { text: serde_json::Value::Object(said).to_string(), ..layer }
+}

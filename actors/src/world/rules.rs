@@ -1,0 +1,145 @@
+//! Reads `.claude/rules/**/*.md` (compat 4.3): rules that hold from the start, and rules with a
+//! `paths` header that wait for a matching file to be read.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+/// Directories below `rules/` that are looked into; links can make a tree endless.
+const MAX_DEPTH: usize = 16;
+
+/// The rule files below a directory, sorted by path. Links are followed, each real directory is
+/// entered once.
+pub(super) fn files_below(rules: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    walk(rules, MAX_DEPTH, &mut BTreeSet::new(), &mut found);
+    found.sort();
+    found
+}
+
+fn walk(directory: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<PathBuf>) {
+    let is_new = directory.canonicalize().is_ok_and(|real| seen.insert(real));
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    if !is_new || depth == 0 {
+        return;
+    }
+    // The order of a listing is the file system's; which of two links to a directory is entered
+    // must not depend on it.
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|it| it.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            walk(&path, depth - 1, seen, found);
+        } else if path.extension().is_some_and(|it| it == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The globs of a rule, and its text without the header. `None`: it holds from the start. A header
+/// that cannot be read is no header; a rule that is there is better than one that is lost.
+pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
+    let Some((header, body)) = split(text) else { return (None, text) };
+    let paths = serde_saphyr::from_str::<Header>(header).ok().and_then(|it| it.paths);
+    (paths.map(Paths::globs).filter(|it| !it.is_empty()), body)
+}
+
+/// What stands between two lines of `---` at the start, and what follows.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---")?;
+    let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+#[derive(Deserialize)]
+struct Header {
+    paths: Option<Paths>,
+}
+
+/// A list, or one text with commas.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    List(Vec<String>),
+    Text(String),
+}
+
+impl Paths {
+    fn globs(self) -> Vec<String> {
+        let all = match self {
+            Paths::List(list) => list,
+            Paths::Text(text) => at_commas(&text),
+        };
+        all.into_iter().map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect()
+    }
+}
+
+/// Splits at commas that stand in no braces.
+fn at_commas(text: &str) -> Vec<String> {
+    let (mut parts, mut depth) = (vec![String::new()], 0_usize);
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, globs: Option<&[&str]>, body: &str) {
+        let (found, rest) = read(text);
+        let found = found.as_ref().map(|it| it.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!((found.as_deref(), rest), (globs, body), "{text:?}");
+    }
+
+    // REQ: CTX-1
+    #[test]
+    fn header_names_the_globs_as_a_list_or_a_text() {
+        check(
+            "---\npaths:\n  - src/**\n  - \"*.{a,b}\"\n---\nx",
+            Some(&["src/**", "*.{a,b}"]),
+            "x",
+        );
+        check(
+            "---\npaths: a/*, *.{ts,tsx}\nmore: 1\n---\nx\n",
+            Some(&["a/*", "*.{ts,tsx}"]),
+            "x\n",
+        );
+        check("---\r\npaths: a\r\n---\r\nx", Some(&["a"]), "x");
+    }
+
+    // REQ: CTX-1
+    #[test]
+    fn rule_without_globs_holds_from_the_start() {
+        check("x", None, "x");
+        check("---\nname: n\n---\nx", None, "x");
+        check("---\npaths: []\n---\nx", None, "x");
+        check("---\n: [bad\n---\nx", None, "x");
+        check("---\nno end", None, "---\nno end");
+        check("--- x\n---\n", None, "--- x\n---\n");
+    }
+}

@@ -1,0 +1,201 @@
+//! The simulated model in process: a [`Transport`] that no packet leaves.
+//!
+//! Alone because it is the provider that runs when no key is set, with or without the HTTP server
+//! of `surface::simulate`. Both share the [`Simulator`], which keeps the two things that the pure
+//! engine does not: the counts of attempts, and a log of what was asked.
+
+use std::{
+    collections::VecDeque,
+    future::pending,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ennead_runtime::{
+    digest::Digest,
+    ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    step5_model_call::simulated::{
+        Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script,
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The playbooks that come with ennead: `(name, text)`.
+///
+/// `default` answers when no key is set; `survey` is what `ennead demo` plays.
+pub const EMBEDDED: [(&str, &str); 2] =
+    [("default", DEFAULT), ("survey", include_str!("../../playbooks/survey.toml"))];
+
+/// The playbook that answers when no key is set.
+pub(crate) const DEFAULT: &str = include_str!("../../playbooks/default.toml");
+
+/// Requests a log keeps; older ones are only counted.
+const MAX_LOGGED: usize = 4096;
+
+/// Reads an embedded playbook.
+///
+/// `None`: there is none of this name.
+///
+/// # Errors
+///
+/// Never for a build whose tests passed.
+pub fn embedded(name: &str) -> Option<Result<Playbook, PlaybookError>> {
+    let (name, text) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name)?;
+    Some(Playbook::parse(text, name))
+}
+
+/// A playbook at work.
+#[derive(Debug)]
+pub struct Simulator {
+    playbook: Playbook,
+    attempts: Mutex<Attempts>,
+    log: Mutex<RequestLog>,
+}
+
+/// What was asked of a simulator.
+#[derive(Clone, Debug, Default)]
+pub struct RequestLog {
+    /// Requests since the start, forgotten ones included.
+    pub n_requests: u64,
+    /// The newest 4096, oldest first.
+    pub requests: VecDeque<LoggedRequest>,
+}
+
+/// One request and who answered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedRequest {
+    /// The path.
+    pub path: String,
+    /// Digest of the body.
+    pub digest: Digest,
+    /// Bytes of the body.
+    pub n_bytes: usize,
+    /// HTTP status of the answer.
+    pub status: u16,
+    /// The rule that answered; `None` for a refusal.
+    pub rule: Option<Arc<str>>,
+}
+
+impl Simulator {
+    /// Plays `playbook` from its start.
+    pub fn new(playbook: Playbook) -> Arc<Self> {
+        Arc::new(Self { playbook, attempts: Mutex::default(), log: Mutex::default() })
+    }
+
+    /// What it plays.
+    pub fn playbook(&self) -> &Playbook {
+        &self.playbook
+    }
+
+    /// Answers one request, and logs it. The script says what to send, and when.
+    pub fn answer(&self, exchange: &Exchange<'_>) -> Script {
+        let script =
+            self.playbook.exchange(exchange, &mut |attempt| lock(&self.attempts).next(attempt));
+        let request = LoggedRequest {
+            path: exchange.path.to_owned(),
+            digest: Digest::of(exchange.body),
+            n_bytes: exchange.body.len(),
+            status: script.status,
+            rule: script.rule.clone(),
+        };
+        let mut log = lock(&self.log);
+        log.n_requests += 1;
+        if log.requests.len() == MAX_LOGGED {
+            log.requests.pop_front();
+        }
+        log.requests.push_back(request);
+        script
+    }
+
+    /// What was asked so far.
+    pub fn log(&self) -> RequestLog {
+        lock(&self.log).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Counts and logs are whole after every step, so a panic elsewhere does not spoil them.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends requests to a [`Simulator`] in this process.
+#[derive(Clone, Debug)]
+pub struct SimulatedTransport {
+    simulator: Arc<Simulator>,
+}
+
+impl SimulatedTransport {
+    /// Whatever host is asked, this simulator answers.
+    pub fn new(simulator: Arc<Simulator>) -> Self {
+        Self { simulator }
+    }
+}
+
+impl Transport for SimulatedTransport {
+    fn send(
+        &self,
+        request: WireRequest,
+    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
+        let simulator = self.simulator.clone();
+        Box::pin(async move {
+            let script = simulator.answer(&Exchange {
+                method: "POST",
+                path: path_of(&request.url),
+                headers: &request.headers,
+                body: &request.body,
+            });
+            wait(script.delay_ms).await;
+            Ok(WireResponse {
+                status: script.status,
+                headers: script.headers,
+                body: Box::new(SimulatedBody { pieces: script.pieces.into(), end: script.end }),
+            })
+        })
+    }
+}
+
+/// The path of an absolute URL, without its query.
+fn path_of(url: &str) -> &str {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = after_scheme.find('/').map_or("/", |at| &after_scheme[at..]);
+    path.split(['?', '#']).next().unwrap_or(path)
+}
+
+async fn wait(ms: u64) {
+    if ms > 0 {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedBody {
+    pieces: VecDeque<Piece>,
+    end: End,
+}
+
+impl ResponseBody for SimulatedBody {
+    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
+        Box::pin(async move {
+            // A piece leaves the queue only when its time has come: a reader that gives up waiting
+            // and asks again loses nothing.
+            while let Some(piece) = self.pieces.front() {
+                wait(piece.delay_ms).await;
+                if let Some(piece) = self.pieces.pop_front()
+                    && !piece.bytes.is_empty()
+                {
+                    return Ok(Some(piece.bytes));
+                }
+            }
+            match self.end {
+                End::Closed => Ok(None),
+                End::Reset => {
+                    Err(TransportError::Broken { why: "connection reset by peer".to_owned() })
+                }
+                End::Stall => pending().await,
+            }
+        })
+    }
+}
