@@ -1,0 +1,52 @@
+//! Asks whoever can answer whether a call may run. A leaf of the turn supervisor.
+
+use std::{fmt, sync::Arc};
+
+use ennead_runtime::{
+    ports::BoxFuture, step7_permission_gate::Answer, tool::ToolCall, turn::Input,
+};
+use ractor::ActorRef;
+
+use crate::{session::shared::Shared, turn_supervisor::TurnMsg};
+
+/// A question about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The call, with the input it would run with.
+    pub call: ToolCall,
+    /// Why it is asked.
+    pub reason: String,
+    /// Rules that would settle it for the future.
+    pub suggestions: Vec<String>,
+}
+
+/// Answers questions: a person at a terminal, a client of a server, an embedder's policy.
+pub trait Approver: Send + Sync + fmt::Debug {
+    /// Answers one question. Dropped when the turn ends meanwhile.
+    fn answer(&self, question: Question) -> BoxFuture<'static, Answer>;
+}
+
+/// Asks and tells the turn.
+pub(crate) fn ask(
+    shared: &Arc<Shared>,
+    call: ToolCall,
+    reason: String,
+    suggestions: Vec<String>,
+    turn: ActorRef<TurnMsg>,
+) -> BoxFuture<'static, ()> {
+    let id = call.id.clone();
+    let answer =
+        shared.approver.as_ref().map(|it| it.answer(Question { call, reason, suggestions }));
+    Box::pin(async move {
+        let answer = match answer {
+            Some(answer) => answer.await,
+            None => nobody(),
+        };
+        let _gone = turn.cast(TurnMsg::Input(Input::PermissionAnswered { call: id, answer }));
+    })
+}
+
+/// What stands for an answer that nobody gave.
+pub(crate) fn nobody() -> Answer {
+    Answer { allowed: false, reason: "nobody is there to answer".into() }
+}

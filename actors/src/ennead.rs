@@ -1,0 +1,295 @@
+//! The handle to a process full of agents.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use ennead_runtime::{
+    entropy::Stream,
+    ids::SessionId,
+    run::{conversation::Conversation, facts::SessionFacts},
+    step1_settings_resolution::{LayerText, Scope, merge},
+    step5_model_call::simulated::{Playbook, PlaybookError},
+    step7_permission_gate::Handler,
+    transcript::entry::LineFrame,
+};
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use crate::{
+    archive::{self, layout::Layout},
+    directory::Directory,
+    events::EventHub,
+    mailbox::Mailbox,
+    options::{Options, SessionOptions},
+    session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
+    shard::{ShardHandle, ShardMsg},
+    world::{http::HttpSetupError, local_files::Place, simulated::DEFAULT},
+};
+
+/// Hosts sessions. Several may live in one process; they do not know of each other.
+///
+/// Dropping it ends all sessions at once; [`Ennead::shutdown`] lets what was handed over reach the
+/// disk first.
+#[derive(Debug)]
+pub struct Ennead {
+    options: Options,
+    stream: Stream,
+    shards: Vec<ShardHandle>,
+    directory: Directory,
+    /// Counts sessions; places them on shards in turn, and makes their ids differ.
+    n_opened: AtomicUsize,
+}
+
+/// Why an `Ennead` cannot start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A thread or a runtime cannot be made.
+    #[error("cannot start a scheduler thread")]
+    Thread(#[source] io::Error),
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Http(HttpSetupError),
+    /// The playbook of the simulated model cannot be played.
+    #[error(transparent)]
+    Playbook(PlaybookError),
+    /// The roots of the tree cannot be spawned.
+    #[error("cannot start the actors: {0}")]
+    Actor(String),
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The working directory cannot be used.
+    #[error("cannot use the directory {path}")]
+    Workspace {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// The id is no UUID.
+    #[error("{0} is no session id: it must be a UUID")]
+    BadId(String),
+    /// The transcript cannot be opened: another process has it, or the file cannot be used.
+    #[error(transparent)]
+    Transcript(archive::OpenError),
+    /// The shard has ended.
+    #[error("the runtime has ended")]
+    Ended,
+}
+
+impl Ennead {
+    /// Starts the scheduler threads and the roots of the tree; about a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] when threads, client or actors cannot be made.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let directory = Directory::default();
+        let shards = ShardHandle::start(&options, &directory).await?;
+        let stream = Stream::from_seed(options.seed.unwrap_or_else(seed_of_the_system));
+        Ok(Self { options, stream, shards, directory, n_opened: AtomicUsize::new(0) })
+    }
+
+    /// Starts on the simulated model with its default playbook: no network, no key, and it says so
+    /// in its answers. Another playbook goes through [`Options::simulated`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Ennead::start`].
+    pub async fn simulated() -> Result<Self, StartError> {
+        let playbook = Playbook::parse(DEFAULT, "default").map_err(StartError::Playbook)?;
+        Self::start(Options::simulated(playbook)).await
+    }
+
+    /// Opens a session, or goes on with one of an earlier process. Waits until its transcript is
+    /// open and locked.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]; a transcript that another process holds names the holder.
+    pub async fn open(&self, options: SessionOptions) -> Result<SessionHandle, OpenError> {
+        let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
+        let shard = &self.shards[number % self.shards.len()];
+        // The run under way keeps its place.
+        let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
+        let setup = self.setup(options, shard, number)?;
+        let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
+        let transcript = setup.open.place.file.clone();
+        let (reply, spawned) = oneshot::channel();
+        shard.actor.cast(ShardMsg::Open(Box::new(setup), reply)).map_err(|_| OpenError::Ended)?;
+        let actor = spawned.await.ok().flatten().ok_or(OpenError::Ended)?;
+        let (reply, ready) = oneshot::channel();
+        actor.cast(SessionMsg::Ready(reply)).map_err(|_| OpenError::Ended)?;
+        if let Err(error) = ready.await.map_err(|_| OpenError::Ended)? {
+            actor.stop(None);
+            return Err(OpenError::Transcript(error));
+        }
+        let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
+        let directory = self.directory.clone();
+        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory })
+    }
+
+    /// Who lives in it.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Interrupts what runs, closes every session, and ends once everything is on disk. A run that
+    /// does not let go is waited for at most two seconds.
+    pub async fn shutdown(self) {
+        futures::future::join_all(self.shards.iter().map(ShardHandle::shutdown)).await;
+    }
+
+    fn setup(
+        &self,
+        options: SessionOptions,
+        shard: &ShardHandle,
+        number: usize,
+    ) -> Result<Setup, OpenError> {
+        let place = place(&options)?;
+        let id = match &options.id {
+            Some(id) if is_uuid(id.as_str()) => id.clone(),
+            Some(id) => return Err(OpenError::BadId(id.to_string())),
+            None => {
+                let now = self.options.clock.now();
+                SessionId::new(self.stream.uuid(now, "session", number as u64))
+            }
+        };
+        let layout = layout(&options, &place);
+        let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
+        let layers = layers(&options);
+        let durability = merge(&layers).settings.durability;
+        let facts = Arc::new(SessionFacts {
+            session: id.clone(),
+            agent: None,
+            agent_type: "".into(),
+            depth: 0,
+            workspace: text(&place.workspace),
+            home: text(&place.home),
+            real: real_paths([&place.workspace, &place.home, &file.beside]),
+            directory: text(&file.beside),
+            transcript: text(&file.file),
+            tools: options.tools.iter().map(|it| Arc::new(it.spec().clone())).collect(),
+            handler: if options.approver.is_some() { Handler::Approver } else { Handler::None },
+            layers,
+            reads_settings: options.reads_settings,
+            streams: options.streams,
+        });
+        let frame = LineFrame {
+            session: id.clone(),
+            agent: None,
+            cwd: Arc::clone(&facts.workspace),
+            git_branch: None,
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let tools = options.tools_by_name();
+        let shared = Shared {
+            session: id.clone(),
+            facts: Arc::clone(&facts),
+            world: shard.world.clone(),
+            place,
+            endpoint: options.endpoint,
+            tools,
+            hub: EventHub::new(None),
+            directory: self.directory.clone(),
+            approver: options.approver,
+            breakpoints: self.options.breakpoints.clone(),
+            hook_chain: self.options.hook_chain.clone().into(),
+            reads_sources: options.reads_sources,
+            system_prompt: options.system_prompt,
+            append_system_prompt: options.append_system_prompt,
+        };
+        Ok(Setup {
+            shared: Arc::new(shared),
+            conversation: Conversation::new(facts, self.stream.child(id.as_str())),
+            archive: shard.archive.clone(),
+            open: OpenPlan { place: file, frame, durability, meta: None },
+            parent: None,
+            layout,
+        })
+    }
+}
+
+/// From the operating system's source of randomness, by way of a hasher that is seeded from it.
+fn seed_of_the_system() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn place(options: &SessionOptions) -> Result<Place, OpenError> {
+    let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
+    let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
+    let found = std::fs::metadata(&workspace).map_err(failed)?;
+    if !found.is_dir() {
+        return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+    }
+    let home = options.home.clone().or_else(std::env::home_dir).unwrap_or_else(|| "/".into());
+    let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    Ok(Place {
+        config: config.unwrap_or_else(|| home.join(".claude")),
+        workspace,
+        home,
+        managed: "/etc/claude-code".into(),
+        trust: options.trust,
+    })
+}
+
+fn layout(options: &SessionOptions, place: &Place) -> Layout {
+    match (&options.transcripts, std::env::var_os("CLAUDE_CONFIG_DIR")) {
+        (Some(root), _) => Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
+        (None, Some(_)) => Layout::sdk(&place.config, &place.workspace.to_string_lossy()),
+        (None, None) => Layout::new(place.workspace.join(".transcripts")),
+    }
+}
+
+fn layers(options: &SessionOptions) -> Vec<LayerText> {
+    match options.settings.as_object() {
+        Some(said) if !said.is_empty() => vec![LayerText {
+            scope: Scope::CliArg,
+            source: "options".into(),
+            text: options.settings.to_string(),
+        }],
+        _ => Vec::new(),
+    }
+}
+
+/// Where directories that are reached through a link lead.
+fn real_paths(directories: [&PathBuf; 3]) -> BTreeMap<String, String> {
+    let real = |it: &PathBuf| {
+        let real = real_path(it).filter(|real| real != it)?;
+        Some((it.display().to_string(), real.display().to_string()))
+    };
+    directories.into_iter().filter_map(real).collect()
+}
+
+/// The path without links; what does not exist yet has none.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
+    let (there, real) = there?;
+    let rest = path.strip_prefix(there).ok()?;
+    // Joining nothing would leave a slash at the end.
+    Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+}
+
+fn text(path: &Path) -> Arc<str> {
+    path.to_string_lossy().as_ref().into()
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    groups.iter().map(|it| it.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}

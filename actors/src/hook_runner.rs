@@ -1,0 +1,172 @@
+//! Admits hooks and has them run.
+//!
+//! Child of a session, spawned on first use. Its mailbox is a window: a firing keeps its slot until
+//! its handlers have ended, and a full window refuses at once, which denies (PreToolUse) or is
+//! noted. A slow hook delays only the turn that waits for it. Executions of a turn end with it.
+
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
+
+use ennead_runtime::{
+    hook::{HandlerOutput, HookHandler},
+    turn::effect::HookFiring,
+};
+use futures::future::join_all;
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
+};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::{
+    directory::{ActorKind, Registration},
+    mailbox::{Admitted, Slot},
+    session::shared::Shared,
+    supervision::{Job, ended, spawn_leaf},
+    turn_supervisor::TurnMsg,
+    world::hook_process::{HookPlace, run_handler},
+};
+
+/// Firings of one session that are queued or running at once.
+pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
+
+/// Handlers to be run for a turn.
+pub(crate) struct HookRequest {
+    /// What.
+    pub(crate) firing: HookFiring,
+    /// Where.
+    pub(crate) place: HookPlace,
+    /// Who waits.
+    pub(crate) turn: ActorRef<TurnMsg>,
+    /// Kept until the handlers are gone.
+    pub(crate) token: TaskTrackerToken,
+}
+
+/// What a hook runner hears.
+pub(crate) enum HookMsg {
+    /// Run these handlers. Holds a slot until they have ended.
+    Run(Admitted<HookRequest>),
+    /// Handlers have ended.
+    Finished(u64, Vec<HandlerOutput>),
+    /// An execution, or a turn that is watched, has ended.
+    Gone(ActorId),
+}
+
+/// The actor that runs hooks.
+pub(crate) struct HookRunner;
+
+pub(crate) struct State {
+    shared: Arc<Shared>,
+    next: u64,
+    running: HashMap<u64, Running>,
+    _registration: Registration,
+}
+
+struct Running {
+    execution: ActorCell,
+    turn: ActorRef<TurnMsg>,
+    firing: u32,
+    n_handlers: usize,
+    _slot: Slot,
+}
+
+impl Actor for HookRunner {
+    type Msg = HookMsg;
+    type State = State;
+    type Arguments = Arc<Shared>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<HookMsg>,
+        shared: Arc<Shared>,
+    ) -> Result<State, ActorProcessingErr> {
+        let registration =
+            shared.directory.enter(ActorKind::HookRunner, Some(&shared.session), myself.get_cell());
+        Ok(State { shared, next: 0, running: HashMap::new(), _registration: registration })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<HookMsg>,
+        message: HookMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            HookMsg::Run(Admitted { work, slot }) => start(work, slot, &myself, state).await?,
+            HookMsg::Finished(id, outputs) => {
+                if let Some(running) = state.running.remove(&id) {
+                    tell(&running, outputs);
+                }
+            }
+            HookMsg::Gone(who) => gone(who, state),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<HookMsg>,
+        event: SupervisionEvent,
+        _: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(child) = ended(&event) {
+            myself.cast(HookMsg::Gone(child))?;
+        }
+        Ok(())
+    }
+}
+
+async fn start(
+    request: HookRequest,
+    slot: Slot,
+    myself: &ActorRef<HookMsg>,
+    state: &mut State,
+) -> Result<(), ActorProcessingErr> {
+    let HookRequest { firing, place, turn, token } = request;
+    // The runner hears when the turn ends, and ends what it runs for it.
+    myself.monitor(turn.get_cell());
+    if ActorStatus::Stopping <= turn.get_status() {
+        // It ended while this was on its way.
+        return Ok(());
+    }
+    let id = state.next;
+    state.next += 1;
+    let (back, shared) = (myself.clone(), Arc::clone(&state.shared));
+    let (number, n_handlers) = (firing.firing, firing.handlers.len());
+    let work = Box::pin(async move {
+        let run = |handler: HookHandler| {
+            let (shared, place, input) = (&shared, &place, &firing.input);
+            async move { run_handler(&handler, place, input, &*shared.world.clock).await }
+        };
+        let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
+        drop(token);
+        let _gone = back.cast(HookMsg::Finished(id, outputs));
+    });
+    let job = Job {
+        kind: ActorKind::HookExecution,
+        session: state.shared.session.clone(),
+        directory: state.shared.directory.clone(),
+        work,
+    };
+    let execution = spawn_leaf(job, myself.get_cell()).await?;
+    state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
+    Ok(())
+}
+
+/// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
+/// gone are ended.
+fn gone(who: ActorId, state: &mut State) {
+    state.running.retain(|_, running| {
+        if running.execution.get_id() == who {
+            tell(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);
+            return false;
+        }
+        if running.turn.get_id() == who {
+            running.execution.kill();
+            return false;
+        }
+        true
+    });
+}
+
+fn tell(running: &Running, outputs: Vec<HandlerOutput>) {
+    let _gone = running.turn.cast(TurnMsg::Hooks(running.firing, outputs));
+}

@@ -1,0 +1,269 @@
+//! One conversation.
+//!
+//! Owns the conversation (what was said, what turns hand on), the runs and their queue, the
+//! sub-agents, and everything that goes to the transcript. Child of a shard, or of the session
+//! that started it as a sub-agent. Hears its handle, its turn, its sub-agents and the archive.
+//! Idle, a session is this actor, its writer and nothing else.
+
+pub(crate) mod agents;
+mod ending;
+mod handle;
+pub(crate) mod processes;
+mod recorder;
+mod runs;
+pub(crate) mod shared;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use ennead_runtime::{
+    ids::{AgentId, RunId, ToolUseId},
+    ports::{BoxFuture, Settled},
+    run::{RunRequest, conversation::Conversation},
+    tokens::Usage,
+    turn::effect::{Append, HookFiring, TurnReport},
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::oneshot;
+
+pub use handle::{Denial, RunError, RunOutcome, SessionHandle, Status};
+pub(crate) use runs::OpenPlan;
+pub(crate) use shared::Shared;
+
+use crate::{
+    archive::{ArchiveMsg, OpenError, OpenTranscript, Opened},
+    directory::{ActorKind, Registration},
+    events::EndOfEvents,
+    hook_runner::{HookMsg, HookRequest},
+    mailbox::{Admitted, Mailbox, Slot},
+    session::{agents::Agents, recorder::Recorder, runs::Active},
+    supervision::ended,
+    transcript_writer::{Recorded, ReplyTo},
+    turn_supervisor::TurnMsg,
+    world::{hook_process::HookPlace, local_files::Fingerprints},
+};
+
+/// Hears how a run ended.
+pub(crate) type RunReply = Box<dyn FnOnce(Result<RunOutcome, RunError>) + Send + Sync>;
+
+/// A prompt to be run.
+pub(crate) struct Prompt {
+    pub(crate) request: RunRequest,
+    pub(crate) reply: RunReply,
+}
+
+/// What a session hears. Work first, then steering and answers, which always get through.
+pub(crate) enum SessionMsg {
+    /// Run this prompt. Holds a slot until the run has ended.
+    Prompt(Admitted<Prompt>),
+    /// A turn wants lines written. The key names the turn.
+    Append { key: u64, append: Append },
+    /// A turn started a call, which leaves its outcome there if it can no longer be undone.
+    CallStarted { key: u64, call: ToolUseId, settled: Settled },
+    /// A turn wants handlers run.
+    RunHooks { firing: Box<HookFiring>, place: HookPlace, request: HookToken },
+    /// A tool wants a sub-agent.
+    SpawnAgent(Box<agents::SpawnRequest>),
+    /// A tool of this turn wants a command run, in an actor of its own.
+    HostProcess { key: u64, work: BoxFuture<'static, ()> },
+    /// End the run under way now.
+    Interrupt,
+    /// End the run under way after its present turn.
+    Stop,
+    /// Whoever waited for the sub-agent of this call is gone: end it.
+    StopAgent(ToolUseId),
+    /// How does the session stand?
+    Status(oneshot::Sender<Status>),
+    /// End.
+    Close(oneshot::Sender<()>),
+    /// Is the transcript open?
+    Ready(oneshot::Sender<Result<(), OpenError>>),
+    /// The transcript was opened, or not.
+    Opened(Opened),
+    /// An earlier conversation was read.
+    Loaded(Box<runs::Earlier>),
+    /// Lines are safe, or lost.
+    Recorded(Recorded),
+    /// A turn has reached its end.
+    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
+    /// A turn cannot run.
+    CannotRun { key: u64, why: String },
+    /// Nothing of an ended turn works any more, or it was not waited for any longer.
+    TurnQuiet { key: u64, late: bool },
+    /// A sub-agent has ended its run.
+    AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
+    /// Something about the tree of agents; for its top session and back.
+    Tree(agents::TreeMsg),
+    /// A child has ended. Queued behind whatever it said before.
+    ChildGone(ActorId),
+}
+
+/// What goes with a request for hooks: who waits, and what says that they are over.
+pub(crate) struct HookToken {
+    pub(crate) turn: ActorRef<TurnMsg>,
+    pub(crate) token: tokio_util::task::task_tracker::TaskTrackerToken,
+}
+
+/// What a session is given.
+pub(crate) struct Setup {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) conversation: Conversation,
+    pub(crate) archive: ActorRef<ArchiveMsg>,
+    pub(crate) open: runs::OpenPlan,
+    pub(crate) parent: Option<agents::Parent>,
+    pub(crate) layout: crate::archive::layout::Layout,
+}
+
+/// The actor that is a session.
+pub(crate) struct Session;
+
+pub(crate) struct State {
+    /// Goes before the replies of runs do: listeners hear first.
+    _end_of_events: EndOfEvents,
+    shared: Arc<Shared>,
+    conversation: Conversation,
+    archive: ActorRef<ArchiveMsg>,
+    layout: crate::archive::layout::Layout,
+    open: runs::OpenPlan,
+    recorder: Recorder,
+    /// Whether the transcript is open, or why not; `None` while that is not known.
+    ready: Option<Result<(), OpenError>>,
+    waiting_for_ready: Vec<oneshot::Sender<Result<(), OpenError>>>,
+    /// Reads the earlier conversation.
+    loader: Option<ActorId>,
+    queue: VecDeque<(Prompt, Slot)>,
+    active: Option<Active>,
+    /// Runs begun; makes run ids differ.
+    n_runs: u64,
+    /// What loading an earlier transcript mended; told with the first run, since nobody can listen
+    /// before the session is open.
+    repairs: Vec<Arc<str>>,
+    next_key: u64,
+    fingerprints: Option<Fingerprints>,
+    hooks: Option<Mailbox<HookRequest, HookMsg>>,
+    agents: Agents,
+    /// Used by all runs that have ended, those of earlier processes included.
+    spent: Usage,
+    processes: processes::Processes,
+    outcomes: BTreeMap<RunId, RunOutcome>,
+    closing: Option<oneshot::Sender<()>>,
+    _registration: Registration,
+}
+
+impl Actor for Session {
+    type Msg = SessionMsg;
+    type State = State;
+    type Arguments = Box<Setup>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<SessionMsg>,
+        setup: Box<Setup>,
+    ) -> Result<State, ActorProcessingErr> {
+        let Setup { shared, conversation, archive, open, parent, layout } = *setup;
+        let kind = if parent.is_some() { ActorKind::SubAgent } else { ActorKind::Session };
+        let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
+        let (opened, recorded) = (myself.clone(), myself.clone());
+        archive.cast(ArchiveMsg::Open(OpenTranscript {
+            place: open.place.clone(),
+            frame: open.frame.clone(),
+            durability: open.durability,
+            meta: open.meta.clone(),
+            owner: Some(myself.get_cell()),
+            reply: Arc::new(move |it| {
+                // A session that is gone needs no transcript; it is closed with the session.
+                let _gone = opened.cast(SessionMsg::Opened(it));
+            }),
+        }))?;
+        let reply: ReplyTo = Arc::new(move |it| {
+            let _gone = recorded.cast(SessionMsg::Recorded(it));
+        });
+        Ok(State {
+            _end_of_events: EndOfEvents(shared.hub.clone()),
+            agents: Agents::new(parent),
+            shared,
+            conversation,
+            archive,
+            layout,
+            open,
+            recorder: Recorder::new(reply),
+            ready: None,
+            waiting_for_ready: Vec::new(),
+            loader: None,
+            queue: VecDeque::new(),
+            active: None,
+            n_runs: 0,
+            repairs: Vec::new(),
+            next_key: 1,
+            fingerprints: None,
+            hooks: None,
+            spent: Usage::default(),
+            processes: processes::Processes::default(),
+            outcomes: BTreeMap::new(),
+            closing: None,
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<SessionMsg>,
+        message: SessionMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SessionMsg::Prompt(Admitted { work, slot }) => {
+                state.queue.push_back((work, slot));
+                state.next_run();
+            }
+            SessionMsg::Append { key, append } => state.append(key, append),
+            SessionMsg::CallStarted { key, call, settled } => {
+                state.call_started(key, call, settled);
+            }
+            SessionMsg::RunHooks { firing, place, request } => {
+                state.run_hooks(&myself, *firing, place, request).await?;
+            }
+            SessionMsg::SpawnAgent(request) => state.spawn_agent(&myself, *request)?,
+            SessionMsg::HostProcess { key, work } => {
+                state.host_process(&myself, key, work).await?;
+            }
+            SessionMsg::Interrupt => state.interrupt(&myself).await?,
+            SessionMsg::Stop => state.stop_after_turn(),
+            SessionMsg::StopAgent(call) => state.stop_agent(&call),
+            SessionMsg::Status(reply) => {
+                // Who asked and left needs no answer.
+                let _gone = reply.send(state.status());
+            }
+            SessionMsg::Close(reply) => state.close(&myself, reply).await?,
+            SessionMsg::Ready(reply) => state.tell_when_ready(reply),
+            SessionMsg::Opened(opened) => state.opened(&myself, opened).await?,
+            SessionMsg::Loaded(earlier) => state.loaded(*earlier)?,
+            SessionMsg::Recorded(recorded) => state.recorded(&myself, recorded).await?,
+            SessionMsg::TurnDone { key, report, fingerprints } => {
+                state.turn_done(&myself, key, *report, fingerprints).await?;
+            }
+            SessionMsg::CannotRun { key, why } => state.cannot_run(&myself, key, why).await?,
+            SessionMsg::TurnQuiet { key, late } => state.turn_quiet(&myself, key, late)?,
+            SessionMsg::AgentEnded { agent, result } => {
+                state.agent_ended(&myself, &agent, *result)?;
+            }
+            SessionMsg::Tree(message) => state.tree(&myself, message).await?,
+            SessionMsg::ChildGone(child) => state.child_gone(&myself, child).await?,
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<SessionMsg>,
+        event: SupervisionEvent,
+        _: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(child) = ended(&event) {
+            myself.cast(SessionMsg::ChildGone(child))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,339 @@
+//! Sub-agents of a session: nested sessions that work for a call of the Agent tool.
+//!
+//! A sub-agent is a child of its session, so none outlives it. Limits are of two kinds: depth and
+//! number at once are the session's own lease; number, turns and tokens of the whole tree are
+//! counted by the top session, which the others ask by message. Nobody waits in a handler.
+
+mod report;
+mod tree;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ennead_runtime::{
+    event::Event,
+    ids::{AgentId, SessionId, ToolUseId},
+    lease::{Lease, LeaseRefused, Tree},
+    ports::{AgentOrder, AgentReport},
+    run::{
+        RunRequest,
+        agent_types::{AgentType, agent_type},
+        conversation::Conversation,
+    },
+    step1_settings_resolution::{AgentLimits, LayerText, Scope},
+    tokens::Tokens,
+    transcript::entry::LineFrame,
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
+
+pub(crate) use self::{
+    report::{AgentPort, SpawnRequest},
+    tree::TreeMsg,
+};
+use self::{
+    report::{refuse, report},
+    tree::Sums,
+};
+use super::{
+    Prompt, RunError, RunOutcome, Session, SessionMsg, Setup, State, runs::OpenPlan, shared::Shared,
+};
+use crate::{events::EventHub, mailbox::Mailbox};
+
+type Done = Result<(), ActorProcessingErr>;
+
+/// Where a sub-agent hangs.
+#[derive(Clone, Debug)]
+pub(crate) struct Parent {
+    /// The top session of its tree.
+    pub(crate) top: ActorRef<SessionMsg>,
+    /// Its name in the tree.
+    pub(crate) agent: AgentId,
+    /// What it may hand on.
+    pub(crate) lease: Lease,
+}
+
+/// The sub-agents of a session.
+pub(super) struct Agents {
+    pub(super) parent: Option<Parent>,
+    lease: Lease,
+    /// Of a top session: the sums of its tree.
+    sums: Option<Sums>,
+    limits: AgentLimits,
+    /// Those that wait for the top session's word.
+    asked: BTreeMap<AgentId, Order>,
+    running: BTreeMap<AgentId, Running>,
+    /// What is set aside for the present turn.
+    debited: Option<Tokens>,
+    /// What the present turn used, as far as it is settled.
+    settled: Tokens,
+}
+
+struct Order {
+    key: u64,
+    order: AgentOrder,
+    kind: AgentType,
+    lease: Lease,
+    /// Of its parent's settings as they are now: a rule that holds for the parent holds for it.
+    layers: Arc<[LayerText]>,
+    reply: oneshot::Sender<AgentReport>,
+}
+
+struct Running {
+    key: u64,
+    call: ToolUseId,
+    actor: ActorRef<SessionMsg>,
+    reply: Option<oneshot::Sender<AgentReport>>,
+}
+
+impl Running {
+    /// Has it interrupt its run and end. Its prompt may not have begun to run, so an interrupt would
+    /// not be enough.
+    fn end(&self) {
+        let (reply, _) = oneshot::channel();
+        let _gone = self.actor.cast(SessionMsg::Close(reply));
+    }
+}
+
+impl Agents {
+    pub(super) fn new(parent: Option<Parent>) -> Self {
+        let limits = AgentLimits::default();
+        let lease = parent.as_ref().map_or_else(|| Lease::top(limits), |it| it.lease.clone());
+        let sums = parent.is_none().then(|| Sums::new(Tree::new(limits, 0, Tokens(0))));
+        let (asked, running) = (BTreeMap::new(), BTreeMap::new());
+        Self { parent, lease, sums, limits, asked, running, debited: None, settled: Tokens(0) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether a sub-agent of this turn lives.
+    pub(super) fn works_for(&self, key: u64) -> bool {
+        self.running.values().any(|it| it.key == key)
+    }
+}
+
+impl State {
+    /// Takes over the limits of the settings (`None`: those of the last turn); they hold for
+    /// sub-agents started from now on.
+    fn take_limits(&mut self, limits: Option<AgentLimits>) {
+        let known = self.conversation.carry.resolved.as_ref().map(|it| it.settings.agents);
+        let Some(limits) = limits.or(known) else { return };
+        if self.agents.parent.is_none() && self.agents.limits != limits {
+            self.agents.limits = limits;
+            self.agents.lease.set_limits(limits);
+            if let Some(sums) = &mut self.agents.sums {
+                sums.tree.set_limits(limits);
+            }
+        }
+    }
+
+    /// A tool wants a sub-agent.
+    pub(super) fn spawn_agent(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        request: SpawnRequest,
+    ) -> Done {
+        let SpawnRequest { key, limits, layers, used, order, reply } = request;
+        let is_present = self.active.as_ref().and_then(|it| it.phase.in_flight());
+        if is_present.is_none_or(|it| it.key != key) {
+            return Ok(());
+        }
+        self.take_limits(Some(limits));
+        self.settle_turn(myself, used)?;
+        let kind = match agent_type(order.agent_type.as_deref()) {
+            Ok(kind) => kind,
+            Err(why) => return refuse(reply, why.to_string()),
+        };
+        // A draw of the run, named by the call: the same session gives the same names.
+        let run = self.active.as_ref().map(|it| it.run.id.clone());
+        let stream =
+            run.map_or(self.conversation.stream, |it| self.conversation.stream.child(it.as_str()));
+        let draw = stream.child(order.tool_use.as_str()).draw("agent", 0);
+        let agent = AgentId::new(format!("{:016x}", draw >> 64));
+        let lease = match self.agents.lease.child(&agent) {
+            Ok(lease) => lease,
+            Err(refused) => return refuse(reply, refused.to_string()),
+        };
+        self.agents.asked.insert(agent.clone(), Order { key, order, kind, lease, layers, reply });
+        self.tell_top(myself, TreeMsg::Admit { agent, from: myself.clone() })
+    }
+
+    async fn admitted(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        agent: AgentId,
+        result: Result<(), LeaseRefused>,
+    ) -> Done {
+        let Some(order) = self.agents.asked.remove(&agent) else {
+            // Whoever wanted it is gone meanwhile.
+            if result.is_ok() {
+                return self.agent_over(myself, &agent);
+            }
+            self.agents.lease.ended(&agent);
+            return Ok(());
+        };
+        if let Err(refused) = result {
+            self.agents.lease.ended(&agent);
+            return refuse(order.reply, refused.to_string());
+        }
+        let is_present = self.active.as_ref().and_then(|it| it.phase.in_flight());
+        if is_present.is_none_or(|it| it.key != order.key || it.scope.cancel.is_cancelled()) {
+            self.agent_over(myself, &agent)?;
+            return Ok(());
+        }
+        let setup = self.child_setup(myself, &agent, &order)?;
+        let Some(setup) = setup else {
+            self.agent_over(myself, &agent)?;
+            return refuse(order.reply, "a transcript for it cannot be named".into());
+        };
+        self.shared.hub.publish(Event::AgentStarted {
+            agent: agent.clone(),
+            call: order.order.tool_use.clone(),
+            description: order.order.description.as_str().into(),
+        });
+        let (actor, _) =
+            Actor::spawn_linked(None, Session, Box::new(setup), myself.get_cell()).await?;
+        let (back, name) = (myself.clone(), agent.clone());
+        let reply = Box::new(move |result| {
+            let result = Box::new(result);
+            let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
+        });
+        let prompt = order.order.prompt.clone();
+        let request = RunRequest { prompt, run: None, origin: "agent" };
+        let prompts = Mailbox::new(actor.clone(), std::num::NonZeroU32::MIN, SessionMsg::Prompt);
+        // A new session has an empty queue; if it is gone already, its end is the answer.
+        let _gone = prompts.try_send(Prompt { request, reply });
+        self.agents.running.insert(
+            agent,
+            Running { key: order.key, call: order.order.tool_use, actor, reply: Some(order.reply) },
+        );
+        Ok(())
+    }
+
+    /// A child session: its parent's settings, rules and approver, its parent's tools narrowed, a
+    /// transcript and listeners of its own.
+    fn child_setup(
+        &self,
+        myself: &ActorRef<SessionMsg>,
+        agent: &AgentId,
+        order: &Order,
+    ) -> Result<Option<Setup>, ActorProcessingErr> {
+        let parent = &self.shared;
+        let Ok(place) = self.layout.sidechain(&parent.facts.session, agent) else {
+            return Ok(None);
+        };
+        let nests = order.lease.allows_nesting();
+        let mut facts = (*parent.facts).clone();
+        facts.agent = Some(agent.clone());
+        facts.agent_type = order.kind.name.into();
+        facts.depth += 1;
+        facts.transcript = place.file.display().to_string().into();
+        facts.directory = place.beside.display().to_string().into();
+        facts.tools.retain(|it| order.kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
+        facts.layers = order.layers.to_vec();
+        facts.reads_settings = false;
+        if let Some(model) = &order.order.model {
+            let text = serde_json::json!({ "model": model }).to_string();
+            let source = "Agent".to_owned();
+            // The last one of a scope holds.
+            facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
+        }
+        let facts = Arc::new(facts);
+        let shared = Shared {
+            session: SessionId::of_agent(&facts.session, agent),
+            facts: Arc::clone(&facts),
+            world: parent.world.clone(),
+            place: parent.place.clone(),
+            endpoint: parent.endpoint.clone(),
+            tools: parent.tools.clone(),
+            hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
+            directory: parent.directory.clone(),
+            approver: parent.approver.clone(),
+            breakpoints: parent.breakpoints.clone(),
+            hook_chain: Arc::clone(&parent.hook_chain),
+            reads_sources: parent.reads_sources,
+            system_prompt: Some(order.kind.system_prompt.into()),
+            append_system_prompt: None,
+        };
+        let mut meta = serde_json::json!({
+            "agentType": order.kind.name,
+            "toolUseId": order.order.tool_use,
+            "description": order.order.description,
+        });
+        if let Some(above) = &parent.facts.agent {
+            meta["parentAgentId"] = above.as_str().into();
+        }
+        let open = OpenPlan {
+            place,
+            frame: LineFrame { agent: Some(agent.clone()), ..self.open.frame.clone() },
+            durability: self.open.durability,
+            meta: Some(meta.to_string().into()),
+        };
+        let stream = self.conversation.stream.child(order.order.tool_use.as_str());
+        let link = Parent {
+            top: self.agents.parent.as_ref().map_or_else(|| myself.clone(), |it| it.top.clone()),
+            agent: agent.clone(),
+            lease: order.lease.clone(),
+        };
+        Ok(Some(Setup {
+            conversation: Conversation::new(facts, stream),
+            shared: Arc::new(shared),
+            archive: self.archive.clone(),
+            open,
+            parent: Some(link),
+            layout: self.layout.clone(),
+        }))
+    }
+
+    /// A sub-agent has ended its run: its parent hears of it exactly once.
+    pub(super) fn agent_ended(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        agent: &AgentId,
+        result: Result<RunOutcome, RunError>,
+    ) -> Done {
+        let Some(mut running) = self.agents.running.remove(agent) else { return Ok(()) };
+        let report = report(agent, result);
+        if let Some(active) = &mut self.active {
+            active.run.usage = active.run.usage + report.usage;
+        }
+        if let Some(reply) = running.reply.take() {
+            // Whoever waited may have been ended meanwhile.
+            let _gone = reply.send(report);
+        }
+        running.end();
+        self.agent_over(myself, agent)?;
+        self.close_turn_if_over(myself)
+    }
+
+    /// A sub-agent's actor is gone without a word.
+    pub(super) fn agent_gone(&mut self, myself: &ActorRef<SessionMsg>, child: ActorId) -> Done {
+        let found = self.agents.running.iter().find(|(_, it)| it.actor.get_id() == child);
+        let Some(agent) = found.map(|(agent, _)| agent.clone()) else { return Ok(()) };
+        let crashed = Err(RunError::Failed("the sub-agent crashed".into()));
+        self.agent_ended(myself, &agent, crashed)
+    }
+
+    fn agent_over(&mut self, myself: &ActorRef<SessionMsg>, agent: &AgentId) -> Done {
+        self.agents.lease.ended(agent);
+        self.tell_top(myself, TreeMsg::Close { agent: agent.clone() })
+    }
+
+    /// Whoever waited for the sub-agent of this call is gone.
+    pub(super) fn stop_agent(&mut self, call: &ToolUseId) {
+        self.agents.running.values().filter(|it| it.call == *call).for_each(Running::end);
+        self.agents.asked.retain(|_, it| it.order.tool_use != *call);
+    }
+
+    /// Ends the sub-agents of a turn; each closes its own transcript.
+    pub(super) fn stop_agents_of(&mut self, key: u64) {
+        self.agents.running.values().filter(|it| it.key == key).for_each(Running::end);
+        self.agents.asked.retain(|_, it| it.key != key);
+    }
+
+    pub(super) fn stop_all_agents(&mut self) {
+        self.agents.running.values().for_each(Running::end);
+        self.agents.asked.clear();
+    }
+}

@@ -1,0 +1,138 @@
+//! What a tool of a parent sees of sub-agents: the way to order one, and the report of its end.
+//!
+//! Apart from the sub-agents themselves, because this side runs in the executor of a call and not
+//! in the session.
+
+use std::sync::{Arc, Mutex};
+
+use ennead_runtime::{
+    ids::{AgentId, ToolUseId},
+    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
+    run::RunEnd,
+    step1_settings_resolution::{AgentLimits, LayerText},
+    tokens::Usage,
+};
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+use super::Done;
+use crate::session::{RunError, RunOutcome, SessionMsg};
+
+pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> Done {
+    let _gone = reply.send(AgentReport {
+        status: AgentStatus::Refused,
+        agent: None,
+        text: why,
+        n_tool_uses: 0,
+        usage: Usage::default(),
+        head: None,
+    });
+    Ok(())
+}
+
+/// What a parent hears of its sub-agent.
+pub(super) fn report(agent: &AgentId, result: Result<RunOutcome, RunError>) -> AgentReport {
+    let agent = Some(agent.clone());
+    match result {
+        Ok(outcome) => AgentReport {
+            status: status(outcome.end),
+            agent,
+            text: match (outcome.text.is_empty(), outcome.error) {
+                (true, Some(error)) => error,
+                _ => outcome.text,
+            },
+            n_tool_uses: outcome.messages.iter().map(|it| it.tool_uses().count() as u64).sum(),
+            usage: outcome.usage,
+            head: outcome.head,
+        },
+        Err(error) => AgentReport {
+            status: match error {
+                RunError::Ended => AgentStatus::Cancelled,
+                RunError::Busy(_) | RunError::Failed(_) => AgentStatus::Failed,
+            },
+            agent,
+            text: error.to_string(),
+            n_tool_uses: 0,
+            usage: Usage::default(),
+            head: None,
+        },
+    }
+}
+
+fn status(end: RunEnd) -> AgentStatus {
+    match end {
+        RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
+        RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit => AgentStatus::Cut,
+        RunEnd::NoProgress | RunEnd::TooManyDenials => AgentStatus::Stalled,
+        RunEnd::Interrupted => AgentStatus::Cancelled,
+        _ => AgentStatus::Failed,
+    }
+}
+
+/// A tool wants a sub-agent.
+pub(crate) struct SpawnRequest {
+    /// Its turn.
+    pub(crate) key: u64,
+    /// The limits in its turn's settings.
+    pub(crate) limits: AgentLimits,
+    /// The layers that these settings were made of.
+    pub(crate) layers: Arc<[LayerText]>,
+    /// What its turn's model calls used; they are over.
+    pub(crate) used: Usage,
+    /// What for.
+    pub(crate) order: AgentOrder,
+    /// Who waits.
+    pub(crate) reply: oneshot::Sender<AgentReport>,
+}
+
+/// The way from a tool to its session.
+#[derive(Debug)]
+pub(crate) struct AgentPort {
+    pub(crate) session: ActorRef<SessionMsg>,
+    pub(crate) key: u64,
+    pub(crate) limits: AgentLimits,
+    pub(crate) layers: Arc<[LayerText]>,
+    pub(crate) used: Usage,
+}
+
+impl SpawnAgent for AgentPort {
+    fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
+        let session = self.session.clone();
+        let (key, limits, used) = (self.key, self.limits, self.used);
+        let layers = Arc::clone(&self.layers);
+        Box::pin(async move {
+            let guard = StopOnDrop(Mutex::new(Some((session.clone(), order.tool_use.clone()))));
+            let (reply, report) = oneshot::channel();
+            let request = SpawnRequest { key, limits, layers, used, order, reply };
+            let _gone = session.cast(SessionMsg::SpawnAgent(Box::new(request)));
+            let report = report.await;
+            guard.disarm();
+            report.unwrap_or_else(|_| AgentReport {
+                status: AgentStatus::Cancelled,
+                agent: None,
+                text: "the session has ended".into(),
+                n_tool_uses: 0,
+                usage: Usage::default(),
+                head: None,
+            })
+        })
+    }
+}
+
+/// Ends the sub-agent of a call whose future is dropped.
+struct StopOnDrop(Mutex<Option<(ActorRef<SessionMsg>, ToolUseId)>>);
+
+impl StopOnDrop {
+    fn disarm(&self) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        let armed = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some((session, call)) = armed {
+            let _gone = session.cast(SessionMsg::StopAgent(call));
+        }
+    }
+}

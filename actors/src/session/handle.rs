@@ -1,0 +1,188 @@
+//! What an embedder holds of a session.
+
+use std::{path::PathBuf, sync::Arc};
+
+use ennead_runtime::{
+    digest::Digest,
+    ids::{EntryId, RunId, SessionId, ToolName, ToolUseId},
+    message::Messages,
+    run::{RunEnd, RunRequest},
+    step::Step,
+    tokens::Usage,
+};
+use ractor::ActorRef;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use super::{Prompt, SessionMsg};
+use crate::{
+    directory::{ActorKind, Directory},
+    events::{EventHub, Events},
+    mailbox::{Mailbox, Refused},
+};
+
+/// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;
+/// dropping handles does not end it.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    pub(crate) session: SessionId,
+    pub(crate) transcript: PathBuf,
+    pub(crate) actor: ActorRef<SessionMsg>,
+    pub(crate) prompts: Mailbox<Prompt, SessionMsg>,
+    pub(crate) hub: EventHub,
+    pub(crate) directory: Directory,
+}
+
+/// What a run left.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// Which run.
+    pub run: RunId,
+    /// Why it ended.
+    pub end: RunEnd,
+    /// The text of its last answer; empty when there is none.
+    pub text: String,
+    /// Everything that was said in it, the prompt first.
+    pub messages: Messages,
+    /// Turns it took.
+    pub turns: u32,
+    /// Of all its model calls, sub-agents included.
+    pub usage: Usage,
+    /// Of all runs of the session so far, this one included.
+    pub session_usage: Usage,
+    /// Lines of the summaries that were made in it; each stands for what was said before.
+    pub compactions: Vec<EntryId>,
+    /// From prompt to end, in milliseconds.
+    pub duration_ms: u64,
+    /// The error that ended it, in words.
+    pub error: Option<String>,
+    /// Calls that were denied.
+    pub denials: Vec<Denial>,
+    /// The model that was asked.
+    pub model: String,
+    /// Hash of its last record.
+    pub head: Option<Digest>,
+}
+
+/// A call that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The tool.
+    pub tool: ToolName,
+    /// The call.
+    pub call: ToolUseId,
+    /// Its input, JSON text.
+    pub input: Arc<str>,
+}
+
+/// Why a run left no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The session holds as many prompts as it may. This one comes back.
+    #[error("the session is busy: its queue of prompts is full")]
+    Busy(RunRequest),
+    /// The session has ended.
+    #[error("the session has ended")]
+    Ended,
+    /// The run could not be recorded, or could not begin.
+    #[error("the run failed: {0}")]
+    Failed(String),
+}
+
+/// How a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The run under way.
+    pub run: Option<RunId>,
+    /// Its turn, from 1.
+    pub turn: u32,
+    /// Where its turn is.
+    pub step: Option<Step>,
+    /// Prompts that wait.
+    pub queued: usize,
+    /// Sub-agents at work.
+    pub agents: usize,
+}
+
+impl SessionHandle {
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Its transcript.
+    pub fn transcript(&self) -> &std::path::Path {
+        &self.transcript
+    }
+
+    /// Runs a prompt to its end. While a run is under way the prompt waits in the session's
+    /// bounded queue. Dropping the future does not stop the run.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] when there is no outcome. A run that ended with an error of the model has one.
+    pub async fn run(&self, request: RunRequest) -> Result<RunOutcome, RunError> {
+        let (reply, outcome) = oneshot::channel();
+        let back = Box::new(move |result| {
+            // An embedder that no longer waits is told by events.
+            let _gone = reply.send(result);
+        });
+        match self.prompts.try_send(Prompt { request, reply: back }) {
+            Ok(()) => outcome.await.unwrap_or(Err(RunError::Ended)),
+            Err(Refused::Full(prompt)) => Err(RunError::Busy(prompt.request)),
+            Err(Refused::Stopped(_)) => Err(RunError::Ended),
+        }
+    }
+
+    /// Runs a text prompt to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionHandle::run`].
+    pub async fn prompt(&self, text: impl Into<String>) -> Result<RunOutcome, RunError> {
+        self.run(RunRequest::new(text)).await
+    }
+
+    /// Its events from now on.
+    pub fn events(&self) -> Events {
+        self.hub.subscribe()
+    }
+
+    /// Ends the run under way now: what it started is ended, its open calls are answered, and the
+    /// session takes the next prompt. Does nothing when there is no run.
+    pub fn interrupt(&self) {
+        // A session that is gone has no run.
+        let _gone = self.actor.cast(SessionMsg::Interrupt);
+    }
+
+    /// Ends the run under way after its present turn.
+    pub fn stop(&self) {
+        let _gone = self.actor.cast(SessionMsg::Stop);
+    }
+
+    /// How it stands.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Ended`] when it is gone.
+    pub async fn status(&self) -> Result<Status, RunError> {
+        let (reply, status) = oneshot::channel();
+        self.actor.cast(SessionMsg::Status(reply)).map_err(|_| RunError::Ended)?;
+        let mut status = status.await.map_err(|_| RunError::Ended)?;
+        let live = self.directory.of(&self.session);
+        let turn = live.iter().find(|it| it.kind == ActorKind::TurnSupervisor);
+        status.step = turn.and_then(|it| it.step);
+        Ok(status)
+    }
+
+    /// Interrupts what runs, closes the transcript and ends the session. Prompts that wait are
+    /// answered with [`RunError::Ended`].
+    pub async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.actor.cast(SessionMsg::Close(reply)).is_ok() {
+            // A session that ends on the way is closed, too.
+            let _ended = closed.await;
+        }
+    }
+}

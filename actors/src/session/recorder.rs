@@ -1,0 +1,130 @@
+//! A session's side of its transcript: what was handed to the writer and is not answered yet.
+//!
+//! Every line of a session goes through here, so that after a crash of the writer everything
+//! unanswered is sent again in order, and so that the session knows what was said.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use ennead_runtime::{
+    digest::Digest,
+    transcript::entry::{Line, StoredText},
+};
+
+use crate::{
+    archive::WriterHandle,
+    transcript_writer::{Append, Recorded, ReplyTo, WriteError},
+};
+
+/// Who waits for an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A turn, by its key, with its own ticket.
+    Turn(u64, u64),
+    /// The prompt of a run.
+    Prompt,
+    /// The closing of a turn that is gone.
+    Closing,
+    /// The end of a run.
+    RunEnd,
+}
+
+struct Unanswered {
+    ticket: u64,
+    origin: Origin,
+    lines: Arc<Vec<Line>>,
+    stored: Vec<StoredText>,
+    sync: bool,
+}
+
+/// Lines on their way to the writer.
+pub(super) struct Recorder {
+    writer: Option<WriterHandle>,
+    unanswered: VecDeque<Unanswered>,
+    /// Whether something unanswered is known not to be written.
+    has_lost: bool,
+    next: u64,
+    reply: ReplyTo,
+}
+
+/// What an answer of the writer means.
+pub(super) enum Answer {
+    /// These lines are safe; the chain ends in this hash.
+    Recorded(Origin, Digest),
+    /// These lines are not.
+    Lost(WriteError),
+    /// The lines were sent again meanwhile.
+    Stale,
+}
+
+impl Recorder {
+    pub(super) fn new(reply: ReplyTo) -> Self {
+        Self { writer: None, unanswered: VecDeque::new(), has_lost: false, next: 1, reply }
+    }
+
+    /// There is a writer, or another one: everything unanswered is sent.
+    pub(super) fn opened(&mut self, writer: WriterHandle) {
+        self.writer = Some(writer);
+        self.send_again();
+    }
+
+    /// Sends everything unanswered, in order. Answers to what was sent before count no more.
+    fn send_again(&mut self) {
+        self.has_lost = false;
+        for unanswered in &mut self.unanswered {
+            unanswered.ticket = self.next;
+            self.next += 1;
+        }
+        self.unanswered.iter().for_each(|it| self.send(it));
+    }
+
+    /// Nobody waits for what is unanswered any more; it is still to be written.
+    pub(super) fn give_up_waiting(&mut self) {
+        self.unanswered.iter_mut().for_each(|it| it.origin = Origin::Closing);
+    }
+
+    pub(super) fn append(
+        &mut self,
+        origin: Origin,
+        lines: Vec<Line>,
+        stored: Vec<StoredText>,
+        sync: bool,
+    ) {
+        let ticket = self.next;
+        self.next += 1;
+        let unanswered = Unanswered { ticket, origin, lines: Arc::new(lines), stored, sync };
+        if self.has_lost {
+            // What was lost comes first, or lines would stand before those they follow.
+            self.unanswered.push_back(unanswered);
+            return self.send_again();
+        }
+        self.send(&unanswered);
+        self.unanswered.push_back(unanswered);
+    }
+
+    fn send(&self, unanswered: &Unanswered) {
+        let Some(writer) = &self.writer else { return };
+        // When the writer is gone another one follows, and this is sent again.
+        let _gone = writer.append(Append {
+            lines: Arc::clone(&unanswered.lines),
+            stored: unanswered.stored.clone(),
+            sync: unanswered.sync,
+            ticket: unanswered.ticket,
+            reply: Arc::clone(&self.reply),
+        });
+    }
+
+    pub(super) fn answered(&mut self, recorded: Recorded) -> Answer {
+        let at = self.unanswered.iter().position(|it| it.ticket == recorded.ticket);
+        let Some(at) = at else { return Answer::Stale };
+        match recorded.result {
+            Ok(head) => match self.unanswered.remove(at) {
+                Some(it) => Answer::Recorded(it.origin, head.hash),
+                None => Answer::Stale,
+            },
+            Err(error) => {
+                self.has_lost = true;
+                Answer::Lost(error)
+            }
+        }
+    }
+}

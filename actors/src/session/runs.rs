@@ -1,0 +1,361 @@
+//! Runs of a session: from the queue, turn after turn, to their end.
+
+mod opening;
+mod outcome;
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    digest::Digest,
+    event::Event,
+    ids::{EntryId, ToolUseId},
+    message::{Message, Messages},
+    ports::Settled,
+    run::{AfterTurn, Run, RunEnd},
+    step::Step,
+    step1_settings_resolution::Durability,
+    transcript::{
+        entry::{ConversationLine, Line, LineFrame, Record, Stored, What},
+        load::Loaded,
+    },
+    turn::effect::Said,
+    turn::{Input, effect::TurnReport},
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
+
+use super::{
+    Prompt, RunError, SessionMsg, State,
+    recorder::{Answer, Origin},
+};
+use crate::{
+    archive::layout::Place,
+    mailbox::Slot,
+    turn_supervisor::{self, TurnMsg, TurnSupervisor},
+    world::local_files::Fingerprints,
+};
+
+/// Where and how a session's transcript is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenPlan {
+    pub(crate) place: Place,
+    pub(crate) frame: LineFrame,
+    pub(crate) durability: Durability,
+    pub(crate) meta: Option<Arc<str>>,
+}
+
+/// An earlier conversation.
+pub(crate) type Earlier = Result<Loaded, String>;
+
+/// A run under way.
+pub(super) struct Active {
+    pub(super) run: Run,
+    reply: super::RunReply,
+    _slot: Slot,
+    started: Duration,
+    pub(super) phase: Phase,
+    /// Why it is not to begin its first turn.
+    pub(super) cut: Option<RunEnd>,
+    /// Whether it is to end behind its present turn, or behind the next if none is under way.
+    pub(super) stops: bool,
+    pub(super) error: Option<String>,
+    said: Messages,
+    /// Calls that were denied.
+    denied: Vec<ToolUseId>,
+    /// Summaries that were made.
+    compactions: Vec<EntryId>,
+}
+
+/// Where a run stands.
+pub(super) enum Phase {
+    /// Its prompt is on its way to the transcript.
+    Prompting,
+    /// The tree of agents is asked for a turn.
+    Asking,
+    /// A turn walks.
+    Turning(InFlight),
+    /// A turn was ended, and what it started is waited for.
+    Stopping(InFlight, RunEnd),
+    /// Its last record is on its way.
+    Ending(RunEnd),
+}
+
+/// A turn that walks.
+pub(super) struct InFlight {
+    pub(super) key: u64,
+    pub(super) supervisor: ActorRef<TurnMsg>,
+    pub(super) scope: turn_supervisor::Scope,
+    /// Where calls leave outcomes that can no longer be undone.
+    pub(super) settled: Vec<(ToolUseId, Settled)>,
+    /// Whether everything it started is over.
+    pub(super) quiet: bool,
+    /// Waits for that.
+    pub(super) ending: Option<ActorId>,
+    /// The last step that it recorded.
+    recorded: Option<Step>,
+}
+
+impl InFlight {
+    /// Where it is, as far as the transcript knows.
+    pub(super) fn at_step(&self) -> Option<Step> {
+        self.recorded.map_or(Some(Step::SettingsResolution), Step::next)
+    }
+}
+
+impl Active {
+    pub(super) fn remember(&mut self, message: &Arc<Message>) {
+        self.said.push(Arc::clone(message));
+    }
+}
+
+type Done = Result<(), ActorProcessingErr>;
+
+impl State {
+    /// Begins the next run of the queue, when nothing is under way.
+    pub(super) fn next_run(&mut self) {
+        while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
+            let Some((prompt, slot)) = self.queue.pop_front() else { break };
+            self.begin(prompt, slot);
+        }
+        if matches!(self.ready, Some(Err(_))) {
+            for (prompt, _slot) in self.queue.drain(..) {
+                (prompt.reply)(Err(RunError::Failed("the transcript is not open".into())));
+            }
+        }
+    }
+
+    fn begin(&mut self, prompt: Prompt, slot: Slot) {
+        let Prompt { request, reply } = prompt;
+        if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
+            return reply(Ok(outcome.clone()));
+        }
+        let at = self.shared.world.clock.now();
+        self.n_runs += 1;
+        let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
+        let id = request.run.unwrap_or_else(made);
+        let message = Arc::new(self.conversation.prompt(at, id.as_str(), &request.prompt));
+        let mut stored = Vec::new();
+        let start = What::RunStart {
+            prompt: message.id.clone(),
+            origin: request.origin.into(),
+            stream: self.conversation.stream.to_hex(),
+            first: self.conversation.setup.is_none(),
+            setup: self.setup_text(&mut stored),
+        };
+        let lines = vec![
+            Line::Conversation(Box::new(ConversationLine {
+                at,
+                parent: self.conversation.last_entry.clone(),
+                message: Arc::clone(&message),
+                answer: None,
+                tool_result: None,
+                boundary: None,
+            })),
+            record(at, &id, 0, start),
+        ];
+        self.shared.hub.publish(Event::RunStarted { run: id.clone() });
+        for what in std::mem::take(&mut self.repairs) {
+            self.shared.hub.publish(Event::Alert { what });
+        }
+        let run = Run::new(id, message.id.clone());
+        self.active = Some(Active {
+            run,
+            reply,
+            _slot: slot,
+            started: self.shared.world.clock.elapsed(),
+            phase: Phase::Prompting,
+            cut: None,
+            stops: false,
+            error: None,
+            said: vec![Arc::clone(&message)],
+            denied: Vec::new(),
+            compactions: Vec::new(),
+        });
+        self.conversation.begin_run(message);
+        self.recorder.append(Origin::Prompt, lines, stored, true);
+    }
+
+    /// What was fixed when the session was opened: as text the first time, then by digest.
+    fn setup_text(
+        &mut self,
+        stored: &mut Vec<ennead_runtime::transcript::entry::StoredText>,
+    ) -> Stored {
+        match self.conversation.setup {
+            Some(digest) => Stored::At(digest),
+            None => {
+                let text = serde_json::to_string(&*self.shared.facts).unwrap_or_default();
+                self.conversation.setup = Some(Digest::of(text.as_bytes()));
+                Stored::alone(&text, stored)
+            }
+        }
+    }
+
+    /// Spawns the next turn.
+    pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+        let budget = match &self.active {
+            Some(active) => self.conversation.budget(active.run.usage),
+            None => return Ok(()),
+        };
+        let Some(active) = &mut self.active else { return Ok(()) };
+        active.run.turns += 1;
+        self.shared.hub.publish(Event::TurnStarted { turn: active.run.turns });
+        let key = self.next_key;
+        self.next_key += 1;
+        let scope = turn_supervisor::Scope::default();
+        let setup = turn_supervisor::Setup {
+            shared: Arc::clone(&self.shared),
+            session: myself.clone(),
+            key,
+            turn: Box::new(self.conversation.turn(&active.run, budget)),
+            scope: scope.clone(),
+            fingerprints: self.fingerprints.clone(),
+        };
+        let (supervisor, _) =
+            Actor::spawn_linked(None, TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
+        if active.stops {
+            supervisor.cast(TurnMsg::Input(Input::StopRequested))?;
+        }
+        let settled = Vec::new();
+        active.phase = Phase::Turning(InFlight {
+            key,
+            supervisor,
+            scope,
+            settled,
+            quiet: false,
+            ending: None,
+            recorded: None,
+        });
+        Ok(())
+    }
+
+    /// Writes what a turn wants written, and remembers what was said.
+    pub(super) fn append(&mut self, key: u64, append: ennead_runtime::turn::effect::Append) {
+        let Some(active) = &mut self.active else { return };
+        let Some(turn) = active.phase.in_flight_mut().filter(|it| it.key == key) else { return };
+        turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
+        active.denied.extend(append.lines.iter().filter_map(denied_call));
+        for said in append.said {
+            match &said {
+                Said::Message(message) => active.said.push(Arc::clone(message)),
+                Said::Compacted { summary, .. } => active.compactions.push(summary.id.clone()),
+            }
+            self.conversation.said(said);
+        }
+        let origin = Origin::Turn(key, append.ticket);
+        self.recorder.append(origin, append.lines, append.stored, append.sync);
+    }
+
+    pub(super) fn call_started(&mut self, key: u64, call: ToolUseId, settled: Settled) {
+        let in_flight = self.active.as_mut().and_then(|it| it.phase.in_flight_mut());
+        if let Some(turn) = in_flight.filter(|it| it.key == key) {
+            turn.settled.push((call, settled));
+        }
+    }
+
+    /// Lines are safe, or lost.
+    pub(super) async fn recorded(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        recorded: crate::transcript_writer::Recorded,
+    ) -> Done {
+        match self.recorder.answered(recorded) {
+            Answer::Stale => Ok(()),
+            Answer::Lost(error) => {
+                self.lose(error.to_string());
+                Ok(())
+            }
+            Answer::Recorded(Origin::Prompt, _) => self.ask_for_turn(myself),
+            Answer::Recorded(Origin::Turn(key, ticket), _) => {
+                let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
+                if let Some(turn) = in_flight.filter(|it| it.key == key) {
+                    // A turn that was ended meanwhile waits for nothing.
+                    let _gone = turn.supervisor.cast(TurnMsg::Input(Input::Recorded { ticket }));
+                }
+                Ok(())
+            }
+            Answer::Recorded(Origin::Closing, _) => Ok(()),
+            Answer::Recorded(Origin::RunEnd, head) => self.ended(myself, head),
+        }
+    }
+
+    /// A turn has reached its end.
+    pub(super) async fn turn_done(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        key: u64,
+        report: TurnReport,
+        fingerprints: Option<Fingerprints>,
+    ) -> Done {
+        let Some(active) = &mut self.active else { return Ok(()) };
+        if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {
+            return Ok(());
+        }
+        self.fingerprints = fingerprints;
+        self.conversation.carry = report.carry;
+        if report.error.is_some() {
+            active.error = report.error;
+        }
+        let resolved = self.conversation.carry.resolved.clone();
+        let settings = resolved.map(|it| it.settings.clone()).unwrap_or_default();
+        let after = active.run.after_turn(report.end, report.usage, &settings);
+        active.phase = Phase::Asking;
+        self.settle_turn(myself, report.usage)?;
+        match after {
+            AfterTurn::Next(alert) => {
+                if let Some(what) = alert {
+                    self.shared.hub.publish(Event::Alert { what: what.into() });
+                }
+                self.ask_for_turn(myself)
+            }
+            AfterTurn::End(end) => {
+                self.end_run(end);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Phase {
+    pub(super) fn in_flight(&self) -> Option<&InFlight> {
+        match self {
+            Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
+            Phase::Prompting | Phase::Asking | Phase::Ending(_) => None,
+        }
+    }
+
+    fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
+        match self {
+            Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
+            Phase::Prompting | Phase::Asking | Phase::Ending(_) => None,
+        }
+    }
+}
+
+/// A harness record of a run.
+pub(super) fn record(
+    at: ennead_runtime::time::Timestamp,
+    run: &ennead_runtime::ids::RunId,
+    turn: u32,
+    what: What,
+) -> Line {
+    Line::Harness(Box::new(Record { at, run: Some(run.clone()), turn, what }))
+}
+
+fn denied_call(line: &Line) -> Option<ToolUseId> {
+    match line {
+        Line::Harness(record) => match &record.what {
+            What::Permission { call, decision, .. } if !decision.allowed => Some(call.clone()),
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    }
+}
+
+fn step_of(line: &Line) -> Option<Step> {
+    match line {
+        Line::Harness(record) => match record.what {
+            What::TurnStep { step, .. } => Some(step),
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! What the actors of one session have in common. Fixed while the session lives.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ennead_runtime::{
+    ids::{SessionId, ToolName},
+    ports::Tool,
+    run::facts::SessionFacts,
+};
+
+use crate::{
+    approval::Approver,
+    directory::Directory,
+    events::EventHub,
+    options::{Breakpoints, Endpoint},
+    world::{World, local_files::Place},
+};
+
+/// What the actors of one session have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The session; of a sub-agent the name it has in the directory.
+    pub(crate) session: SessionId,
+    /// What the rules know of it.
+    pub(crate) facts: Arc<SessionFacts>,
+    /// Clock, network, files.
+    pub(crate) world: World,
+    /// Where its files lie.
+    pub(crate) place: Place,
+    /// The model server.
+    pub(crate) endpoint: Endpoint,
+    /// The tools by name.
+    pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    /// Its listeners.
+    pub(crate) hub: EventHub,
+    /// Who lives.
+    pub(crate) directory: Directory,
+    /// Answers questions.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Makes turns stand still.
+    pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
+    /// Hooks that what opened this session hangs from.
+    pub(crate) hook_chain: Arc<[String]>,
+    /// Whether instruction files, git and memory are read.
+    pub(crate) reads_sources: bool,
+    /// Replaces the built-in system prompt.
+    pub(crate) system_prompt: Option<String>,
+    /// Stands behind the system prompt.
+    pub(crate) append_system_prompt: Option<String>,
+}

@@ -1,0 +1,220 @@
+//! One scheduler thread's part of an `Ennead`: an archive and the sessions placed there.
+//!
+//! All actors of a session live on one thread, since waking a sleeping one costs more than a small
+//! turn. A shard is the root of their tree; shards know nothing of each other. When its archive
+//! ends the shard ends: what cannot be recorded is not done.
+
+use std::{collections::BTreeMap, sync::Arc, thread::Builder};
+
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::oneshot;
+
+use crate::{
+    archive::{Archive, ArchiveMsg, ArchiveSetup},
+    directory::{ActorKind, Directory, Registration},
+    ennead::StartError,
+    options::{Options, Placement},
+    session::{Session, SessionMsg, Setup},
+    supervision::ended,
+    world::{World, http::Http},
+};
+
+/// What a shard hears.
+pub(crate) enum ShardMsg {
+    /// Open a session here.
+    Open(Box<Setup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    /// Close the sessions, then the archive, then end.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// A shard from outside.
+#[derive(Debug)]
+pub(crate) struct ShardHandle {
+    pub(crate) actor: ActorRef<ShardMsg>,
+    pub(crate) archive: ActorRef<ArchiveMsg>,
+    pub(crate) world: World,
+}
+
+/// The actor at the root of a shard.
+struct Shard;
+
+struct State {
+    archive: ActorRef<ArchiveMsg>,
+    sessions: BTreeMap<ActorId, ActorRef<SessionMsg>>,
+    _registration: Registration,
+    /// Hear when it has ended, by being dropped last; `None` as long as nobody wants that.
+    shutdown: Option<Vec<oneshot::Sender<()>>>,
+}
+
+impl Actor for Shard {
+    type Msg = ShardMsg;
+    type State = State;
+    type Arguments = (ArchiveSetup, Directory);
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<ShardMsg>,
+        (setup, directory): (ArchiveSetup, Directory),
+    ) -> Result<State, ActorProcessingErr> {
+        let registration = directory.enter(ActorKind::Shard, None, myself.get_cell());
+        let (archive, _) = Actor::spawn_linked(None, Archive, setup, myself.get_cell()).await?;
+        let sessions = BTreeMap::new();
+        Ok(State { archive, sessions, shutdown: None, _registration: registration })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<ShardMsg>,
+        message: ShardMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ShardMsg::Open(setup, reply) => {
+                if state.shutdown.is_some() {
+                    // Whoever asked is told by the reply that never comes.
+                    return Ok(());
+                }
+                let spawned = Actor::spawn_linked(None, Session, setup, myself.get_cell()).await;
+                let actor = spawned.ok().map(|(actor, _)| actor);
+                if let Some(actor) = &actor {
+                    state.sessions.insert(actor.get_id(), actor.clone());
+                }
+                // Whoever asked may have given up; the session then waits for nobody and is cheap.
+                let _gone = reply.send(actor);
+            }
+            ShardMsg::Shutdown(reply) => {
+                state.shutdown.get_or_insert_default().push(reply);
+                for session in state.sessions.values() {
+                    let (reply, _) = oneshot::channel();
+                    // Its end is heard of by supervision.
+                    let _gone = session.cast(SessionMsg::Close(reply));
+                }
+                close_archive_if_last(state)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<ShardMsg>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match ended(&event) {
+            Some(who) if who == state.archive.get_id() => {
+                myself.stop(Some("the archive has ended".into()));
+            }
+            Some(who) if state.sessions.remove(&who).is_some() => close_archive_if_last(state)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// When the shard is to end and its last session is gone, the archive ends, and the shard with it.
+fn close_archive_if_last(state: &State) -> Result<(), ActorProcessingErr> {
+    if state.shutdown.is_some() && state.sessions.is_empty() {
+        state.archive.cast(ArchiveMsg::Shutdown(None))?;
+    }
+    Ok(())
+}
+
+impl ShardHandle {
+    /// The shards that the options ask for.
+    pub(crate) async fn start(
+        options: &Options,
+        directory: &Directory,
+    ) -> Result<Vec<Self>, StartError> {
+        match options.placement {
+            Placement::Ambient => Ok(vec![Self::here(options.clone(), directory.clone()).await?]),
+            Placement::Threads(n) => {
+                let mut shards = Vec::new();
+                for number in 0..n.max(1) {
+                    shards.push(Self::on_thread(number, options, directory).await?);
+                }
+                Ok(shards)
+            }
+        }
+    }
+
+    /// A shard on the runtime of the caller.
+    #[expect(clippy::disallowed_methods, reason = "a shard is the root of its tree")]
+    async fn here(options: Options, directory: Directory) -> Result<Self, StartError> {
+        let world = World {
+            clock: Arc::clone(&options.clock),
+            transport: match &options.transport {
+                Some(transport) => Arc::clone(transport),
+                None => Arc::new(Http::new(options.http).map_err(StartError::Http)?),
+            },
+            files: Arc::clone(&options.files),
+        };
+        let setup = ArchiveSetup {
+            clock: Arc::clone(&options.clock),
+            ops: Arc::clone(&options.file_ops),
+            directory: directory.clone(),
+        };
+        let (actor, _) = Actor::spawn(None, Shard, (setup, directory))
+            .await
+            .map_err(|error| StartError::Actor(error.to_string()))?;
+        let archive = actor.get_children().into_iter().next().map(ActorRef::from);
+        let archive = archive.ok_or_else(|| StartError::Actor("no archive".into()))?;
+        Ok(Self { actor, archive, world })
+    }
+
+    /// A shard on a thread of its own, with a current-thread runtime.
+    async fn on_thread(
+        number: usize,
+        options: &Options,
+        directory: &Directory,
+    ) -> Result<Self, StartError> {
+        let (ready, started) = oneshot::channel();
+        let (options, directory) = (options.clone(), directory.clone());
+        Builder::new()
+            .name(format!("ennead-{number}"))
+            .spawn(move || run(options, directory, ready))
+            .map_err(StartError::Thread)?;
+        let gone = || StartError::Actor("the thread has ended".into());
+        started.await.map_err(|_| gone())?
+    }
+
+    /// Ends the shard once everything is written.
+    pub(crate) async fn shutdown(&self) {
+        let (reply, done) = oneshot::channel();
+        if self.actor.cast(ShardMsg::Shutdown(reply)).is_ok() {
+            // A shard that ends on the way has ended, too.
+            let _ended = done.await;
+        }
+    }
+}
+
+impl Drop for ShardHandle {
+    fn drop(&mut self) {
+        self.actor.stop(None);
+        // Its thread ends with it; nobody waits for that here, since this may be an async context.
+    }
+}
+
+type Started = Result<ShardHandle, StartError>;
+
+fn run(options: Options, directory: Directory, ready: oneshot::Sender<Started>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _gone = ready.send(Err(StartError::Thread(error)));
+            return;
+        }
+    };
+    runtime.block_on(async move {
+        let started = ShardHandle::here(options, directory).await;
+        let actor = started.as_ref().ok().map(|it| it.actor.clone());
+        let _gone = ready.send(started);
+        if let Some(actor) = actor {
+            // The thread lives as long as its root does.
+            let _ended = actor.wait(None).await;
+        }
+    });
+    // Work on the blocking pool that nobody waits for any more does not keep the thread.
+    runtime.shutdown_background();
+}

@@ -1,0 +1,73 @@
+//! Reads settings (step 1) and sources (step 3). A leaf of the turn supervisor.
+
+use std::sync::Arc;
+
+use ennead_runtime::{ports::BoxFuture, step3_context_assembly::SourceTexts, turn::Input};
+use ractor::ActorRef;
+
+use crate::{
+    session::{SessionMsg, shared::Shared},
+    turn_supervisor::TurnMsg,
+    world::local_files::Fingerprints,
+};
+
+/// Looks at the settings files.
+pub(crate) fn settings(
+    shared: Arc<Shared>,
+    known: Option<Fingerprints>,
+    turn: ActorRef<TurnMsg>,
+    session: ActorRef<SessionMsg>,
+    key: u64,
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let found = shared.world.files.settings(&shared.place, known.as_ref()).await;
+        // Whoever is gone needs no answer.
+        let _gone = match found {
+            Ok((read, seen)) => {
+                turn.cast(TurnMsg::Settings(Input::SettingsRead(read), Some(seen))).is_ok()
+            }
+            Err(error) => {
+                let why = format!("cannot read the settings: {error}");
+                session.cast(SessionMsg::CannotRun { key, why }).is_ok()
+            }
+        };
+    })
+}
+
+/// Reads the world's part of the nine sources, and puts in what the embedder gave.
+pub(crate) fn sources(shared: Arc<Shared>, turn: ActorRef<TurnMsg>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let mut texts = if shared.reads_sources {
+            shared.world.files.sources(&shared.place).await
+        } else {
+            Default::default()
+        };
+        if shared.facts.agent.is_some() {
+            for_agent(&shared.facts.agent_type, &mut texts);
+        }
+        put_in_own(&mut texts, &shared);
+        let _gone = turn.cast(TurnMsg::Input(Input::SourcesRead(Box::new(texts))));
+    })
+}
+
+/// What stands for sources that could not be read: what the embedder gave is still there.
+pub(crate) fn without_files(shared: &Shared) -> SourceTexts {
+    let mut texts = SourceTexts::default();
+    put_in_own(&mut texts, shared);
+    texts
+}
+
+fn put_in_own(texts: &mut SourceTexts, shared: &Shared) {
+    texts.system_prompt.clone_from(&shared.system_prompt);
+    texts.append_system_prompt.clone_from(&shared.append_system_prompt);
+}
+
+/// What a sub-agent is not given (compat 4.5, 4.6): the memory, which is its parent's; and, where it
+/// only looks or plans, the instructions for work that it will not do.
+fn for_agent(kind: &str, texts: &mut SourceTexts) {
+    texts.auto_memory = None;
+    if matches!(kind, "Explore" | "Plan") {
+        texts.instructions.clear();
+        texts.path_rules.clear();
+    }
+}

@@ -1,0 +1,203 @@
+//! Admits the tool calls of one turn and runs each in an executor of its own.
+//!
+//! Child of a turn supervisor, spawned when an answer holds tool uses. Its mailbox is a quota: the
+//! slot of every call is kept until the turn ends, so the call after the last slot is refused,
+//! however fast the others end.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    ids::ToolUseId,
+    ports::{Hold, Settled, ToolContext},
+    step7_permission_gate::Permit,
+    tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
+    turn::Input,
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+
+use crate::{
+    directory::{ActorKind, Registration},
+    mailbox::{Admitted, Slot},
+    session::shared::Shared,
+    supervision::{Job, ended, spawn_leaf},
+    turn_supervisor::{TurnMsg, crash_outcome},
+};
+
+/// One call to be run.
+pub(crate) struct Execution {
+    permit: Permit,
+    call: ToolCall,
+    spec: Arc<ToolSpec>,
+    context: ToolContext,
+}
+
+/// What a dispatcher hears.
+pub(crate) enum DispatcherMsg {
+    /// Run this call. Its slot is kept until the turn ends.
+    Execute(Admitted<Box<Execution>>),
+    /// A call has ended.
+    Finished {
+        /// Which.
+        call: ToolUseId,
+        /// How.
+        outcome: Box<ToolOutcome>,
+    },
+    /// An executor has ended. Queued behind what it said.
+    ChildGone(ActorId),
+}
+
+/// What a dispatcher is given.
+pub(crate) struct Setup {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) turn: ActorRef<TurnMsg>,
+}
+
+/// The actor that runs the calls of a turn.
+pub(crate) struct ToolDispatcher;
+
+pub(crate) struct State {
+    shared: Arc<Shared>,
+    turn: ActorRef<TurnMsg>,
+    /// Never given back: a quota.
+    slots: Vec<Slot>,
+    running: HashMap<ActorId, (ToolUseId, Settled)>,
+    _registration: Registration,
+}
+
+impl Actor for ToolDispatcher {
+    type Msg = DispatcherMsg;
+    type State = State;
+    type Arguments = Setup;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<DispatcherMsg>,
+        setup: Setup,
+    ) -> Result<State, ActorProcessingErr> {
+        let Setup { shared, turn } = setup;
+        let registration = shared.directory.enter(
+            ActorKind::ToolDispatcher,
+            Some(&shared.session),
+            myself.get_cell(),
+        );
+        Ok(State {
+            shared,
+            turn,
+            slots: Vec::new(),
+            running: HashMap::new(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<DispatcherMsg>,
+        message: DispatcherMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            DispatcherMsg::Execute(Admitted { work, slot }) => {
+                state.slots.push(slot);
+                execute(*work, &myself, state).await?;
+            }
+            DispatcherMsg::Finished { call, outcome } => {
+                state.running.retain(|_, (it, _)| *it != call);
+                state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
+            }
+            DispatcherMsg::ChildGone(child) => {
+                if let Some((call, settled)) = state.running.remove(&child) {
+                    let outcome = Box::new(settled.get().cloned().unwrap_or_else(crash_outcome));
+                    state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<DispatcherMsg>,
+        event: SupervisionEvent,
+        _: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(child) = ended(&event) {
+            myself.cast(DispatcherMsg::ChildGone(child))?;
+        }
+        Ok(())
+    }
+}
+
+impl Execution {
+    /// A call with what it may use of its session.
+    pub(crate) fn new(
+        permit: Permit,
+        call: ToolCall,
+        spec: Arc<ToolSpec>,
+        context: ToolContext,
+    ) -> Self {
+        Self { permit, call, spec, context }
+    }
+
+    /// Where the call leaves its outcome once it cannot be undone.
+    pub(crate) fn settled(&self) -> Settled {
+        self.context.settled.clone()
+    }
+}
+
+/// Spawns the executor of a call.
+async fn execute(
+    execution: Execution,
+    myself: &ActorRef<DispatcherMsg>,
+    state: &mut State,
+) -> Result<(), ActorProcessingErr> {
+    let (call, settled) = (execution.call.id.clone(), execution.settled());
+    let tool = state.shared.tools.get(&execution.call.name).cloned();
+    let back = myself.clone();
+    let work = Box::pin(async move {
+        let call = execution.call.id.clone();
+        let clock = Arc::clone(&execution.context.clock);
+        let started = clock.elapsed();
+        let mut outcome = run(tool, execution).await;
+        let took = clock.elapsed().saturating_sub(started).as_millis();
+        outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
+        // A dispatcher that is gone has taken its turn along: nobody waits for this.
+        let _gone = back.cast(DispatcherMsg::Finished { call, outcome: Box::new(outcome) });
+    });
+    let job = Job {
+        kind: ActorKind::ToolExecutor,
+        session: state.shared.session.clone(),
+        directory: state.shared.directory.clone(),
+        work,
+    };
+    let executor = spawn_leaf(job, myself.get_cell()).await?;
+    state.running.insert(executor.get_id(), (call, settled));
+    Ok(())
+}
+
+/// Runs a call to its end or to its time limit.
+async fn run(
+    tool: Option<Arc<dyn ennead_runtime::ports::Tool>>,
+    execution: Execution,
+) -> ToolOutcome {
+    let Execution { permit, call, spec, context } = execution;
+    if let Err(error) = permit.check(&call) {
+        return ToolOutcome::failed(ToolErrorKind::PermissionDenied, error.to_string());
+    }
+    let Some(tool) = tool else {
+        return ToolOutcome::failed(ToolErrorKind::UnknownTool, format!("no tool {}", call.name));
+    };
+    let _hold: Hold = context.hold.clone();
+    let settled = context.settled.clone();
+    let running = tool.run(permit, context);
+    match spec.timeout_ms {
+        None => running.await,
+        Some(ms) => match tokio::time::timeout(Duration::from_millis(ms), running).await {
+            Ok(outcome) => outcome,
+            // Late, but past its point of no return: done is done.
+            Err(_) => settled.get().cloned().unwrap_or_else(|| {
+                let what = format!("The tool did not end within {ms} ms and was stopped.");
+                ToolOutcome::failed(ToolErrorKind::TimedOut, what)
+            }),
+        },
+    }
+}

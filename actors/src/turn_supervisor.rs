@@ -1,0 +1,192 @@
+//! Walks one turn through its nine steps.
+//!
+//! Owns the [`Turn`], which decides; this actor only carries out what it asks for. Child of a
+//! session. Hears its children (through their answers), the transcript writer and the session. It
+//! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
+//! once, and stopping this actor stops everything that the turn has started.
+
+mod perform;
+
+pub(crate) use perform::crash_outcome;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ennead_runtime::{
+    hook::HandlerOutput,
+    ids::ToolUseId,
+    step::Step,
+    turn::{Input, Turn, TurnSetup},
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    directory::{ActorKind, Registration},
+    mailbox::{Mailbox, Slot},
+    session::{SessionMsg, shared::Shared},
+    supervision::ended,
+    tool_dispatcher::{DispatcherMsg, Execution},
+    world::local_files::Fingerprints,
+};
+
+/// What a turn hears.
+pub(crate) enum TurnMsg {
+    /// Do this step. Sent by the turn to itself, so that stop and kill come first.
+    Run(Step),
+    /// Something the turn asked for has an answer.
+    Input(Input),
+    /// The settings files were looked at.
+    Settings(Input, Option<Fingerprints>),
+    /// Handlers of a firing have ended.
+    Hooks(u32, Vec<HandlerOutput>),
+    /// The handlers of a firing could not be run, for this reason.
+    HooksLost(u32, &'static str),
+    /// The hook runner has crashed, and whatever it ran for this turn with it.
+    HookRunnerGone,
+    /// A child has ended. Queued behind whatever it said before.
+    ChildGone(ActorId),
+}
+
+/// What a turn is given.
+pub(crate) struct Setup {
+    /// The session's world and listeners.
+    pub(crate) shared: Arc<Shared>,
+    /// The session.
+    pub(crate) session: ActorRef<SessionMsg>,
+    /// Which turn of the session this is; names it in messages to the session.
+    pub(crate) key: u64,
+    /// What the rules start from.
+    pub(crate) turn: Box<TurnSetup>,
+    /// What holds the turn's leaves and says when they are done.
+    pub(crate) scope: Scope,
+    /// State of the settings files when they were last read.
+    pub(crate) fingerprints: Option<Fingerprints>,
+}
+
+/// What ends with the turn: a flag to give up, and a count of those who still work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) tracker: TaskTracker,
+}
+
+/// The actor that walks one turn.
+pub(crate) struct TurnSupervisor;
+
+pub(crate) struct State {
+    turn: Box<Turn>,
+    shared: Arc<Shared>,
+    session: ActorRef<SessionMsg>,
+    key: u64,
+    scope: Scope,
+    fingerprints: Option<Fingerprints>,
+    /// Questions that children have not answered yet.
+    pending: Vec<(ActorId, Pending)>,
+    dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
+    /// Calls that were let in and do not run yet: their slots, and the inputs that fit the schema.
+    slots: BTreeMap<ToolUseId, (Slot, Arc<str>)>,
+    /// Calls that run.
+    running: Vec<ToolUseId>,
+    /// The firing of hooks that is awaited, and how many handlers it has.
+    firing: Option<(u32, usize)>,
+    /// The step whose breakpoint the turn has passed.
+    passed: Option<Step>,
+    registration: Registration,
+}
+
+/// A question, and so what it means when the child that should answer it is gone.
+#[derive(Clone, Debug)]
+pub(crate) enum Pending {
+    Settings,
+    Sources,
+    Shape(ennead_runtime::step4_context_shapers::Stage),
+    Model(u32),
+    Path(ToolUseId, String),
+    Approval(ToolUseId),
+    Dispatcher,
+}
+
+impl Actor for TurnSupervisor {
+    type Msg = TurnMsg;
+    type State = State;
+    type Arguments = Box<Setup>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        setup: Box<Setup>,
+    ) -> Result<State, ActorProcessingErr> {
+        let Setup { shared, session, key, turn, scope, fingerprints } = *setup;
+        let id = &shared.session;
+        let registration =
+            shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
+        myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
+        Ok(State {
+            turn: Box::new(Turn::new(*turn)),
+            shared,
+            session,
+            key,
+            scope,
+            fingerprints,
+            pending: Vec::new(),
+            dispatcher: None,
+            slots: BTreeMap::new(),
+            running: Vec::new(),
+            firing: None,
+            passed: None,
+            registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        message: TurnMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let input = match message {
+            TurnMsg::Run(step) => match state.reach(&myself, step) {
+                Some(input) => input,
+                None => return Ok(()),
+            },
+            TurnMsg::Input(input) => input,
+            TurnMsg::Settings(input, fingerprints) => {
+                state.fingerprints = fingerprints;
+                input
+            }
+            TurnMsg::Hooks(firing, outputs) => {
+                state.firing.take_if(|(awaited, _)| *awaited == firing);
+                Input::HooksAnswered { firing, outputs }
+            }
+            TurnMsg::HooksLost(firing, why) => match state.hooks_lost(Some(firing), why) {
+                Some(input) => input,
+                None => return Ok(()),
+            },
+            TurnMsg::HookRunnerGone => match state.hooks_lost(None, "the hook runner is gone") {
+                Some(input) => input,
+                None => return Ok(()),
+            },
+            TurnMsg::ChildGone(child) => return state.child_gone(&myself, child),
+        };
+        state.answered(&input);
+        let at = state.shared.world.clock.now();
+        for effect in state.turn.handle(at, input) {
+            perform::perform(effect, &myself, state).await?;
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        event: SupervisionEvent,
+        _: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
+        // ARCHITECTURE.md).
+        if let Some(child) = ended(&event) {
+            myself.cast(TurnMsg::ChildGone(child))?;
+        }
+        Ok(())
+    }
+}
