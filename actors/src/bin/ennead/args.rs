@@ -1,0 +1,246 @@
+//! What may stand on the command line.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
+
+use crate::{
+    exit::{self, Exit, Failure},
+    show,
+};
+
+/// Hosts many agents in one process.
+///
+/// `ennead demo` shows it at work on a directory of yours, without a key. `ennead -p "…"` runs one
+/// prompt against ANTHROPIC_BASE_URL with ANTHROPIC_API_KEY, or against the embedded simulated
+/// model when neither is set.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ennead",
+    after_help = exit::HELP,
+    disable_version_flag = true,
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
+)]
+pub(crate) struct Args {
+    /// Print the version.
+    #[arg(short = 'v', long)]
+    version: bool,
+    #[command(flatten)]
+    pub(crate) print: Print,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// One prompt.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Print {
+    /// Run one prompt and print its result; what is piped in is appended to it (at most 10 MB).
+    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1)]
+    pub(crate) print: Option<Option<String>>,
+    /// The prompt, when it does not follow -p.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// `text`: the answer; `json`: one object with the answer, what it cost and how it ended.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+    /// The model.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Turns that the run may take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// How the gate decides where no rule does: plan, default, acceptEdits, dontAsk,
+    /// bypassPermissions.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<String>,
+    /// Rules that allow; separated by commas or blanks, repeatable.
+    #[arg(long, visible_alias = "allowedTools", value_name = "RULES", num_args = 1..)]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Rules that deny; separated by commas or blanks, repeatable.
+    #[arg(long, visible_alias = "disallowedTools", value_name = "RULES", num_args = 1..)]
+    pub(crate) disallowed_tools: Vec<String>,
+    /// Replaces the built-in system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system_prompt: Option<String>,
+    /// Stands behind the system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+    /// Names the session, a UUID; the name of an earlier one goes on with it.
+    #[arg(long, value_name = "UUID")]
+    pub(crate) session_id: Option<String>,
+    /// Settings with the rank of flags: a file, or JSON.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub(crate) settings: Option<String>,
+    /// Further directories that count as workspace.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Where transcripts go; `.transcripts` in the working directory unless said otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
+    /// How often lines are forced to disk.
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) durability: Option<Durability>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Durability {
+    /// Never: lines survive the end of the process, not that of the machine.
+    Process,
+    /// At the end of each turn and before calls with side effects.
+    Turn,
+    /// Every line.
+    Entry,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Survey a directory with a coordinator and sub-agents, on the embedded simulated model.
+    Demo(Demo),
+    /// Print the nine steps of each turn of a transcript.
+    Trace {
+        /// The transcript.
+        file: PathBuf,
+    },
+    /// Check transcripts and the sidechains beside them: chain, steps, decisions, results, ends.
+    Verify {
+        /// The transcripts.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Serve a playbook as a model server on 127.0.0.1.
+    Simulate(Simulate),
+    /// Measure what the harness itself costs: time of a turn and its steps, memory of a session,
+    /// how long an interrupt takes.
+    ///
+    /// Everything runs in this process on the simulated model, whose own time is taken off.
+    /// Sessions read no settings and no instruction files.
+    Bench(Bench),
+    /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
+    Conformance {
+        /// The directory.
+        dir: PathBuf,
+        /// Write one JSON line per case, {file, id, got}.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// What to survey.
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Host so many surveys at once and print what hosting them costs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) agents: Option<u32>,
+    /// Where transcripts go; DIR/.transcripts, or a temporary directory where DIR is read-only.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) transcripts: Option<PathBuf>,
+    /// How the agents are shown on standard error: lines, or a table that is drawn again.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) view: View,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum View {
+    /// Live on a terminal, plain otherwise.
+    #[default]
+    Auto,
+    Plain,
+    Live,
+    None,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// Turns behind each figure about turns and steps.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) turns: u32,
+    /// Sessions that are opened to lie idle. As many run prompts at once, but at most 64.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) sessions: u32,
+    /// Interrupts of each kind.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) interrupts: u32,
+    /// Print one JSON object; its times are microseconds.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Simulate {
+    /// The playbook: a file, or the name of an embedded one (default, survey).
+    #[arg(long, value_name = "FILE", default_value = "default")]
+    pub(crate) playbook: String,
+    /// The port; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+/// Reads the command line. `None`: what was asked for has been printed.
+///
+/// # Errors
+///
+/// One line on what is wrong with it.
+pub(crate) fn read() -> Result<Option<Args>, Failure> {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            show::result(&error.render().to_string())?;
+            return Ok(None);
+        }
+        Err(error) => return Err(Failure::new(Exit::BadInput, in_one_line(&error))),
+    };
+    if args.version {
+        show::result(&format!("{} (ennead)", env!("CARGO_PKG_VERSION")))?;
+        return Ok(None);
+    }
+    match (&args.command, &args.print.print, &args.print.prompt) {
+        (None, None, None) => {
+            Err(Failure::new(Exit::BadInput, "nothing to do; see `ennead --help`"))
+        }
+        (None, None, Some(word)) => {
+            let command = Args::command();
+            let names: Vec<&str> = command.get_subcommands().map(|it| it.get_name()).collect();
+            let what = format!(
+                "there is no sub-command `{word}` (there are {}); a prompt follows -p",
+                names.join(", ")
+            );
+            Err(Failure::new(Exit::BadInput, what))
+        }
+        (None, Some(Some(_)), Some(second)) => {
+            let what = format!("a second prompt: `{second}`; put quotes around the whole prompt");
+            Err(Failure::new(Exit::BadInput, what))
+        }
+        _ => Ok(Some(args)),
+    }
+}
+
+/// What clap says, without its usage.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    let text = text.split("\n\n  tip:").next().unwrap_or_default();
+    let text = text.split("\n\nFor more").next().unwrap_or_default();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    format!("{}; see `ennead --help`", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,95 @@
+//! The exit codes, all of them, and what goes with one that is not 0.
+
+use std::{error::Error, fmt, process::ExitCode};
+
+/// How the command ends. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what it was asked.
+    Success,
+    /// A run ended with an error.
+    RunFailed,
+    /// Flags, files or settings cannot be used.
+    BadInput,
+    /// The model server cannot be reached or does not accept the caller.
+    NoModel,
+    /// A transcript is not in order, or a case was missed.
+    NotVerified,
+    /// Another process writes the transcript.
+    Locked,
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
+}
+
+/// Stands at the end of `--help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0    success
+  1    the run ended with an error
+  2    bad input: flags, files, settings
+  3    the model server cannot be reached, or does not accept the key
+  4    a transcript is not in order, or a case was missed
+  5    the transcript is locked by another process
+  130  interrupted (Ctrl-C)
+  143  terminated (SIGTERM)";
+
+impl Exit {
+    /// The number.
+    fn code(self) -> u8 {
+        match self {
+            Exit::Success => 0,
+            Exit::RunFailed => 1,
+            Exit::BadInput => 2,
+            Exit::NoModel => 3,
+            Exit::NotVerified => 4,
+            Exit::Locked => 5,
+            Exit::Interrupted => 130,
+            Exit::Terminated => 143,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// Why it was not done, in one line that says what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// How the command ends.
+    pub(crate) exit: Exit,
+    what: String,
+}
+
+impl Failure {
+    /// With these words.
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into() }
+    }
+
+    /// With the words of an error and of its causes.
+    pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
+        let mut what = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !what.ends_with(&cause_text) {
+                what = format!("{what}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        Self { exit, what }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line, whatever a library says.
+        let words: Vec<&str> = self.what.split_whitespace().collect();
+        f.write_str(&words.join(" "))
+    }
+}

@@ -1,0 +1,68 @@
+//! The command `ennead`: one prompt from a shell, a demonstration, and tools to look at transcripts.
+//!
+//! The only part of ennead that prints. Everything else returns text, events or errors; here they
+//! go to standard output and standard error, and the end becomes an exit code.
+
+mod args;
+mod bench;
+mod conformance;
+mod demo;
+mod endpoint;
+mod exit;
+mod print;
+mod rules;
+mod show;
+mod signals;
+mod simulate;
+mod transcripts;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use exit::{Exit, Failure};
+
+// Turns make many small blocks on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    if std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty()) {
+        tracing_subscriber::fmt()
+            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+            .with_writer(std::io::stderr)
+            .init();
+    }
+    let exit = match args::read() {
+        Ok(Some(args)) => run(args),
+        Ok(None) => Ok(Exit::Success),
+        Err(failure) => Err(failure),
+    };
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            show::problem(&failure.to_string());
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(args: Args) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let exit = runtime.block_on(async {
+        match args.command {
+            Some(Command::Demo(demo)) => demo::run(demo).await,
+            Some(Command::Trace { file }) => transcripts::trace(&file),
+            Some(Command::Verify { files }) => transcripts::verify(&files),
+            Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
+            Some(Command::Bench(bench)) => bench::run(bench).await,
+            Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
+            None => print::run(args.print).await,
+        }
+    });
+    // Reading standard input cannot be broken off; nobody waits for it.
+    runtime.shutdown_background();
+    exit
+}

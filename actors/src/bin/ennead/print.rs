@@ -1,0 +1,270 @@
+//! `-p`: one prompt, one result.
+
+use std::{
+    fs,
+    io::{self, IsTerminal, Read},
+    path::Path,
+    time::Duration,
+};
+
+use ennead::{
+    archive,
+    archive::lock::LockError,
+    ennead::{Ennead, OpenError},
+    options::{Endpoint, SessionOptions},
+    runtime::{
+        event::{Event, Numbered},
+        run::RunRequest,
+        step1_settings_resolution::{self as settings, LayerText, RuleKind, RuleText, Scope},
+        step7_permission_gate::rule::Rule,
+    },
+    session::{RunOutcome, SessionHandle},
+    surface::print::{
+        MAX_INPUT, ModelRecord, join_input, model_record, result_object, result_text, why,
+    },
+    world::local_files::Trust,
+};
+use serde_json::Value;
+
+use crate::{
+    args::{Durability, OutputFormat, Print},
+    endpoint,
+    exit::{Exit, Failure},
+    rules, show,
+    signals::Signals,
+};
+
+/// How long standard input may be silent before that is told.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
+    let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
+    // What can be wrong with flags is told before anything is waited for.
+    let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
+    let prompt = join_input(given.as_deref(), &piped_in().await?)
+        .map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let server = endpoint::from_environment()?;
+    let options = SessionOptions { endpoint: server.endpoint, ..options };
+    let mut signals = Signals::take()?;
+    let ennead = Ennead::start(server.options)
+        .await
+        .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let session =
+        ennead.open(options).await.map_err(|error| Failure::of(exit_of(&error), &error))?;
+    if server.is_simulated {
+        show::problem(
+            "no ANTHROPIC_API_KEY and no ANTHROPIC_BASE_URL is set: the embedded simulated model \
+             answers",
+        );
+    }
+    let request = RunRequest { origin: "print", ..RunRequest::new(prompt) };
+    let (outcome, ended_by) = converse(&session, request, &mut signals).await;
+    session.close().await;
+    let transcript = session.transcript().to_owned();
+    let id = session.id().clone();
+    ennead.shutdown().await;
+    let outcome = match outcome {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => return Err(Failure::of(Exit::RunFailed, &error)),
+        None => return Ok(ended_by.unwrap_or(Exit::Interrupted)),
+    };
+    let record = model_record(&transcript, &outcome.run).unwrap_or_default();
+    match args.output_format {
+        OutputFormat::Text => show::result(&result_text(&outcome, &record))?,
+        OutputFormat::Json => show::result(&result_object(&outcome, &id, &record).to_string())?,
+    }
+    end(&outcome, &record, ended_by)
+}
+
+type Ended = Option<Result<RunOutcome, ennead::session::RunError>>;
+
+/// Runs the prompt. The first signal interrupts the run, the second one does not wait for it.
+async fn converse(
+    session: &SessionHandle,
+    request: RunRequest,
+    signals: &mut Signals,
+) -> (Ended, Option<Exit>) {
+    let mut events = session.events();
+    let mut run = std::pin::pin!(session.run(request));
+    let mut ended_by = None;
+    let mut listening = true;
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut run => return (Some(outcome), ended_by),
+            exit = signals.next() => match ended_by.replace(exit) {
+                None => session.interrupt(),
+                Some(_) => return (None, Some(exit)),
+            },
+            event = events.next(), if listening => match event {
+                Some(event) => tell(&event),
+                None => listening = false,
+            },
+        }
+    }
+}
+
+/// What a person who waits wants to know.
+fn tell(event: &Numbered) {
+    match &event.event {
+        Event::RecoveryTaken { cause, remedy } if *remedy != "surface" => {
+            show::problem(&format!("the model call failed ({cause}); remedy: {remedy}"));
+        }
+        Event::Alert { what } => show::problem(what),
+        _ => {}
+    }
+}
+
+fn end(
+    outcome: &RunOutcome,
+    record: &ModelRecord,
+    ended_by: Option<Exit>,
+) -> Result<Exit, Failure> {
+    if let Some(exit) = ended_by {
+        return Ok(exit);
+    }
+    if outcome.end.is_success() {
+        return Ok(Exit::Success);
+    }
+    let Some(failure) = record.failure.as_ref().filter(|it| it.is_no_service()) else {
+        return Err(Failure::new(Exit::RunFailed, why(outcome)));
+    };
+    let said = failure.message.as_deref().unwrap_or("no answer");
+    let what = match failure.class.as_str() {
+        "auth" => format!(
+            "the model server does not accept the key ({said}); check ANTHROPIC_API_KEY or \
+             ANTHROPIC_AUTH_TOKEN"
+        ),
+        _ => format!("the model server cannot be reached ({said}); check ANTHROPIC_BASE_URL"),
+    };
+    Err(Failure::new(Exit::NoModel, what))
+}
+
+/// How the command ends when a session cannot be opened.
+pub(crate) fn exit_of(error: &OpenError) -> Exit {
+    match error {
+        OpenError::Transcript(archive::OpenError::Lock(LockError::Held { .. })) => Exit::Locked,
+        OpenError::Ended => Exit::RunFailed,
+        _ => Exit::BadInput,
+    }
+}
+
+/// What is piped in; nothing when standard input is a terminal. A pipe that somebody holds open and
+/// writes nothing into is waited for, and that is told.
+async fn piped_in() -> Result<Vec<u8>, Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(Vec::new());
+    }
+    let mut reading = tokio::task::spawn_blocking(|| {
+        let mut input = Vec::new();
+        io::stdin().lock().take(MAX_INPUT as u64 + 1).read_to_end(&mut input).map(|_| input)
+    });
+    let read = match tokio::time::timeout(PATIENCE, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            show::problem("waiting for the end of standard input; `< /dev/null` leaves it out");
+            reading.await
+        }
+    };
+    let bad = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::BadInput, format!("cannot read standard input: {error}"))
+    };
+    read.map_err(|error| bad(&error))?.map_err(|error| bad(&error))
+}
+
+fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    let mut options = SessionOptions::new(".", endpoint);
+    options.trust = Trust::Headless;
+    options.workspace = std::env::current_dir()
+        .map_err(|error| bad(format!("cannot use the working directory: {error}")))?;
+    if let Some(text) = &args.settings {
+        options.settings = settings_of(text)?;
+    }
+    if let Some(model) = &args.model {
+        options = options.model(model);
+    }
+    if let Some(max_turns) = args.max_turns {
+        options = options.max_turns(max_turns);
+    }
+    if let Some(name) = &args.permission_mode {
+        let mode = serde_json::from_value(Value::from(name.as_str())).map_err(|_| {
+            bad(format!(
+                "there is no permission mode `{name}`; take one of plan, default, acceptEdits, \
+                 dontAsk, bypassPermissions"
+            ))
+        })?;
+        options = options.mode(mode);
+    }
+    for (lists, kind) in
+        [(&args.allowed_tools, RuleKind::Allow), (&args.disallowed_tools, RuleKind::Deny)]
+    {
+        for text in rules::split(lists) {
+            let rule = RuleText { kind, scope: Scope::CliArg, text: text.clone() };
+            Rule::parse(&rule).map_err(|error| Failure::of(Exit::BadInput, &error))?;
+            options = match kind {
+                RuleKind::Allow => options.allow(&text),
+                _ => options.deny(&text),
+            };
+        }
+    }
+    for dir in &args.add_dir {
+        add_directory(&mut options, dir)?;
+    }
+    if let Some(durability) = args.durability {
+        options = options.durability(match durability {
+            Durability::Process => settings::Durability::Process,
+            Durability::Turn => settings::Durability::Turn,
+            Durability::Entry => settings::Durability::Entry,
+        });
+    }
+    if let Some(id) = &args.session_id {
+        options.id = Some(id.as_str().into());
+    }
+    options.system_prompt.clone_from(&args.system_prompt);
+    options.append_system_prompt.clone_from(&args.append_system_prompt);
+    options.transcripts.clone_from(&args.transcripts);
+    Ok(options)
+}
+
+/// Settings given by `--settings`: JSON, or the name of a file.
+fn settings_of(given: &str) -> Result<Value, Failure> {
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    let (source, text) = match given.trim_start().starts_with('{') {
+        true => ("--settings".to_owned(), given.to_owned()),
+        false => {
+            let text = fs::read_to_string(given)
+                .map_err(|error| bad(format!("cannot read the settings {given}: {error}")))?;
+            (given.to_owned(), text)
+        }
+    };
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| bad(format!("the settings of {source} are no JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(bad(format!("the settings of {source} are no JSON object")));
+    }
+    let layer = LayerText { scope: Scope::CliArg, source, text };
+    settings::merge(&[layer]).warnings.iter().for_each(|it| show::problem(it));
+    Ok(value)
+}
+
+fn add_directory(options: &mut SessionOptions, dir: &Path) -> Result<(), Failure> {
+    let bad = |why: String| {
+        Failure::new(Exit::BadInput, format!("cannot add the directory {}: {why}", dir.display()))
+    };
+    let path = dir.canonicalize().map_err(|error| bad(error.to_string()))?;
+    if !path.is_dir() {
+        return Err(bad("it is no directory".into()));
+    }
+    let path = path.to_str().ok_or_else(|| bad("its path is no UTF-8".into()))?;
+    let permissions = &mut options.settings["permissions"];
+    if !permissions.is_object() {
+        *permissions = serde_json::json!({});
+    }
+    let list = &mut permissions["additionalDirectories"];
+    match list.as_array_mut() {
+        Some(list) => list.push(path.into()),
+        None => *list = serde_json::json!([path]),
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! One prompt, one result: what `-p` says at the end.
+//!
+//! The JSON object is the `result` line of the stream protocol, so that a program reads both alike.
+//! A failure of the model's server comes as `subtype` `success` with `is_error`: whoever reads it
+//! must look at `is_error`.
+
+use std::{fs, io, path::Path};
+
+use ennead_runtime::{
+    ids::{RunId, SessionId},
+    run::RunEnd,
+    transcript::{
+        entry::What,
+        read::{Entry, read_line},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::session::{Denial, RunOutcome};
+
+/// Bytes of standard input that join a prompt at most.
+pub const MAX_INPUT: usize = 10 * 1024 * 1024;
+
+/// What the transcript says about the model calls of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelRecord {
+    /// Milliseconds of all calls; sub-agents not included.
+    pub api_ms: u64,
+    /// Of the last answer.
+    pub stop_reason: Option<String>,
+    /// The last call, if it failed.
+    pub failure: Option<Failure>,
+}
+
+/// A model call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code of its class: `auth`, `network`, …
+    pub class: String,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// What the server or the transport said.
+    pub message: Option<String>,
+}
+
+impl Failure {
+    /// Whether the server could not be reached, or does not accept the caller.
+    pub fn is_no_service(&self) -> bool {
+        matches!(self.class.as_str(), "auth" | "network")
+    }
+}
+
+/// Why standard input cannot join a prompt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// Too much of it.
+    #[error("standard input is longer than 10 MB; name a file in the prompt instead")]
+    TooLong,
+    /// It is no text.
+    #[error("standard input is no UTF-8 text")]
+    NotText,
+    /// There is nothing to ask.
+    #[error("there is no prompt: give one after -p, or on standard input")]
+    NoPrompt,
+}
+
+/// The prompt with what was piped in behind it.
+///
+/// # Errors
+///
+/// [`InputError`] when they make no prompt.
+pub fn join_input(prompt: Option<&str>, input: &[u8]) -> Result<String, InputError> {
+    if MAX_INPUT < input.len() {
+        return Err(InputError::TooLong);
+    }
+    let input = std::str::from_utf8(input).map_err(|_| InputError::NotText)?;
+    let parts = [prompt.unwrap_or_default(), input];
+    let parts: Vec<&str> = parts.into_iter().filter(|it| !it.trim().is_empty()).collect();
+    if parts.is_empty() {
+        return Err(InputError::NoPrompt);
+    }
+    Ok(parts.join("\n\n"))
+}
+
+/// Looks a run up in its transcript, from the end.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
+    let bytes = fs::read(transcript)?;
+    let mut found = ModelRecord::default();
+    let mut is_last_attempt = true;
+    for line in bytes.rsplit(|byte| *byte == b'\n') {
+        let Ok(read) = read_line(&String::from_utf8_lossy(line)) else { continue };
+        match read.entry {
+            Entry::Conversation { line, .. } => {
+                if let (None, Some(answer)) = (&found.stop_reason, &line.answer) {
+                    found.stop_reason = Some(answer.stop_reason.to_string());
+                }
+            }
+            Entry::Harness(record) if record.run.as_ref() == Some(run) => match record.what {
+                What::RunStart { .. } => break,
+                What::ModelAttempt { outcome, status, message, duration_ms, .. } => {
+                    found.api_ms = found.api_ms.saturating_add(duration_ms);
+                    if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
+                        found.failure = Some(Failure { class: outcome, status, message });
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The text to show for a run: its answer, or why there is none.
+pub fn result_text(outcome: &RunOutcome, record: &ModelRecord) -> String {
+    if outcome.end.is_success() {
+        return outcome.text.clone();
+    }
+    let kind = if is_failure_of_the_model(outcome.end, record) { "API error" } else { "Error" };
+    format!("{kind}: {}", why(outcome))
+}
+
+/// Why a run left no answer.
+pub fn why(outcome: &RunOutcome) -> String {
+    match outcome.end {
+        RunEnd::MaxTurns => format!("reached the limit of {} turns (--max-turns)", outcome.turns),
+        end => outcome.error.clone().unwrap_or_else(|| end.code().replace('_', " ")),
+    }
+}
+
+/// The result object (compat 10.2).
+pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRecord) -> Value {
+    let subtype = match outcome.end {
+        end if end.is_success() || is_failure_of_the_model(end, record) => "success",
+        RunEnd::MaxTurns => "error_max_turns",
+        _ => "error_during_execution",
+    };
+    let usage = outcome.usage;
+    let mut object = json!({
+        "type": "result",
+        "subtype": subtype,
+        "is_error": !outcome.end.is_success(),
+        "duration_ms": outcome.duration_ms,
+        "duration_api_ms": record.api_ms,
+        "num_turns": outcome.turns,
+        "session_id": session,
+        "uuid": outcome.run,
+        // Prices are not known here; a made-up amount would be believed.
+        "total_cost_usd": null,
+        "usage": usage,
+        "modelUsage": {},
+        "permission_denials": outcome.denials.iter().map(denial).collect::<Vec<_>>(),
+        "stop_reason": record.stop_reason,
+        "terminal_reason": outcome.end.code(),
+    });
+    // A run that ended before its settings were read asked no model.
+    if !outcome.model.is_empty() {
+        object["modelUsage"][&outcome.model] = json!({
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "cacheReadInputTokens": usage.cache_read_input_tokens,
+            "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+            "webSearchRequests": 0,
+            "costUSD": null,
+        });
+    }
+    if let Some(status) = record.failure.as_ref().and_then(|it| it.status) {
+        object["api_error_status"] = status.into();
+    }
+    match subtype {
+        "success" => object["result"] = result_text(outcome, record).into(),
+        _ => object["errors"] = json!([why(outcome)]),
+    }
+    object
+}
+
+fn is_failure_of_the_model(end: RunEnd, record: &ModelRecord) -> bool {
+    record.failure.is_some() && matches!(end, RunEnd::Error | RunEnd::PromptTooLong)
+}
+
+fn denial(denial: &Denial) -> Value {
+    let input: Value = serde_json::from_str(&denial.input).unwrap_or_default();
+    json!({ "tool_name": denial.tool, "tool_use_id": denial.call, "tool_input": input })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SUR-2
+    #[test]
+    fn what_is_piped_in_stands_behind_the_prompt() {
+        assert_eq!(join_input(Some("sum"), b"1\n2\n").unwrap(), "sum\n\n1\n2\n");
+        assert_eq!(join_input(None, b"1").unwrap(), "1");
+        assert_eq!(join_input(Some("p"), b"").unwrap(), "p");
+        assert!(matches!(join_input(None, b" \n"), Err(InputError::NoPrompt)));
+        assert!(matches!(join_input(Some("p"), b"\xff"), Err(InputError::NotText)));
+    }
+
+    // REQ: SUR-2
+    #[test]
+    fn ten_megabytes_may_be_piped_in_and_not_one_byte_more() {
+        let mut input = vec![b'x'; MAX_INPUT];
+        assert!(join_input(Some("p"), &input).is_ok());
+        input.push(b'x');
+        assert!(matches!(join_input(Some("p"), &input), Err(InputError::TooLong)));
+    }
+}

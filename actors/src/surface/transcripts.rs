@@ -1,0 +1,186 @@
+//! Transcripts on disk, for people: what happened, and whether it is in order.
+//!
+//! The checks are those of `runtime::transcript::audit`, and then all turns are walked again by
+//! `runtime::transcript::replay`. Here is only where the files lie that a
+//! check needs: the stored texts and the sidechains beside the transcript.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use ennead_runtime::{
+    digest::Digest,
+    ids::AgentId,
+    run::facts::SessionFacts,
+    step1_settings_resolution::merge,
+    transcript::{
+        audit::{self, Evidence, Verified, Violation},
+        entry::{Record, What},
+        replay::{ReplayError, replay},
+        trace,
+    },
+};
+
+/// A transcript that is in order.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The file.
+    pub file: PathBuf,
+    /// What was found in it.
+    pub verified: Verified,
+}
+
+/// Why a transcript cannot be shown, or is not in order. One line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TranscriptError {
+    /// It cannot be read.
+    #[error("cannot read {}: {cause}", file.display())]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{}: {violation}", file.display())]
+    Violated {
+        /// Which.
+        file: PathBuf,
+        /// The first thing that is wrong.
+        violation: Violation,
+    },
+    /// It holds nothing, but sidechains lie beside it.
+    #[error("{}: [emptied] it holds nothing, but sub-agents left transcripts beside it", file.display())]
+    Emptied {
+        /// Which.
+        file: PathBuf,
+    },
+    /// A turn that is walked again from the record does something else than what is recorded.
+    #[error("{}: [replay] {error}", file.display())]
+    Differs {
+        /// Which.
+        file: PathBuf,
+        /// The first difference.
+        error: ReplayError,
+    },
+}
+
+/// The nine steps of each turn as text, one line per fact.
+///
+/// # Errors
+///
+/// [`TranscriptError::Unreadable`].
+pub fn trace(file: &Path) -> Result<String, TranscriptError> {
+    Ok(trace::render(&read(file)?))
+}
+
+/// Checks a transcript, then the sidechains that lie beside it, in the order of their names.
+///
+/// # Errors
+///
+/// The first violation, or the first file that cannot be read.
+pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
+    let beside = beside(file);
+    let mut files = vec![file.to_owned()];
+    if !is_sidechain(file) {
+        files.extend(sidechains(&beside)?);
+        // Sidechains without anybody who started them: the transcript was emptied.
+        if 1 < files.len() && read(file)?.trim_ascii().is_empty() {
+            return Err(TranscriptError::Emptied { file: file.to_owned() });
+        }
+    }
+    files.into_iter().map(|file| verify_one(file, &beside)).collect()
+}
+
+fn verify_one(file: PathBuf, beside: &Path) -> Result<Checked, TranscriptError> {
+    let bytes = read(&file)?;
+    let evidence = Evidence {
+        stored: &|digest: Digest| {
+            fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
+        },
+        sidechain: &|agent: &AgentId| fs::read(sidechain(beside, agent)).ok(),
+        run_budget: &run_budget,
+        also: &|record, _| sidechain_is_there(record, beside),
+    };
+    let verified = match audit::verify(&bytes, &evidence) {
+        Ok(verified) => verified,
+        Err(violation) => return Err(TranscriptError::Violated { file, violation }),
+    };
+    // The digests of the requests follow from everything before them: the turns are walked again.
+    match replay(&bytes, evidence.stored) {
+        Ok(_) => Ok(Checked { file, verified }),
+        Err(error) => Err(TranscriptError::Differs { file, error }),
+    }
+}
+
+/// A sidechain that is gone took with it what its agent did.
+fn sidechain_is_there(record: &Record, beside: &Path) -> Result<(), String> {
+    match &record.what {
+        What::ToolEnd { sidechain: Some(head), .. } => {
+            let file = sidechain(beside, &head.agent);
+            match file.exists() {
+                true => Ok(()),
+                false => Err(format!("the sidechain {} is missing", file.display())),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sidechain(beside: &Path, agent: &AgentId) -> PathBuf {
+    beside.join("subagents").join(format!("agent-{agent}.jsonl"))
+}
+
+/// The token limit of a run, from what was fixed when its session was opened.
+fn run_budget(setup: &str) -> Option<u64> {
+    let facts: SessionFacts = serde_json::from_str(setup).ok()?;
+    merge(&facts.layers).settings.run_token_budget
+}
+
+/// The directory of what belongs to a transcript; a sidechain shares that of its top session.
+fn beside(file: &Path) -> PathBuf {
+    match file.parent().and_then(Path::parent) {
+        Some(top) if is_sidechain(file) => top.to_owned(),
+        _ => file.with_extension(""),
+    }
+}
+
+fn is_sidechain(file: &Path) -> bool {
+    file.parent().is_some_and(|it| it.ends_with("subagents"))
+}
+
+fn sidechains(beside: &Path) -> Result<Vec<PathBuf>, TranscriptError> {
+    let dir = beside.join("subagents");
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        // A transcript whose name has no ending is what `beside` names itself.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(Vec::new());
+        }
+        Err(cause) => return Err(TranscriptError::Unreadable { file: dir, cause }),
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|it| it.path()).collect();
+    files.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
+    files.sort();
+    Ok(files)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, TranscriptError> {
+    fs::read(file).map_err(|cause| TranscriptError::Unreadable { file: file.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SES-1
+    #[test]
+    fn what_belongs_to_a_transcript_lies_beside_it() {
+        assert_eq!(beside(Path::new("/r/s-1.jsonl")), Path::new("/r/s-1"));
+        assert_eq!(beside(Path::new("/r/s-1/subagents/agent-7.jsonl")), Path::new("/r/s-1"));
+    }
+}
