@@ -1,0 +1,157 @@
+//! Bad input ends with one line that says what is wrong, and with the documented code.
+
+use ennead::{
+    ennead::Ennead,
+    options::{Endpoint, Options, SessionOptions},
+};
+
+use super::{Place, Server};
+
+/// One line on standard error that holds `what`, nothing on standard output.
+#[track_caller]
+fn check(place: &Place, args: &[&str], code: i32, what: &str) {
+    let ended = place.run(args);
+    assert_eq!(ended.code, Some(code), "{args:?}: {ended:?}");
+    assert_eq!(ended.stdout, "", "{args:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{args:?}: {}", ended.stderr);
+    assert!(ended.stderr.starts_with("ennead: "), "{args:?}: {}", ended.stderr);
+    assert!(ended.stderr.contains(what), "{args:?}: {}", ended.stderr);
+}
+
+// REQ: SUR-2
+#[test]
+fn each_kind_of_bad_input_has_its_line_and_code_2() {
+    let place = Place::new();
+    place.file("bad.json", "{\"model\": ");
+    place.file("list.json", "[]");
+    place.file("bad.toml", "rule = 3");
+    place.file("typo.toml", "[[rule]]\nname = \"a\"\nreplies = []\n");
+    place.file("plain", "no directory");
+    for (args, what) in [
+        (&["--frob"][..], "--frob"),
+        (&["demoo"], "no sub-command `demoo`"),
+        (&[], "see `ennead --help`"),
+        (&["-p"], "there is no prompt"),
+        (&["-p", "a", "b"], "a second prompt"),
+        (&["-p", "a", "--output-format", "xml"], "xml"),
+        (&["-p", "a", "--max-turns", "0"], "--max-turns"),
+        (&["-p", "a", "--permission-mode", "nice"], "no permission mode `nice`"),
+        (&["-p", "a", "--allowedTools", "Bash("], "Bash("),
+        (&["-p", "a", "--session-id", "not-a-uuid"], "must be a UUID"),
+        (&["-p", "a", "--settings", "nowhere.json"], "cannot read the settings nowhere.json"),
+        (&["-p", "a", "--settings", "bad.json"], "bad.json are no JSON"),
+        (&["-p", "a", "--settings", "list.json"], "no JSON object"),
+        (&["-p", "a", "--settings", "{bad"], "no JSON"),
+        (&["-p", "a", "--add-dir", "nowhere"], "cannot add the directory nowhere"),
+        (&["trace", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (&["verify", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (&["simulate", "--playbook", "nowhere.toml"], "cannot read the playbook nowhere.toml"),
+        (&["simulate", "--playbook", "bad.toml"], "playbook bad.toml: line 1"),
+        (&["simulate", "--playbook", "typo.toml"], "replies"),
+        (&["conformance", "nowhere"], "cannot read nowhere"),
+        (&["demo", "--agents", "none"], "none"),
+        (&["bench", "--turns", "0"], "--turns"),
+    ] {
+        check(&place, args, 2, what);
+    }
+    let ended = place.run(&["demo", "nowhere"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("cannot survey nowhere"), "{}", ended.stderr);
+}
+
+// REQ: SUR-2
+#[test]
+fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.work().join(".claude/settings.json")).unwrap();
+    let ended = place.run(&["-p", "hello"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("cannot read the settings: "), "{}", ended.stderr);
+    std::fs::remove_dir(place.work().join(".claude/settings.json")).unwrap();
+    for (text, what) in [
+        ("{bad", "settings.json: is no JSON"),
+        (r#"{"permissions": {"deny": ["Read("]}}"#, "Read("),
+    ] {
+        place.file(".claude/settings.json", text);
+        let ended = place.run(&["-p", "hello"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told: Vec<&str> = ended.stderr.lines().filter(|it| it.contains(what)).collect();
+        assert_eq!(told.len(), 1, "{}", ended.stderr);
+    }
+}
+
+// REQ: SUR-2
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    check(&place, &["simulate", "--port", &port], 2, "choose another --port");
+}
+
+// REQ: SUR-2
+#[test]
+fn a_server_that_is_not_there_has_code_3() {
+    let place = Place::new();
+    // Bound and let go, so that nobody listens.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let base = format!("http://127.0.0.1:{port}");
+    let run = |base: &str| {
+        let output = place.command(&["-p", "a"]).env("ANTHROPIC_BASE_URL", base).output();
+        super::Ended::from(output.unwrap())
+    };
+    let ended = run(&base);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("set ANTHROPIC_BASE_URL"), "{}", ended.stderr);
+    assert_eq!(run("localhost").code, Some(2));
+    assert_eq!(run("ftp://localhost").code, Some(2));
+}
+
+// REQ: SUR-2
+#[test]
+fn a_wrong_key_has_code_3_and_says_where_to_look() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let mut command = server.command(&place, &["-p", "a"]);
+    let ended: super::Ended = command.env("ANTHROPIC_API_KEY", "wrong").output().unwrap().into();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("check ANTHROPIC_API_KEY"), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("API error: "), "{}", ended.stdout);
+}
+
+// REQ: SES-1
+#[tokio::test]
+async fn a_transcript_that_somebody_writes_has_code_5_and_its_holder_is_named() {
+    let place = Place::new();
+    let id = "6f1e9b0a-3c1d-4b7e-9a52-0d8f6c2e4b11";
+    let ennead = Ennead::start(Options::default()).await.unwrap();
+    let mut options = SessionOptions::new(place.work(), Endpoint::messages("http://x", None));
+    options.id = Some(id.into());
+    options.transcripts = Some(place.work().join("kept"));
+    options.home = Some(place.work());
+    let session = ennead.open(options).await.unwrap();
+    check(
+        &place,
+        &["-p", "a", "--session-id", id, "--transcripts", "kept"],
+        5,
+        &format!("process {}", std::process::id()),
+    );
+    session.close().await;
+    ennead.shutdown().await;
+    let ended = place.run(&["-p", "a", "--session-id", id, "--transcripts", "kept"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+// REQ: SUR-2
+#[test]
+fn the_exit_codes_stand_in_the_help() {
+    let ended = Place::new().run(&["--help"]);
+    assert_eq!(ended.code, Some(0));
+    for line in ["0    success", "3    the model server", "5    the transcript is locked"] {
+        assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    }
+    let version = Place::new().run(&["-v"]);
+    assert!(version.stdout.starts_with(env!("CARGO_PKG_VERSION")), "{}", version.stdout);
+}

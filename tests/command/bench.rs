@@ -1,0 +1,99 @@
+//! `bench` prints every figure. How large they are is no matter of a test.
+
+use serde_json::Value;
+
+use super::Place;
+
+/// As little as can be measured.
+const LITTLE: [&str; 7] = ["bench", "--turns", "3", "--sessions", "2", "--interrupts", "1"];
+
+/// Standard output of a `bench` that ended well and left nothing behind.
+#[track_caller]
+fn bench(more: &[&str]) -> String {
+    let place = Place::new();
+    let temporary = place.work().join("../temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = place.command(&LITTLE);
+    let ended: super::Ended = command.args(more).env("TMPDIR", &temporary).output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for dir in [place.work(), temporary] {
+        let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    ended.stdout
+}
+
+// REQ: RUN-3, SUR-7
+#[test]
+fn each_figure_has_its_row() {
+    let table = bench(&[]);
+    for (row, n_figures) in [
+        ("an answer, one session ", 4),
+        ("a call and an answer, one session ", 4),
+        ("an answer, 2 at once ", 4),
+        ("a call and an answer, 2 at once ", 4),
+        ("1 settings_resolution ", 2),
+        ("2 state_initialization ", 2),
+        ("3 context_assembly ", 2),
+        ("4 context_shaping ", 2),
+        ("5 model_call ", 2),
+        ("6 tool_dispatch ", 2),
+        ("7 permission_gate ", 2),
+        ("8 tool_execution ", 2),
+        ("9 stop_check ", 2),
+        ("open and idle ", 1),
+        ("idle behind one turn ", 1),
+        ("a tool waits: status served ", 2),
+        ("a tool waits: interrupt served ", 2),
+        ("a tool waits: run ended ", 2),
+        ("a stream waits: status served ", 2),
+        ("a stream waits: interrupt served ", 2),
+        ("a stream waits: run ended ", 2),
+        ("a hook waits: status served ", 2),
+        ("a hook waits: interrupt served ", 2),
+        ("a hook waits: run ended ", 2),
+    ] {
+        let line = table.lines().find(|it| it.starts_with(row)).expect(row);
+        let words: Vec<&str> = line[row.len()..].split_whitespace().collect();
+        let figures = words[..n_figures].iter().filter(|it| it.parse::<f64>().is_ok());
+        assert_eq!(figures.count(), n_figures, "{line}");
+        let verdict = words[n_figures..].join(" ");
+        let verdicts: &[&str] = if row.contains("waits") { &["OK", "over 10 ms"] } else { &[""] };
+        assert!(verdicts.contains(&verdict.as_str()), "{line}");
+    }
+}
+
+// REQ: RUN-3, SUR-7
+#[test]
+fn the_same_figures_are_there_as_json() {
+    let figures: Value = serde_json::from_str(&bench(&["--json"])).unwrap();
+    let list = |of: &str| figures[of].as_array().unwrap().clone();
+    let turns = list("turns");
+    let counts: Vec<_> =
+        turns.iter().map(|it| (it["n_sessions"].as_u64(), it["n_turns"].as_u64())).collect();
+    // Whole runs, and as many for each session.
+    let expected = [(1, 3), (1, 4), (2, 4), (2, 4)];
+    assert_eq!(counts, expected.map(|(sessions, turns)| (Some(sessions), Some(turns))));
+    for turn in &turns {
+        for of in ["wall_us", "cpu_us", "model_cpu_us"] {
+            assert!(0.0 < turn[of].as_f64().unwrap(), "{turn}");
+        }
+    }
+    let steps = list("steps");
+    assert_eq!(steps.len(), 9);
+    for step in &steps {
+        assert!(step["with_call_us"].is_f64() && step["answer_us"].is_f64(), "{step}");
+        assert_eq!(step["n_turns"], 2, "{step}");
+    }
+    assert_eq!(figures["memory"]["n_sessions"], 2);
+    assert!(0 < figures["memory"]["before_kib"].as_u64().unwrap());
+    let interrupts = list("interrupts");
+    let waiting: Vec<&str> = interrupts.iter().map(|it| it["waiting"].as_str().unwrap()).collect();
+    assert_eq!(waiting, ["tool", "stream", "hook"]);
+    for it in &interrupts {
+        for of in ["status", "interrupt", "ended"] {
+            assert!(it[of]["median_us"].as_f64() <= it[of]["max_us"].as_f64(), "{it}");
+        }
+        assert_eq!(it["n"], 1);
+    }
+}

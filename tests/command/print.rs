@@ -1,0 +1,167 @@
+//! `-p`: text, JSON, what is piped in, limits and rules.
+
+use serde_json::Value;
+
+use super::{Ended, Place, Server, text, with_input};
+
+fn json(ended: &Ended) -> Value {
+    assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+// REQ: SUR-2
+#[test]
+fn the_answer_is_printed_and_the_transcript_is_in_order() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let ended = server.run(&place, &["-p", "what is it", "--model", "m-1"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "m-1: what is it\n"), "{ended:?}");
+    assert_eq!(ended.stderr, "");
+    let verified = place.run(&["verify", text(&place.transcript(".transcripts"))]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert!(verified.stdout.contains("1 runs, 1 turns"), "{}", verified.stdout);
+}
+
+// REQ: SUR-2
+#[test]
+fn json_has_the_fields_of_a_result() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let id = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a90";
+    let ended = server
+        .run(&place, &["-p", "--output-format", "json", "--session-id", id, "--model", "m", "hey"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let result = json(&ended);
+    for (field, expected) in [
+        ("type", "result".into()),
+        ("subtype", "success".into()),
+        ("is_error", false.into()),
+        ("result", "m: hey".into()),
+        ("session_id", id.into()),
+        ("num_turns", 1.into()),
+        ("stop_reason", "end_turn".into()),
+        ("permission_denials", Value::Array(Vec::new())),
+    ] {
+        assert_eq!(result[field], expected, "{field} of {result}");
+    }
+    let usage = &result["usage"];
+    assert!(0 < usage["output_tokens"].as_u64().unwrap(), "{usage}");
+    assert_eq!(result["modelUsage"]["m"]["outputTokens"], usage["output_tokens"]);
+    assert!(result["duration_ms"].is_u64() && result["duration_api_ms"].is_u64());
+}
+
+// REQ: SUR-2
+#[test]
+fn what_is_piped_in_joins_the_prompt_up_to_ten_megabytes() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let args = ["-p", "sum", "--model", "m"];
+    let ended = with_input(server.command(&place, &args), b"1 and 2");
+    assert_eq!(ended.stdout, "m: sum\n\n1 and 2\n", "{ended:?}");
+    let ended = with_input(server.command(&place, &args), &vec![b'x'; 11 << 20]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("longer than 10 MB"), "{}", ended.stderr);
+}
+
+// REQ: SUR-2, TRN-7
+#[test]
+fn the_limit_on_turns_is_an_error_of_its_own() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let args = ["-p", "loop", "--max-turns", "1", "--output-format", "json"];
+    let ended = server.run(&place, &args);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let result = json(&ended);
+    assert_eq!(result["subtype"], "error_max_turns");
+    assert_eq!(result["is_error"], true);
+    assert_eq!(result["num_turns"], 1);
+    assert!(result["errors"][0].as_str().unwrap().contains("--max-turns"), "{result}");
+}
+
+// REQ: SUR-2
+#[test]
+fn a_failure_of_the_server_is_a_success_that_is_an_error() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let mut command = server.command(&place, &["-p", "a", "--output-format", "json"]);
+    let ended: Ended = command.env("ANTHROPIC_API_KEY", "wrong").output().unwrap().into();
+    assert_eq!(ended.code, Some(3));
+    let result = json(&ended);
+    assert_eq!(result["subtype"], "success");
+    assert_eq!(result["is_error"], true);
+    assert_eq!(result["api_error_status"], 401);
+    assert!(result["result"].as_str().unwrap().starts_with("API error: "), "{result}");
+}
+
+// REQ: SUR-2
+#[test]
+fn a_token_is_sent_as_bearer() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let mut command = server.command(&place, &["-p", "a", "--model", "m"]);
+    command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_AUTH_TOKEN", "right");
+    let ended: Ended = command.output().unwrap().into();
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: a\n"), "{ended:?}");
+}
+
+// REQ: SUR-2, PRM-5
+#[test]
+fn a_call_is_denied_without_a_rule_and_runs_with_one() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let ended = server.run(&place, &["-p", "write", "--output-format", "json"]);
+    let denials = json(&ended)["permission_denials"].clone();
+    assert_eq!(denials[0]["tool_name"], "Write", "{ended:?}");
+    assert_eq!(denials[0]["tool_input"]["file_path"], "new.txt");
+    assert!(!place.work().join("new.txt").exists());
+    for (args, exists) in [
+        (&["--allowedTools", "Edit,Write", "--disallowed-tools", "Write"][..], false),
+        (&["--settings", r#"{"permissions": {"allow": ["Write"]}}"#], true),
+        (&["--allowed-tools", "Bash(git log *),Edit Write"], true),
+        (&["--permission-mode", "acceptEdits"], true),
+    ] {
+        let ended = server.run(&place, &[&["-p", "write"], args].concat());
+        let file = place.work().join("new.txt");
+        assert_eq!(file.exists(), exists, "{args:?}: {ended:?}");
+        if exists {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+// REQ: SUR-2
+#[test]
+fn system_prompts_stand_one_behind_the_other() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let args =
+        ["-p", "system", "--system-prompt", "Be a pirate.", "--append-system-prompt", "Arr."];
+    let ended = server.run(&place, &args);
+    let said = (ended.stdout.find("Be a pirate."), ended.stdout.find("Arr."));
+    assert!(matches!(said, (Some(a), Some(b)) if a < b), "{ended:?}");
+}
+
+// REQ: SUR-2, SES-1
+#[test]
+fn a_session_goes_on_under_its_name() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let id = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a91";
+    for prompt in ["first", "second"] {
+        let args = ["-p", prompt, "--session-id", id, "--transcripts", "kept"];
+        assert_eq!(server.run(&place, &args).code, Some(0));
+    }
+    let verified = place.run(&["verify", &format!("kept/{id}.jsonl")]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert!(verified.stdout.contains("2 runs, 2 turns"), "{}", verified.stdout);
+}
+
+// REQ: MDL-11
+#[test]
+fn without_a_key_the_simulated_model_answers_and_is_announced() {
+    let place = Place::new();
+    let ended = place.run(&["-p", "17 + 4"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.starts_with("21"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("embedded simulated model"), "{}", ended.stderr);
+}

@@ -1,0 +1,135 @@
+//! `trace` and `verify` on transcripts that the command wrote.
+
+use std::fs;
+
+use super::{Place, text};
+
+// REQ: TRN-3
+#[test]
+fn a_trace_shows_the_nine_steps_in_order() {
+    let place = Place::new();
+    place.file("a.txt", "needle\n");
+    assert_eq!(place.run(&["-p", "search for needle"]).code, Some(0));
+    let ended = place.run(&["trace", text(&place.transcript(".transcripts"))]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let numbers: Vec<&str> = ended
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
+        .filter(|(number, _)| number.parse::<u32>().is_ok())
+        .map(|(number, _)| number)
+        .collect();
+    let turn = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    assert_eq!(numbers, [turn, turn].concat(), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Grep allowed at RuleEvaluation"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("9 stop_check: done, no_pending_tools"), "{}", ended.stdout);
+}
+
+// REQ: TRN-3, SES-9
+#[test]
+fn the_first_line_that_was_altered_is_named() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for (what, broken, line) in [
+        ("removed", [&lines[..2], &lines[3..]].concat().concat(), 3),
+        ("altered", whole.replacen("hello", "hollo", 1), 1),
+        ("doubled", [&lines[..3], &lines[2..]].concat().concat(), 4),
+    ] {
+        fs::write(&file, broken).unwrap();
+        let ended = place.run(&["verify", text(&file)]);
+        assert_eq!(ended.code, Some(4), "{what}: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{what}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("line {line}: ")), "{what}: {}", ended.stderr);
+    }
+    fs::write(&file, whole).unwrap();
+    assert_eq!(place.run(&["verify", text(&file)]).code, Some(0));
+}
+
+// REQ: TRN-3, SES-9
+#[test]
+fn a_sidechain_that_was_changed_or_removed_is_noticed_from_its_parent() {
+    let place = Place::new();
+    place.file("a/x.txt", "x\n");
+    assert_eq!(place.run(&["demo"]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let sidechains = fs::read_dir(file.with_extension("").join("subagents")).unwrap();
+    let mut sidechains = sidechains.map(|it| it.unwrap().path());
+    let sidechain = sidechains.find(|it| it.extension().is_some_and(|it| it == "jsonl")).unwrap();
+    let check = |what: &str| {
+        let ended = place.run(&["verify", text(&file)]);
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    };
+    let whole = fs::read_to_string(&sidechain).unwrap();
+    let (first, _) = whole.split_at(whole.rfind("{\"type\"").unwrap());
+    fs::write(&sidechain, first).unwrap();
+    check("ends with another hash");
+    fs::remove_file(&sidechain).unwrap();
+    check("is missing");
+}
+
+// REQ: SES-2, SES-7
+#[test]
+fn who_goes_on_with_a_damaged_transcript_is_told() {
+    let place = Place::new();
+    let id = "5f1c0000-0000-4000-8000-0000000000bb";
+    assert_eq!(place.run(&["-p", "hello", "--session-id", id]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 5]).unwrap();
+    let ended = place.run(&["-p", "go on", "--session-id", id]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("the transcript was repaired"), "{}", ended.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let place = Place::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = place.command(&["-p", "hello"]).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("cannot write to standard output"), "{told}");
+}
+
+#[test]
+fn a_file_whose_name_has_no_ending_is_judged_by_what_is_in_it() {
+    let place = Place::new();
+    place.file("notes", "no transcript\n");
+    let ended = place.run(&["verify", "notes"]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("line 1: "), "{}", ended.stderr);
+}
+
+// REQ: TRN-3
+#[test]
+fn a_text_beside_the_transcript_is_checked_too() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let stored = fs::read_dir(file.with_extension("").join("stored")).unwrap();
+    let stored = stored.map(|it| it.unwrap().path()).next().unwrap();
+    fs::write(&stored, "something else").unwrap();
+    let ended = place.run(&["verify", text(&file)]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("was altered"), "{}", ended.stderr);
+}
+
+// REQ: TRN-3
+#[test]
+fn an_emptied_transcript_with_sidechains_is_refused() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let beside = file.with_extension("").join("subagents");
+    fs::create_dir_all(&beside).unwrap();
+    fs::copy(&file, beside.join("agent-0000000000000000.jsonl")).unwrap();
+    fs::write(&file, "").unwrap();
+    let ended = place.run(&["verify", text(&file)]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("emptied"), "{}", ended.stderr);
+}

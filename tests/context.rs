@@ -1,0 +1,225 @@
+//! Long conversations through whole sessions: what is cut, kept and summed up.
+
+use std::{fs, sync::Arc};
+
+use ennead::{
+    ennead::Ennead,
+    options::{Options, SessionOptions},
+    runtime::{
+        run::RunEnd,
+        step1_settings_resolution::Durability,
+        tool::{Access, ToolOutcome},
+    },
+    tools::custom::CustomTool,
+    transcript_writer::{FileOps, RealFiles},
+};
+use serde_json::json;
+
+use crate::support::scripted::{
+    Asked, Place, Scripted, alerts, call, finish, model, says, text, until_end,
+};
+
+/// A tool that says much.
+fn talker(n_chars: usize) -> Arc<CustomTool> {
+    let tool = CustomTool::raw("talk", "", r#"{"type":"object"}"#, move |_, _| async move {
+        ToolOutcome::ok(format!("BEGIN{}END", "word ".repeat(n_chars / 5)))
+    });
+    Arc::new(tool.access(Access::Free).read_only().build().unwrap())
+}
+
+// REQ: SHP-3
+#[tokio::test]
+async fn what_was_cut_can_be_read_where_the_model_is_told() {
+    let place = Place::new();
+    let model = model(|asked| match asked.n_answers() {
+        0 => call("t", "talk", json!({})),
+        1 => {
+            let shown = asked.result("t");
+            let at = shown.find("/tool-results/").unwrap_or_else(|| panic!("{shown}"));
+            let start =
+                shown[..at].rfind(|c: char| c.is_whitespace() || "(:\"<".contains(c)).unwrap() + 1;
+            let end = at + shown[at..].find(".txt").unwrap() + 4;
+            call("r", "Read", json!({"file_path": shown[start..end], "limit": 1}))
+        }
+        _ => text("done"),
+    });
+    // Outside the workspace, where nothing else may be read.
+    let options = place.session().tool(talker(200_000));
+    let outcome = place.run(&model, options).await;
+    assert_eq!(outcome.text, "done");
+    let shown = model.last().result("t");
+    assert!(shown.len() < 60_000, "{}", shown.len());
+    let read = model.last().result("r");
+    assert!(!read.starts_with("Permission denied"), "{read}");
+    let kept = fs::read_dir(
+        place.path(&format!("transcripts/{}/tool-results", crate::support::scripted::SESSION)),
+    )
+    .unwrap();
+    let files: Vec<_> = kept.flatten().map(|it| fs::read_to_string(it.path()).unwrap()).collect();
+    assert!(files.iter().any(|it| it.starts_with("BEGIN") && it.ends_with("END")));
+}
+
+// REQ: PRM-1
+#[tokio::test]
+async fn kept_results_of_another_session_stay_closed() {
+    let place = Place::new();
+    let other = place.write("transcripts/other/tool-results/x.txt", "secret");
+    let up = place.text(&format!(
+        "transcripts/{}/tool-results/../../other/tool-results/x.txt",
+        crate::support::scripted::SESSION
+    ));
+    for path in [other, up] {
+        let model = says(vec![call("r", "Read", json!({"file_path": path}))]);
+        let options = SessionOptions {
+            id: Some("5f1c0000-0000-4000-8000-0000000000cc".into()),
+            ..place.session()
+        };
+        place.run(&model, options).await;
+        assert!(model.last().result("r").starts_with("Permission denied"));
+        fs::remove_file(place.path("transcripts/5f1c0000-0000-4000-8000-0000000000cc.jsonl"))
+            .unwrap();
+    }
+}
+
+fn wants_summary(asked: &Asked) -> bool {
+    asked.user().contains("is about to be replaced by a summary")
+}
+
+/// Six turns of talking, and a summary when it is asked for.
+fn chatty() -> Arc<Scripted> {
+    model(|asked| {
+        if wants_summary(asked) {
+            return text("SUMMARY of all that");
+        }
+        let said = asked.results().len();
+        let before = asked.user().contains("SUMMARY of all that");
+        match (before, said) {
+            (false, n) => call(&format!("t{n}"), "talk", json!({"n": n})).measured(),
+            (true, _) => text("done").measured(),
+        }
+    })
+}
+
+/// A window of 40,000 tokens, of which 1,000 are for the answer.
+fn small(place: &Place) -> SessionOptions {
+    place
+        .session()
+        .own_setting("contextWindow", 40_000.into())
+        .own_setting("maxOutputTokens", 1_000.into())
+        .tool(talker(20_000))
+}
+
+fn n_boundaries(place: &Place) -> usize {
+    place.lines().iter().filter(|it| it["subtype"] == "compact_boundary").count()
+}
+
+// REQ: SHP-7
+#[tokio::test]
+async fn full_context_is_summed_up_once_and_the_session_goes_on_with_the_summary() {
+    let place = Place::new();
+    let model = chatty();
+    let outcome = place.run(&model, small(&place)).await;
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
+    assert_eq!(model.asked().iter().filter(|it| wants_summary(it)).count(), 1);
+    assert_eq!(n_boundaries(&place), 1);
+    let last = model.last();
+    assert!(last.user().contains("SUMMARY of all that"));
+    // Each request but that for the summary and the last one was answered with a call.
+    let n_before = model.asked().len() - 2;
+    assert!(last.results().len() < n_before, "old results are gone from the context");
+    // On disk everything is there: the journal only grows.
+    let on_disk =
+        place.lines().into_iter().filter(|it| it["message"]["content"][0]["type"] == "tool_result");
+    assert_eq!(on_disk.count(), n_before);
+    // And after a restart it goes on from the summary.
+    let model = crate::support::scripted::model(|_| text("later"));
+    place.run(&model, small(&place)).await;
+    let asked = model.last();
+    assert!(asked.user().contains("SUMMARY of all that"));
+    assert!(asked.results().len() < n_before);
+}
+
+// REQ: SHP-7, HKS-4
+#[tokio::test]
+async fn pre_compact_hook_hears_of_it_and_can_block_it() {
+    for (code, compacts) in [(0, true), (2, false)] {
+        let place = Place::new();
+        let seen = place.text("outside/seen");
+        let hook = json!({"type": "command", "command": format!("cat >> {seen}; echo no >&2; exit {code}")});
+        let table = json!({"PreCompact": [{"matcher": "auto", "hooks": [hook]}]});
+        let model = chatty();
+        let options = small(&place).setting("hooks", table).max_turns(8);
+        place.run(&model, options).await;
+        assert!(place.read("outside/seen").contains(r#""trigger":"auto""#));
+        assert_eq!(n_boundaries(&place), usize::from(compacts), "exit {code}");
+    }
+}
+
+/// Counts syncs and writes, in order.
+#[derive(Debug, Default)]
+struct Noted(std::sync::Mutex<Vec<&'static str>>);
+
+impl FileOps for Noted {
+    fn write(&self, file: &fs::File, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = RealFiles.write(file, bytes)?;
+        self.0.lock().unwrap().push("write");
+        Ok(written)
+    }
+
+    fn sync(&self, file: &fs::File) -> std::io::Result<()> {
+        RealFiles.sync(file)?;
+        self.0.lock().unwrap().push("sync");
+        Ok(())
+    }
+}
+
+// REQ: SES-2, SES-3
+#[tokio::test]
+async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is_told() {
+    for durability in [Durability::Process, Durability::Turn, Durability::Entry] {
+        let place = Place::new();
+        let files = Arc::new(Noted::default());
+        let (notes, during) = (files.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let seen = during.clone();
+        // Looks at what had happened when it ran.
+        let tool = CustomTool::raw("effect", "", r#"{"type":"object"}"#, move |_, _| {
+            seen.lock().unwrap().clone_from(&notes.0.lock().unwrap());
+            async { ToolOutcome::ok("ok") }
+        });
+        let tool = Arc::new(tool.access(Access::Free).build().unwrap());
+        let model = says(vec![call("e", "effect", json!({}))]);
+        let options = Options { file_ops: files.clone(), ..place.options(&model) };
+        let ennead = Ennead::start(options).await.unwrap();
+        let session = ennead.open(place.session().tool(tool).durability(durability)).await.unwrap();
+        let outcome = session.prompt("go").await.unwrap();
+        let all = files.0.lock().unwrap().clone();
+        let during = during.lock().unwrap().clone();
+        match durability {
+            Durability::Process => assert!(!all.contains(&"sync"), "{all:?}"),
+            Durability::Turn | Durability::Entry => {
+                assert_eq!(during.last(), Some(&"sync"), "the intent is safe: {during:?}");
+                assert_eq!(all.last(), Some(&"sync"), "the end is safe: {all:?}");
+            }
+        }
+        // What was told is written: the last record is the end of the run.
+        let last = place.lines().pop().unwrap();
+        assert_eq!((last["kind"].as_str(), &last["hash"]), (Some("run_end"), &json!(outcome.head)));
+        finish(ennead, session).await;
+    }
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn what_an_event_tells_as_finished_is_on_disk() {
+    let place = Place::new();
+    let model = says(vec![call("g", "Glob", json!({"pattern": "*"})), text("done")]);
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    let mut events = session.events();
+    let run = session.prompt("go");
+    let (outcome, told) = tokio::join!(run, until_end(&mut events));
+    assert_eq!(outcome.unwrap().text, "done");
+    assert_eq!(alerts(&told), [""; 0]);
+    assert_eq!(place.lines().pop().unwrap()["kind"], "run_end");
+    finish(ennead, session).await;
+}

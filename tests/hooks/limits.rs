@@ -1,0 +1,169 @@
+//! Hooks that take too long, say too much, or never let go.
+
+use std::process::Command;
+
+use ennead::runtime::run::RunEnd;
+use serde_json::{Value, json};
+
+use super::{answers, came_of, command, hooks, probed};
+use crate::support::scripted::{Place, alerts, call, says, text};
+
+// REQ: HKS-2
+#[tokio::test]
+async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
+    // T3.9
+    let place = Place::new();
+    let (options, ran) = probed(&place);
+    let pipe = place.text("outside/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // The shell waits for the sleep, which alone holds the pipe open.
+    let mut late = command(&format!("sleep 1000 > {pipe}; true"));
+    late["timeout"] = json!(0.5);
+    let read = tokio::task::spawn_blocking({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    let came = came_of(&place, options.setting("hooks", hooks("PreToolUse", &[late])), &ran).await;
+    assert_eq!(came.result, "probed");
+    assert!(alerts(&came.told).join("").contains("was stopped after"), "{:?}", came.told);
+    // Ends when nobody holds the pipe any more.
+    assert_eq!(read.await.unwrap(), b"");
+}
+
+// REQ: HKS-4
+#[tokio::test]
+async fn overlong_context_is_kept_in_a_file_that_the_model_may_read() {
+    // T3.14
+    let place = Place::new();
+    let (options, ran) = probed(&place);
+    let script = place.script(
+        "outside/long.sh",
+        r#"long=$(head -c 12000 /dev/zero | tr '\0' x)
+echo "{\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"additionalContext\":\"${long}END\"}}""#,
+    );
+    let options = options.setting("hooks", hooks("PostToolUse", &[command(&script)]));
+    let came = came_of(&place, options, &ran).await;
+    assert!(!came.result.contains("END") && came.result.len() < 4_000, "{}", came.result);
+    let (_, path) = came.result.split_once("(all of it: ").unwrap();
+    let path = path.split(')').next().unwrap();
+    assert!(std::fs::read_to_string(path).unwrap().ends_with("xEND"));
+}
+
+fn stop_inputs(place: &Place) -> Vec<bool> {
+    let seen = place.read("outside/stops");
+    let inputs = seen.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    inputs.map(|it| it["stop_hook_active"].as_bool().unwrap()).collect()
+}
+
+// REQ: HKS-6
+#[tokio::test]
+async fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
+    // T3.8
+    let place = Place::new();
+    let seen = place.text("outside/stops");
+    let stop = command(&format!("cat >> {seen}; echo >> {seen}; echo 'not yet' >&2; exit 2"));
+    let options = place.session().setting("hooks", hooks("Stop", &[stop]));
+    let model = says((0..20).map(|it| text(&format!("answer {it}"))).collect());
+    let (outcome, told) = place.run_with_events(&model, options).await;
+    assert_eq!((outcome.end, outcome.turns), (RunEnd::NoPendingTools, 9));
+    let mut active = vec![true; 9];
+    active[0] = false;
+    assert_eq!(stop_inputs(&place), active);
+    assert!(alerts(&told).join("").contains("8 times"), "{told:?}");
+    assert!(model.last().user().contains("Stop hook feedback:\nnot yet"));
+}
+
+// REQ: HKS-6
+#[tokio::test]
+async fn stop_hook_that_is_content_lets_the_run_end() {
+    let place = Place::new();
+    let once = place.text("outside/once");
+    let stop = command(&format!("test -e {once} && exit 0; touch {once}; echo more >&2; exit 2"));
+    let options = place.session().setting("hooks", hooks("Stop", &[stop]));
+    let outcome = place.run(&says(vec![text("one"), text("two")]), options).await;
+    assert_eq!((outcome.text.as_str(), outcome.turns), ("two", 2));
+}
+
+// REQ: HKS-4
+#[tokio::test]
+async fn hook_can_stop_the_run_before_a_call() {
+    let place = Place::new();
+    let (options, ran) = probed(&place);
+    let stop = answers(0, &json!({"continue": false, "stopReason": "no more"}), "");
+    let came = came_of(&place, options.setting("hooks", hooks("PreToolUse", &[stop])), &ran).await;
+    assert_eq!(
+        (came.end, came.text.as_str(), came.inputs.len()),
+        (RunEnd::HookStopped, "no more", 0)
+    );
+}
+
+// REQ: HKS-1
+#[tokio::test]
+async fn matcher_chooses_by_the_name_of_the_tool() {
+    // T3.5, for tools that are here.
+    for (matcher, runs) in [
+        ("probe", true),
+        ("pro.*", true),
+        ("pro", false),
+        ("Bash|probe", true),
+        ("PROBE", false),
+        ("*", true),
+    ] {
+        let place = Place::new();
+        let (options, ran) = probed(&place);
+        let table = json!({"PreToolUse": [{"matcher": matcher, "hooks": [command("exit 2")]}]});
+        let came = came_of(&place, options.setting("hooks", table), &ran).await;
+        assert_eq!(came.inputs.is_empty(), runs, "{matcher}");
+    }
+}
+
+// REQ: HKS-1
+#[tokio::test]
+async fn hooks_of_the_parent_run_for_its_agents_and_name_them() {
+    let place = Place::new();
+    let (options, _) = probed(&place);
+    let seen = place.text("outside/stops");
+    let hook = command(&format!("cat >> {seen}; echo >> {seen}"));
+    let table = json!({"PreToolUse": [{"matcher": "probe", "hooks": [hook]}]});
+    let model =
+        crate::support::scripted::model(|asked| match (asked.is_agent(), asked.n_answers()) {
+            (true, 0) => call("p", "probe", json!({"n": 1})),
+            (false, 0) => call("a", "Agent", json!({"description": "d", "prompt": "p"})),
+            _ => text("done"),
+        });
+    place.run(&model, options.setting("hooks", table)).await;
+    let input: Value = serde_json::from_str(place.read("outside/stops").trim()).unwrap();
+    assert_eq!(input["agent_type"], "general-purpose");
+    assert!(input["agent_id"].is_string());
+}
+
+// REQ: HKS-2
+#[tokio::test]
+async fn slow_hook_delays_only_its_own_session() {
+    let place = Place::new();
+    let (options, _) = probed(&place);
+    let pipe = place.text("outside/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let model = says(vec![call("t", "probe", json!({"n": 1}))]);
+    let ennead = place.start(&model).await;
+    let slow = hooks("PreToolUse", &[command(&format!("cat {pipe}"))]);
+    let held = ennead.open(options.clone().setting("hooks", slow)).await.unwrap();
+    let mut other = options;
+    other.id = Some("5f1c0000-0000-4000-8000-0000000000bb".into());
+    let other = ennead.open(other).await.unwrap();
+    let (waits, free) = (held.prompt("go"), other.prompt("go"));
+    let mut waits = Box::pin(waits);
+    // The hook ends only when somebody writes into the pipe, and nobody has yet.
+    let done = tokio::select! {
+        biased;
+        _ = &mut waits => panic!("the hook has not ended"),
+        done = free => done.unwrap(),
+    };
+    assert_eq!(done.text, "done");
+    let write = tokio::task::spawn_blocking(move || std::fs::write(pipe, "x").unwrap());
+    assert_eq!(waits.as_mut().await.unwrap().text, "done");
+    drop(waits);
+    write.await.unwrap();
+    other.close().await;
+    crate::support::scripted::finish(ennead, held).await;
+}

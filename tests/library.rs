@@ -1,0 +1,145 @@
+//! The library as an embedder has it: what a run leaves, one way for all who ask, no command.
+
+use std::{fs, process::Command, sync::Arc};
+
+use ennead::{
+    CustomTool,
+    runtime::{message::MessageKind, ports::Tool, run::RunEnd},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::scripted::{Place, call, calls, finish, model, says, text};
+
+/// What is added.
+#[derive(Deserialize, JsonSchema)]
+struct Terms {
+    a: i64,
+    b: i64,
+}
+
+// REQ: SUR-1
+#[tokio::test]
+async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
+    let place = Place::new();
+    let sum = CustomTool::typed("sum", "Adds.", |terms: Terms, _| async move {
+        Ok::<_, String>((terms.a + terms.b).to_string())
+    });
+    let schema = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+    let hour = CustomTool::raw("hour", "Tells the hour.", schema, |_, _| async {
+        ennead::runtime::tool::ToolOutcome::ok("noon")
+    });
+    let tools: [Arc<dyn Tool>; 2] =
+        [Arc::new(sum.build().unwrap()), Arc::new(hour.build().unwrap())];
+    let model = says(vec![
+        calls(&[("s", "sum", json!({"a": 2, "b": 3})), ("h", "hour", json!({}))]),
+        text("done"),
+    ]);
+    let [sum, hour] = tools;
+    let options = place.session().tool(sum).tool(hour).allow("sum").allow("hour");
+    let outcome = place.run(&model, options).await;
+    assert_eq!(outcome.end, RunEnd::NoPendingTools);
+    let last = model.last();
+    assert_eq!((last.result("s"), last.result("h")), ("5".into(), "noon".into()));
+}
+
+// REQ: SUR-1
+#[test]
+fn library_needs_nothing_of_the_command() {
+    let manifest = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    for name in ["axum", "clap", "mimalloc", "tracing-subscriber"] {
+        let needed = &manifest["dependencies"][name];
+        assert_eq!(needed["optional"].as_bool(), Some(true), "{name}");
+    }
+    let shown = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/embed.rs"));
+    let shown = shown.unwrap();
+    let body = shown.split_once("fn main").unwrap().1;
+    let statements = body.lines().filter(|it| it.ends_with(';')).count();
+    assert!(statements <= 10, "an agent in ten lines, not {statements}");
+}
+
+// REQ: TRN-9
+#[tokio::test]
+async fn outcome_says_what_the_transcript_says() {
+    let place = Place::new();
+    let answers = vec![
+        calls(&[
+            ("w", "Write", json!({"file_path": "/x", "content": "x"})),
+            ("g", "Glob", json!({"pattern": "*"})),
+        ]),
+        text("first"),
+        text("second"),
+    ];
+    let model = says(answers);
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    let first = session.prompt("go").await.unwrap();
+    let second = session.prompt("on").await.unwrap();
+    finish(ennead, session).await;
+
+    assert_eq!((first.text.as_str(), first.turns, first.end), ("first", 2, RunEnd::NoPendingTools));
+    let kinds: Vec<_> = first.messages.iter().map(|it| it.kind).collect();
+    use MessageKind::{Answer, Prompt, ToolResults};
+    assert_eq!(kinds, [Prompt, Answer, ToolResults, ToolResults, Answer]);
+    let denied: Vec<_> =
+        first.denials.iter().map(|it| (it.call.as_str(), it.tool.as_str())).collect();
+    assert_eq!(denied, [("w", "Write")]);
+    assert_eq!(first.session_usage, first.usage);
+    assert_eq!(second.session_usage, first.usage + second.usage);
+    assert!(first.compactions.is_empty() && first.error.is_none());
+
+    let lines = place.lines();
+    let ends: Vec<&Value> = lines.iter().filter(|it| it["kind"] == "run_end").collect();
+    for (outcome, end) in [&first, &second].into_iter().zip(ends) {
+        assert_eq!(end["run"], outcome.run.as_str());
+        assert_eq!(end["reason"], outcome.end.code());
+        assert_eq!(end["turns"], outcome.turns);
+        assert_eq!(end["usage"], serde_json::to_value(outcome.usage).unwrap());
+        assert_eq!(end["hash"], outcome.head.unwrap().to_string());
+    }
+}
+
+/// What the harness did, without what differs from session to session.
+fn story(lines: &[Value]) -> Vec<String> {
+    let name = |line: &Value| match line["type"].as_str() {
+        Some("ennead") => format!("{} {}", line["kind"], line["step"]),
+        said => said.unwrap_or_default().to_owned(),
+    };
+    lines.iter().map(name).collect()
+}
+
+// REQ: TRN-10
+#[tokio::test]
+async fn library_command_and_sub_agent_walk_the_same_way() {
+    let place = Place::new();
+    let asks = json!({"description": "say", "prompt": "Hello! Who are you?"});
+    let model = model(move |asked| match (asked.is_agent(), asked.n_answers()) {
+        (false, 0) => call("a", "Agent", asks.clone()),
+        _ => text("hello"),
+    });
+    place.run(&model, place.session()).await;
+    let of_agent = crate::support::scripted::lines(&place.sidechains()[0]);
+
+    let alone = Place::new();
+    alone.run(&says(vec![text("hello")]), alone.session()).await;
+    let of_library = alone.lines();
+
+    let printed = Place::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ennead"));
+    command
+        .args(["-p", "Hello! Who are you?", "--transcripts", "transcripts"])
+        .current_dir(printed.path("."))
+        .env("HOME", printed.path("home"))
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("ANTHROPIC_AUTH_TOKEN")
+        .env_remove("ANTHROPIC_BASE_URL");
+    assert!(command.output().unwrap().status.success());
+    let mut files = fs::read_dir(printed.path("transcripts")).unwrap().flatten();
+    let file = files.find(|it| it.path().extension().is_some_and(|it| it == "jsonl")).unwrap();
+    let of_command = crate::support::scripted::lines(&file.path());
+
+    assert_eq!(story(&of_agent), story(&of_library));
+    assert_eq!(story(&of_command), story(&of_library));
+}

@@ -1,0 +1,127 @@
+//! A run begins and ends exactly once, whatever ends it: stop, close, shutdown, drop, a flood.
+
+use ennead::{
+    options::{Placement, SessionOptions},
+    runtime::run::RunEnd,
+    session::RunError,
+};
+
+use crate::support::{
+    events::EventLog,
+    host::{Host, check_record, check_usable, interrupted, prompt, results},
+    processes::{GRANDCHILD, fifo, read_to_end},
+};
+
+// REQ: TRN-7
+#[tokio::test]
+async fn stop_lets_the_turn_end_and_ends_the_run() {
+    let host = Host::start(Placement::Ambient).await;
+    let session = host.open().await;
+    host.workshop.wait.close();
+    let run = prompt(&session, "use wait");
+    host.workshop.wait.arrived().await;
+    session.stop();
+    session.status().await.unwrap();
+    host.workshop.wait.open();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, outcome.turns), (RunEnd::ExplicitStop, 1));
+    assert_eq!(results(&outcome), [(false, "waited".to_owned())]);
+    check_usable(&session).await;
+    // Before its first turn a run can be stopped, too.
+    let run = futures::future::join(session.prompt("use echo"), async { session.stop() });
+    let outcome = run.await.0.unwrap();
+    assert_eq!((outcome.end, outcome.turns), (RunEnd::ExplicitStop, 1));
+    check_usable(&session).await;
+}
+
+// REQ: TRN-11, SES-1
+#[tokio::test]
+async fn close_ends_the_run_and_frees_the_transcript() {
+    let host = Host::start(Placement::Ambient).await;
+    let session = host.open().await;
+    let mut log = EventLog::new(session.events());
+    host.workshop.wait.close();
+    let run = prompt(&session, "use wait");
+    host.workshop.wait.arrived().await;
+    let waiting = prompt(&session, "again");
+    while session.status().await.unwrap().queued == 0 {
+        tokio::task::yield_now().await;
+    }
+    session.close().await;
+    interrupted(run).await;
+    assert_eq!(waiting.await.unwrap().unwrap_err(), RunError::Ended);
+    assert_eq!(session.prompt("again").await.unwrap_err(), RunError::Ended);
+    log.until_end().await;
+    assert_eq!(log.runs(), (1, 1));
+    check_record(session.transcript());
+    let options = SessionOptions { id: Some(session.id().clone()), ..host.options() };
+    check_usable(&host.ennead.open(options).await.unwrap()).await;
+}
+
+// REQ: RUN-9, TRN-11
+#[tokio::test]
+async fn shutdown_closes_what_runs() {
+    for placement in [Placement::Ambient, Placement::Threads(2)] {
+        let host = Host::start(placement).await;
+        let sessions = [host.open().await, host.open().await, host.open().await];
+        let mut logs = sessions.each_ref().map(|it| EventLog::new(it.events()));
+        host.workshop.wait.close();
+        let runs = sessions.each_ref().map(|it| prompt(it, "delegate use wait"));
+        for _ in &sessions {
+            host.workshop.wait.arrived().await;
+        }
+        let directory = host.ennead.directory().clone();
+        host.ennead.shutdown().await;
+        assert!(directory.is_empty(), "{:?}", directory.all());
+        for run in runs {
+            interrupted(run).await;
+        }
+        for (session, log) in sessions.iter().zip(&mut logs) {
+            log.until_end().await;
+            assert_eq!(log.runs(), (1, 1));
+            check_record(session.transcript());
+            assert_eq!(session.prompt("again").await.unwrap_err(), RunError::Ended);
+        }
+    }
+}
+
+// REQ: RUN-2, TRN-11, TOL-8
+#[tokio::test]
+async fn dropping_it_ends_everything_at_once() {
+    for placement in [Placement::Ambient, Placement::Threads(2)] {
+        let host = Host::start(placement).await;
+        let session = host.open().await;
+        let mut log = EventLog::new(session.events());
+        fifo(&host.path("alive"));
+        let (up, reader) = read_to_end(&host.path("alive"));
+        let run = prompt(&session, format!("run {GRANDCHILD}"));
+        up.pass().await;
+        drop(host.ennead);
+        assert_eq!(run.await.unwrap().unwrap_err(), RunError::Ended);
+        log.until_end().await;
+        assert_eq!(log.runs(), (1, 1));
+        reader.await.unwrap();
+    }
+}
+
+// REQ: RUN-2, TRN-2
+#[tokio::test]
+async fn flood_of_steering_is_served_and_disturbs_nobody() {
+    let host = Host::start(Placement::Ambient).await;
+    let session = host.open().await;
+    let silent = session.events();
+    host.workshop.wait.close();
+    let run = prompt(&session, "use wait");
+    host.workshop.wait.arrived().await;
+    for _ in 0..2000 {
+        session.status().await.unwrap();
+        session.stop();
+    }
+    host.workshop.wait.open();
+    assert_eq!(run.await.unwrap().unwrap().end, RunEnd::ExplicitStop);
+    for _ in 0..2000 {
+        session.interrupt();
+    }
+    check_usable(&session).await;
+    drop(silent);
+}

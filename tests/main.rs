@@ -1,0 +1,44 @@
+//! Drives ennead from the outside, as an embedder would. One binary, so it links once.
+//!
+//! This file is the table of contents. What one crate owes by itself is tested in that crate; here
+//! stands what several of them owe together, what a dependency owes us, and what the project owes
+//! its readers.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
+#![allow(clippy::expect_used, reason = "a test that cannot be set up should stop")]
+#![allow(clippy::panic, reason = "a panic is how a test fails")]
+#![allow(clippy::disallowed_methods, reason = "a test is the root of its own small tree")]
+
+mod support;
+
+// What we rely on in ractor, and what we add to it.
+mod bounded_mailbox;
+mod ractor_facts;
+
+// The transcript on disk.
+mod transcript_writer;
+
+// Sessions under faults.
+mod bounds;
+mod crash_rows;
+mod interrupts;
+mod kill_matrix;
+mod lifecycle;
+
+// Sessions from the outside.
+mod context;
+mod determinism;
+mod gate;
+mod hooks;
+mod library;
+mod limits;
+mod resume;
+mod sources;
+mod sub_agents;
+
+// What people see of it.
+mod command;
+mod demo;
+
+// The rules of the project itself.
+mod tidy;

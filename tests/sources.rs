@@ -1,0 +1,245 @@
+//! Settings and sources: what is read, when, how far it is trusted, and where it ends up.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use ennead::{
+    ennead::Ennead,
+    options::Options,
+    runtime::{ports::BoxFuture, step3_context_assembly::SourceTexts, turn::input::SettingsRead},
+    world::local_files::{Fingerprints, LocalFiles, Place as Files, SourceFiles, Trust},
+};
+use serde_json::{Value, json};
+
+use crate::support::scripted::{Place, call, calls, finish, says, text};
+
+/// The machine's files, with a count of what was read.
+#[derive(Debug, Default)]
+struct Counting {
+    looked: AtomicUsize,
+    read: Arc<AtomicUsize>,
+    sources: AtomicUsize,
+}
+
+impl SourceFiles for Counting {
+    fn settings(
+        &self,
+        place: &Files,
+        known: Option<&Fingerprints>,
+    ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
+        self.looked.fetch_add(1, Ordering::SeqCst);
+        let (found, read) = (LocalFiles.settings(place, known), Arc::clone(&self.read));
+        Box::pin(async move {
+            let found = found.await;
+            if let Ok((SettingsRead::Layers(_), _)) = &found {
+                read.fetch_add(1, Ordering::SeqCst);
+            }
+            found
+        })
+    }
+
+    fn sources(&self, place: &Files) -> BoxFuture<'static, SourceTexts> {
+        self.sources.fetch_add(1, Ordering::SeqCst);
+        LocalFiles.sources(place)
+    }
+}
+
+fn project(settings: &Value) -> String {
+    settings.to_string()
+}
+
+// REQ: TRN-4, SHP-10
+#[tokio::test]
+async fn settings_are_read_again_only_when_a_file_changed() {
+    let place = Place::new();
+    let file = "workspace/.claude/settings.json";
+    place.write(file, &project(&json!({"model": "one"})));
+    let read = |id| call(id, "Glob", json!({"pattern": id}));
+    let model = says(vec![read("a"), read("b"), text("done"), text("done")]);
+    let files = Arc::new(Counting::default());
+    let options = Options { files: files.clone(), ..place.options(&model) };
+    let ennead = Ennead::start(options).await.unwrap();
+    let session = ennead.open(place.session()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    assert_eq!(files.looked.load(Ordering::SeqCst), 3);
+    assert_eq!(files.read.load(Ordering::SeqCst), 1);
+    place.write(file, &project(&json!({"model": "two, and longer"})));
+    session.prompt("go on").await.unwrap();
+    assert_eq!(files.read.load(Ordering::SeqCst), 2);
+    assert_eq!(files.sources.load(Ordering::SeqCst), 1);
+    let models: Vec<Value> = model.asked().into_iter().map(|it| it.body["model"].clone()).collect();
+    assert_eq!(models, ["one", "one", "one", "two, and longer"]);
+    finish(ennead, session).await;
+}
+
+// REQ: TRN-4
+#[tokio::test]
+async fn rule_written_between_turns_holds_for_the_next_turn() {
+    let place = Place::new();
+    let deny = json!({"permissions": {"deny": ["Read(b.txt)"]}});
+    place.write("workspace/b.txt", "b");
+    let settings = place.text("workspace/.claude/settings.json");
+    place.write("workspace/.claude/x", "");
+    let write = format!("echo '{deny}' > {settings}");
+    let read = || call("r", "Read", json!({"file_path": "b.txt"}));
+    let model = says(vec![call("w", "Bash", json!({"command": write})), read()]);
+    let options = place.session();
+    let options = SessionApproved::all(options);
+    place.run(&model, options).await;
+    assert!(
+        model.last().result("r").starts_with("Permission denied"),
+        "{:?}",
+        model.last().results()
+    );
+}
+
+/// Sessions in which everything that is asked is allowed.
+struct SessionApproved;
+
+impl SessionApproved {
+    fn all(mut options: ennead::options::SessionOptions) -> ennead::options::SessionOptions {
+        #[derive(Debug)]
+        struct Yes;
+        impl ennead::approval::Approver for Yes {
+            fn answer(
+                &self,
+                _: ennead::approval::Question,
+            ) -> BoxFuture<'static, ennead::runtime::step7_permission_gate::Answer> {
+                let reason = "yes".into();
+                let answer =
+                    ennead::runtime::step7_permission_gate::Answer { allowed: true, reason };
+                Box::pin(async { answer })
+            }
+        }
+        options.approver = Some(Arc::new(Yes));
+        options
+    }
+}
+
+// REQ: SHP-10
+#[tokio::test]
+async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
+    let place = Place::new();
+    let file = "workspace/.claude/settings.json";
+    let cap = |n: u64| project(&json!({"ennead": {"shapers": {"per_result_cap_chars": n}}}));
+    place.write("workspace/long.txt", &"0123456789\n".repeat(1_000));
+    place.write(file, &cap(50_000));
+    // Reading is exempt; searching is not.
+    let long = || call("r", "Grep", json!({"pattern": "0", "output_mode": "content"}));
+    let model = says(vec![text("one"), long(), text("two")]);
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    session.prompt("first").await.unwrap();
+    place.write(file, &cap(1_000));
+    session.prompt("second").await.unwrap();
+    assert!(2_000 < model.last().result("r").len());
+    finish(ennead, session).await;
+    // A session that begins now has the new one.
+    let model = says(vec![long()]);
+    let mut options = place.session();
+    options.id = Some("5f1c0000-0000-4000-8000-0000000000bb".into());
+    place.run(&model, options).await;
+    let told = model.last().result("r");
+    assert!(told.len() < 2_000, "{told}");
+}
+
+// REQ: PRM-2, HKS-1
+#[tokio::test]
+async fn repository_may_forbid_whatever_its_trust_and_allow_only_when_trusted() {
+    // T1.12, T1.13
+    for (trust, hook_runs, allows) in [
+        (Trust::Untrusted, false, false),
+        (Trust::Headless, true, false),
+        (Trust::Trusted, true, true),
+    ] {
+        let place = Place::new();
+        let hook = format!("touch {}", place.text("outside/hooked"));
+        let own = json!({
+            "permissions": {"allow": ["Bash(touch allowed)"], "deny": ["Bash(ls *)"]},
+            "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": hook}]}]},
+        });
+        place.write("workspace/.claude/settings.json", &own.to_string());
+        let model = says(vec![calls(&[
+            ("t", "Bash", json!({"command": "touch allowed"})),
+            ("l", "Bash", json!({"command": "ls -l"})),
+        ])]);
+        let mut options = place.session().allow("Bash(ls *)");
+        options.trust = trust;
+        place.run(&model, options).await;
+        assert_eq!(place.has("workspace/allowed"), allows, "{trust:?}");
+        assert_eq!(place.has("outside/hooked"), hook_runs, "{trust:?}");
+        assert!(model.last().result("l").starts_with("Permission denied"), "{trust:?}");
+    }
+}
+
+// REQ: CTX-2
+#[tokio::test]
+async fn instruction_files_come_before_the_prompt_and_never_in_the_system_prompt() {
+    let place = Place::new();
+    place.write("home/.claude/CLAUDE.md", "U-user");
+    place.write("CLAUDE.md", "A-above");
+    place.write("workspace/CLAUDE.md", "B-here\n@more.md");
+    place.write("workspace/more.md", "M-imported");
+    place.write("workspace/.claude/rules/style.md", "R-rule");
+    place.write("workspace/CLAUDE.local.md", "C-local");
+    let model = says(vec![]);
+    place.run(&model, place.session()).await;
+    let asked = model.last();
+    let user = asked.user();
+    let at = |needle: &str| user.find(needle).unwrap_or_else(|| panic!("{needle} in {user}"));
+    let order = ["U-user", "A-above", "B-here", "M-imported", "R-rule", "C-local", "\ngo"].map(at);
+    assert!(order.is_sorted(), "{order:?} {user}");
+    for text in ["U-user", "A-above", "B-here", "M-imported", "R-rule", "C-local"] {
+        assert!(!asked.system().contains(text), "{text}");
+        assert_eq!(user.matches(text).count(), 1, "{text}");
+    }
+}
+
+// REQ: CTX-2
+#[tokio::test]
+async fn agents_file_stands_in_where_there_is_no_other() {
+    // T4.8
+    let place = Place::new();
+    place.write("workspace/AGENTS.md", "agents' text");
+    let model = says(vec![]);
+    place.run(&model, place.session()).await;
+    assert!(model.last().user().contains("agents' text"));
+    place.write("workspace/CLAUDE.md", "claude's text");
+    let mut options = place.session();
+    options.id = Some("5f1c0000-0000-4000-8000-0000000000bb".into());
+    place.run(&model, options).await;
+    assert!(!model.last().user().contains("agents' text"));
+}
+
+// REQ: CTX-1
+#[tokio::test]
+async fn rule_for_paths_is_shown_once_such_a_file_was_read() {
+    // T4.6
+    let place = Place::new();
+    let rule = "---\npaths: [\"src/**/*.{ts,tsx}\"]\n---\nT-typed";
+    place.write("workspace/.claude/rules/deep/ts.md", rule);
+    place.write("workspace/src/a.tsx", "code");
+    let model = says(vec![
+        call("g", "Grep", json!({"pattern": "code"})),
+        call("r", "Read", json!({"file_path": "src/a.tsx"})),
+        text("done"),
+    ]);
+    place.run(&model, place.session()).await;
+    let shown: Vec<bool> = model.asked().iter().map(|it| it.user().contains("T-typed")).collect();
+    assert_eq!(shown, [false, false, true]);
+}
+
+// REQ: TRN-4
+#[tokio::test]
+async fn variables_of_the_settings_reach_the_shell() {
+    let place = Place::new();
+    let options = place.session().setting("env", json!({"GREETING": "hello there"})).allow("Bash");
+    let model = says(vec![call("b", "Bash", json!({"command": "printenv GREETING"}))]);
+    place.run(&model, options).await;
+    assert_eq!(model.last().result("b"), "hello there");
+}

@@ -1,0 +1,284 @@
+//! Sub-agents through the Agent tool: where they write, what they may, what their parent hears.
+
+use std::{fs, sync::Arc};
+
+use ennead::{
+    approval::{Approver, Question},
+    runtime::{
+        event::Event,
+        ports::BoxFuture,
+        run::RunEnd,
+        step1_settings_resolution::PermissionMode,
+        step7_permission_gate::Answer,
+        tool::{Access, Concurrency, ToolOutcome},
+    },
+    tools::custom::CustomTool,
+};
+use serde_json::{Value, json};
+use tokio::sync::{Barrier, mpsc::UnboundedSender, mpsc::unbounded_channel};
+
+use crate::support::scripted::{
+    Asked, Place, SESSION, Say, Scripted, call, calls, lines, model, text,
+};
+
+fn agent(prompt: &str, kind: Option<&str>) -> Value {
+    match kind {
+        Some(kind) => json!({"description": "d", "prompt": prompt, "subagent_type": kind}),
+        None => json!({"description": "d", "prompt": prompt}),
+    }
+}
+
+/// The top session calls one agent, which says what `child` says.
+fn one_agent(input: Value, child: impl Fn(&Asked) -> Say + Send + Sync + 'static) -> Arc<Scripted> {
+    model(move |asked| match (asked.is_agent(), asked.n_answers()) {
+        (true, _) => child(asked),
+        (false, 0) => call("a", "Agent", input.clone()),
+        (false, _) => text("done"),
+    })
+}
+
+// REQ: AGT-1, SES-1, SES-9
+#[tokio::test]
+async fn agent_writes_a_sidechain_that_its_parent_vouches_for() {
+    let place = Place::new();
+    let model = one_agent(agent("look", None), |_| text("found"));
+    place.run(&model, place.session()).await;
+    let files = place.sidechains();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    let name = file.file_stem().unwrap().to_str().unwrap();
+    let id = name.strip_prefix("agent-").unwrap();
+    let meta: Value =
+        serde_json::from_str(&fs::read_to_string(file.with_extension("meta.json")).unwrap())
+            .unwrap();
+    assert_eq!(meta["agentType"], "general-purpose");
+    assert_eq!(meta["toolUseId"], "a");
+    let side = lines(file);
+    for line in side.iter().filter(|it| it["type"] != "ennead") {
+        assert_eq!(line["isSidechain"], true, "{line}");
+        assert_eq!(line["agentId"], id, "{line}");
+        assert_eq!(line["sessionId"], SESSION, "{line}");
+    }
+    let own = place.lines();
+    assert!(own.iter().filter(|it| it["type"] == "user").all(|it| it["isSidechain"] == false));
+    let end = own.iter().find(|it| it["kind"] == "tool_end").unwrap();
+    assert_eq!(end["sidechain"]["agent"], id, "{end}");
+    assert_eq!(end["sidechain"]["head"], side.last().unwrap()["hash"], "{end}");
+}
+
+// REQ: AGT-2
+#[tokio::test]
+async fn five_agents_work_at_the_same_time() {
+    let place = Place::new();
+    let barrier = Arc::new(Barrier::new(5));
+    // Passed only by five calls that wait together.
+    let meet = CustomTool::raw("meet", "Meets.", r#"{"type":"object"}"#, move |_, _| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            ToolOutcome::ok("met")
+        }
+    });
+    let meet = meet.access(Access::Free).build().unwrap();
+    let model = model(|asked| {
+        let ids = ["a0", "a1", "a2", "a3", "a4"];
+        match (asked.is_agent(), asked.n_answers()) {
+            (true, 0) => call("m", "meet", json!({})),
+            (true, _) => text(&asked.result("m")),
+            (false, 0) => calls(&ids.map(|it| (it, "Agent", agent(it, None)))),
+            (false, _) => text("done"),
+        }
+    });
+    place.run(&model, place.session().tool(Arc::new(meet))).await;
+    let results = model.last_of_top().results();
+    assert_eq!(results.len(), 5);
+    assert!(results.iter().all(|it| it.1 == "met" && !it.2), "{results:?}");
+}
+
+// REQ: AGT-2
+#[tokio::test]
+async fn progress_of_an_agent_reaches_listeners_of_its_parent() {
+    let place = Place::new();
+    let model = one_agent(agent("look", None), |asked| match asked.n_answers() {
+        0 => call("g", "Glob", json!({"pattern": "*"})),
+        _ => text("found"),
+    });
+    let (_, told) = place.run_with_events(&model, place.session()).await;
+    let started = told.iter().filter(|it| matches!(it, Event::AgentStarted { .. })).count();
+    let inner: Vec<&Event> = told
+        .iter()
+        .filter_map(|it| match it {
+            Event::Agent { event, .. } => Some(&**event),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(started, 1);
+    let has = |what: fn(&Event) -> bool| inner.iter().any(|it| what(it));
+    assert!(has(|it| matches!(it, Event::RunStarted { .. })));
+    assert!(has(|it| matches!(it, Event::ToolFinished { .. })));
+    assert!(has(|it| matches!(it, Event::RunFinished { .. })));
+    assert!(!has(|it| matches!(it, Event::TextDelta { .. })), "deltas stay below");
+}
+
+// REQ: AGT-2, AGT-8
+#[tokio::test]
+async fn only_the_last_text_comes_back_and_usage_adds_up() {
+    let place = Place::new();
+    let model = one_agent(agent("look", None), |asked| match asked.n_answers() {
+        0 => call("g", "Glob", json!({"pattern": "*"})),
+        _ => text("found"),
+    });
+    let outcome = place.run(&model, place.session()).await;
+    let last = model.last_of_top();
+    assert_eq!(last.result("a"), "found");
+    assert!(!last.body.to_string().contains("Glob\",\"input"), "nothing of the agent's work");
+    // Two answers of each, 100 in and 10 out.
+    assert_eq!(outcome.usage.total().0, 440);
+}
+
+// REQ: AGT-5, AGT-1
+#[tokio::test]
+async fn exploring_agent_has_only_tools_that_read() {
+    let place = Place::new();
+    let model = one_agent(agent("look", Some("Explore")), |_| text("found"));
+    place.run(&model, place.session()).await;
+    let asked = model.asked_by_agents();
+    let tools = asked[0].tools();
+    assert!(tools.contains(&"Read".to_owned()), "{tools:?}");
+    for tool in ["Write", "Edit", "Bash", "Agent"] {
+        assert!(!tools.contains(&tool.to_owned()), "{tool}");
+    }
+}
+
+// REQ: AGT-5
+#[tokio::test]
+async fn unknown_type_is_a_result_that_names_the_others() {
+    let place = Place::new();
+    let model = one_agent(agent("look", Some("Xplore")), |_| text("found"));
+    let outcome = place.run(&model, place.session()).await;
+    assert_eq!(outcome.end, RunEnd::NoPendingTools);
+    let told = model.last_of_top().result("a");
+    assert!(told.contains("Xplore") && told.contains("Explore"), "{told}");
+    assert!(place.sidechains().is_empty());
+}
+
+// REQ: AGT-1
+#[tokio::test]
+async fn agent_asks_the_model_it_is_given_and_otherwise_its_parents() {
+    for (given, asks) in [(Some("small"), "small"), (None, "large")] {
+        let place = Place::new();
+        let mut input = agent("look", None);
+        if let Some(given) = given {
+            input["model"] = given.into();
+        }
+        let model = one_agent(input, |_| text("found"));
+        place.run(&model, place.session().model("large")).await;
+        assert_eq!(model.asked_by_agents()[0].body["model"], asks);
+        assert_eq!(model.last_of_top().body["model"], "large");
+    }
+}
+
+/// The agent calls this tool; what it is told of the call.
+async fn told_to_agent(
+    place: &Place,
+    options: ennead::options::SessionOptions,
+    tool: &'static str,
+    input: Value,
+) -> String {
+    let model = one_agent(agent("work", None), move |asked| match asked.n_answers() {
+        0 => call("t", tool, input.clone()),
+        _ => text("found"),
+    });
+    place.run(&model, options).await;
+    model.asked_by_agents().last().unwrap().result("t")
+}
+
+// REQ: AGT-9, PRM-2
+#[tokio::test]
+async fn what_is_denied_to_the_parent_is_denied_to_the_agent() {
+    let place = Place::new();
+    place.write("workspace/a.txt", "secret");
+    // A path rule, so that the tool itself is still offered.
+    let options = place.session().deny("Read(a.txt)").allow("Read");
+    let input = json!({"file_path": place.text("workspace/a.txt")});
+    let told = told_to_agent(&place, options, "Read", input).await;
+    assert!(told.starts_with("Permission denied: "), "{told}");
+}
+
+// REQ: AGT-9, PRM-4
+#[tokio::test]
+async fn mode_of_the_parent_holds_for_the_agent() {
+    for (mode, writes) in [(PermissionMode::AcceptEdits, true), (PermissionMode::Default, false)] {
+        let place = Place::new();
+        let input = json!({"file_path": place.text("workspace/b.txt"), "content": "x"});
+        told_to_agent(&place, place.session().mode(mode), "Write", input).await;
+        assert_eq!(place.has("workspace/b.txt"), writes, "{mode:?}");
+    }
+}
+
+#[derive(Debug)]
+struct Says(bool, UnboundedSender<Question>);
+
+impl Approver for Says {
+    fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
+        self.1.send(question).unwrap();
+        let answer = Answer { allowed: self.0, reason: "because".into() };
+        Box::pin(async { answer })
+    }
+}
+
+// REQ: AGT-9, PRM-5
+#[tokio::test]
+async fn questions_of_an_agent_go_to_the_approver_of_its_parent() {
+    for allowed in [true, false] {
+        let place = Place::new();
+        let (tell, mut asked) = unbounded_channel();
+        let mut options = place.session();
+        options.approver = Some(Arc::new(Says(allowed, tell)));
+        let input = json!({"file_path": place.text("workspace/b.txt"), "content": "x"});
+        let told = told_to_agent(&place, options, "Write", input).await;
+        assert_eq!(asked.recv().await.unwrap().call.name.as_str(), "Write");
+        assert_eq!(place.has("workspace/b.txt"), allowed, "{told}");
+    }
+}
+
+// REQ: AGT-8
+#[tokio::test]
+async fn agent_that_reaches_its_limit_gives_back_what_it_said() {
+    let place = Place::new();
+    let echo = CustomTool::raw("echo", "", r#"{"type":"object"}"#, |it, _| async move {
+        ToolOutcome::ok(&*it)
+    });
+    let echo = echo.access(Access::Free).concurrency(Concurrency::Together { max: 5 });
+    let model = one_agent(agent("look", None), |asked| {
+        call(&format!("e{}", asked.n_answers()), "echo", json!({"n": asked.n_answers()}))
+    });
+    let options = place.session().max_turns(3).tool(Arc::new(echo.build().unwrap()));
+    let outcome = place.run(&model, options).await;
+    assert_eq!(outcome.text, "done");
+    let told = model.last_of_top().result("a");
+    assert!(told.contains("reached a limit"), "{told}");
+}
+
+// REQ: AGT-1
+#[tokio::test]
+async fn agent_sees_nothing_of_the_conversation_but_its_task() {
+    let place = Place::new();
+    let model = one_agent(agent("look at the moon", None), |_| text("found"));
+    place.run(&model, place.session()).await;
+    let asked = &model.asked_by_agents()[0];
+    assert!(asked.user().contains("look at the moon"));
+    assert!(!asked.user().lines().any(|it| it == "go"), "{}", asked.user());
+}
+
+// REQ: CTX-2
+#[tokio::test]
+async fn agents_have_the_instructions_but_for_those_who_only_look() {
+    for (kind, has) in [(None, true), (Some("Explore"), false)] {
+        let place = Place::new();
+        place.write("workspace/CLAUDE.md", "house rules");
+        let model = one_agent(agent("look", kind), |_| text("found"));
+        place.run(&model, place.session()).await;
+        assert_eq!(model.asked_by_agents()[0].user().contains("house rules"), has, "{kind:?}");
+        assert!(model.last_of_top().user().contains("house rules"));
+    }
+}

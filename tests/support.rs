@@ -1,0 +1,13 @@
+//! What several tests need and none of them is about.
+
+pub(crate) mod barrier;
+pub(crate) mod breaks;
+pub(crate) mod events;
+pub(crate) mod host;
+pub(crate) mod hunter;
+pub(crate) mod model;
+pub(crate) mod probe;
+pub(crate) mod processes;
+pub(crate) mod record;
+pub(crate) mod scripted;
+pub(crate) mod tools;

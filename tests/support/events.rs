@@ -1,0 +1,59 @@
+//! The events of a session as a log.
+
+use ennead::{
+    events::Events,
+    runtime::event::{Event, Numbered},
+};
+use futures::FutureExt;
+
+/// Everything a session told from the moment this was made.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    events: Events,
+    seen: Vec<Event>,
+}
+
+impl EventLog {
+    pub(crate) fn new(events: Events) -> Self {
+        Self { events, seen: Vec::new() }
+    }
+
+    /// Waits for an event that fits.
+    pub(crate) async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Event {
+        loop {
+            let Numbered { event, .. } = self.events.next().await.expect("it comes before the end");
+            self.seen.push(event.clone());
+            if fits(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Waits until the session is over.
+    pub(crate) async fn until_end(&mut self) {
+        while let Some(Numbered { event, .. }) = self.events.next().await {
+            self.seen.push(event);
+        }
+    }
+
+    /// Everything so far.
+    pub(crate) fn seen(&mut self) -> &[Event] {
+        while let Some(Some(Numbered { event, .. })) = self.events.next().now_or_never() {
+            self.seen.push(event);
+        }
+        &self.seen
+    }
+
+    /// How many runs began, and how many ended, either way.
+    pub(crate) fn runs(&mut self) -> (usize, usize) {
+        let seen = self.seen();
+        let count = |fits: fn(&Event) -> bool| seen.iter().filter(|it| fits(it)).count();
+        let ended = |it: &Event| matches!(it, Event::RunFinished { .. } | Event::RunFailed { .. });
+        (count(|it| matches!(it, Event::RunStarted { .. })), count(ended))
+    }
+
+    /// Whether some event fits.
+    pub(crate) fn has(&mut self, fits: impl Fn(&Event) -> bool) -> bool {
+        self.seen().iter().any(fits)
+    }
+}

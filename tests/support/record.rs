@@ -1,0 +1,111 @@
+//! Reads transcripts back.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use ennead::runtime::{
+    digest::Digest,
+    ids::{AgentId, ToolUseId},
+    transcript::{
+        audit::{Evidence, Verified, verify},
+        entry::{Record, What},
+        load::{LoadAs, load},
+        read::{Entry, Read, read_line},
+    },
+};
+
+/// Checks a transcript and what lies beside it.
+#[track_caller]
+pub(crate) fn verified(transcript: &Path) -> Verified {
+    let bytes = fs::read(transcript).unwrap();
+    let beside = match transcript.parent() {
+        Some(parent) if parent.ends_with("subagents") => parent.with_file_name(""),
+        _ => transcript.with_extension(""),
+    };
+    let inline = inline_texts(&bytes);
+    let stored = |digest: Digest| {
+        let beside = || fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
+        inline.get(&digest).cloned().or_else(beside)
+    };
+    let sidechain =
+        |agent: &AgentId| fs::read(beside.join(format!("subagents/agent-{agent}.jsonl"))).ok();
+    let evidence = Evidence {
+        stored: &stored,
+        sidechain: &sidechain,
+        run_budget: &|_| None,
+        also: &|_, _| Ok(()),
+    };
+    verify(&bytes, &evidence).unwrap_or_else(|violation| {
+        let text = String::from_utf8_lossy(&bytes);
+        let near = usize::try_from(violation.line).unwrap().saturating_sub(4);
+        let lines: Vec<&str> = text.lines().skip(near).take(6).collect();
+        panic!("{violation:?}\n{}", lines.join("\n"));
+    })
+}
+
+/// Short texts stand in the record that first needs them, and are named by digest from then on.
+fn inline_texts(bytes: &[u8]) -> BTreeMap<Digest, String> {
+    fn walk(value: &serde_json::Value, found: &mut BTreeMap<Digest, String>) {
+        match value {
+            serde_json::Value::Object(map) => {
+                if let Some(text) = map.get("text").and_then(|it| it.as_str()) {
+                    found.insert(Digest::of(text.as_bytes()), text.to_owned());
+                }
+                map.values().for_each(|it| walk(it, found));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|it| walk(it, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeMap::new();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|it| serde_json::from_slice(it).ok()).for_each(|it| walk(&it, &mut found));
+    found
+}
+
+/// How many results each tool use has, with the text of the last.
+pub(crate) fn results(transcript: &Path) -> BTreeMap<ToolUseId, (usize, String)> {
+    let bytes = fs::read(transcript).unwrap();
+    let is_sidechain = transcript.to_string_lossy().contains("/subagents/");
+    let loaded = load(&bytes, if is_sidechain { LoadAs::Sidechain } else { LoadAs::Session });
+    let mut found = BTreeMap::new();
+    for message in &loaded.recorded {
+        for (id, ..) in message.tool_uses() {
+            found.insert(id.clone(), (0, String::new()));
+        }
+        for (id, text, _) in message.blocks.iter().filter_map(|it| it.as_tool_result()) {
+            let entry = found.get_mut(id).expect("a result has a use");
+            *entry = (entry.0 + 1, text.to_string());
+        }
+    }
+    found
+}
+
+/// The harness records of a transcript.
+pub(crate) fn records(transcript: &Path) -> Vec<Record> {
+    let text = fs::read_to_string(transcript).unwrap();
+    let read = |line| match read_line(line) {
+        Ok(Read { entry: Entry::Harness(record), .. }) => Some(*record),
+        _ => None,
+    };
+    text.lines().filter_map(read).collect()
+}
+
+/// How its turns ended that did not reach their end: reason and step number.
+pub(crate) fn early_ends(transcript: &Path) -> Vec<(String, Option<u8>)> {
+    let records = records(transcript).into_iter();
+    let end = |record: Record| match record.what {
+        What::TurnEnd { reason, at_step } => Some((reason, at_step.map(|it| it.number()))),
+        _ => None,
+    };
+    records.filter_map(end).collect()
+}
+
+/// How its runs ended.
+pub(crate) fn run_ends(transcript: &Path) -> Vec<String> {
+    let records = records(transcript).into_iter();
+    let end = |record: Record| match record.what {
+        What::RunEnd { reason, .. } => Some(reason),
+        _ => None,
+    };
+    records.filter_map(end).collect()
+}

@@ -1,0 +1,223 @@
+//! `runtime` decides and does nothing else: checked on the code it compiles, tests left out.
+
+use super::code::Code;
+
+/// What of the standard library a pure crate may name, by module. The rest touches the world, or
+/// has not been needed yet.
+const ALLOWED_STD: [&str; 32] = [
+    "any",
+    "array",
+    "ascii",
+    "borrow",
+    "boxed",
+    "cell",
+    "char",
+    "cmp",
+    "collections",
+    "convert",
+    "default",
+    "error",
+    "fmt",
+    "future",
+    "hash",
+    "io",
+    "iter",
+    "marker",
+    "mem",
+    "num",
+    "ops",
+    "option",
+    "path",
+    "pin",
+    "rc",
+    "result",
+    "slice",
+    "str",
+    "string",
+    "sync",
+    "time",
+    "vec",
+];
+
+/// What of those modules is out after all, each with everything below it.
+const REFUSED_STD: [&str; 16] = [
+    // The clock. A `use` of the whole module would let it in by another name.
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::time::UNIX_EPOCH",
+    "std::time::*",
+    // The terminal.
+    "std::io::stdin",
+    "std::io::stdout",
+    "std::io::stderr",
+    "std::io::*",
+    // Waiting for somebody, and state that two could share.
+    "std::sync::Mutex",
+    "std::sync::RwLock",
+    "std::sync::Condvar",
+    "std::sync::atomic",
+    "std::sync::*",
+    // Their order differs from run to run.
+    "std::collections::HashMap",
+    "std::collections::HashSet",
+    "std::collections::*",
+];
+
+/// Uses that are fine all the same: compiled regular expressions of a playbook are kept between
+/// templates, which no answer depends on.
+const EXCEPTED: &[&str] =
+    &["runtime/src/step5_model_call/simulated/template.rs: std::sync::RwLock"];
+
+/// Methods of `Path` that look at the disk.
+const DISK_METHODS: [&str; 5] =
+    ["canonicalize", "read_dir", "read_link", "symlink_metadata", "try_exists"];
+
+fn runtime() -> Code {
+    Code::of_crate("runtime/src/lib.rs")
+}
+
+/// Whether a pure crate may not name this path.
+fn is_refused(path: &str) -> bool {
+    let path = ["core::", "alloc::"]
+        .iter()
+        .find_map(|it| path.strip_prefix(it))
+        .map_or_else(|| path.to_owned(), |rest| format!("std::{rest}"));
+    if path == "std" || path == "std::time" {
+        // Under another name, or with the clock in tow.
+        return true;
+    }
+    let listed = REFUSED_STD.iter().any(|refused| {
+        path.strip_prefix(refused).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    });
+    let module = path.strip_prefix("std::").and_then(|rest| rest.split("::").next());
+    let unknown = module.is_some_and(|module| !ALLOWED_STD.contains(&module));
+    // Date libraries, too, have a `now` and know the zone of the machine.
+    listed || unknown || path.ends_with("::now") || path.ends_with("TimeZone::system")
+}
+
+#[test]
+fn the_runtime_names_nothing_that_touches_the_world() {
+    let wrong: Vec<String> = runtime()
+        .paths
+        .iter()
+        .filter(|(_, path)| is_refused(path))
+        .map(|(file, path)| format!("{}: {path}", file.display()))
+        .filter(|it| !EXCEPTED.contains(&it.as_str()))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_runtime_asks_no_path_about_the_disk() {
+    let code = runtime();
+    let wrong: Vec<_> =
+        DISK_METHODS.iter().filter_map(|name| Some((name, code.words.get(*name)?))).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_runtime_has_no_globals() {
+    let code = runtime();
+    // A table that nobody can change is no state.
+    let inner = ["mut", "Lock", "Cell", "Mutex", "Atomic", "Once"];
+    let wrong: Vec<_> =
+        code.statics.iter().filter(|item| inner.iter().any(|it| item.contains(it))).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(!code.calls_macro("thread_local"));
+}
+
+#[test]
+fn the_runtime_names_no_actor_and_no_executor() {
+    let code = runtime();
+    let wrong: Vec<_> = ["ractor", "tokio", "ennead", "ennead_tools"]
+        .iter()
+        .filter_map(|name| Some((name, code.words.get(*name)?)))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn tools_name_no_actor() {
+    let code = Code::of_crate("tools/src/lib.rs");
+    let wrong: Vec<_> =
+        code.paths.iter().filter(|(_, it)| it.split("::").any(|it| it == "ractor")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[track_caller]
+fn check(path: &str, refused: bool) {
+    assert_eq!(is_refused(path), refused, "{path}");
+}
+
+#[test]
+fn the_rule_tells_the_world_from_plain_values() {
+    for path in ["std::time::Duration", "std::sync::Arc", "std::collections::BTreeMap", "fs::read"]
+    {
+        check(path, false);
+    }
+    for path in [
+        "std",
+        "std::fs",
+        "std::fs::read",
+        "core::time::Instant",
+        "std::time",
+        "std::time::SystemTime::now",
+        "std::env::var",
+        "std::process::Command",
+        "std::thread::spawn",
+        "std::net::TcpStream",
+        "std::collections::HashMap",
+        "std::sync::atomic::AtomicU64",
+        "jiff::Timestamp::now",
+        "Timestamp::now",
+    ] {
+        check(path, true);
+    }
+}
+
+/// Files of the actors in which a lock or an atomic stands, with what it is for. None of them holds
+/// state of a turn: that is one value, owned by one actor.
+const LOCKS: &[(&str, &str)] = &[
+    ("archive.rs", "the lock file, kept by the archive while writers come and go"),
+    ("archive/flusher.rs", "the queue of the thread that syncs"),
+    ("archive/files.rs", "how far a file is acknowledged, for the writer after a crash"),
+    ("archive/handle.rs", "a reply that is given once"),
+    ("ennead.rs", "the count of sessions, for placing them"),
+    ("events.rs", "what goes out to listeners"),
+    ("session/agents/report.rs", "a guard that is disarmed once"),
+    ("session/ending.rs", "a reply that is given once"),
+    ("shard.rs", "a reply that is given once"),
+    ("surface/bench/meters.rs", "sums of the time that the simulated model takes"),
+    ("surface/demo_load.rs", "sums over many conversations"),
+    ("surface/simulate/socket.rs", "the simulated server's connections"),
+    ("transcript_writer/file.rs", "how far a file is acknowledged, for the writer after a crash"),
+    ("world/clock.rs", "a clock that is moved by hand"),
+    ("world/simulated.rs", "the simulated server's log"),
+];
+
+// REQ: TRN-8
+#[test]
+fn no_state_of_a_turn_is_shared_by_lock() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/actors/src/");
+    let mut folders = vec![std::path::PathBuf::from(root)];
+    let mut wrong = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let locks = ["Mutex", "RwLock", "Atomic"].iter().any(|it| code.contains(it));
+            let is_listed = LOCKS.iter().any(|(file, _)| *file == name);
+            if locks && !is_listed && !name.ends_with("tests.rs") {
+                wrong.push(name);
+            }
+        }
+    }
+    wrong.sort();
+    assert!(wrong.is_empty(), "a lock that is not listed: {wrong:#?}");
+}

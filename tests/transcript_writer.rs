@@ -1,0 +1,270 @@
+//! Lines reach the file once, in order, and stay, whatever fails on the way.
+
+mod world;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
+
+use ennead::{
+    archive::{Archive, ArchiveSetup, OpenError, Opened, lock::LockError},
+    directory::Directory,
+    runtime::{
+        step1_settings_resolution::Durability,
+        transcript::{
+            entry::{Place, Record, StoredText, What},
+            load::{LoadAs, ReportKind, load},
+            read::{Entry, Read, read_line},
+        },
+    },
+    transcript_writer::{RealFiles, WriteError},
+};
+use ractor::Actor;
+
+use self::world::{Fault, FixedClock, SESSION, World};
+
+/// The file as a log: names of lines, `repair`, `?` for what is no line. Checks the chain.
+#[track_caller]
+fn log(bytes: &[u8]) -> String {
+    let mut expected = (1, ennead::runtime::digest::Digest::default());
+    let mut log = Vec::new();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        let Ok(Read { entry, seal: Some(seal) }) = read_line(line) else {
+            log.push("?".to_owned());
+            continue;
+        };
+        assert!(seal.intact);
+        assert_eq!((seal.seq, seal.prev), expected);
+        expected = (seal.seq + 1, seal.hash);
+        log.push(match entry {
+            Entry::Conversation { line, .. } => line.message.id.to_string(),
+            Entry::Harness(record) => record.what.kind().to_owned(),
+            Entry::Other { kind, .. } => kind.into(),
+        });
+    }
+    log.join(" ")
+}
+
+// REQ: SES-1, SES-9
+#[tokio::test]
+async fn next_writer_goes_on_with_the_chain() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    // Long enough that the end alone does not tell everything.
+    session.send(1, &["a"; 400], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Ok(400))));
+    world.close().await;
+    let checkpoint = world.root().join(format!("{SESSION}.checkpoint"));
+    for damage in ["none", "old", "garbage", "missing"] {
+        match damage {
+            "garbage" => fs::write(&checkpoint, b"no checkpoint").unwrap(),
+            "missing" => fs::remove_file(&checkpoint).unwrap(),
+            _ => {}
+        }
+        let old = fs::read(&checkpoint).ok();
+        let mut session = world.open().await;
+        session.send(2, &[damage], false, Vec::new());
+        session.answer().await.1.unwrap();
+        world.close().await;
+        if damage == "none" {
+            fs::write(&checkpoint, old.unwrap()).unwrap();
+        }
+    }
+    assert!(log(&world.bytes()).ends_with("a a none old garbage missing"));
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    session.send(1, &["a"], false, Vec::new());
+    session.answer().await.1.unwrap();
+    let one = world.bytes().len();
+    world.plan(&[Fault::Short(one + one / 2)]);
+    session.send(2, &["b", "c", "d"], false, Vec::new());
+    assert!(matches!(session.answer().await, (2, Err(WriteError::Short { .. }))));
+    session.send(2, &["b", "c", "d"], false, Vec::new());
+    assert!(matches!(session.answer().await, (2, Ok(5))));
+    assert_eq!(log(&world.bytes()), "a b ? repair c d");
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn failed_write_loses_nothing_that_is_sent_again() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    world.plan(&[Fault::Fail]);
+    session.send(1, &["a"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Write(_)))));
+    session.send(1, &["a"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Ok(1))));
+    assert_eq!(log(&world.bytes()), "a");
+}
+
+async fn check_crash(fault: Fault, file: &str) {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    session.send(1, &["a"], false, Vec::new());
+    session.answer().await.1.unwrap();
+    world.plan(&[fault]);
+    session.send(2, &["b", "c"], false, Vec::new());
+    session.send(3, &["d"], false, Vec::new());
+    session.restarted().await;
+    session.send(2, &["b", "c"], false, Vec::new());
+    session.send(3, &["d"], false, Vec::new());
+    assert_eq!(session.answer().await.0, 2);
+    assert_eq!(session.answer().await.0, 3);
+    assert_eq!(log(&world.bytes()), file);
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled() {
+    check_crash(Fault::CrashBefore, "a b c d").await;
+    check_crash(Fault::CrashAfter(usize::MAX), "a b c d").await;
+    check_crash(Fault::CrashAfter(10), "a ? repair b c d").await;
+    check_crash(Fault::CrashAfter(400), "a b ? repair c d").await;
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn writer_that_keeps_crashing_is_given_up() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    world.plan(&[Fault::CrashBefore; 4]);
+    for _ in 0..3 {
+        session.send(1, &["a"], false, Vec::new());
+        session.restarted().await;
+    }
+    session.send(1, &["a"], false, Vec::new());
+    assert!(matches!(session.opened.recv().await, Some(Opened::Failed(OpenError::Crashed))));
+}
+
+// REQ: SES-2, SES-3
+#[tokio::test]
+async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it() {
+    for (durability, sync, n_syncs) in [
+        (Durability::Process, true, 0),
+        (Durability::Turn, false, 0),
+        (Durability::Turn, true, 1),
+        (Durability::Entry, false, 1),
+    ] {
+        let world = World::new(durability).await;
+        let mut session = world.open().await;
+        session.send(1, &["a"], sync, Vec::new());
+        assert!(matches!(session.answer().await, (1, Ok(1))));
+        assert_eq!(world.files.syncs.load(Ordering::SeqCst), n_syncs, "{durability:?}");
+    }
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn failed_sync_is_said_and_made_good_when_sent_again() {
+    let world = World::new(Durability::Entry).await;
+    let mut session = world.open().await;
+    *world.files.sync_fails.lock().unwrap() = true;
+    session.send(1, &["a"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync(_)))));
+    session.send(1, &["a"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Ok(1))));
+    assert_eq!(log(&world.bytes()), "a");
+    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 2);
+}
+
+// REQ: SES-7
+#[tokio::test]
+async fn torn_end_of_a_dead_process_stays_and_is_named() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    session.send(1, &["a"], false, Vec::new());
+    session.answer().await.1.unwrap();
+    world.close().await;
+    let path = world.root().join(format!("{SESSION}.jsonl"));
+    let mut torn = world.bytes();
+    torn.extend_from_slice(br#"{"type":"user","uu"#);
+    fs::write(&path, &torn).unwrap();
+    let mut session = world.open().await;
+    session.send(2, &["b"], false, Vec::new());
+    session.answer().await.1.unwrap();
+    let bytes = world.bytes();
+    assert!(bytes.starts_with(&torn), "the transcript only grows");
+    assert_eq!(log(&bytes), "a ? repair b");
+    let kinds: Vec<_> =
+        load(&bytes, LoadAs::Session).report.into_iter().map(|it| it.kind).collect();
+    assert!(kinds.contains(&ReportKind::BadLine));
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let repair = text.lines().find(|line| line.contains(r#""kind":"repair""#)).unwrap();
+    let Ok(Read { entry: Entry::Harness(record), .. }) = read_line(repair) else {
+        panic!("a record")
+    };
+    let Record { what: What::Repair { length, .. }, .. } = *record else { panic!("a repair") };
+    assert_eq!(length, 18);
+}
+
+// REQ: SES-1
+#[tokio::test]
+async fn second_writer_is_told_who_writes() {
+    let world = World::new(Durability::Process).await;
+    let _session = world.open().await;
+    let mut second = world.request_open();
+    assert!(matches!(second.recv().await, Some(Opened::Failed(OpenError::AlreadyOpen))));
+    let setup = ArchiveSetup {
+        clock: Arc::new(FixedClock),
+        ops: Arc::new(RealFiles),
+        directory: Directory::default(),
+    };
+    let (other, _) = Actor::spawn(None, Archive, setup).await.unwrap();
+    let elsewhere = World { archive: other, ..world };
+    let mut second = elsewhere.request_open();
+    let Some(Opened::Failed(OpenError::Lock(LockError::Held { holder: Some(holder) }))) =
+        second.recv().await
+    else {
+        panic!("the lock is held")
+    };
+    assert_eq!((holder.pid, holder.epoch), (std::process::id(), 1));
+}
+
+// REQ: SES-1
+#[tokio::test]
+async fn free_lock_with_text_is_taken_over_with_the_next_epoch() {
+    let world = World::new(Durability::Process).await;
+    for expected in 1..=3 {
+        let mut opened = world.request_open();
+        let Some(Opened::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
+        assert_eq!(epoch, expected);
+        world.close().await;
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+// REQ: SES-1
+#[tokio::test]
+async fn long_texts_lie_beside_and_only_the_owner_reads() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    let beside = world.root().join(SESSION);
+    assert!(!beside.exists(), "made when first needed");
+    let text = StoredText::new("long", Place::Records);
+    let result = StoredText::new("output", Place::ToolResults);
+    let files = [
+        beside.join("stored").join(format!("{}.txt", text.digest)),
+        beside.join("tool-results").join(format!("{}.txt", result.digest)),
+    ];
+    session.send(1, &["a"], false, vec![text, result]);
+    session.answer().await.1.unwrap();
+    assert_eq!(fs::read_to_string(&files[0]).unwrap(), "long");
+    assert_eq!(fs::read_to_string(&files[1]).unwrap(), "output");
+    for directory in [world.root(), beside.clone(), beside.join("stored")] {
+        assert_eq!(mode(&directory), 0o700, "{}", directory.display());
+    }
+    for file in [files[0].clone(), world.root().join(format!("{SESSION}.jsonl"))] {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
