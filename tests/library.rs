@@ -143,3 +143,23 @@ async fn library_command_and_sub_agent_walk_the_same_way() {
     assert_eq!(story(&of_agent), story(&of_library));
     assert_eq!(story(&of_command), story(&of_library));
 }
+
+// REQ: TRN-3, SES-4
+#[tokio::test]
+async fn second_run_of_a_session_with_few_tools_is_verified_like_the_first() {
+    for n_tools in [0, 1, 8] {
+        let place = Place::new();
+        let model = says(vec![text("first"), text("second")]);
+        let ennead = place.start(&model).await;
+        let mut options = place.session();
+        options.tools.truncate(n_tools);
+        let session = ennead.open(options).await.unwrap();
+        session.prompt("go").await.unwrap();
+        session.prompt("on").await.unwrap();
+        let file = session.transcript().to_owned();
+        finish(ennead, session).await;
+        let checked = ennead::surface::transcripts::verify(&file);
+        let checked = checked.unwrap_or_else(|error| panic!("{n_tools} tools: {error}"));
+        assert_eq!(checked[0].verified.runs, 2);
+    }
+}

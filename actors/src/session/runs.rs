@@ -6,7 +6,6 @@ mod outcome;
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    digest::Digest,
     event::Event,
     ids::{EntryId, ToolUseId},
     message::{Message, Messages},
@@ -174,19 +173,18 @@ impl State {
         self.recorder.append(Origin::Prompt, lines, stored, true);
     }
 
-    /// What was fixed when the session was opened: as text the first time, then by digest.
+    /// What was fixed when the session was opened. A long text is stored once and named by digest; a
+    /// short one stands in each run anew, since it lies nowhere else.
     fn setup_text(
         &mut self,
         stored: &mut Vec<ennead_runtime::transcript::entry::StoredText>,
     ) -> Stored {
-        match self.conversation.setup {
-            Some(digest) => Stored::At(digest),
-            None => {
-                let text = serde_json::to_string(&*self.shared.facts).unwrap_or_default();
-                self.conversation.setup = Some(Digest::of(text.as_bytes()));
-                Stored::alone(&text, stored)
-            }
-        }
+        let facts = &self.shared.facts;
+        let kept = self.conversation.setup.get_or_insert_with(|| {
+            let text = serde_json::to_string(&**facts).unwrap_or_default();
+            Stored::alone(&text, stored)
+        });
+        kept.clone()
     }
 
     /// Spawns the next turn.

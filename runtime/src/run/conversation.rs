@@ -41,8 +41,8 @@ pub struct Conversation {
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
     pub carry: Carry,
-    /// Digest of the facts, once the transcript holds them.
-    pub setup: Option<Digest>,
+    /// The facts, as the transcript holds them.
+    pub setup: Option<Stored>,
 }
 
 /// What one turn hands on to the next.
