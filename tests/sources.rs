@@ -11,8 +11,11 @@ use std::{
 use ennead::{
     ennead::Ennead,
     options::Options,
-    runtime::{ports::BoxFuture, step3_context_assembly::SourceTexts, turn::input::SettingsRead},
-    world::local_files::{Fingerprints, LocalFiles, Place as Files, SourceFiles, Trust},
+    runtime::{
+        ports::BoxFuture, step1_settings_resolution::trust::Trust,
+        step3_context_assembly::SourceTexts, turn::input::SettingsRead,
+    },
+    world::local_files::{Fingerprints, LocalFiles, Place as Files, SourceFiles},
 };
 use serde_json::{Value, json};
 
@@ -133,7 +136,9 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
     let long = || call("r", "Grep", json!({"pattern": "0", "output_mode": "content"}));
     let model = says(vec![text("one"), long(), text("two")]);
     let ennead = place.start(&model).await;
-    let session = ennead.open(place.session()).await.unwrap();
+    let mut options = place.session();
+    options.trust = Trust::Trusted;
+    let session = ennead.open(options).await.unwrap();
     session.prompt("first").await.unwrap();
     place.write(file, &cap(1_000));
     session.prompt("second").await.unwrap();
@@ -142,6 +147,7 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
     // A session that begins now has the new one.
     let model = says(vec![long()]);
     let mut options = place.session();
+    options.trust = Trust::Trusted;
     options.id = Some("5f1c0000-0000-4000-8000-0000000000bb".into());
     place.run(&model, options).await;
     let told = model.last().result("r");

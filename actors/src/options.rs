@@ -6,7 +6,7 @@ use ennead_runtime::{
     ids::SessionId,
     ports::{Clock, Tool, Transport},
     step::Step,
-    step1_settings_resolution::{Durability, PermissionMode},
+    step1_settings_resolution::{Durability, PermissionMode, trust::Trust},
     step5_model_call::simulated::Playbook,
 };
 
@@ -17,7 +17,7 @@ use crate::{
         clock::SystemClock,
         hook_process::inherited_chain,
         http::HttpLimits,
-        local_files::{LocalFiles, SourceFiles, Trust},
+        local_files::{LocalFiles, SourceFiles},
         simulated::{SimulatedTransport, Simulator},
     },
 };

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{EntryId, RunId},
+    ports::AgentStatus,
     step1_settings_resolution::Settings,
     tokens::Usage,
 };
@@ -84,6 +85,21 @@ impl RunEnd {
             RunEnd::TreeLimit => "tree_limit",
             RunEnd::Crashed => "crashed",
             RunEnd::NotRecorded => "not_recorded",
+        }
+    }
+
+    /// What it means of a sub-agent.
+    pub fn agent_status(self) -> AgentStatus {
+        match self {
+            RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
+            RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit => AgentStatus::Cut,
+            RunEnd::NoProgress | RunEnd::TooManyDenials => AgentStatus::Stalled,
+            RunEnd::Interrupted => AgentStatus::Cancelled,
+            RunEnd::Error
+            | RunEnd::HookStopped
+            | RunEnd::PromptTooLong
+            | RunEnd::Crashed
+            | RunEnd::NotRecorded => AgentStatus::Failed,
         }
     }
 

@@ -7,6 +7,7 @@ pub mod instructions;
 pub mod layer;
 pub mod merge;
 mod own;
+pub mod trust;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 

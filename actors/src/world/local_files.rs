@@ -12,7 +12,10 @@ use std::{
 
 use ennead_runtime::{
     ports::BoxFuture,
-    step1_settings_resolution::{LayerText, Scope},
+    step1_settings_resolution::{
+        LayerText, Scope,
+        trust::{Trust, restrict},
+    },
     step3_context_assembly::SourceTexts,
     turn::input::SettingsRead,
 };
@@ -32,19 +35,6 @@ pub struct Place {
     pub managed: PathBuf,
     /// What a repository's own files may change.
     pub trust: Trust,
-}
-
-/// How far the files of a repository are trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// Deny and ask rules hold; allow rules, directories, hooks and variables do not. For
-    /// embedders and servers, unless they say otherwise.
-    #[default]
-    Untrusted,
-    /// Hooks and variables hold, too; allow rules and directories do not. For `-p`.
-    Headless,
-    /// Everything holds.
-    Trusted,
 }
 
 /// State of the settings files when they were last read: path, modification time in nanoseconds,
@@ -151,25 +141,4 @@ fn read_layers(files: Vec<(Scope, PathBuf)>, trust: Trust) -> io::Result<Vec<Lay
         }
     }
     Ok(layers)
-}
-
-/// Takes out of a repository's own layer what it may not say.
-fn restrict(layer: LayerText, trust: Trust) -> LayerText {
-    let own = matches!(layer.scope, Scope::Project | Scope::Local);
-    if !own || trust == Trust::Trusted {
-        return layer;
-    }
-    let Ok(serde_json::Value::Object(mut said)) = serde_json::from_str(&layer.text) else {
-        return layer;
-    };
-    if let Some(permissions) = said.get_mut("permissions").and_then(|it| it.as_object_mut()) {
-        permissions.remove("allow");
-        permissions.remove("additionalDirectories");
-        permissions.remove("defaultMode");
-    }
-    if trust == Trust::Untrusted {
-        said.remove("hooks");
-        said.remove("env");
-    }
-    LayerText { text: serde_json::Value::Object(said).to_string(), ..layer }
 }

@@ -15,14 +15,15 @@ use ennead::{
     runtime::{
         event::{Event, Numbered},
         run::RunRequest,
-        step1_settings_resolution::{self as settings, LayerText, RuleKind, RuleText, Scope},
+        step1_settings_resolution::{
+            self as settings, LayerText, RuleKind, RuleText, Scope, trust::Trust,
+        },
         step7_permission_gate::rule::Rule,
     },
     session::{RunOutcome, SessionHandle},
     surface::print::{
         MAX_INPUT, ModelRecord, join_input, model_record, result_object, result_text, why,
     },
-    world::local_files::Trust,
 };
 use serde_json::Value;
 

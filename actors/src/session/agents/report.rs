@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
     ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
-    run::RunEnd,
     step1_settings_resolution::{AgentLimits, LayerText},
     tokens::Usage,
 };
@@ -35,7 +34,7 @@ pub(super) fn report(agent: &AgentId, result: Result<RunOutcome, RunError>) -> A
     let agent = Some(agent.clone());
     match result {
         Ok(outcome) => AgentReport {
-            status: status(outcome.end),
+            status: outcome.end.agent_status(),
             agent,
             text: match (outcome.text.is_empty(), outcome.error) {
                 (true, Some(error)) => error,
@@ -56,16 +55,6 @@ pub(super) fn report(agent: &AgentId, result: Result<RunOutcome, RunError>) -> A
             usage: Usage::default(),
             head: None,
         },
-    }
-}
-
-fn status(end: RunEnd) -> AgentStatus {
-    match end {
-        RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
-        RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit => AgentStatus::Cut,
-        RunEnd::NoProgress | RunEnd::TooManyDenials => AgentStatus::Stalled,
-        RunEnd::Interrupted => AgentStatus::Cancelled,
-        _ => AgentStatus::Failed,
     }
 }
 
