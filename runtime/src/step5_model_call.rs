@@ -9,13 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{block::Block, ids::ToolUseId, tokens::Usage};
 
+pub mod adaptation;
+pub mod bedrock;
+pub mod cache_watch;
+mod envelope;
+pub mod event_watch;
 pub mod failure;
+pub mod model_name;
+pub mod openai_chat;
+pub mod openai_responses;
+mod openai_shared;
+pub mod provider;
 pub mod request;
 pub mod simulated;
 pub mod sse;
 pub mod stream;
 pub mod view;
 pub mod whole;
+#[cfg(test)]
+mod wire_cases;
 
 /// A whole answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +42,8 @@ pub struct ModelAnswer {
     pub stop_reason: StopReason,
     /// The sequence that stopped it, if one did.
     pub stop_sequence: Option<Arc<str>>,
+    /// Why it refused, in the provider's words; for people.
+    pub refusal: Option<Arc<str>>,
     /// What it cost.
     pub usage: Usage,
     /// Tool uses whose input is no JSON object. Their block holds `{}`; they never run.
@@ -131,6 +145,8 @@ pub struct ModelFailure {
 pub enum FailureClass {
     /// 429.
     RateLimit,
+    /// The account has nothing left to use; waiting minutes does not help.
+    Quota,
     /// 529, or an `overloaded_error` in the stream.
     Overloaded,
     /// The prompt is too long for the model.
@@ -145,8 +161,14 @@ pub enum FailureClass {
     InvalidRequest,
     /// No connection, or a server error before the answer began.
     Network,
-    /// The stream broke, stalled, or was no valid stream.
+    /// The stream broke or stalled.
     StreamBroken,
+    /// Status 200, and what came is no answer in the format that was asked for.
+    BadAnswer,
+    /// The model ended without having said anything.
+    EmptyAnswer,
+    /// A server tool needs another request. No failure: what there is goes back and is continued.
+    PauseTurn,
     /// The model refuses.
     Refusal,
     /// A bug of ours.
@@ -154,10 +176,30 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 15] = [
+        Self::RateLimit,
+        Self::Quota,
+        Self::Overloaded,
+        Self::Network,
+        Self::StreamBroken,
+        Self::BadAnswer,
+        Self::EmptyAnswer,
+        Self::PauseTurn,
+        Self::Refusal,
+        Self::MaxOutput,
+        Self::OutputOverflow,
+        Self::ContextOverflow,
+        Self::Auth,
+        Self::InvalidRequest,
+        Self::Internal,
+    ];
+
     /// The code, as on the wire.
     pub fn code(self) -> &'static str {
         match self {
             FailureClass::RateLimit => "rate_limit",
+            FailureClass::Quota => "quota",
             FailureClass::Overloaded => "overloaded",
             FailureClass::ContextOverflow => "context_overflow",
             FailureClass::OutputOverflow => "output_overflow",
@@ -166,6 +208,9 @@ impl FailureClass {
             FailureClass::InvalidRequest => "invalid_request",
             FailureClass::Network => "network",
             FailureClass::StreamBroken => "stream_broken",
+            FailureClass::BadAnswer => "bad_answer",
+            FailureClass::EmptyAnswer => "empty_answer",
+            FailureClass::PauseTurn => "pause_turn",
             FailureClass::Refusal => "refusal",
             FailureClass::Internal => "internal",
         }

@@ -3,19 +3,22 @@
 //! Alone because everything behind it (retries, the overflow chain, the switch of models) looks at
 //! the class only and never again at a status or a text.
 
-use serde::Deserialize;
+pub(crate) mod reset;
+mod said;
 
-use super::{
-    FailureClass, ModelAnswer, ModelFailure, StopReason,
-    stream::{StreamPhase, wire::ErrorBody},
+use super::{FailureClass, ModelAnswer, ModelFailure, StopReason, stream::StreamPhase};
+use crate::{
+    block::{Block, BlockKind},
+    ports::TransportError,
+    recovery::backoff::MAX_RETRY_AFTER_MS,
+    time::Timestamp,
 };
-use crate::{ports::TransportError, time::Timestamp};
+
+use said::Said;
+pub(super) use said::shown;
 
 /// Stands for the type of an error that has none.
 pub(super) const UNNAMED_ERROR: &str = "api_error";
-
-/// Characters of a body that is no error object which are shown to people.
-const MAX_SHOWN_CHARS: usize = 300;
 
 /// Whether asking again, as it is, can help. The overflow classes are not among them: they need a
 /// smaller request.
@@ -24,8 +27,12 @@ pub fn is_retryable(class: FailureClass) -> bool {
         FailureClass::RateLimit
         | FailureClass::Overloaded
         | FailureClass::Network
-        | FailureClass::StreamBroken => true,
-        FailureClass::ContextOverflow
+        | FailureClass::StreamBroken
+        | FailureClass::BadAnswer
+        | FailureClass::EmptyAnswer
+        | FailureClass::PauseTurn => true,
+        FailureClass::Quota
+        | FailureClass::ContextOverflow
         | FailureClass::OutputOverflow
         | FailureClass::MaxOutput
         | FailureClass::Auth
@@ -33,6 +40,21 @@ pub fn is_retryable(class: FailureClass) -> bool {
         | FailureClass::Refusal
         | FailureClass::Internal => false,
     }
+}
+
+/// Whether a call that was made for this cause repeats one that failed. Calls that ask for something
+/// else (more room, a smaller context, another provider's turn) are new ones.
+pub fn is_retry(cause: &str) -> bool {
+    use FailureClass as Class;
+    let again = [
+        Class::RateLimit,
+        Class::Overloaded,
+        Class::Network,
+        Class::StreamBroken,
+        Class::BadAnswer,
+        Class::EmptyAnswer,
+    ];
+    again.iter().any(|it| it.code() == cause)
 }
 
 /// The failure that an answer with this HTTP status means. `headers` have names in lower case;
@@ -44,20 +66,16 @@ pub fn from_response(
     now: Timestamp,
 ) -> ModelFailure {
     let text = String::from_utf8_lossy(body);
-    let error = serde_json::from_str::<Body<'_>>(&text).ok().and_then(|it| it.error);
-    let field = |text: Option<&super::stream::wire::Text<'_>>| {
-        text.map(|it| it.0.to_string()).unwrap_or_default()
+    let Said { kind, code, message } = Said::read(status, headers, &text);
+    let class = class_of_response(status, &kind, &code, &message);
+    let names_wait = is_retryable(class) || class == FailureClass::Quota;
+    let retry_after_ms = names_wait.then(|| retry_after(headers, now)).flatten();
+    // Whoever is to wait that long has used up what there was.
+    let is_quota = retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it);
+    let class = match class {
+        FailureClass::RateLimit if is_quota => FailureClass::Quota,
+        class => class,
     };
-    let kind = field(error.as_ref().and_then(|it| it.kind.as_ref()));
-    let said = field(error.as_ref().and_then(|it| it.message.as_ref()));
-    let code = error.as_ref().and_then(|it| it.code).map_or("", |it| it.get());
-    let code = code.trim_matches('"');
-    let message = match said.is_empty() {
-        true => format!("HTTP status {status}: {}", shown(&text)),
-        false => said,
-    };
-    let class = class_of_response(status, &kind, code, &message);
-    let retry_after_ms = is_retryable(class).then(|| retry_after(headers, now)).flatten();
     let partial_text = String::new();
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
 }
@@ -65,28 +83,46 @@ pub fn from_response(
 /// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
 pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFailure {
     let class = match error {
-        TransportError::Connect { .. } => FailureClass::Network,
+        // Nothing had begun, so nothing speaks against a stream (compat 9.5).
+        TransportError::Connect { .. } | TransportError::FirstByte { .. } => FailureClass::Network,
         // Asking again cannot help against a certificate, and another model is not to be tried.
-        TransportError::Tls { .. } => FailureClass::InvalidRequest,
-        TransportError::Idle { .. } | TransportError::Broken { .. } => FailureClass::StreamBroken,
+        TransportError::Tls { .. } | TransportError::Unsendable { .. } => {
+            FailureClass::InvalidRequest
+        }
+        TransportError::Idle { .. }
+        | TransportError::NoEvent { .. }
+        | TransportError::Total { .. }
+        | TransportError::Broken { .. } => FailureClass::StreamBroken,
     };
     let message = error.to_string();
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
 }
 
 /// The failure that a whole answer stands for, if it is none to go on with: cut by the output
-/// ceiling, refused, or out of window. A call cut by the ceiling is never run.
-pub fn of_answer(answer: &ModelAnswer) -> Option<ModelFailure> {
+/// ceiling, refused, out of window, paused, or empty. A call cut by the ceiling is never run.
+///
+/// Behind results of tools a model may end without a word; `follows_results` says whether it was
+/// asked there. Reasoning alone is never an answer.
+pub fn of_answer(answer: &ModelAnswer, follows_results: bool) -> Option<ModelFailure> {
     let (class, message) = match answer.stop_reason {
         StopReason::MaxTokens => (FailureClass::MaxOutput, "the output ceiling cut the answer"),
         StopReason::Refusal => (FailureClass::Refusal, "the model refuses to answer"),
         StopReason::ContextWindowExceeded => {
             (FailureClass::ContextOverflow, "the answer reached the end of the model's window")
         }
+        StopReason::PauseTurn => (FailureClass::PauseTurn, "the answer is to be continued"),
         StopReason::EndTurn
         | StopReason::ToolUse
         | StopReason::StopSequence
-        | StopReason::PauseTurn
+        | StopReason::Other(_)
+            if answer.blocks.iter().all(says_nothing)
+                && !(answer.blocks.is_empty() && follows_results) =>
+        {
+            (FailureClass::EmptyAnswer, "the model ended without a word")
+        }
+        StopReason::EndTurn
+        | StopReason::ToolUse
+        | StopReason::StopSequence
         | StopReason::Other(_) => return None,
     };
     Some(ModelFailure {
@@ -96,6 +132,14 @@ pub fn of_answer(answer: &ModelAnswer) -> Option<ModelFailure> {
         retry_after_ms: None,
         partial_text: String::new(),
     })
+}
+
+fn says_nothing(block: &Block) -> bool {
+    match block.kind() {
+        BlockKind::Thinking { .. } | BlockKind::RedactedThinking => true,
+        BlockKind::Text(text) => text.trim().is_empty(),
+        _ => false,
+    }
 }
 
 /// The class of an error that a provider named, in a stream at `phase`.
@@ -108,12 +152,14 @@ pub(super) fn class_of_error(kind: &str, message: &str, phase: StreamPhase) -> F
 
 fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> FailureClass {
     match status {
-        // Some servers say 503 when they are full.
-        503 | 529 if status == 529 || kind == "overloaded_error" => FailureClass::Overloaded,
-        429 if code == "insufficient_quota" => FailureClass::Auth,
+        // Many servers say 503 when they are full.
+        503 | 529 => FailureClass::Overloaded,
+        429 if code == "insufficient_quota" => FailureClass::Quota,
         429 => FailureClass::RateLimit,
         401..=403 => FailureClass::Auth,
         413 => FailureClass::ContextOverflow,
+        // Of Bedrock: the model failed, not the request.
+        424 => FailureClass::Network,
         400 | 422 => match class_of_kind(kind, code, message) {
             overflow @ (FailureClass::ContextOverflow | FailureClass::OutputOverflow) => overflow,
             _ => FailureClass::InvalidRequest,
@@ -143,13 +189,14 @@ fn overflow(code: &str, message: &str) -> Option<FailureClass> {
     }
     let too_long = code == "context_length_exceeded"
         || message.contains("prompt is too long")
+        || message.contains("input is too long")
         || message.contains("maximum context length");
     too_long.then_some(FailureClass::ContextOverflow)
 }
 
 /// How long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the
 /// latest reset of a limit that is used up.
-fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
+pub(super) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
     let header = |wanted: &str| {
         headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim())
     };
@@ -175,25 +222,11 @@ fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
 /// A decimal number times ten to the power of `n_digits`, cut; no number is `None`.
 fn thousandths(text: &str, n_digits: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|it| it.is_ascii_digit()) {
+    if whole.is_empty() || !fraction.bytes().all(|it| it.is_ascii_digit()) {
         return None;
     }
     let fraction = fraction.get(..n_digits).unwrap_or(fraction);
     format!("{whole}{fraction:0<n_digits$}").parse().ok()
-}
-
-fn shown(body: &str) -> String {
-    match body.trim() {
-        "" => "no body".into(),
-        text => text.chars().take(MAX_SHOWN_CHARS).collect(),
-    }
-}
-
-/// The body of an error answer.
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    error: Option<ErrorBody<'a>>,
 }
 
 #[cfg(test)]

@@ -3,11 +3,24 @@
 //! Alone because its cost rule is its own: blocks are encoded once, so a request is kept texts
 //! joined, and the digest of a request is a chain of which the unchanged front is kept.
 
-use std::{fmt, sync::Arc};
+mod marks;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
+pub use marks::{CachePlan, PromptCaching};
 
-use super::view::{View, ViewMessage};
+use self::marks::Place;
+use super::{
+    adaptation::Parameters,
+    envelope::{self, Opening},
+    openai_shared::encode::Forms,
+    provider::WireFormat,
+    view::{View, ViewMessage},
+};
 use crate::{
     block::{Block, quote},
     digest::Digest,
@@ -34,6 +47,10 @@ pub struct RequestHead {
     pub system: Vec<String>,
     /// The tools, in the order in which they are to be sent; sorted by name by who lists them.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// What is marked for the provider's cache. A format without marks takes no notice.
+    pub cache: CachePlan,
+    /// Everything else, as the model takes it.
+    pub parameters: Arc<Parameters>,
 }
 
 /// A head in bytes. Cheap to clone.
@@ -44,6 +61,8 @@ pub struct EncodedHead {
     /// The members `system` and `tools`, each with a comma in front.
     stable: Arc<str>,
     stable_digest: Digest,
+    /// The same in other formats, made when first asked for.
+    in_other_forms: Arc<[OnceLock<String>; 2]>,
 }
 
 /// A request, ready to be sent.
@@ -53,6 +72,8 @@ pub struct EncodedRequest {
     pub body: Bytes,
     /// Covers the head and every block: equal requests have equal digests.
     pub digest: Digest,
+    /// Headers that go with it beside those of the provider; names in lower case.
+    pub headers: Arc<[(String, String)]>,
 }
 
 /// The chain of the request before, so that only what is new is hashed.
@@ -61,34 +82,57 @@ pub struct PrefixChain {
     head: Digest,
     /// Each item (role or block) and the chain up to and with it.
     links: Vec<(Digest, Digest)>,
+    /// The first item of the request before that is not in this one, at its place.
+    changed: Option<usize>,
+    /// Messages in the form of another provider.
+    pub(super) forms: Forms,
 }
 
 impl EncodedHead {
     /// The bytes of a head. The same head gives the same bytes.
     pub fn new(head: RequestHead) -> Self {
         let mut stable = String::new();
-        let segments = head.system.iter().filter(|it| !it.trim().is_empty());
+        let mark = head.cache.caching.mark();
+        let end_of = |is_last: bool| mark.filter(|_| is_last).unwrap_or("}");
+        let is_said = |it: &(usize, &String)| !it.1.trim().is_empty();
+        let segments = head.system.iter().enumerate().filter(is_said);
+        let last = segments.clone().take_while(|it| it.0 < head.cache.n_static).last();
         push_list(&mut stable, "system", segments, |out, segment| {
             out.push_str(r#"{"type":"text","text":"#);
-            out.push_str(&quote(segment));
-            // The place of a cache mark.
-            out.push('}');
+            out.push_str(&quote(segment.1));
+            out.push_str(end_of(Some(segment) == last));
         });
-        push_list(&mut stable, "tools", head.tools.iter(), |out, tool| {
+        let last = head.tools.len();
+        push_list(&mut stable, "tools", (1..).zip(&head.tools), |out, (number, tool)| {
             out.push_str(r#"{"name":"#);
             out.push_str(&quote(tool.name.as_str()));
             out.push_str(r#","description":"#);
             out.push_str(&quote(&tool.description));
             out.push_str(r#","input_schema":"#);
             out.push_str(&tool.input_schema);
-            // The place of a cache mark.
-            out.push('}');
+            out.push_str(end_of(number == last));
         });
         Self {
             head: Arc::new(head),
             stable_digest: Digest::of(stable.as_bytes()),
             stable: stable.into(),
+            in_other_forms: Arc::default(),
         }
+    }
+
+    /// What never changes, as Chat Completions wants it.
+    pub(super) fn in_chat_form(&self, make: fn(&RequestHead) -> String) -> &str {
+        self.in_other_forms[0].get_or_init(|| make(&self.head))
+    }
+
+    /// What never changes, as the Responses API wants it.
+    pub(super) fn in_responses_form(&self, make: fn(&RequestHead) -> String) -> &str {
+        self.in_other_forms[1].get_or_init(|| make(&self.head))
+    }
+
+    /// The digest of system prompt and tools.
+    pub(super) fn stable_digest(&self) -> Digest {
+        self.stable_digest
     }
 
     /// The same system prompt and tools with other parameters; encodes nothing again.
@@ -98,9 +142,17 @@ impl EncodedHead {
         if same && self.head.stream == stream {
             return self.clone();
         }
-        let RequestHead { system, tools, .. } = &*self.head;
-        let (system, tools) = (system.clone(), tools.clone());
-        let head = RequestHead { model: model.into(), max_tokens, stream, system, tools };
+        let head = RequestHead { model: model.into(), max_tokens, stream, ..(*self.head).clone() };
+        Self { head: Arc::new(head), ..self.clone() }
+    }
+
+    /// The same with these further parameters; encodes nothing again.
+    #[must_use]
+    pub fn with_parameters(&self, parameters: Parameters) -> Self {
+        if *self.head.parameters == parameters {
+            return self.clone();
+        }
+        let head = RequestHead { parameters: Arc::new(parameters), ..(*self.head).clone() };
         Self { head: Arc::new(head), ..self.clone() }
     }
 
@@ -112,13 +164,6 @@ impl EncodedHead {
     /// What it was made from.
     pub fn head(&self) -> &RequestHead {
         &self.head
-    }
-
-    /// The members that change, from the opening brace on.
-    fn parameters(&self) -> String {
-        let stream = if self.head.stream { r#","stream":true"# } else { "" };
-        let model = quote(&self.head.model);
-        format!(r#"{{"model":{model},"max_tokens":{}{stream}"#, self.head.max_tokens)
     }
 }
 
@@ -134,33 +179,55 @@ impl fmt::Debug for EncodedHead {
 }
 
 /// The request for a view, given the chain of the request before; the chain is brought up to this
-/// request. Bytes and digest do not depend on what the chain held.
-pub fn encode(head: &EncodedHead, view: &View, chain: &mut PrefixChain) -> EncodedRequest {
-    let parameters = head.parameters();
-    let n_bytes = parameters.len() + head.stable.len() + 16 + size_of(&view.messages);
+/// request. Bytes and digest do not depend on what the chain held. `format` is one of those that
+/// Claude is served in.
+pub fn encode(
+    format: WireFormat,
+    head: &EncodedHead,
+    view: &View,
+    chain: &mut PrefixChain,
+) -> EncodedRequest {
+    let Opening { members, headers, outside } = envelope::open(format, &head.head, &view.messages);
+    let n_bytes = members.len() + head.stable.len() + 128 + size_of(&view.messages);
     let mut body = Vec::with_capacity(n_bytes);
-    body.extend_from_slice(parameters.as_bytes());
+    body.extend_from_slice(members.as_bytes());
     body.extend_from_slice(head.stable.as_bytes());
     body.extend_from_slice(br#","messages":["#);
+    let mark = head.head.cache.caching.mark();
+    let places = mark.map(|_| marks::places(&view.messages)).unwrap_or_default();
     for (i, message) in view.messages.iter().enumerate() {
         if 0 < i {
             body.push(b',');
         }
-        push_message(message, &mut body);
+        let of_message = |it: Place| (it.0 == i).then_some(it.1);
+        let marked = places.map(|it| it.and_then(of_message));
+        push_message(message, mark.unwrap_or("}"), marked, &mut body);
     }
     body.extend_from_slice(b"]}");
-    let head = Digest::of(parameters.as_bytes()).chain(head.stable_digest);
-    let digest = chain.follow(head, &view.messages);
-    EncodedRequest { body: body.into(), digest }
+    let mut before = Digest::of(members.as_bytes()).chain(head.stable_digest);
+    if !outside.is_empty() {
+        before = before.chain(Digest::of(outside.as_bytes()));
+    }
+    if let Some(mark) = mark {
+        // Where the marks of messages are follows from the messages.
+        before = before.chain(Digest::of(mark.as_bytes()));
+    }
+    let digest = chain.follow(before, &view.messages);
+    EncodedRequest { body: body.into(), digest, headers }
 }
 
 impl PrefixChain {
+    /// The place of the first item (role or block) of the request before that this one does not
+    /// have there; `None` when it goes on from the one before.
+    pub fn first_change(&self) -> Option<usize> {
+        self.changed
+    }
+
     /// The digest of head and messages; hashes only behind the last item that is as before.
-    fn follow(&mut self, head: Digest, messages: &[ViewMessage]) -> Digest {
-        if self.head != head {
-            self.head = head;
-            self.links.clear();
-        }
+    pub(super) fn follow(&mut self, head: Digest, messages: &[ViewMessage]) -> Digest {
+        // Behind another head nothing of the chain holds, but what was sent is still known.
+        let mut holds = self.head == head;
+        self.head = head;
         let items = messages.iter().flat_map(|message| {
             let role = match message.role {
                 Role::User | Role::System => USER,
@@ -168,12 +235,21 @@ impl PrefixChain {
             };
             std::iter::once(role).chain(message.blocks.iter().map(Block::digest))
         });
+        let n_before = self.links.len();
+        let mut n_same = 0;
         let mut last = head;
         let mut n_items = 0;
         for item in items {
-            match self.links.get(n_items) {
-                Some((same, after)) if *same == item => last = *after,
+            match self.links.get_mut(n_items) {
+                Some((same, after)) if *same == item => {
+                    if !holds {
+                        *after = last.chain(item);
+                    }
+                    last = *after;
+                    n_same += usize::from(n_same == n_items);
+                }
                 _ => {
+                    holds = false;
                     self.links.truncate(n_items);
                     last = last.chain(item);
                     self.links.push((item, last));
@@ -182,11 +258,13 @@ impl PrefixChain {
             n_items += 1;
         }
         self.links.truncate(n_items);
+        self.changed = (n_same < n_before).then_some(n_same);
         last
     }
 }
 
-fn push_message(message: &ViewMessage, body: &mut Vec<u8>) {
+/// `mark` closes the blocks at the places `marked`.
+fn push_message(message: &ViewMessage, mark: &str, marked: [Option<usize>; 2], body: &mut Vec<u8>) {
     let open: &[u8] = match message.role {
         Role::User | Role::System => br#"{"role":"user","content":["#,
         Role::Assistant => br#"{"role":"assistant","content":["#,
@@ -196,8 +274,12 @@ fn push_message(message: &ViewMessage, body: &mut Vec<u8>) {
         if 0 < i {
             body.push(b',');
         }
-        // A cache mark would stand between `wire_open` and the brace.
-        block.push_wire(body);
+        if marked.contains(&Some(i)) {
+            body.extend_from_slice(block.wire_open().as_bytes());
+            body.extend_from_slice(mark.as_bytes());
+        } else {
+            block.push_wire(body);
+        }
     }
     body.extend_from_slice(b"]}");
 }

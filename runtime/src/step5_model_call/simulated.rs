@@ -7,9 +7,13 @@
 
 mod playbook;
 
+mod attempts;
 mod check;
 mod condition;
+mod count;
 mod fault;
+mod openai;
+mod pace;
 mod reply;
 mod request;
 mod template;
@@ -18,16 +22,18 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use minijinja::value::Value;
 
-pub use self::playbook::{Playbook, PlaybookError};
+pub use self::{
+    attempts::{Attempt, Attempts},
+    playbook::{Playbook, PlaybookError},
+};
 use self::{
+    fault::Fault,
+    openai::Dialect,
     playbook::{Local, Rule},
     reply::Block,
     request::{Request, Scope},
@@ -37,8 +43,6 @@ use crate::digest::Digest;
 
 /// Bytes a request may have, as at the real API.
 pub const MAX_REQUEST: usize = 32 << 20;
-/// Entries [`Attempts`] keeps: the oldest is forgotten first.
-const MAX_ATTEMPTS: usize = 1 << 16;
 
 /// A request as it came over the wire.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub struct Script {
     pub pieces: Vec<Piece>,
     /// What comes after the last piece.
     pub end: End,
+    /// It ends so before anything is sent: there is no head, and there are no pieces.
+    pub before_head: bool,
 }
 
 /// Bytes of a body that are sent at once.
@@ -84,49 +90,20 @@ pub struct Piece {
 pub enum End {
     /// As it should, though perhaps too early for what is in it.
     Closed,
-    /// The connection breaks.
+    /// The connection is closed in good order, and the body has no end.
+    Dropped,
+    /// The connection is reset.
     Reset,
     /// Nothing comes any more, and nobody closes.
     Stall,
 }
 
-/// Which rule was tried in which conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attempt {
-    rule: usize,
-    conversation: Digest,
-}
-
-/// Counts for rules that apply only so many times in a conversation.
-#[derive(Debug, Default)]
-pub struct Attempts {
-    counts: BTreeMap<Attempt, u64>,
-    order: VecDeque<Attempt>,
-}
-
-impl Attempts {
-    /// How often this was asked before; counts this time.
-    pub fn next(&mut self, attempt: Attempt) -> u64 {
-        if let Some(count) = self.counts.get_mut(&attempt) {
-            *count += 1;
-            return *count - 1;
-        }
-        if self.order.len() == MAX_ATTEMPTS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.counts.remove(&oldest);
-        }
-        self.counts.insert(attempt, 1);
-        self.order.push_back(attempt);
-        0
-    }
-}
-
 impl Playbook {
-    /// Answers a request to a Messages API: `/v1/messages` and `/v1/messages/count_tokens`, below
-    /// any prefix.
+    /// Answers a request to a Messages API (`/v1/messages` and `/v1/messages/count_tokens`), to
+    /// Chat Completions (`/chat/completions`) or to the Responses API (`/responses`), below any
+    /// prefix.
     ///
-    /// `attempts` is asked only for rules with `times`, with what [`Attempts::next`] takes, and
+    /// `attempts` is asked only for rules with `times` or `faults`, with what [`Attempts::next`] takes, and
     /// gives what it returns. Never fails: what cannot be answered is answered with an error, as
     /// a server would.
     pub fn exchange(
@@ -136,40 +113,49 @@ impl Playbook {
     ) -> Script {
         let digest = Digest::of(exchange.body);
         let counting = exchange.path.ends_with("/v1/messages/count_tokens");
-        if !(counting || exchange.path.ends_with("/v1/messages")) {
-            return self.error(digest, 404, &format!("no such path: {}", exchange.path));
-        }
+        let dialect = Dialect::of(exchange.path);
+        let error =
+            |status, why: &str| self.error(dialect.unwrap_or_default(), digest, status, why);
+        let Some(dialect) = dialect else {
+            return error(404, &format!("no such path: {}", exchange.path));
+        };
         if exchange.method != "POST" {
-            return self.error(digest, 405, &format!("{} is not allowed", exchange.method));
+            return error(405, &format!("{} is not allowed", exchange.method));
         }
         if !self.admits(exchange.headers) {
-            return self.error(digest, 401, "invalid x-api-key");
+            return error(401, "invalid x-api-key");
         }
         if exchange.body.len() > MAX_REQUEST {
-            return self.error(digest, 413, "request exceeds the maximum size of 32 MB");
+            return error(413, "request exceeds the maximum size of 32 MB");
         }
         let body = match serde_json::from_slice(exchange.body) {
             Ok(body) => body,
-            Err(cause) => return self.error(digest, 400, &format!("the body is no JSON: {cause}")),
+            Err(cause) => return error(400, &format!("the body is no JSON: {cause}")),
         };
-        if let Err(why) = check::check(&body, !counting) {
-            return self.error(digest, 400, &why);
+        let (dialect, body) = match dialect.read(body) {
+            Ok(read) => read,
+            Err(why) => return error(400, &why),
+        };
+        // An answer that was paused comes back as the last message.
+        let pauses = self.rules.iter().any(|it| it.stop.as_deref() == Some("pause_turn"));
+        if let Err(why) = check::check(&body, !counting, pauses) {
+            return error(400, &why);
         }
         if counting {
             let n_tokens = (request::count_chars(exchange.body) / 4).max(1);
             return self.whole(digest, 200, format!("{{\"input_tokens\":{n_tokens}}}"));
         }
-        let request = Arc::new(Request::read(exchange.body, body));
+        let request = Arc::new(Request::read(dialect, exchange.body, body));
         self.play(&request, attempts).unwrap_or_else(|(rule, why)| {
             // A mistake in a playbook does not go away by asking again, so it is no 500.
             let rule = rule.map(|rule| format!(", rule `{}`", rule.name)).unwrap_or_default();
-            self.error(digest, 400, &format!("playbook {}{rule}: {why}", self.name))
+            self.error(dialect, digest, 400, &format!("playbook {}{rule}: {why}", self.name))
         })
     }
 
     /// An error as the API words it, for what never became an [`Exchange`].
     pub fn refusal(&self, status: u16, message: &str) -> Script {
-        self.error(Digest::of(message.as_bytes()), status, message)
+        self.error(Dialect::Messages, Digest::of(message.as_bytes()), status, message)
     }
 
     fn admits(&self, headers: &[(String, String)]) -> bool {
@@ -197,14 +183,14 @@ impl Playbook {
                 self.applies(rule, request, &mut shared).map_err(|why| (Some(rule), why))?;
             let Some(mut scope) = scope else { continue };
             let mut attempt = 0;
-            if let Some(times) = rule.times {
+            if rule.counts() {
                 attempt = attempts(Attempt { rule: index, conversation: request.conversation });
-                if attempt >= times {
+                if rule.times.is_some_and(|times| times <= attempt) {
                     continue;
                 }
             }
             scope.set(&Arc::from("attempt"), Value::from(attempt));
-            return self.answer(rule, &scope).map_err(|why| (Some(rule), why));
+            return self.answer(rule, attempt, &scope).map_err(|why| (Some(rule), why));
         }
         Err((None, "no rule applies to this request".to_owned()))
     }
@@ -248,12 +234,17 @@ impl Playbook {
         Ok(scope)
     }
 
-    fn answer(&self, rule: &Rule, scope: &Scope) -> Result<Script, String> {
-        let mut script = match rule.fault.as_ref().and_then(|fault| Some((fault, fault.status?))) {
-            Some((fault, status)) => self.failure(scope.request.digest, status, fault),
+    fn answer(&self, rule: &Rule, attempt: u64, scope: &Scope) -> Result<Script, String> {
+        let fault = rule.fault(attempt);
+        let (mut body, mut script) = match fault.filter(|it| it.replaces_answer()) {
+            Some(fault) => self.failure(&scope.request, fault),
             None => self.message(rule, scope)?,
         };
-        if let Some(fault) = &rule.fault {
+        if let Some(fault) = fault {
+            let at =
+                fault.at.of(scope, &self.templates).map_err(|why| format!("fault.at: {why}"))?;
+            script.end = fault.apply(&mut body, at, scope.request.digest);
+            script.before_head = fault.before_head;
             if let Some(content_type) = &fault.content_type {
                 set_header(&mut script.headers, "content-type", content_type);
             }
@@ -261,12 +252,15 @@ impl Playbook {
                 set_header(&mut script.headers, &name.to_ascii_lowercase(), value);
             }
         }
+        if !script.before_head {
+            script.pieces = rule.pace.pieces(body);
+        }
         script.rule = Some(rule.name.clone());
         script.delay_ms = rule.pace.head_ms;
         Ok(script)
     }
 
-    fn message(&self, rule: &Rule, scope: &Scope) -> Result<Script, String> {
+    fn message(&self, rule: &Rule, scope: &Scope) -> Result<(wire::Bytes, Script), String> {
         let request = &scope.request;
         let mut blocks = Vec::new();
         for (i, block) in rule.reply.iter().enumerate() {
@@ -288,36 +282,27 @@ impl Playbook {
             blocks: &blocks,
             delta: rule.delta,
         };
-        let (mut body, kind) = match request.stream {
-            true => (answer.stream(), "text/event-stream; charset=utf-8"),
-            false => (answer.whole(), "application/json"),
-        };
-        let end =
-            rule.fault.as_ref().map_or(End::Closed, |fault| fault.apply(&mut body, request.digest));
-        let mut script = self.script(request.digest, 200, kind);
-        script.pieces = rule.pace.pieces(body);
-        script.end = end;
-        Ok(script)
+        let (body, kind) = request.dialect.write(&answer, request.stream);
+        Ok((body, self.script(request.digest, 200, kind)))
     }
 
-    /// The answer of a rule that has a status: no message, but an error or any other body.
-    fn failure(&self, digest: Digest, status: u16, fault: &fault::Fault) -> Script {
+    /// The answer of a fault that stands for one: no message, but an error or any other body.
+    fn failure(&self, request: &Request, fault: &Fault) -> (wire::Bytes, Script) {
+        let (status, digest) = (fault.status(), request.digest);
         let message = fault.message.as_deref().unwrap_or("the playbook says so");
-        let kind = fault.error.as_deref().unwrap_or(fault::error_type(status));
-        let mut body = wire::Bytes::default();
-        body.bytes = match &fault.body {
-            Some(body) => body.clone().into_bytes(),
-            None => error_body(digest, kind, message).into_bytes(),
+        let kind = fault.error.as_deref();
+        let body = match &fault.body {
+            Some(body) => wire::Bytes::recorded(body),
+            None => {
+                let error = request.dialect.error(digest, status, kind, message);
+                wire::Bytes::recorded(error.as_bytes())
+            }
         };
-        let end = fault.apply(&mut body, digest);
-        let mut script = self.script(digest, status, "application/json");
-        script.pieces = fault::Pace::default().pieces(body);
-        script.end = end;
-        script
+        (body, self.script(digest, status, "application/json"))
     }
 
-    fn error(&self, digest: Digest, status: u16, message: &str) -> Script {
-        self.whole(digest, status, error_body(digest, fault::error_type(status), message))
+    fn error(&self, dialect: Dialect, digest: Digest, status: u16, message: &str) -> Script {
+        self.whole(digest, status, dialect.error(digest, status, None, message))
     }
 
     fn whole(&self, digest: Digest, status: u16, body: String) -> Script {
@@ -340,21 +325,13 @@ impl Playbook {
             ],
             pieces: Vec::new(),
             end: End::Closed,
+            before_head: false,
         }
     }
 }
 
 fn request_id(digest: Digest) -> String {
     format!("req_sim_{}", &digest.to_string()[..24])
-}
-
-fn error_body(digest: Digest, kind: &str, message: &str) -> String {
-    format!(
-        r#"{{"type":"error","error":{{"type":{},"message":{}}},"request_id":"{}"}}"#,
-        wire::quoted(kind),
-        wire::quoted(message),
-        request_id(digest)
-    )
 }
 
 fn set_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) {

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::ControlFlow};
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// Bytes that one event may hold, 16 MiB (MDL-1); a longer one ends the stream.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -124,6 +124,15 @@ impl SseParser {
                     continue;
                 }
             }
+            if let (Place::Nowhere, Place::Nowhere) = (event, data)
+                && self.line.is_empty()
+            {
+                match self.read_usual(rest, &mut on_event) {
+                    ControlFlow::Continue([]) => break,
+                    ControlFlow::Continue(after) => rest = after,
+                    ControlFlow::Break(()) => break,
+                }
+            }
             let n_data = data.bytes(&self.data).len();
             let Some(end) = memchr2(b'\n', b'\r', rest) else {
                 self.line.extend_from_slice(rest);
@@ -139,8 +148,8 @@ impl SseParser {
                 if line.is_empty() {
                     if let Place::InChunk(_) | Place::Kept = data {
                         let found = SseEvent {
-                            event: String::from_utf8_lossy(event.bytes(&self.event)),
-                            data: String::from_utf8_lossy(data.bytes(&self.data)),
+                            event: text(event.bytes(&self.event)),
+                            data: text(data.bytes(&self.data)),
                         };
                         if on_event(found).is_break() {
                             (self.has_data, data, event) = (false, Place::Nowhere, Place::Nowhere);
@@ -207,6 +216,22 @@ impl SseParser {
         Ok(())
     }
 
+    /// Reads events as nearly all are, from the start of one on, and gives what follows the last.
+    /// Breaks when `on_event` does.
+    fn read_usual<'c>(
+        &mut self,
+        chunk: &'c [u8],
+        on_event: &mut impl FnMut(SseEvent<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<(), &'c [u8]> {
+        let mut rest = chunk;
+        while let Some((event, data, tail)) = usual_event(rest, self.limit) {
+            self.at_start = false;
+            rest = tail;
+            on_event(SseEvent { event: text(event), data: text(data) })?;
+        }
+        ControlFlow::Continue(rest)
+    }
+
     /// The connection has ended: whether a piece of an event was left over, which is dropped.
     pub fn finish(self) -> bool {
         self.has_data || !self.event.is_empty() || !self.line.is_empty()
@@ -227,6 +252,27 @@ impl SseParser {
 enum Field {
     Event,
     Data,
+}
+
+/// Bytes as text; bad ones are replaced. Looking for bad ones goes byte by byte, so it is done only
+/// where there are some.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// The event at the start of a chunk, and what follows it, if it is all there and is written as
+/// the providers do: one `event` line, one `data` line, an empty line, all ended by LF. Both lines
+/// keep to the limit.
+fn usual_event(chunk: &[u8], limit: usize) -> Option<(&[u8], &[u8], &[u8])> {
+    const EVENT: &[u8] = b"event: ";
+    const DATA: &[u8] = b"data: ";
+    let line = chunk.strip_prefix(EVENT)?;
+    let (event, line) = line.split_at_checked(memchr(b'\n', line)?)?;
+    let line = line.get(1..)?.strip_prefix(DATA)?;
+    let (data, tail) = line.split_at_checked(memchr2(b'\n', b'\r', line)?)?;
+    let fits = EVENT.len() + event.len() <= limit && DATA.len() + data.len() <= limit;
+    let tail = tail.strip_prefix(b"\n\n").filter(|_| fits && !event.contains(&b'\r'))?;
+    Some((event, data, tail))
 }
 
 /// The field of a line, if it is one that matters, and its value.

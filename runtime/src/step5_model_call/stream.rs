@@ -3,16 +3,23 @@
 //! Alone because it is the same for every way the bytes come: a socket, a recording, the simulated
 //! model. Nothing of a stream may run or be kept before its outcome is a whole message.
 
-use super::{FailureClass, ModelAnswer, ModelFailure, failure::class_of_error, sse::SseParser};
+use super::{
+    FailureClass, ModelAnswer, ModelFailure,
+    failure::class_of_error,
+    sse::{SseEvent, SseParser},
+};
 use crate::{
     ids::{ToolName, ToolUseId},
     tokens::Usage,
 };
-use machine::{Batch, Machine};
+use machine::Machine;
+pub(super) use machine::{Batch, MAX_ANSWER_BYTES};
+pub(super) use preview::Preview;
 
 pub(super) mod block_builder;
 pub mod conformance;
 mod machine;
+mod plain;
 mod preview;
 pub(super) mod wire;
 
@@ -114,6 +121,31 @@ impl StreamReader {
         machine.show_previews(&mut batch);
     }
 
+    /// Feeds events that came framed in another way, each a JSON text with its `type`.
+    pub(super) fn push_events<'e>(
+        &mut self,
+        events: impl IntoIterator<Item = &'e str>,
+        out: &mut Vec<StreamDelta>,
+    ) {
+        let mut batch = Batch::new(out);
+        for data in events {
+            if self.is_complete() {
+                return;
+            }
+            let event = SseEvent { event: "".into(), data: data.into() };
+            // What it says is what `is_complete` says.
+            let _settled = self.machine.handle(&event, &mut batch);
+        }
+        self.machine.show_previews(&mut batch);
+    }
+
+    /// What came cannot be read on, unless the outcome is settled.
+    pub(super) fn break_off(&mut self, message: &str) {
+        if !self.is_complete() {
+            self.machine.error = Some(machine::protocol(message));
+        }
+    }
+
     /// True once the outcome is settled (end of the message or an error); the rest need not be
     /// read.
     pub fn is_complete(&self) -> bool {
@@ -133,6 +165,8 @@ impl StreamReader {
             Some(error) => StreamOutcome::Error {
                 class: match error.reported {
                     true => class_of_error(&error.code, &error.message, phase),
+                    // Nothing that came was part of an answer.
+                    false if phase == StreamPhase::Idle => FailureClass::BadAnswer,
                     false => FailureClass::StreamBroken,
                 },
                 code: error.code,
@@ -148,6 +182,16 @@ impl StreamReader {
 }
 
 impl StreamReport {
+    /// Of a reader of another format.
+    pub(super) fn new(
+        outcome: StreamOutcome,
+        partial_text: String,
+        reported: wire::ReportedUsage,
+        phase: StreamPhase,
+    ) -> Self {
+        Self { outcome, partial_text, usage: reported.usage(), phase, reported }
+    }
+
     /// The answer, or why there is none, with the text that was shown.
     ///
     /// # Errors

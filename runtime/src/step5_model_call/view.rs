@@ -4,16 +4,20 @@
 //! sent are decided here and nowhere else, so a request that would be refused cannot be built
 //! (SHP-12). What is stored is never changed; what is left out or made up is named in the notes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     block::{Block, BlockKind},
     ids::{ToolName, ToolUseId},
     message::{Message, Role},
 };
+
+mod acceptable;
+mod server_tools;
+mod target;
+
+pub use acceptable::{is_acceptable, is_acceptable_for};
+pub use target::Target;
 
 /// What answers a call that has no result.
 pub const INTERRUPTED: &str = "interrupted: the call has no result; what it did is not known";
@@ -82,6 +86,18 @@ pub enum ViewNote {
     WrongRole,
     /// The input or the name of a call would be refused; the view holds another.
     CallRepaired(ToolUseId),
+    /// Reasoning that another model has signed was left out.
+    ForeignReasoning,
+    /// A block that the provider does not know was left out.
+    LeftOut {
+        /// The type of the block.
+        kind: Box<str>,
+    },
+    /// A text stands for a block that the provider does not know, or that has lost its partner.
+    AsText {
+        /// The type of the block.
+        kind: Box<str>,
+    },
     /// A block was too large; a text stands for it.
     TooLarge {
         /// The type of the block.
@@ -91,33 +107,30 @@ pub enum ViewNote {
     },
 }
 
-/// What becomes of earlier reasoning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reasoning {
-    /// Signed reasoning goes back as it came.
-    Keep,
-    /// For another model than the one that signed it: all of it is left out.
-    Strip,
-}
-
 /// The view of a conversation, for the model that has answered so far.
 pub fn compile(messages: &[Arc<Message>]) -> View {
-    compile_with(messages, Reasoning::Keep)
+    compile_for(messages, Target::default())
 }
 
-/// The view of a conversation.
-pub fn compile_with(messages: &[Arc<Message>], reasoning: Reasoning) -> View {
-    let mut compiler = Compiler { view: View::default(), results: BTreeMap::new(), open: None };
-    let kept = compiler.sort_out(messages, reasoning);
+/// The view of a conversation, for a provider and a model that may not have been the ones before.
+/// What they cannot read is left out, or a text stands for it.
+pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
+    let (view, results) = (View::default(), BTreeMap::new());
+    let mut compiler = Compiler { target, view, results, open: None };
+    let kept = compiler.sort_out(messages);
     for (message, blocks) in kept {
         compiler.place(message, blocks);
     }
     compiler.answer_open_calls();
     compiler.drop_last_thinking();
+    let View { messages, notes } = &mut compiler.view;
+    messages.iter_mut().flat_map(|it| &mut it.blocks).for_each(target::give_plain_id);
+    server_tools::settle(messages, target.format.features().server_tools, notes);
     compiler.view
 }
 
 struct Compiler<'a> {
+    target: Target<'a>,
     view: View,
     /// The result of each call; `None` until one is found behind it.
     results: BTreeMap<&'a ToolUseId, Option<&'a Block>>,
@@ -134,7 +147,7 @@ type Kept<'a> = Vec<(&'a Message, Vec<Block>)>;
 
 impl<'a> Compiler<'a> {
     /// Leaves out what cannot be sent and finds the result of each call.
-    fn sort_out(&mut self, messages: &'a [Arc<Message>], reasoning: Reasoning) -> Kept<'a> {
+    fn sort_out(&mut self, messages: &'a [Arc<Message>]) -> Kept<'a> {
         let mut kept: Kept<'a> = Vec::with_capacity(messages.len());
         for message in messages {
             let blocks: Vec<Block> = match message.role {
@@ -145,7 +158,7 @@ impl<'a> Compiler<'a> {
                     continue;
                 }
                 Role::Assistant => {
-                    message.blocks.iter().filter_map(|it| self.of_answer(it, reasoning)).collect()
+                    message.blocks.iter().filter_map(|it| self.of_answer(message, it)).collect()
                 }
             };
             if !blocks.is_empty() {
@@ -157,8 +170,10 @@ impl<'a> Compiler<'a> {
 
     fn of_user(&mut self, block: &'a Block) -> Option<Block> {
         match block.kind() {
-            BlockKind::Text(text) => (!text.trim().is_empty()).then(|| self.sized(block)),
-            BlockKind::Opaque { .. } => Some(self.sized(block)),
+            BlockKind::Text(text) => {
+                (!text.trim().is_empty()).then(|| self.sized(&self.target.text(block)))
+            }
+            BlockKind::Opaque { kind } => self.opaque(None, block, kind),
             BlockKind::ToolResult { id, .. } => {
                 match self.results.get_mut(id) {
                     Some(result @ None) => *result = Some(block),
@@ -177,16 +192,22 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn of_answer(&mut self, block: &'a Block, reasoning: Reasoning) -> Option<Block> {
+    fn of_answer(&mut self, message: &Message, block: &'a Block) -> Option<Block> {
         match block.kind() {
-            BlockKind::Text(text) => (!text.trim().is_empty()).then(|| self.sized(block)),
-            BlockKind::Opaque { .. } => Some(self.sized(block)),
+            BlockKind::Text(text) => {
+                (!text.trim().is_empty()).then(|| self.sized(&self.target.text(block)))
+            }
+            BlockKind::Opaque { kind } => self.opaque(message.model.as_deref(), block, kind),
             BlockKind::Thinking { signature: None, .. } => {
                 self.view.notes.push(ViewNote::UnsignedThinking);
                 None
             }
             BlockKind::Thinking { .. } | BlockKind::RedactedThinking => {
-                (reasoning == Reasoning::Keep).then(|| block.clone())
+                if self.target.reads_reasoning_of(message.model.as_deref()) {
+                    return Some(block.clone());
+                }
+                self.note_once(ViewNote::ForeignReasoning);
+                None
             }
             BlockKind::ToolUse { id, name, input } => {
                 if self.results.contains_key(id) {
@@ -202,6 +223,20 @@ impl<'a> Compiler<'a> {
             }
             BlockKind::StopRequest | BlockKind::Error(_) => None,
         }
+    }
+
+    /// A block that only its provider knows; `model` is the one that made it.
+    fn opaque(&mut self, model: Option<&str>, block: &Block, kind: &str) -> Option<Block> {
+        let kept = self.target.opaque(model, block, kind);
+        let kind = kind.into();
+        match &kept {
+            None => self.view.notes.push(ViewNote::LeftOut { kind }),
+            Some(kept) if kept.as_text().is_some() => {
+                self.view.notes.push(ViewNote::AsText { kind });
+            }
+            Some(_) => {}
+        }
+        kept.map(|it| self.sized(&it))
     }
 
     /// Puts a message behind what is there, joined with its neighbour where roles are the same.
@@ -246,7 +281,9 @@ impl<'a> Compiler<'a> {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             match self.results.get(&call) {
-                Some(Some(result)) => results.push(self.sized_result(result, &call)),
+                Some(Some(result)) => {
+                    results.push(self.sized_result(result, &call));
+                }
                 Some(None) | None => {
                     results.push(Block::tool_result(&call, INTERRUPTED, true));
                     self.view.notes.push(ViewNote::MissingResult(call));
@@ -327,31 +364,6 @@ impl<'a> Compiler<'a> {
             self.view.notes.push(note);
         }
     }
-}
-
-/// Whether a provider would accept the messages of a view: what [`compile`] promises.
-pub fn is_acceptable(messages: &[ViewMessage]) -> bool {
-    let mut expected = Role::User;
-    let mut open: BTreeSet<&ToolUseId> = BTreeSet::new();
-    for message in messages {
-        let results = message.blocks.iter().map_while(Block::as_tool_result);
-        let answered: Vec<&ToolUseId> = results.map(|(id, ..)| id).collect();
-        let n_results = message.blocks.iter().filter_map(Block::as_tool_result).count();
-        let all_answered = answered.len() == open.len()
-            && answered.len() == n_results
-            && answered.iter().all(|id| open.contains(id));
-        if message.role != expected || message.blocks.is_empty() || !all_answered {
-            return false;
-        }
-        let calls: Vec<&ToolUseId> =
-            message.blocks.iter().filter_map(Block::as_tool_use).map(|(id, ..)| id).collect();
-        open = calls.iter().copied().collect();
-        if open.len() != calls.len() || (message.role == Role::User && !calls.is_empty()) {
-            return false;
-        }
-        expected = if message.role == Role::User { Role::Assistant } else { Role::User };
-    }
-    open.is_empty()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{
     stream::{
         StreamPhase,
         block_builder::{check_input, single_line},
-        wire::{ErrorBody, ReportedUsage, Text},
+        wire::{ErrorBody, ReportedUsage, Text, refusal_of},
     },
 };
 use crate::block::Block;
@@ -29,6 +29,8 @@ struct Body<'a> {
     stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
     stop_sequence: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_details: Option<&'a RawValue>,
     usage: Option<ReportedUsage>,
     #[serde(borrow)]
     error: Option<ErrorBody<'a>>,
@@ -38,11 +40,15 @@ struct Body<'a> {
 ///
 /// # Errors
 ///
-/// The failure that the body names; [`FailureClass::StreamBroken`] when it is no message.
+/// The failure that the body names; [`FailureClass::StreamBroken`] when it ends too early,
+/// [`FailureClass::BadAnswer`] when it is no message.
 pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
     let text = String::from_utf8_lossy(body);
-    let body: Body<'_> =
-        serde_json::from_str(&text).map_err(|error| broken(&format!("no message: {error}")))?;
+    let body: Body<'_> = serde_json::from_str(&text).map_err(|error| {
+        let is_cut = error.is_eof() && !text.trim().is_empty();
+        let class = if is_cut { FailureClass::StreamBroken } else { FailureClass::BadAnswer };
+        failure(class, format!("no message: {error}"))
+    })?;
     if let Some(error) = body.error {
         let field = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
         let kind = field(error.kind).unwrap_or_else(|| UNNAMED_ERROR.into());
@@ -50,12 +56,12 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
         let class = class_of_error(&kind, &message, StreamPhase::Idle);
         return Err(failure(class, format!("{kind}: {message}")));
     }
-    let content = body.content.ok_or_else(|| broken("the message has no content"))?;
+    let content = body.content.ok_or_else(|| bad("the message has no content"))?;
     let mut blocks = Vec::with_capacity(content.len());
     let mut invalid_inputs = Vec::new();
     for raw in content {
-        let block = Block::from_wire(&single_line(raw.get()))
-            .map_err(|error| broken(&error.to_string()))?;
+        let block =
+            Block::from_wire(&single_line(raw.get())).map_err(|error| bad(&error.to_string()))?;
         let invalid = block.as_tool_use().and_then(|(id, name, input)| {
             let why = check_input(input).err()?;
             Some((Block::tool_use(id, name, "{}"), (id.clone(), why)))
@@ -75,13 +81,14 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
         blocks,
         stop_reason: StopReason::read(body.stop_reason.as_ref().map_or("", |it| it.0.as_ref())),
         stop_sequence: shared(body.stop_sequence),
+        refusal: refusal_of(body.stop_details),
         usage: body.usage.unwrap_or_default().usage(),
         invalid_inputs,
     })
 }
 
-fn broken(message: &str) -> ModelFailure {
-    failure(FailureClass::StreamBroken, message.to_owned())
+fn bad(message: &str) -> ModelFailure {
+    failure(FailureClass::BadAnswer, message.to_owned())
 }
 
 fn failure(class: FailureClass, message: String) -> ModelFailure {
@@ -134,9 +141,11 @@ mod tests {
     #[test]
     fn body_that_is_no_message_is_a_failure() {
         let class = |body: &[u8]| read_whole(body).unwrap_err().class;
-        assert_eq!(class(b"<html>"), FailureClass::StreamBroken);
-        assert_eq!(class(b"{}"), FailureClass::StreamBroken);
-        assert_eq!(class(br#"{"content":[{"type":"text"}]}"#), FailureClass::StreamBroken);
+        assert_eq!(class(b"<html>"), FailureClass::BadAnswer);
+        assert_eq!(class(b""), FailureClass::BadAnswer);
+        assert_eq!(class(b"{}"), FailureClass::BadAnswer);
+        assert_eq!(class(br#"{"content":[{"type":"text"}]}"#), FailureClass::BadAnswer);
+        assert_eq!(class(br#"{"content":[{"type":"te"#), FailureClass::StreamBroken);
         assert_eq!(
             class(br#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#),
             FailureClass::Overloaded

@@ -53,10 +53,10 @@ fn status_and_type_name_one_class() {
     check(409, &error("conflict_error", "x"), InvalidRequest);
     check(413, "<html>too large</html>", ContextOverflow);
     check(429, &error("rate_limit_error", "slow down"), RateLimit);
-    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Auth);
+    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Quota);
     check(500, &error("api_error", "oops"), Network);
     check(500, "", Network);
-    check(503, "unavailable", Network);
+    check(503, "unavailable", Overloaded);
     check(503, &error("overloaded_error", "Overloaded"), Overloaded);
     check(504, &error("timeout_error", "x"), Network);
     check(529, &error("overloaded_error", "Overloaded"), Overloaded);
@@ -123,5 +123,61 @@ fn errors_in_a_stream_have_the_same_classes() {
 #[test]
 fn long_bodies_are_cut_for_people() {
     let failure = from_response(500, &[], "\u{e9}".repeat(1_000).as_bytes(), NOW);
-    assert_eq!(failure.message.chars().filter(|it| *it == '\u{e9}').count(), MAX_SHOWN_CHARS);
+    let shown = failure.message.chars().filter(|it| *it == '\u{e9}').count();
+    assert_eq!(shown, said::MAX_SHOWN_CHARS);
+}
+
+#[track_caller]
+fn check_said(status: u16, headers: &[(&str, &str)], body: &str, class: FailureClass, said: &str) {
+    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let failure = from_response(status, &headers, body.as_bytes(), NOW);
+    assert_eq!((failure.class, &*failure.message), (class, said));
+}
+
+// REQ: MDL-10
+#[test]
+fn people_are_told_what_was_said_and_about_which_request() {
+    let body =
+        r#"{"type":"error","error":{"type":"api_error","message":"oops"},"request_id":"req_1"}"#;
+    check_said(500, &[], body, Network, "oops (request req_1)");
+    let header = [("request-id", "req_2")];
+    check_said(
+        529,
+        &header,
+        &error("overloaded_error", "full"),
+        Overloaded,
+        "full (request req_2)",
+    );
+    let page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
+    check_said(502, &[], page, Network, "HTTP status 502: 502 Bad Gateway");
+    check_said(504, &[], "", Network, "HTTP status 504: no body");
+    check_said(500, &[], r#"{"error":"text"}"#, Network, r#"HTTP status 500: {"error":"text"}"#);
+}
+
+// REQ: MDL-10, MDL-8
+#[test]
+fn errors_of_bedrock_and_vertex_have_the_same_classes() {
+    let amazon = |name| [("x-amzn-errortype", name)];
+    let message = r#"{"message":"m"}"#;
+    check_said(429, &amazon("ThrottlingException:http://i"), message, RateLimit, "m");
+    check_said(400, &amazon("ValidationException"), message, InvalidRequest, "m");
+    let long = r#"{"message":"Input is too long for requested model."}"#;
+    let said = "Input is too long for requested model.";
+    check_said(400, &amazon("ValidationException"), long, ContextOverflow, said);
+    check_said(403, &amazon("AccessDeniedException"), r#"{"Message":"no"}"#, Auth, "no");
+    check_said(404, &amazon("ResourceNotFoundException"), message, InvalidRequest, "m");
+    check_said(408, &amazon("ModelTimeoutException"), message, Network, "m");
+    check_said(424, &amazon("ModelErrorException"), message, Network, "m");
+    check_said(
+        503,
+        &amazon("ServiceUnavailableException"),
+        "",
+        Overloaded,
+        "ServiceUnavailableException",
+    );
+    let of_vertex = r#"{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}"#;
+    check_said(429, &[], of_vertex, RateLimit, "quota");
+    check_said(429, &[], &format!("[{of_vertex}]\n"), RateLimit, "quota");
+    let denied = r#"{"error":{"code":403,"message":"denied","status":"PERMISSION_DENIED"}}"#;
+    check_said(403, &[], denied, Auth, "denied");
 }

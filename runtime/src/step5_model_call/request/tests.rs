@@ -32,11 +32,15 @@ fn head() -> RequestHead {
         stream: true,
         system: vec!["be\nkind".into(), "  ".into(), "here".into()],
         tools: vec![tool("A").into(), tool("B").into()],
+        cache: CachePlan { caching: PromptCaching::Off, n_static: 1 },
+        parameters: Arc::default(),
     }
 }
 
+const MESSAGES: WireFormat = WireFormat::AnthropicMessages;
+
 fn encode_fresh(head: &EncodedHead, view: &View) -> EncodedRequest {
-    encode(head, view, &mut PrefixChain::default())
+    encode(MESSAGES, head, view, &mut PrefixChain::default())
 }
 
 fn message(role: Role, blocks: &[Block]) -> ViewMessage {
@@ -149,12 +153,12 @@ fn kept_chain_gives_the_digest_of_a_fresh_one_and_hashes_only_what_is_new() {
     let encoded = EncodedHead::new(head());
     let mut chain = PrefixChain::default();
     let mut messages = conversation();
-    let first = encode(&encoded, &view(&messages), &mut chain);
+    let first = encode(MESSAGES, &encoded, &view(&messages), &mut chain);
     assert_eq!(first, encode_fresh(&encoded, &view(&messages)));
     // A false link in the unchanged front would be found out if the front were hashed again.
     let kept = chain.links.clone();
     messages.push(message(Role::Assistant, &[Block::text("done")]));
-    let second = encode(&encoded, &view(&messages), &mut chain);
+    let second = encode(MESSAGES, &encoded, &view(&messages), &mut chain);
     assert_eq!(second, encode_fresh(&encoded, &view(&messages)));
     assert_eq!(chain.links[..kept.len()], kept);
     let mut marked = chain.clone();
@@ -163,17 +167,17 @@ fn kept_chain_gives_the_digest_of_a_fresh_one_and_hashes_only_what_is_new() {
     // Shorter, changed in front, other head.
     messages.truncate(1);
     assert_eq!(
-        encode(&encoded, &view(&messages), &mut chain),
+        encode(MESSAGES, &encoded, &view(&messages), &mut chain),
         encode_fresh(&encoded, &view(&messages))
     );
     messages[0].blocks[0] = Block::text("ho");
     assert_eq!(
-        encode(&encoded, &view(&messages), &mut chain),
+        encode(MESSAGES, &encoded, &view(&messages), &mut chain),
         encode_fresh(&encoded, &view(&messages))
     );
     let other = encoded.with("m", 7, false);
     assert_eq!(
-        encode(&other, &view(&messages), &mut chain),
+        encode(MESSAGES, &other, &view(&messages), &mut chain),
         encode_fresh(&other, &view(&messages))
     );
 }

@@ -13,8 +13,9 @@ use super::request::{list, str_of};
 /// Cache markers a request may carry.
 const MAX_CACHE_MARKERS: usize = 4;
 
-/// Whether the request would be taken, and if not why: the text of a 400.
-pub(super) fn check(body: &Json, needs_max_tokens: bool) -> Result<(), String> {
+/// Whether the request would be taken, and if not why: the text of a 400. With `pauses` the last
+/// message may be one of the assistant, which is to be gone on with.
+pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result<(), String> {
     if !body.is_object() {
         return Err("the body is no JSON object".to_owned());
     }
@@ -36,7 +37,7 @@ pub(super) fn check(body: &Json, needs_max_tokens: bool) -> Result<(), String> {
             "a maximum of 4 blocks with cache_control may be provided, found {markers}"
         ));
     }
-    messages(&body["messages"])
+    messages(&body["messages"], pauses)
 }
 
 fn system(system: &Json) -> Result<(), String> {
@@ -95,7 +96,7 @@ struct Merged<'a> {
     blocks: Vec<&'a Json>,
 }
 
-fn messages(messages: &Json) -> Result<(), String> {
+fn messages(messages: &Json, pauses: bool) -> Result<(), String> {
     if list(messages).is_empty() {
         return Err("messages: at least one message is required".to_owned());
     }
@@ -120,7 +121,7 @@ fn messages(messages: &Json) -> Result<(), String> {
     if merged.first().is_some_and(|first| first.assistant) {
         return Err("messages: the first message must be of the user".to_owned());
     }
-    if merged.last().is_some_and(|last| last.assistant) {
+    if !pauses && merged.last().is_some_and(|last| last.assistant) {
         return Err("messages: the conversation must end with a user message".to_owned());
     }
     pairing(&merged)

@@ -1,62 +1,63 @@
-//! What a rule does to the bytes of its answer: delays, cuts, and everything that goes wrong on a
-//! wire.
+//! What a rule does to the bytes of its answer: cuts, and everything else that goes wrong on a wire.
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
-use super::{End, Piece, wire};
+use super::{End, count::Count, template::Templates, wire};
 use crate::digest::Digest;
 
 /// Bytes a made-up event or garbage may have.
 const MAX_MADE_UP: usize = 64 << 20;
-/// Pieces a body may be cut into.
-const MAX_PIECES: usize = 1 << 20;
-
-/// How the bytes arrive, as written.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Pace {
-    /// Before the head of the answer, in milliseconds.
-    #[serde(default)]
-    pub(super) head_ms: u64,
-    /// Before the first byte of the body.
-    #[serde(default)]
-    pub(super) first_ms: u64,
-    /// Before every further piece.
-    #[serde(default)]
-    pub(super) between_ms: u64,
-    /// Sizes of the pieces in bytes, over and over. Empty: by event when there is a delay between
-    /// them, otherwise all at once.
-    #[serde(default)]
-    pub(super) cut: Vec<usize>,
-}
 
 /// What goes wrong, as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct RawFault {
+    status: Option<u16>,
+    error: Option<String>,
+    message: Option<String>,
+    body: Option<String>,
+    body_file: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    content_type: Option<String>,
+    action: Option<Action>,
+    #[serde(default)]
+    at: Count,
+    #[serde(default)]
+    before_head: bool,
+    #[serde(default = "made_up")]
+    size: usize,
+}
+
+/// What goes wrong.
+#[derive(Debug)]
 pub(super) struct Fault {
     /// Answer with this status instead.
-    pub(super) status: Option<u16>,
+    status: Option<u16>,
     /// The `type` of the error.
     pub(super) error: Option<String>,
     /// Its text.
     pub(super) message: Option<String>,
     /// The whole body instead of an error object.
-    pub(super) body: Option<String>,
+    pub(super) body: Option<Vec<u8>>,
     /// Further headers, of any answer.
-    #[serde(default)]
-    pub(super) headers: std::collections::BTreeMap<String, String>,
+    pub(super) headers: BTreeMap<String, String>,
     /// The `content-type` instead of the right one.
     pub(super) content_type: Option<String>,
+    /// At this byte of the body something happens. Past the end means at the end.
+    pub(super) at: Count,
+    /// It ends before anything is sent.
+    pub(super) before_head: bool,
     /// What happens to the body.
     action: Option<Action>,
-    /// At this byte of it. Past the end means at the end.
-    #[serde(default)]
-    at: usize,
     /// Bytes of what is made up.
-    #[serde(default = "made_up")]
     size: usize,
 }
+
+/// Gives the bytes of a file that a playbook names, or says why not.
+pub(super) type ReadFile<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 fn made_up() -> usize {
     64
@@ -67,6 +68,8 @@ fn made_up() -> usize {
 enum Action {
     /// The body ends here, properly.
     End,
+    /// The connection is closed here in good order, and the body has no end.
+    Close,
     /// The connection is reset here.
     Reset,
     /// Nothing comes any more, and the connection stays open.
@@ -98,55 +101,49 @@ pub(super) fn error_type(status: u16) -> &'static str {
     }
 }
 
-impl Pace {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.cut.contains(&0) {
-            Err("pace.cut: sizes must be at least 1".to_owned())
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Cuts a body into pieces with their delays.
-    pub(super) fn pieces(&self, body: wire::Bytes) -> Vec<Piece> {
-        let bytes = Bytes::from(body.bytes);
-        let mut ends: Vec<usize> = match self.cut.as_slice() {
-            [] if self.between_ms > 0 => body.event_ends,
-            [] => Vec::new(),
-            sizes => {
-                let mut at = 0_usize;
-                let end = sizes.iter().cycle().map(|size| {
-                    at = at.saturating_add(*size);
-                    at
-                });
-                end.take_while(|end| *end < bytes.len()).take(MAX_PIECES).collect()
+impl RawFault {
+    /// Checks it and reads its file. `place` names it in errors.
+    pub(super) fn compile(
+        self,
+        place: &str,
+        templates: &Templates,
+        read: &mut ReadFile<'_>,
+    ) -> Result<Fault, String> {
+        self.check(templates).map_err(|why| format!("{place}.{why}"))?;
+        let body = match (self.body, self.body_file) {
+            (body, None) => body.map(String::into_bytes),
+            (None, Some(file)) => {
+                Some(read(&file).map_err(|why| format!("{place}.body_file: {file}: {why}"))?)
             }
+            (Some(_), Some(_)) => return Err(format!("{place}: both `body` and `body_file`")),
         };
-        ends.retain(|end| *end < bytes.len());
-        ends.push(bytes.len());
-        let mut from = 0;
-        let mut pieces = Vec::with_capacity(ends.len());
-        for end in ends {
-            let delay_ms = if from == 0 { self.first_ms } else { self.between_ms };
-            if from < end || delay_ms > 0 {
-                pieces.push(Piece { delay_ms, bytes: bytes.slice(from..end) });
-            }
-            from = end;
+        if body.is_some() && self.status.is_none() {
+            return Err(format!("{place}.body: needs `status`"));
         }
-        pieces
+        let ends = |it| matches!(it, Action::End | Action::Close | Action::Reset | Action::Stall);
+        if self.before_head && !self.action.is_some_and(ends) {
+            return Err(format!("{place}.before_head: needs `action`, one that ends the answer"));
+        }
+        Ok(Fault {
+            status: self.status,
+            error: self.error,
+            message: self.message,
+            body,
+            headers: self.headers,
+            content_type: self.content_type,
+            at: self.at,
+            before_head: self.before_head,
+            action: self.action,
+            size: self.size,
+        })
     }
-}
 
-impl Fault {
-    pub(super) fn check(&self) -> Result<(), String> {
+    fn check(&self, templates: &Templates) -> Result<(), String> {
         if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
-            return Err("fault.status: must be 200 to 599".to_owned());
+            return Err("status: must be 200 to 599".to_owned());
         }
         if self.size > MAX_MADE_UP {
-            return Err("fault.size: at most 67108864".to_owned());
-        }
-        if self.status.is_none() && self.body.is_some() {
-            return Err("fault.body: needs `status`".to_owned());
+            return Err("size: at most 67108864".to_owned());
         }
         for (name, value) in &self.headers {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -154,32 +151,41 @@ impl Fault {
                 || !name.bytes().all(fits)
                 || !value.bytes().all(|b| (32..127).contains(&b))
             {
-                return Err(format!("fault.headers: bad header `{name}`"));
+                return Err(format!("headers: bad header `{name}`"));
             }
         }
         let bad = |text: &String| !text.bytes().all(|b| (32..127).contains(&b));
         if self.content_type.as_ref().is_some_and(bad) {
-            return Err("fault.content_type: must be printable".to_owned());
+            return Err("content_type: must be printable".to_owned());
         }
-        Ok(())
+        self.at.check(templates).map_err(|why| format!("at: {why}"))
+    }
+}
+
+impl Fault {
+    /// The status of what it answers instead.
+    pub(super) fn status(&self) -> u16 {
+        self.status.unwrap_or(200)
     }
 
     /// Whether the rule answers with this instead of a message.
     pub(super) fn replaces_answer(&self) -> bool {
-        self.status.is_some()
+        self.status.is_some() || self.before_head
     }
 
     /// Does it to the body, and says how the body ends.
-    pub(super) fn apply(&self, body: &mut wire::Bytes, seed: Digest) -> End {
+    pub(super) fn apply(&self, body: &mut wire::Bytes, at: u64, seed: Digest) -> End {
         let Some(action) = self.action else { return End::Closed };
-        let at = self.at.min(body.bytes.len());
+        let at = usize::try_from(at).unwrap_or(usize::MAX).min(body.bytes.len());
         let mut event_at =
             body.event_ends.iter().copied().find(|end| *end >= at).unwrap_or(body.bytes.len());
         if at == 0 {
             event_at = 0;
         }
         match action {
-            Action::End | Action::Reset | Action::Stall => body.bytes.truncate(at),
+            Action::End | Action::Close | Action::Reset | Action::Stall => {
+                body.bytes.truncate(at);
+            }
             Action::Garbage => insert(body, at, &garbage(seed, self.size)),
             Action::NonUtf8 => {
                 let bad: Vec<u8> = [0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80]
@@ -206,9 +212,14 @@ impl Fault {
             }
         }
         match action {
+            Action::Close => End::Dropped,
             Action::Reset => End::Reset,
             Action::Stall => End::Stall,
-            _ => End::Closed,
+            Action::End
+            | Action::Garbage
+            | Action::NonUtf8
+            | Action::HugeEvent
+            | Action::ErrorEvent => End::Closed,
         }
     }
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     condition::{RawWhen, When},
-    fault::{Fault, Pace},
+    fault::{Fault, RawFault, ReadFile},
+    pace::Pace,
     reply::{BlockRule, RawBlock, RawUsage},
     template::{TemplateId, Templates},
 };
@@ -58,7 +59,16 @@ pub(super) struct Rule {
     pub(super) usage: RawUsage,
     pub(super) delta: usize,
     pub(super) pace: Pace,
-    pub(super) fault: Option<Fault>,
+    faults: Faults,
+}
+
+/// What goes wrong when.
+#[derive(Debug)]
+enum Faults {
+    /// The same every time, or nothing.
+    Always(Option<Box<Fault>>),
+    /// One after the other, and then nothing.
+    InTurn(Vec<Fault>),
 }
 
 /// How a named value is computed.
@@ -108,12 +118,27 @@ struct RawRule {
 }
 
 impl Playbook {
-    /// Reads a playbook. `name` stands for it in errors, headers and logs; usually the file name.
+    /// Reads a playbook that names no files. `name` stands for it in errors, headers and logs;
+    /// usually the file name.
     ///
     /// # Errors
     ///
     /// The first thing that is wrong with it.
     pub fn parse(text: &str, name: &str) -> Result<Self, PlaybookError> {
+        Self::parse_with(text, name, |_| Err("no files can be read here".to_owned()))
+    }
+
+    /// The same for a playbook that serves recorded bodies. `read` gives the bytes of a file that
+    /// it names, as written, or says why it cannot.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with it, what `read` says included.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        mut read: impl FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, PlaybookError> {
         let error = |rule: Option<String>, what: String| PlaybookError {
             playbook: one_line(name),
             rule: rule.map(|rule| one_line(&rule)),
@@ -145,7 +170,7 @@ impl Playbook {
                 Some(name) if !name.is_empty() => name.to_owned(),
                 _ => (index + 1).to_string(),
             };
-            let rule = Rule::compile(table, &shared, &mut templates)
+            let rule = Rule::compile(table, &shared, &mut templates, &mut read)
                 .map_err(|why| error(Some(label.clone()), why))?;
             if !names.insert(rule.name.clone()) {
                 return Err(error(Some(label), "another rule has this name".to_owned()));
@@ -166,11 +191,13 @@ impl Rule {
         mut table: toml::Table,
         shared: &BTreeMap<String, Locals>,
         templates: &mut Templates,
+        read_file: &mut ReadFile<'_>,
     ) -> Result<Self, String> {
         // Entry by entry, so that an error can say which one is meant.
         let when: RawWhen = take(&mut table, "when")?.unwrap_or_default();
         let pace: Option<Pace> = take(&mut table, "pace")?;
-        let fault: Option<Fault> = take(&mut table, "fault")?;
+        let fault: Option<RawFault> = take(&mut table, "fault")?;
+        let faults: Option<Vec<RawFault>> = take(&mut table, "faults")?;
         let usage: Option<RawUsage> = take(&mut table, "usage")?;
         let raw: RawRule = read(toml::Value::Table(table), "")?;
         if raw.name.is_empty() {
@@ -182,16 +209,8 @@ impl Rule {
             return Err(format!("with: there are no `values.{with}`"));
         }
         let locals = locals(raw.locals, "let", templates)?;
-        let replaced = fault.as_ref().is_some_and(Fault::replaces_answer);
-        if raw.reply.is_none() && !replaced {
-            return Err("it has neither `reply` nor `fault.status`".to_owned());
-        }
-        if raw.reply.is_some() && replaced {
-            return Err(
-                "`fault.status` answers in place of `reply`; only one of them can be given"
-                    .to_owned(),
-            );
-        }
+        let faults = Faults::compile(fault, faults, templates, read_file)?;
+        let times = faults.check(raw.reply.is_some(), raw.times)?;
         let mut reply = Vec::new();
         for (i, block) in raw.reply.unwrap_or_default().into_iter().enumerate() {
             reply.push(
@@ -203,14 +222,13 @@ impl Rule {
         let (usage, pace) = (usage.unwrap_or_default(), pace.unwrap_or_default());
         usage.check(templates)?;
         pace.check()?;
-        fault.as_ref().map_or(Ok(()), Fault::check)?;
         if raw.delta == Some(0) || raw.times == Some(0) {
             return Err("`delta` and `times` must be at least 1".to_owned());
         }
         Ok(Self {
             name: raw.name.into(),
             when,
-            times: raw.times,
+            times,
             with: raw.with,
             locals,
             reply,
@@ -219,8 +237,74 @@ impl Rule {
             usage,
             delta: raw.delta.unwrap_or(DELTA),
             pace,
-            fault,
+            faults,
         })
+    }
+
+    /// Whether it must know how often it answered before.
+    pub(super) fn counts(&self) -> bool {
+        self.times.is_some() || matches!(self.faults, Faults::InTurn(_))
+    }
+
+    /// What goes wrong after so many answers.
+    pub(super) fn fault(&self, attempt: u64) -> Option<&Fault> {
+        match &self.faults {
+            Faults::Always(fault) => fault.as_deref(),
+            Faults::InTurn(faults) => faults.get(usize::try_from(attempt).ok()?),
+        }
+    }
+}
+
+impl Faults {
+    fn compile(
+        fault: Option<RawFault>,
+        faults: Option<Vec<RawFault>>,
+        templates: &Templates,
+        read: &mut ReadFile<'_>,
+    ) -> Result<Self, String> {
+        Ok(match (fault, faults) {
+            (None, None) => Self::Always(None),
+            (Some(fault), None) => {
+                Self::Always(Some(Box::new(fault.compile("fault", templates, read)?)))
+            }
+            (None, Some(faults)) => Self::InTurn(
+                (1..)
+                    .zip(faults)
+                    .map(|(i, fault)| fault.compile(&format!("faults {i}"), templates, read))
+                    .collect::<Result<_, _>>()?,
+            ),
+            (Some(_), Some(_)) => return Err("both `fault` and `faults` are given".to_owned()),
+        })
+    }
+
+    /// Whether every answer comes from somewhere. Gives how often the rule applies: one that has
+    /// nothing to say behind its faults is passed over then.
+    fn check(&self, replies: bool, times: Option<u64>) -> Result<Option<u64>, String> {
+        let faults = match self {
+            Self::Always(fault) => {
+                let replaced = fault.as_ref().is_some_and(|it| it.replaces_answer());
+                return match (replies, replaced) {
+                    (false, false) => Err("it has neither `reply` nor `fault.status`".to_owned()),
+                    (true, true) => Err("the fault answers in place of `reply`; only one of them \
+                                         can be given"
+                        .to_owned()),
+                    _ => Ok(times),
+                };
+            }
+            Self::InTurn(faults) => faults,
+        };
+        if replies {
+            return Ok(times);
+        }
+        let needs = |it: &Fault| !it.replaces_answer();
+        if let Some(at) = faults.iter().position(needs) {
+            return Err(format!("faults {} has no `status`, and there is no `reply`", at + 1));
+        }
+        let n_faults = faults.len() as u64;
+        if n_faults == 0 || times.is_some_and(|it| n_faults < it) {
+            return Err("it has neither `reply` nor enough `faults`".to_owned());
+        }
+        Ok(times.or(Some(n_faults)))
     }
 }
 

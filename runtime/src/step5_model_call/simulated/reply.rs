@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{
+    count::Count,
     request::{Request, Scope},
     template::{MAX_OUTPUT, TemplateId, Templates},
 };
@@ -33,17 +34,10 @@ pub(super) struct RawBlock {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawUsage {
-    input_tokens: Option<RawCount>,
-    output_tokens: Option<RawCount>,
-    cache_creation_input_tokens: Option<RawCount>,
-    cache_read_input_tokens: Option<RawCount>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "expected a whole number or an expression")]
-enum RawCount {
-    Number(u64),
-    Expression(String),
+    input_tokens: Option<Count>,
+    output_tokens: Option<Count>,
+    cache_creation_input_tokens: Option<Count>,
+    cache_read_input_tokens: Option<Count>,
 }
 
 /// One entry of `reply`, compiled.
@@ -251,10 +245,8 @@ impl RawUsage {
             &self.cache_creation_input_tokens,
             &self.cache_read_input_tokens,
         ];
-        for count in counts {
-            if let Some(RawCount::Expression(expression)) = count {
-                templates.check(expression).map_err(|why| format!("usage: {why}"))?;
-            }
+        for count in counts.into_iter().flatten() {
+            count.check(templates).map_err(|why| format!("usage: {why}"))?;
         }
         Ok(())
     }
@@ -266,14 +258,9 @@ impl RawUsage {
         templates: &Templates,
         blocks: &[Block],
     ) -> Result<Usage, String> {
-        let count = |raw: &Option<RawCount>, otherwise: u64| match raw {
+        let count = |raw: &Option<Count>, otherwise: u64| match raw {
             None => Ok(otherwise),
-            Some(RawCount::Number(n)) => Ok(*n),
-            Some(RawCount::Expression(expression)) => {
-                let value = templates.eval(expression, scope.value())?;
-                let n = value.as_i64().and_then(|n| u64::try_from(n).ok());
-                n.ok_or_else(|| format!("usage: no whole number: {expression}"))
-            }
+            Some(count) => count.of(scope, templates).map_err(|why| format!("usage: {why}")),
         };
         let written: usize = blocks.iter().map(Block::len).sum();
         Ok(Usage {

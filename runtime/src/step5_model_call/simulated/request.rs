@@ -5,11 +5,14 @@ use std::sync::{Arc, OnceLock};
 use minijinja::value::{Enumerator, Object, Serde, Value};
 use serde_json::Value as Json;
 
+use super::openai::Dialect;
 use crate::digest::Digest;
 
 /// One request, taken apart.
 #[derive(Debug)]
 pub(super) struct Request {
+    /// How it came, and how it is answered.
+    pub(super) dialect: Dialect,
     pub(super) digest: Digest,
     /// The first message and the caller's name for its user: the same on every turn of a
     /// conversation.
@@ -54,9 +57,10 @@ struct ToolResult {
 
 impl Request {
     /// Takes apart a body that `check` has found well-formed.
-    pub(super) fn read(bytes: &[u8], mut body: Json) -> Self {
+    pub(super) fn read(dialect: Dialect, bytes: &[u8], mut body: Json) -> Self {
         let messages = body["messages"].take();
         let mut request = Self {
+            dialect,
             digest: Digest::of(bytes),
             conversation: conversation(&messages, &body["metadata"]["user_id"]),
             model: str_of(&body["model"]).to_owned(),

@@ -1,6 +1,7 @@
 //! The engine as a caller sees it: a playbook, a request, the bytes of the answer.
 
 mod faults;
+mod openai;
 mod playbooks;
 mod reader;
 mod refusals;

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use memchr::memmem;
+
 use super::reply::{Block, Usage};
 
 /// All that is said about an answer.
@@ -28,7 +30,21 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    fn event(&mut self, name: &str, data: &str) {
+    /// Bytes that were not made here; an empty line ends an event.
+    pub(super) fn recorded(bytes: &[u8]) -> Self {
+        let event_ends = memmem::find_iter(bytes, b"\n\n").map(|at| at + 2).collect();
+        Self { bytes: bytes.to_vec(), event_ends }
+    }
+
+    /// An event without a name.
+    pub(super) fn data(&mut self, data: &str) {
+        for part in ["data: ", data, "\n\n"] {
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
+        self.event_ends.push(self.bytes.len());
+    }
+
+    pub(super) fn event(&mut self, name: &str, data: &str) {
         for part in ["event: ", name, "\ndata: ", data, "\n\n"] {
             self.bytes.extend_from_slice(part.as_bytes());
         }
@@ -129,11 +145,16 @@ impl Answer<'_> {
     }
 
     fn deltas(&self, index: usize, kind: &str, field: &str, text: &str, out: &mut Bytes) {
+        self.each_piece(text, |piece| delta(index, kind, field, piece, out));
+    }
+
+    /// The pieces of a text, one for each delta.
+    pub(super) fn each_piece(&self, text: &str, mut on_piece: impl FnMut(&str)) {
         let mut rest = text;
         while !rest.is_empty() {
             let end = rest.char_indices().nth(self.delta).map_or(rest.len(), |(end, _)| end);
             let (piece, after) = rest.split_at(end);
-            delta(index, kind, field, piece, out);
+            on_piece(piece);
             rest = after;
         }
     }

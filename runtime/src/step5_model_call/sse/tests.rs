@@ -109,6 +109,51 @@ fn an_event_within_a_chunk_is_not_copied() {
     assert_eq!((parser.data.capacity(), parser.line.capacity()), (0, 0));
 }
 
+// REQ: MDL-1
+#[test]
+fn usual_events_are_read_the_same_behind_and_before_odd_ones() {
+    let usual = "event: a\ndata: 1\n\n";
+    let odd = [
+        ("event: b\r\ndata: 2\r\n\r\n", vec![("b", "2")]),
+        ("event: b\ndata: 2\r\n\n", vec![("b", "2")]),
+        ("event: b\ndata: 2\n\r\n", vec![("b", "2")]),
+        ("event: b\rdata: 2\n\n", vec![("b", "2")]),
+        ("event: b\ndata: 2\ndata: 3\n\n", vec![("b", "2\n3")]),
+        ("event: b\ndata: 2\nid: 3\n\n", vec![("b", "2")]),
+        ("event: b\ndata: 2\n: c\n\n", vec![("b", "2")]),
+        ("event: b\n\n", vec![]),
+        ("\n", vec![]),
+        ("data: 2\n\n", vec![("", "2")]),
+        ("event:b\ndata:2\n\n", vec![("b", "2")]),
+        ("event: b\ndata:2\n\n", vec![("b", "2")]),
+        ("event: b\ndata\n\n", vec![("b", "")]),
+        (": ping\n\n", vec![]),
+    ];
+    for (bytes, events) in odd {
+        let stream = format!("{usual}{bytes}{usual}{bytes}{usual}");
+        let mut expected = vec![("a", "1")];
+        for _ in 0..2 {
+            expected.extend(&events);
+            expected.push(("a", "1"));
+        }
+        check(stream.as_bytes(), &expected);
+        let marked = format!("\u{feff}{stream}");
+        check(marked.as_bytes(), &expected);
+    }
+}
+
+// REQ: MDL-1
+#[test]
+fn usual_events_keep_to_the_limit() {
+    for stream in ["event: a\ndata: 012345\n\n", "event: 01234\ndata: \n\n"] {
+        let feed = |limit| {
+            let mut parser = SseParser::with_limit(limit);
+            parser.push_chunk(stream.as_bytes(), |_| ControlFlow::Continue(()))
+        };
+        assert_eq!((feed(12), feed(11)), (Ok(()), Err(EventTooLarge { limit: 11 })), "{stream}");
+    }
+}
+
 proptest! {
     // REQ: MDL-1
     #[test]
@@ -120,12 +165,20 @@ proptest! {
             ],
             0..80,
         ),
-        words in proptest::collection::vec(0usize..4, 0..12),
+        words in proptest::collection::vec(0usize..5, 0..12),
         size in 1usize..9,
     ) {
         let mut text = stream;
         for word in words {
-            text.extend_from_slice([&b"data: x\n"[..], b"event: e\r\n", b"\r", b"data\n\n"][word]);
+            text.extend_from_slice(
+                [
+                    &b"data: x\n"[..],
+                    b"event: e\r\n",
+                    b"\r",
+                    b"data\n\n",
+                    b"event: e\ndata: y\n\n",
+                ][word],
+            );
         }
         let pieces: Vec<_> = text.chunks(size).collect();
         prop_assert_eq!(read(&pieces), read(&[&text]));

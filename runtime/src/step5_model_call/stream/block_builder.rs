@@ -24,7 +24,7 @@ pub(super) enum BlockBuilder {
     Text { text: String, citations: Vec<String>, rest: String },
     Thinking { thinking: String, signature: Option<String>, rest: String },
     Tool(ToolBuilder),
-    Whole { raw: String },
+    Whole { raw: String, added: Option<String> },
 }
 
 /// A tool use that is not yet at its end; also one that the provider runs itself.
@@ -87,7 +87,7 @@ impl BlockBuilder {
                 rest: start.rest,
                 preview: Preview::default(),
             }),
-            _ => Self::Whole { raw: raw.into_owned() },
+            _ => Self::Whole { raw: raw.into_owned(), added: None },
         })
     }
 
@@ -129,6 +129,11 @@ impl BlockBuilder {
                 let added = delta.partial_json.ok_or(Malformed("the delta has no JSON"))?.0;
                 tool.joined.push_str(&added);
                 Ok(Added::ToolInput)
+            }
+            (Self::Whole { added, .. }, "compaction_delta") => {
+                let more = delta.content.ok_or(Malformed("the delta has no content"))?.0;
+                added.get_or_insert_default().push_str(&more);
+                Ok(Added::Nothing)
             }
             _ => Ok(Added::Nothing),
         }
@@ -173,7 +178,13 @@ impl BlockBuilder {
                     ))?
                 }
             }
-            Self::Whole { raw } => whole(&raw)?,
+            Self::Whole { raw, added: None } => whole(&raw)?,
+            Self::Whole { raw, added: Some(content) } => {
+                let mut fields: serde_json::Map<String, serde_json::Value> =
+                    serde_json::from_str(&raw).map_err(|_| Malformed("the block is no object"))?;
+                fields.insert("content".into(), content.into());
+                whole(&serde_json::Value::Object(fields).to_string())?
+            }
         };
         // A server tool is run by the provider; its input is none of ours.
         let invalid = invalid.filter(|_| block.as_tool_use().is_some());

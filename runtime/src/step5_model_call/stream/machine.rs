@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 use super::{
     StreamDelta, StreamPhase,
     block_builder::{Added, BlockBuilder, Finished, Malformed},
-    wire::{Event, KindOnly, OddDelta, ReportedUsage, Text},
+    plain,
+    wire::{Delta, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
 };
 use crate::{
     ids::ToolUseId,
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// Bytes of content that one answer may hold, 64 MiB: some hundred times what a model can say.
-const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 const BLOCK_DELTAS: [&str; 5] =
     ["text_delta", "citations_delta", "thinking_delta", "signature_delta", "input_json_delta"];
@@ -32,6 +33,7 @@ pub(super) struct Machine {
     model: Arc<str>,
     stop_reason: Option<Arc<str>>,
     stop_sequence: Option<Arc<str>>,
+    refusal: Option<Arc<str>>,
     blocks: BTreeMap<u64, Slot>,
     n_bytes: usize,
     previews_due: bool,
@@ -59,7 +61,7 @@ fn ours(code: &str, message: &str) -> StreamError {
     StreamError { code: code.into(), message: message.into(), reported: false }
 }
 
-fn protocol(message: &str) -> StreamError {
+pub(super) fn protocol(message: &str) -> StreamError {
     ours("protocol_error", message)
 }
 
@@ -87,6 +89,9 @@ impl Machine {
     }
 
     fn read(&mut self, raw: &SseEvent<'_>, out: &mut Batch<'_>) -> Handled {
+        if let Some((index, delta)) = plain::delta(&raw.data) {
+            return self.add_to_block(Some(index), Some(delta), out);
+        }
         // A struct would also be read from an array, so the shape is looked at first.
         let is_object = raw.data.trim_start().starts_with('{');
         if is_object && let Ok(event) = serde_json::from_str::<Event<'_>>(&raw.data) {
@@ -111,7 +116,7 @@ impl Machine {
     fn take(&mut self, event: Event<'_>, name: &str, out: &mut Batch<'_>) -> Handled {
         let kind = event.kind.as_ref().map_or(name, |it| it.0.as_ref());
         match kind {
-            "content_block_delta" => self.add_to_block(event, out),
+            "content_block_delta" => self.add_to_block(event.index, event.delta, out),
             "message_start" => self.start_message(event, out),
             "content_block_start" => self.start_block(event, out),
             "content_block_stop" => self.stop_block(event, out),
@@ -138,7 +143,7 @@ impl Machine {
     }
 
     fn start_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
-        let index = self.index(&event)?;
+        let index = self.index(event.index)?;
         if self.blocks.contains_key(&index) {
             return Err(protocol("a block begins twice"));
         }
@@ -151,13 +156,19 @@ impl Machine {
         Ok(())
     }
 
-    fn add_to_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
-        let index = self.index(&event)?;
+    fn add_to_block(
+        &mut self,
+        index: Option<u64>,
+        delta: Option<Delta<'_>>,
+        out: &mut Batch<'_>,
+    ) -> Handled {
+        let index = self.index(index)?;
         let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) else {
             return Err(protocol("a delta for a block that is not open"));
         };
-        let delta = event.delta.ok_or(Malformed("the event has no delta"))?;
-        let texts = [&delta.text, &delta.partial_json, &delta.thinking, &delta.signature];
+        let delta = delta.ok_or(Malformed("the event has no delta"))?;
+        let texts =
+            [&delta.text, &delta.partial_json, &delta.thinking, &delta.signature, &delta.content];
         let n_bytes = texts.into_iter().flatten().map(|it| it.0.len()).sum::<usize>()
             + delta.citation.map_or(0, |it| it.get().len());
         let added = builder.add(delta)?;
@@ -167,7 +178,7 @@ impl Machine {
     }
 
     fn stop_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
-        let index = self.index(&event)?;
+        let index = self.index(event.index)?;
         let Some(Slot::Open(mut builder)) = self.blocks.remove(&index) else {
             return Err(protocol("the end of a block that is not open"));
         };
@@ -185,6 +196,8 @@ impl Machine {
             let shared = |text: Text<'_>| Arc::from(text.0.as_ref());
             self.stop_reason = delta.stop_reason.map(shared).or(self.stop_reason.take());
             self.stop_sequence = delta.stop_sequence.map(shared).or(self.stop_sequence.take());
+            let details = refusal_of(delta.stop_details);
+            self.refusal = details.or(self.refusal.take());
         }
         self.take_usage(event.usage, out);
         Ok(())
@@ -232,16 +245,17 @@ impl Machine {
             blocks,
             stop_reason: StopReason::read(self.stop_reason.as_deref().unwrap_or_default()),
             stop_sequence: self.stop_sequence,
+            refusal: self.refusal,
             usage: self.usage.usage(),
             invalid_inputs,
         }
     }
 
-    fn index(&self, event: &Event<'_>) -> Result<u64, StreamError> {
+    fn index(&self, index: Option<u64>) -> Result<u64, StreamError> {
         if self.phase == StreamPhase::Idle {
             return Err(protocol("a block before the message"));
         }
-        event.index.ok_or_else(|| Malformed("the event has no index").into())
+        index.ok_or_else(|| Malformed("the event has no index").into())
     }
 
     fn is_unknown_delta(&self, data: &str) -> bool {
@@ -307,18 +321,18 @@ fn reported_error(event: Event<'_>) -> StreamError {
 }
 
 /// What one read makes visible. Texts that follow each other become one.
-pub(super) struct Batch<'o> {
-    deltas: &'o mut Vec<StreamDelta>,
+pub(crate) struct Batch<'o> {
+    pub(crate) deltas: &'o mut Vec<StreamDelta>,
     from: usize,
 }
 
 impl<'o> Batch<'o> {
-    pub(super) fn new(deltas: &'o mut Vec<StreamDelta>) -> Self {
+    pub(crate) fn new(deltas: &'o mut Vec<StreamDelta>) -> Self {
         let from = deltas.len();
         Self { deltas, from }
     }
 
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         match self.deltas[self.from..].last_mut() {
             _ if text.is_empty() => {}
             Some(StreamDelta::Text(last)) => last.push_str(text),
@@ -326,7 +340,7 @@ impl<'o> Batch<'o> {
         }
     }
 
-    fn reasoning(&mut self, text: &str) {
+    pub(crate) fn reasoning(&mut self, text: &str) {
         match self.deltas[self.from..].last_mut() {
             _ if text.is_empty() => {}
             Some(StreamDelta::Reasoning(last)) => last.push_str(text),

@@ -13,7 +13,7 @@ const MAX_PREVIEW_BYTES: usize = 64 * 1024;
 
 /// Where in the input a preview can end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Preview {
+pub(crate) struct Preview {
     scanned: usize,
     in_string: bool,
     escaped: bool,
@@ -29,7 +29,7 @@ pub(super) struct Preview {
 
 impl Preview {
     /// Reads what was added to `input` since the last call.
-    pub(super) fn advance(&mut self, input: &str) {
+    pub(crate) fn advance(&mut self, input: &str) {
         if self.given_up {
             return;
         }
@@ -57,7 +57,7 @@ impl Preview {
     }
 
     /// The preview, if there is more to show than last time.
-    pub(super) fn take(&mut self, input: &str) -> Option<String> {
+    pub(crate) fn take(&mut self, input: &str) -> Option<String> {
         if self.given_up || self.cut <= self.shown {
             return None;
         }

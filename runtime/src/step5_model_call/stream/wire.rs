@@ -3,11 +3,11 @@
 //! One struct for all events: an internally tagged enum would read each event twice and copy what
 //! it holds.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -20,6 +20,7 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// Any event.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub(super) struct Event<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Option<Text<'a>>,
@@ -50,7 +51,7 @@ pub(super) struct Start<'a> {
 }
 
 /// What is added to a block or to the message.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Option<Text<'a>>,
@@ -68,6 +69,26 @@ pub(super) struct Delta<'a> {
     pub(super) stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) stop_sequence: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) stop_details: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<Text<'a>>,
+}
+
+/// Why a model refused, in words, if the details say anything that can be read.
+pub(crate) fn refusal_of(details: Option<&RawValue>) -> Option<Arc<str>> {
+    let details: StopDetails<'_> = serde_json::from_str(details?.get()).ok()?;
+    let said = [details.category, details.explanation].into_iter().flatten();
+    let said: Vec<_> = said.map(|it| it.0).filter(|it| !it.is_empty()).collect();
+    (!said.is_empty()).then(|| said.join(": ").into())
+}
+
+#[derive(Deserialize)]
+struct StopDetails<'a> {
+    #[serde(borrow)]
+    category: Option<Text<'a>>,
+    #[serde(borrow)]
+    explanation: Option<Text<'a>>,
 }
 
 /// The `error` of an error event or of a body.
@@ -87,8 +108,41 @@ pub(crate) struct ErrorBody<'a> {
 pub(crate) struct ReportedUsage {
     pub(crate) input_tokens: Option<u64>,
     pub(crate) cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) cache_creation: Option<CacheCreation>,
     pub(crate) cache_read_input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) output_tokens_details: Option<OutputDetails>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) server_tool_use: Option<ServerToolUse>,
+}
+
+/// What the output was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct OutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+/// What the provider's own tools did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ServerToolUse {
+    web_search_requests: Option<u64>,
+    web_fetch_requests: Option<u64>,
+}
+
+/// Details in another shape than the known one are no reason to lose an answer.
+fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
+}
+
+/// What was written to the cache, by how long it is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct CacheCreation {
+    ephemeral_1h_input_tokens: Option<u64>,
 }
 
 impl ReportedUsage {
@@ -97,17 +151,29 @@ impl ReportedUsage {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens =
             later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_creation = later.cache_creation.or(self.cache_creation);
         self.cache_read_input_tokens =
             later.cache_read_input_tokens.or(self.cache_read_input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
+        self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
+        self.server_tool_use = later.server_tool_use.or(self.server_tool_use);
     }
 
     pub(crate) fn usage(&self) -> Usage {
+        let details = self.output_tokens_details.unwrap_or_default();
+        let server = self.server_tool_use.unwrap_or_default();
         Usage {
             input_tokens: self.input_tokens.unwrap_or(0),
             cache_creation_input_tokens: self.cache_creation_input_tokens.unwrap_or(0),
+            cache_creation_1h_input_tokens: self
+                .cache_creation
+                .and_then(|it| it.ephemeral_1h_input_tokens)
+                .unwrap_or(0),
             cache_read_input_tokens: self.cache_read_input_tokens.unwrap_or(0),
             output_tokens: self.output_tokens.unwrap_or(0),
+            thinking_tokens: details.thinking_tokens.unwrap_or(0),
+            web_search_requests: server.web_search_requests.unwrap_or(0),
+            web_fetch_requests: server.web_fetch_requests.unwrap_or(0),
         }
     }
 }

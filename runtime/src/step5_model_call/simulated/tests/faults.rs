@@ -115,15 +115,79 @@ fn a_rule_with_times_passes_after_so_many_requests_of_a_conversation() {
     assert_eq!(status("a"), 200);
 }
 
+// REQ: MDL-11
 #[test]
-fn the_count_of_attempts_forgets_the_oldest() {
+fn faults_come_in_turn_and_then_the_reply_does() {
+    let playbook = with(
+        "faults = [{ status = 529 }, { action = \"reset\", at = 9 }, {}, { status = 429, headers = { retry-after = \"1\" } }]",
+    );
     let mut attempts = Attempts::default();
-    let attempt =
-        |rule| super::super::Attempt { rule, conversation: crate::digest::Digest::default() };
-    for rule in 0..=super::super::MAX_ATTEMPTS {
-        assert_eq!(attempts.next(attempt(rule)), 0);
+    let mut seen = |text: &str| {
+        let script = send_with(&playbook, &asked(text), &mut attempts);
+        (script.status, script.end, body(&script).len() == 9)
+    };
+    let whole = (200, End::Closed, false);
+    assert_eq!(seen("a"), (529, End::Closed, false));
+    assert_eq!(seen("a"), (200, End::Reset, true));
+    assert_eq!(seen("b"), (529, End::Closed, false));
+    assert_eq!(seen("a"), whole);
+    assert_eq!(seen("a"), (429, End::Closed, false));
+    assert_eq!([seen("a"), seen("a")], [whole, whole]);
+}
+
+// REQ: MDL-11
+#[test]
+fn a_rule_of_faults_alone_is_passed_over_behind_the_last() {
+    let playbook = playbook(&format!(
+        "[[rule]]\nname = \"storm\"\nfaults = [{{ status = 529 }}, {{ status = 503 }}]\n{HELLO}"
+    ));
+    let mut attempts = Attempts::default();
+    let mut status = || send_with(&playbook, &asked("a"), &mut attempts).status;
+    assert_eq!([status(), status(), status(), status()], [529, 503, 200, 200]);
+}
+
+// REQ: MDL-11
+#[test]
+fn an_answer_may_end_before_its_head() {
+    for (action, end) in [
+        ("end", End::Closed),
+        ("close", End::Dropped),
+        ("reset", End::Reset),
+        ("stall", End::Stall),
+    ] {
+        let text = format!(
+            "[[rule]]\nname = \"r\"\nfault = {{ action = \"{action}\", before_head = true }}"
+        );
+        let script = send(&playbook(&text), &asked("x"));
+        assert!(script.before_head && script.pieces.is_empty(), "{script:?}");
+        assert_eq!(script.end, end);
     }
-    assert_eq!(attempts.next(attempt(1)), 1);
-    assert_eq!(attempts.next(attempt(0)), 0);
-    assert_eq!(attempts.counts.len(), attempts.order.len());
+}
+
+// REQ: MDL-11
+#[test]
+fn recorded_bytes_are_served_as_they_are_and_cut_where_the_request_says() {
+    let recorded = b"event: a\ndata: \xff\n\nevent: b\ndata: 2\n\n";
+    let text = r#"
+[[rule]]
+name = "r"
+fault = { status = 200, body_file = "streams/a.sse", content_type = "text/event-stream", action = "end", at = "prompt|number" }
+"#;
+    let read = |file: &str| match file {
+        "streams/a.sse" => Ok(recorded.to_vec()),
+        other => Err(format!("what is {other}")),
+    };
+    let playbook = Playbook::parse_with(text, "test.toml", read).unwrap();
+    for at in 0..=recorded.len() {
+        let script = send(&playbook, &asked(&format!("cut at {at}")));
+        assert_eq!(body(&script), recorded[..at]);
+        assert_eq!(script.status, 200);
+        assert!(script.headers.contains(&("content-type".into(), "text/event-stream".into())));
+    }
+    let paced = text.replace("action = \"end\", at = \"prompt|number\"", "");
+    let paced = format!("{}\npace.between_ms = 1\n", paced.replace(", }", " }"));
+    let playbook = Playbook::parse_with(&paced, "test.toml", read).unwrap();
+    assert_eq!(send(&playbook, &asked("x")).pieces.len(), 2);
+    let nowhere = send(&Playbook::parse_with(text, "test.toml", read).unwrap(), &asked("x"));
+    assert_eq!(nowhere.status, 400, "a place that is no number is a mistake of the playbook");
 }

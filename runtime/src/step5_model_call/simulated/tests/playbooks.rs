@@ -25,6 +25,18 @@ fn one_line_says_which_rule_and_what_is_wrong() {
     check("[[rule]]\nreply = []\n", "rule `1`: missing field `name`");
     check(&rule(""), "rule `second`: it has neither `reply` nor `fault.status`");
     check(&rule("reply = []\nfault.status = 500"), "only one of them");
+    check(&rule("reply = []\nfault = { action = 'end', before_head = true }"), "only one of them");
+    check(&rule("reply = []\nfault = {}\nfaults = []"), "both `fault` and `faults`");
+    check(&rule("faults = []"), "it has neither `reply` nor enough `faults`");
+    check(&rule("times = 2\nfaults = [{ status = 500 }]"), "nor enough `faults`");
+    check(&rule("faults = [{ status = 500 }, {}]"), "faults 2 has no `status`");
+    check(&rule("reply = []\nfaults = [{ status = 1 }]"), "faults 1.status: must be 200 to 599");
+    check(&rule("reply = []\nfault.before_head = true"), "fault.before_head: needs `action`");
+    check(&rule("reply = []\nfault.body = 'x'"), "fault.body: needs `status`");
+    check(&rule("fault = { status = 200, body = 'x', body_file = 'x' }"), "both `body` and");
+    check(&rule("fault = { status = 200, body_file = 'x' }"), "fault.body_file: x: no files");
+    check(&rule("reply = []\nfault = { action = 'end', at = '(' }"), "fault.at: syntax error");
+    check(&rule("reply = []\nfault = { action = 'end', at = -1 }"), "a whole number");
     check(&rule("reply = []\nwhen.modle = 'x'"), "rule `second`: when: unknown field `modle`");
     check(&rule("reply = []\nwhen.prompt = 3"), "a text, a list of texts");
     check(&rule("reply = []\nwhen.turns = 'x'"), "a whole number");

@@ -1,0 +1,295 @@
+//! The parameters of a request, and what becomes of them on a model that refuses some.
+//!
+//! Alone because both sides are data: what was asked for comes from settings, what a model takes
+//! from the catalogue. No model is named in code. A request never fails over a parameter; what was
+//! changed is named.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::view::ViewMessage;
+use crate::{
+    block::{Block, BlockKind, quote},
+    catalogue::{Catalogue, Effort, Sampling, ThinkingDisplay, ThinkingSupport},
+    event::Event,
+    message::Role,
+};
+
+/// The least budget of `thinking.enabled`, in tokens; a smaller one is refused.
+pub const MIN_THINKING_BUDGET: u32 = 1_024;
+
+/// How much a model is to reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Thinking {
+    /// As much as the model sees fit.
+    Adaptive {
+        /// What of it is shown.
+        #[serde(default)]
+        display: Option<ThinkingDisplay>,
+    },
+    /// Up to a budget.
+    Enabled {
+        /// Tokens; at least [`MIN_THINKING_BUDGET`] and less than the output ceiling.
+        #[serde(alias = "budgetTokens")]
+        budget_tokens: u32,
+        /// What of it is shown.
+        #[serde(default)]
+        display: Option<ThinkingDisplay>,
+    },
+    /// Not at all.
+    Disabled,
+}
+
+/// Parameters beside model, ceiling, tools and messages. None is sent unless it is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Parameters {
+    /// Reasoning.
+    pub thinking: Option<Thinking>,
+    /// Effort.
+    pub effort: Option<Effort>,
+    /// Between 0 and 1; 1 is what a model does when nothing is said.
+    pub temperature: Option<serde_json::Number>,
+    /// Nucleus sampling.
+    pub top_p: Option<serde_json::Number>,
+    /// Sampling from so many.
+    pub top_k: Option<u32>,
+    /// Texts that end the answer.
+    pub stop_sequences: Vec<String>,
+    /// An opaque name of the user, for the provider's abuse checks.
+    pub user_id: Option<String>,
+    /// Beta features, by their names; in a header or in the body, as the provider wants it.
+    pub betas: Vec<String>,
+}
+
+/// What was changed for a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Change {
+    /// A budget became adaptive reasoning.
+    #[error("the model takes no thinking budget; it reasons adaptively")]
+    BudgetToAdaptive,
+    /// Adaptive reasoning became a budget.
+    #[error("the model does not reason adaptively; it gets a thinking budget")]
+    AdaptiveToBudget,
+    /// The budget did not fit under the output ceiling, or was below the least.
+    #[error("the thinking budget is moved between its least and the output ceiling")]
+    BudgetMoved,
+    /// The model does not reason, or the output ceiling leaves no room for it.
+    #[error("the model cannot reason under this output ceiling, or not at all")]
+    ThinkingLeftOut,
+    /// The model always reasons.
+    #[error("the model's reasoning cannot be switched off")]
+    CannotDisable,
+    /// The effort is not known, or too high for a model that is not to reason.
+    #[error("the effort is lowered to one that the model takes")]
+    EffortLowered,
+    /// The model takes no effort.
+    #[error("the model takes no effort")]
+    EffortLeftOut,
+    /// Temperature, `top_p` or `top_k` would be refused.
+    #[error("the model's sampling cannot be changed")]
+    SamplingLeftOut,
+}
+
+impl Change {
+    /// What an operator is told of it.
+    pub fn alert(self, model: &str) -> Event {
+        Event::Alert { what: format!("{model}: {self}").into() }
+    }
+}
+
+impl Parameters {
+    /// These parameters as a model takes them under this output ceiling, and what had to be
+    /// changed. Doing it again changes nothing more.
+    pub fn adapted(&self, model: &ThinkingSupport, max_tokens: u32) -> (Self, Vec<Change>) {
+        let mut adapted = self.clone();
+        let mut changes = Vec::new();
+        adapted.adapt_effort(model, &mut changes);
+        adapted.adapt_thinking(model, max_tokens, &mut changes);
+        adapted.adapt_sampling(model, &mut changes);
+        (adapted, changes)
+    }
+
+    /// As [`Self::adapted`] for a model that a catalogue describes; unchanged for any other.
+    pub fn for_model(
+        &self,
+        models: &Catalogue,
+        model: &str,
+        max_tokens: u32,
+    ) -> (Self, Vec<Change>) {
+        match models.find(model) {
+            Some(facts) => self.adapted(&facts.thinking, max_tokens),
+            None => (self.clone(), Vec::new()),
+        }
+    }
+
+    /// These parameters for a request with these messages. With a thinking budget an answer whose
+    /// calls have just been answered must begin with reasoning; where another model gave it, there
+    /// is none, and the rest of the loop goes without.
+    pub fn within<'a>(&'a self, messages: &[ViewMessage]) -> Cow<'a, Self> {
+        let Some(Thinking::Enabled { .. }) = self.thinking else { return Cow::Borrowed(self) };
+        let has_calls = |it: &ViewMessage| it.blocks.iter().any(|it| it.as_tool_use().is_some());
+        let begins = |it: &ViewMessage| {
+            let first = it.blocks.first().map(Block::kind);
+            matches!(first, Some(BlockKind::Thinking { .. } | BlockKind::RedactedThinking))
+        };
+        match messages {
+            [.., answer, results] if results.role == Role::User && has_calls(answer) => {
+                if begins(answer) {
+                    return Cow::Borrowed(self);
+                }
+                Cow::Owned(Self { thinking: None, ..self.clone() })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    fn adapt_effort(&mut self, model: &ThinkingSupport, changes: &mut Vec<Change>) {
+        let Some(wanted) = self.effort else { return };
+        // Taken by every model, since it is the same as saying nothing.
+        if wanted == Effort::High || model.efforts.contains(&wanted) {
+            return;
+        }
+        self.effort = model.effort(wanted);
+        changes.push(match self.effort {
+            Some(_) => Change::EffortLowered,
+            None => Change::EffortLeftOut,
+        });
+    }
+
+    fn adapt_thinking(
+        &mut self,
+        model: &ThinkingSupport,
+        max_tokens: u32,
+        changes: &mut Vec<Change>,
+    ) {
+        match self.thinking {
+            None => {}
+            Some(Thinking::Disabled) if model.may_disable(self.effort) => {}
+            Some(Thinking::Disabled) if model.may_disable(Some(Effort::High)) => {
+                self.effort = Some(Effort::High);
+                changes.push(Change::EffortLowered);
+            }
+            Some(Thinking::Disabled) => {
+                self.thinking = None;
+                changes.push(Change::CannotDisable);
+            }
+            Some(Thinking::Enabled { display, .. }) if !model.manual && model.adaptive => {
+                self.thinking = Some(Thinking::Adaptive { display });
+                changes.push(Change::BudgetToAdaptive);
+            }
+            Some(Thinking::Adaptive { .. }) if model.adaptive => {}
+            Some(Thinking::Adaptive { display }) if model.manual => {
+                changes.push(Change::AdaptiveToBudget);
+                self.set_budget(max_tokens / 2, display, max_tokens, changes);
+            }
+            Some(Thinking::Enabled { budget_tokens, display }) if model.manual => {
+                self.set_budget(budget_tokens, display, max_tokens, changes);
+            }
+            Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. }) => {
+                self.thinking = None;
+                changes.push(Change::ThinkingLeftOut);
+            }
+        }
+    }
+
+    fn set_budget(
+        &mut self,
+        wanted: u32,
+        display: Option<ThinkingDisplay>,
+        max_tokens: u32,
+        changes: &mut Vec<Change>,
+    ) {
+        let most = max_tokens.saturating_sub(1);
+        if most < MIN_THINKING_BUDGET {
+            self.thinking = None;
+            changes.push(Change::ThinkingLeftOut);
+            return;
+        }
+        let budget_tokens = wanted.clamp(MIN_THINKING_BUDGET, most);
+        if budget_tokens != wanted {
+            changes.push(Change::BudgetMoved);
+        }
+        self.thinking = Some(Thinking::Enabled { budget_tokens, display });
+    }
+
+    fn adapt_sampling(&mut self, model: &ThinkingSupport, changes: &mut Vec<Change>) {
+        let thinks = match self.thinking {
+            None => model.on_by_default,
+            Some(Thinking::Disabled) => false,
+            Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. }) => true,
+        };
+        let takes_it = match model.sampling {
+            Sampling::Free => true,
+            Sampling::WithoutThinking => !thinks,
+            Sampling::Refused => false,
+        };
+        let said = self.temperature.is_some() || self.top_p.is_some() || self.top_k.is_some();
+        if said && !takes_it {
+            (self.temperature, self.top_p, self.top_k) = (None, None, None);
+            changes.push(Change::SamplingLeftOut);
+        }
+    }
+
+    /// Appends the members of a request for Claude, each with a comma in front, in a fixed order.
+    /// Nothing said is nothing appended; betas are not among them.
+    pub fn push_members(&self, out: &mut String) {
+        let display = |display: Option<ThinkingDisplay>| match display {
+            None => "",
+            Some(ThinkingDisplay::Summarized) => r#","display":"summarized""#,
+            Some(ThinkingDisplay::Omitted) => r#","display":"omitted""#,
+        };
+        match self.thinking {
+            None => {}
+            Some(Thinking::Disabled) => out.push_str(r#","thinking":{"type":"disabled"}"#),
+            Some(Thinking::Adaptive { display: it }) => {
+                let display = display(it);
+                out.push_str(&format!(r#","thinking":{{"type":"adaptive"{display}}}"#));
+            }
+            Some(Thinking::Enabled { budget_tokens, display: it }) => {
+                let display = display(it);
+                out.push_str(&format!(
+                    r#","thinking":{{"type":"enabled","budget_tokens":{budget_tokens}{display}}}"#
+                ));
+            }
+        }
+        if let Some(effort) = self.effort.filter(|it| *it != Effort::High) {
+            out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.as_wire()));
+        }
+        for (name, value) in [("temperature", &self.temperature), ("top_p", &self.top_p)] {
+            if let Some(value) = value {
+                out.push_str(&format!(r#","{name}":{value}"#));
+            }
+        }
+        if let Some(top_k) = self.top_k {
+            out.push_str(&format!(r#","top_k":{top_k}"#));
+        }
+        if !self.stop_sequences.is_empty() {
+            let list = quoted(&self.stop_sequences);
+            out.push_str(&format!(r#","stop_sequences":[{list}]"#));
+        }
+        if let Some(user) = &self.user_id {
+            out.push_str(&format!(r#","metadata":{{"user_id":{}}}"#, quote(user)));
+        }
+    }
+
+    /// The betas as a list of JSON strings without brackets; empty when there are none.
+    pub fn quoted_betas(&self) -> String {
+        quoted(&self.betas)
+    }
+
+    /// The betas as the value of the header `anthropic-beta`.
+    pub fn beta_header(&self) -> Option<Arc<str>> {
+        (!self.betas.is_empty()).then(|| self.betas.join(",").into())
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    texts.iter().map(|it| quote(it)).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Reads the answers of the older Bedrock: frames of AWS around the events of the Messages API.
+//!
+//! Alone because only the wrapping differs. What is inside goes to the same reader as a stream of
+//! server-sent events; what Bedrock says in its own words is put into theirs.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+
+use super::{
+    stream::wire::Text,
+    stream::{StreamDelta, StreamReader, StreamReport},
+};
+use crate::block::quote;
+use frame::{Frame, FrameError, Frames};
+
+pub mod frame;
+
+/// Reads one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BedrockReader {
+    frames: Frames,
+    events: StreamReader,
+}
+
+impl BedrockReader {
+    /// Feeds bytes; pushes what can be shown to `out`. Bytes behind the outcome are not looked at.
+    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
+        if self.is_complete() {
+            return;
+        }
+        let mut events = Vec::new();
+        let read = self.frames.push_chunk(bytes, |frame| {
+            events.extend(event_of(&frame)?);
+            Ok(())
+        });
+        self.events.push_events(events.iter().map(String::as_str), out);
+        if let Err(error) = read {
+            self.events.break_off(&error.to_string());
+        }
+    }
+
+    /// True once the outcome is settled.
+    pub fn is_complete(&self) -> bool {
+        self.events.is_complete()
+    }
+
+    /// The connection has ended, or [`BedrockReader::is_complete`].
+    pub fn finish(self) -> StreamReport {
+        self.events.finish()
+    }
+}
+
+/// What a `chunk` holds.
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    bytes: Text<'a>,
+}
+
+/// What an exception says.
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow, alias = "Message")]
+    message: Option<Text<'a>>,
+}
+
+/// The JSON text of the event in a frame. Frames of kinds that nobody knows hold none.
+fn event_of(frame: &Frame<'_>) -> Result<Option<String>, FrameError> {
+    match (frame.header(":message-type"), frame.header(":event-type")) {
+        (Some("event"), Some("chunk")) => {
+            let chunk: Chunk<'_> =
+                serde_json::from_slice(frame.payload).map_err(|_| FrameError::Payload)?;
+            let event =
+                STANDARD.decode(chunk.bytes.0.as_bytes()).map_err(|_| FrameError::Payload)?;
+            String::from_utf8(event).map(Some).map_err(|_| FrameError::Payload)
+        }
+        (Some("exception"), _) => {
+            let name = frame.header(":exception-type").unwrap_or("exception");
+            let said: Option<Said<'_>> = serde_json::from_slice(frame.payload).ok();
+            let message = said.and_then(|it| it.message);
+            Ok(Some(error_event(name, message.as_ref().map_or("", |it| &it.0))))
+        }
+        (Some("error"), _) => {
+            let name = frame.header(":error-code").unwrap_or("error");
+            Ok(Some(error_event(name, frame.header(":error-message").unwrap_or(""))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An error event in the words of the Messages API.
+fn error_event(name: &str, message: &str) -> String {
+    let kind = error_kind(name);
+    let message = if message.is_empty() { name.to_owned() } else { format!("{name}: {message}") };
+    let message = quote(&message);
+    format!(r#"{{"type":"error","error":{{"type":"{kind}","message":{message}}}}}"#)
+}
+
+/// The type of error in the Messages API that an exception of Bedrock is. Names differ in their
+/// first letter between streams and responses.
+pub(super) fn error_kind(name: &str) -> &'static str {
+    match name.to_ascii_lowercase().as_str() {
+        "throttlingexception" | "modelnotreadyexception" => "rate_limit_error",
+        "serviceunavailableexception" => "overloaded_error",
+        "validationexception" | "servicequotaexceededexception" => "invalid_request_error",
+        "accessdeniedexception" => "permission_error",
+        "unrecognizedclientexception" | "expiredtokenexception" => "authentication_error",
+        "resourcenotfoundexception" => "not_found_error",
+        "modeltimeoutexception" => "timeout_error",
+        _ => "api_error",
+    }
+}

@@ -1,0 +1,135 @@
+//! Writes requests for Chat Completions.
+//!
+//! Alone because the shape of messages is its own; what it costs is said in `openai_shared`.
+
+use crate::{
+    block::{BlockKind, quote},
+    digest::Digest,
+    message::Role,
+    step5_model_call::{
+        openai_shared::encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
+        request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
+        view::{View, ViewMessage},
+    },
+};
+
+const MARK: Digest = Digest(*b"ennead chat form");
+
+/// Characters of an id that the API takes.
+const MAX_ID_CHARS: usize = 40;
+
+/// The request for a view, given the chain of the request before; the chain is brought up to this
+/// request. Bytes and digest do not depend on what the chain held.
+///
+/// The system prompt is one system message. Results of tools are one `tool` message each, right
+/// behind the calls; images among them follow in a message of the user. Reasoning and what a
+/// provider ran itself are left out.
+pub fn encode(head: &EncodedHead, view: &View, chain: &mut PrefixChain) -> EncodedRequest {
+    let form = Form { mark: MARK, parameters: parameters(head.head()), message };
+    let stable = head.in_chat_form(stable);
+    join(&form, head, stable, view, chain)
+}
+
+fn parameters(head: &RequestHead) -> String {
+    let model = quote(&head.model);
+    let stream = match head.stream {
+        true => r#","stream":true,"stream_options":{"include_usage":true}"#,
+        false => "",
+    };
+    format!(r#"{{"model":{model},"max_completion_tokens":{}{stream}"#, head.max_tokens)
+}
+
+/// Tools and system prompt, up to the place of the next message.
+fn stable(head: &RequestHead) -> String {
+    let tool = |tool: &std::sync::Arc<crate::tool::ToolSpec>| {
+        format!(
+            r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
+            quote(tool.name.as_str()),
+            quote(&tool.description),
+            tool.input_schema
+        )
+    };
+    let tools = match head.tools.is_empty() {
+        true => String::new(),
+        false => format!(r#","tools":[{}]"#, joined(head.tools.iter().map(tool))),
+    };
+    let system = system_text(&head.system)
+        .map(|it| format!(r#"{{"role":"system","content":{}}}"#, quote(&it)));
+    format!(r#"{tools},"messages":[{}"#, system.unwrap_or_default())
+}
+
+fn message(message: &ViewMessage) -> String {
+    match message.role {
+        Role::Assistant => answer(message),
+        Role::User | Role::System => user(message),
+    }
+}
+
+fn answer(message: &ViewMessage) -> String {
+    let mut texts: Vec<&str> = Vec::new();
+    let mut calls = Vec::new();
+    for block in &message.blocks {
+        match block.kind() {
+            BlockKind::Text(text) => texts.push(text),
+            BlockKind::ToolUse { id, name, input } => calls.push(format!(
+                r#"{{"id":{},"type":"function","function":{{"name":{},"arguments":{}}}}}"#,
+                sent_id(id.as_str(), MAX_ID_CHARS),
+                quote(name.as_str()),
+                quote(input)
+            )),
+            BlockKind::Thinking { .. }
+            | BlockKind::RedactedThinking
+            | BlockKind::ToolResult { .. }
+            | BlockKind::Opaque { .. }
+            | BlockKind::StopRequest
+            | BlockKind::Error(_) => {}
+        }
+    }
+    let content = match texts.is_empty() {
+        true => "null".to_owned(),
+        false => quote(&texts.join("\n\n")),
+    };
+    match (texts.is_empty(), calls.is_empty()) {
+        // An answer of reasoning alone: two messages of the user may follow each other here.
+        (true, true) => String::new(),
+        (false, true) => format!(r#"{{"role":"assistant","content":{content}}}"#),
+        (_, false) => {
+            let calls = joined(calls);
+            format!(r#"{{"role":"assistant","content":{content},"tool_calls":[{calls}]}}"#)
+        }
+    }
+}
+
+fn user(message: &ViewMessage) -> String {
+    let said = UserMessage::of(message);
+    let result = |(id, text): &(&str, std::borrow::Cow<'_, str>)| {
+        let id = sent_id(id, MAX_ID_CHARS);
+        format!(r#"{{"role":"tool","tool_call_id":{id},"content":{}}}"#, quote(text))
+    };
+    let mut messages: Vec<String> = said.results.iter().map(result).collect();
+    if !said.parts.is_empty() {
+        // A list only where it is needed: not every server takes one.
+        let content = match said.only_text() {
+            Some(text) => quote(&text),
+            None => format!("[{}]", joined(said.parts.iter().map(part))),
+        };
+        messages.push(format!(r#"{{"role":"user","content":{content}}}"#));
+    }
+    joined(messages)
+}
+
+fn part(part: &Part<'_>) -> String {
+    match part {
+        Part::Text(text) => format!(r#"{{"type":"text","text":{}}}"#, quote(text)),
+        Part::Image(url) => {
+            format!(r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#, quote(url))
+        }
+        Part::File { name, data } => {
+            let (name, data) = (quote(name), quote(data));
+            format!(r#"{{"type":"file","file":{{"filename":{name},"file_data":{data}}}}}"#)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

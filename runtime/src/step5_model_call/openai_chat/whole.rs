@@ -1,0 +1,37 @@
+//! Reads a Chat Completions answer that came in one piece, by the same rules as a stream: it is one
+//! chunk with a `message` for a `delta`.
+
+use super::stream::Chat;
+use crate::{
+    digest::Digest,
+    step5_model_call::{
+        ModelAnswer, ModelFailure,
+        openai_shared::reader::{Broken, Format, Progress},
+        stream::{Batch, StreamOutcome, StreamPhase},
+    },
+};
+
+/// The answer in the body of a response with status 200, to this request.
+///
+/// # Errors
+///
+/// The failure that the body names; [`StreamBroken`](crate::step5_model_call::FailureClass::StreamBroken)
+/// when it is no answer.
+pub fn read_whole(body: &[u8], request: Digest) -> Result<ModelAnswer, ModelFailure> {
+    read(body, request).or_else(|broken| StreamOutcome::from(broken).into_result())
+}
+
+fn read(body: &[u8], request: Digest) -> Result<ModelAnswer, Broken> {
+    let text = String::from_utf8_lossy(body);
+    let (mut chat, mut progress) = (Chat::new(request), Progress::default());
+    let mut shown = Vec::new();
+    let text = text.trim();
+    if !text.starts_with('{') {
+        return Err(Broken::malformed("the answer is no object"));
+    }
+    chat.read(text, &mut progress, &mut Batch::new(&mut shown))?;
+    if progress.phase == StreamPhase::Idle {
+        return Err(Broken::malformed("the answer has no choice"));
+    }
+    Ok(chat.into_answer(&progress))
+}

@@ -1,0 +1,355 @@
+//! Reads the stream of a Responses answer.
+//!
+//! Deltas are for showing. What an item is says its `response.output_item.done`, and an item
+//! whose end did not come is taken from the response that the last event holds. Only a terminal
+//! event settles the outcome: a stream that ends without one is incomplete. Events are found by the
+//! `type` in the data; unknown ones are passed over, and so is an event whose number has come
+//! before.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    items::{Content, Slot},
+    wire::{Event, Item, Response},
+};
+use crate::{
+    digest::Digest,
+    step5_model_call::{
+        ModelAnswer, StopReason,
+        openai_shared::{
+            call::{Call, Ids},
+            failure,
+            reader::{Broken, Format, Progress, Reader},
+        },
+        sse::SseEvent,
+        stream::{
+            Batch, StreamDelta, StreamPhase, StreamReport, block_builder::single_line, wire::Text,
+        },
+    },
+};
+
+/// Reads one stream.
+#[derive(Clone, Debug)]
+pub struct ResponsesReader(Reader<Responses>);
+
+impl ResponsesReader {
+    /// At the start of the answer to this request; ids that a server leaves out are made from it.
+    pub fn new(request: Digest) -> Self {
+        Self(Reader::new(Responses::new(request)))
+    }
+
+    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes behind
+    /// the outcome are not looked at.
+    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
+        self.0.push_chunk(bytes, out);
+    }
+
+    /// True once the outcome is settled.
+    pub fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    /// The connection has ended, or [`ResponsesReader::is_complete`].
+    pub fn finish(self) -> StreamReport {
+        self.0.finish()
+    }
+}
+
+/// What has been read of a response.
+#[derive(Clone, Debug)]
+pub(super) struct Responses {
+    id: Arc<str>,
+    model: Arc<str>,
+    slots: Vec<Slot>,
+    ids: Ids,
+    last_number: u64,
+    stop_reason: Option<StopReason>,
+    previews_due: bool,
+}
+
+impl Responses {
+    pub(super) fn new(request: Digest) -> Self {
+        Self {
+            id: Arc::default(),
+            model: Arc::default(),
+            slots: Vec::new(),
+            ids: Ids::new(request),
+            last_number: 0,
+            stop_reason: None,
+            previews_due: false,
+        }
+    }
+
+    /// The newest item that an event means: by the id of the item, else by its index.
+    fn slot(&mut self, event: &Event<'_>) -> Option<&mut Slot> {
+        let (id, index) = (event.item_id(), event.output_index());
+        let by_id =
+            |it: &Slot| id.as_ref().is_some_and(|id| !id.0.is_empty() && it.item_id == id.0);
+        let by_index = |it: &Slot| index.is_some() && it.index == index;
+        let at = self.slots.iter().rposition(by_id);
+        let at = at.or_else(|| self.slots.iter().rposition(by_index))?;
+        self.slots.get_mut(at)
+    }
+
+    fn add_item(&mut self, raw: &str, index: Option<u64>) -> Result<usize, Broken> {
+        let item = Item::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
+        let word = |text: Option<&Text<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
+        let call = (item.kind() == "function_call").then(|| {
+            let id = self.ids.next(item.call_id.as_ref().map(|it| it.0.as_ref()));
+            Call::new(id, &word(item.name.as_ref()))
+        });
+        let item_id = word(item.id.as_ref());
+        self.slots.push(Slot { index, item_id, text: String::new(), call, whole: None });
+        Ok(self.slots.len() - 1)
+    }
+
+    /// An item is whole: what it says now is what counts.
+    fn finish_item(
+        &mut self,
+        raw: &str,
+        index: Option<u64>,
+        progress: &mut Progress,
+        out: &mut Batch<'_>,
+    ) -> Result<(), Broken> {
+        let item = Item::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
+        progress.count(raw.len())?;
+        let id = item.id.as_ref().map_or("", |it| it.0.as_ref());
+        let is_same = |it: &Slot| {
+            it.whole.is_none()
+                && match id.is_empty() || it.item_id.is_empty() {
+                    true => it.index == index,
+                    false => it.item_id == id,
+                }
+        };
+        let at = match self.slots.iter().position(is_same) {
+            Some(at) => at,
+            None => self.add_item(raw, index)?,
+        };
+        let Some(slot) = self.slots.get_mut(at) else { return Ok(()) };
+        slot.whole = Some(single_line(raw).into_owned());
+        if let Some(call) = &mut slot.call {
+            if let Some(Text(name)) = item.name {
+                call.name = name.into_owned();
+            }
+            call.arguments = item.arguments.map(|it| it.0.into_owned()).unwrap_or_default();
+            progress.phase = StreamPhase::ToolInput;
+            self.previews_due = true;
+        } else if slot.text.is_empty() && item.kind() == "message" {
+            // A server that sends no deltas.
+            for part in item.parts() {
+                let text = part.text.or(part.refusal).map(|it| it.0).unwrap_or_default();
+                slot.text.push_str(&text);
+                progress.text(&text, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the response of a terminal event, or a whole answer.
+    pub(super) fn conclude(
+        &mut self,
+        raw: &str,
+        said: &str,
+        progress: &mut Progress,
+        out: &mut Batch<'_>,
+    ) -> Result<(), Broken> {
+        let response: Response<'_> = serde_json::from_str(raw)
+            .map_err(|error| Broken::malformed(&format!("no response: {error}")))?;
+        self.begin(&response, progress);
+        if let Some(usage) = response.usage() {
+            progress.take_usage(usage, out);
+        }
+        let status = response.status.as_ref().map_or(said, |it| it.0.as_ref());
+        self.stop_reason = match status {
+            "completed" => None,
+            "incomplete" => Some(match response.reason().as_ref().map_or("", |it| it.0.as_ref()) {
+                "max_output_tokens" | "max_tokens" => StopReason::MaxTokens,
+                "content_filter" => StopReason::Refusal,
+                other => StopReason::Other(other.into()),
+            }),
+            _ => {
+                let error = response.error.map_or("{}", |it| it.get());
+                let error: Value = serde_json::from_str(error).unwrap_or_default();
+                let broken = failure::from_object(&error, progress.phase);
+                let message = match broken.message.is_empty() {
+                    true => format!("the response has the status `{status}`"),
+                    false => broken.message,
+                };
+                return Err(Broken { message, ..broken });
+            }
+        };
+        let is_listed = response.output.as_ref().is_some_and(|it| !it.is_empty());
+        for (at, item) in response.output.into_iter().flatten().enumerate() {
+            let index = Some(at as u64);
+            let is_known = |it: &Slot| it.index == index && it.whole.is_some();
+            if !self.slots.iter().any(is_known) {
+                self.finish_item(item.get(), index, progress, out)?;
+            }
+        }
+        self.slots.sort_by_key(|it| it.index.unwrap_or(u64::MAX));
+        if self.stop_reason.is_none() {
+            let indexes: BTreeSet<u64> = self.slots.iter().filter_map(|it| it.index).collect();
+            if self.slots.iter().any(|it| it.whole.is_none())
+                || (!is_listed && indexes.iter().copied().ne(0..indexes.len() as u64))
+            {
+                return Err(Broken::protocol("an item of the response is missing"));
+            }
+        }
+        progress.phase = StreamPhase::Complete;
+        Ok(())
+    }
+
+    fn begin(&mut self, response: &Response<'_>, progress: &mut Progress) {
+        progress.begin();
+        let shared = |text: &Text<'_>| Arc::from(text.0.as_ref());
+        if let Some(id) = response.id.as_ref().map(shared) {
+            self.id = id;
+        }
+        if let Some(model) = response.model.as_ref().map(shared) {
+            self.model = model;
+        }
+    }
+
+    fn take_event(
+        &mut self,
+        kind: &str,
+        event: &Event<'_>,
+        progress: &mut Progress,
+        out: &mut Batch<'_>,
+    ) -> Result<(), Broken> {
+        let no_item = || Broken::malformed("the event has no item");
+        match kind {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                let response = event.response.map_or("{}", |it| it.get());
+                self.begin(&serde_json::from_str(response).unwrap_or_default(), progress);
+            }
+            "response.output_item.added" => {
+                progress.begin();
+                self.add_item(event.item.ok_or_else(no_item)?.get(), event.output_index())?;
+            }
+            "response.output_item.done" => {
+                let item = event.item.ok_or_else(no_item)?.get();
+                self.finish_item(item, event.output_index(), progress, out)?;
+            }
+            "response.output_text.delta" | "response.refusal.delta" => {
+                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                if let Some(slot) = self.slot(event) {
+                    slot.text.push_str(&text);
+                }
+                progress.text(&text, out)?;
+            }
+            "response.function_call_arguments.delta" => {
+                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                progress.arguments(text.len())?;
+                if let Some(call) = self.slot(event).and_then(|it| it.call.as_mut()) {
+                    call.arguments.push_str(&text);
+                    self.previews_due = true;
+                }
+            }
+            "response.function_call_arguments.done" => {
+                if let Some(Text(text)) = event.arguments()
+                    && let Some(call) = self.slot(event).and_then(|it| it.call.as_mut())
+                {
+                    call.arguments = text.into_owned();
+                    self.previews_due = true;
+                }
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
+                progress.reasoning(&text, out)?;
+            }
+            "response.reasoning_summary_part.added" if event.is_further_summary() => {
+                progress.reasoning("\n\n", out)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Format for Responses {
+    fn take(
+        &mut self,
+        raw: &SseEvent<'_>,
+        progress: &mut Progress,
+        out: &mut Batch<'_>,
+    ) -> Result<(), Broken> {
+        let data = raw.data.trim();
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event<'_> = match serde_json::from_str(data) {
+            Ok(event) if data.starts_with('{') => event,
+            _ if raw.event.is_empty()
+                || raw.event.starts_with("response.")
+                || raw.event == "error" =>
+            {
+                return Err(Broken::malformed("an event cannot be read"));
+            }
+            _ => return Ok(()),
+        };
+        // Some servers count from 0, and some write the same number everywhere: 0 or less.
+        if let Some(number) = event.number().filter(|it| 0 < *it) {
+            if number <= self.last_number {
+                return Ok(());
+            }
+            self.last_number = number;
+        }
+        let kind = event.kind.as_ref().map_or(raw.event.as_ref(), |it| it.0.as_ref());
+        let response = event.response.map(|it| it.get());
+        match (kind, response) {
+            ("response.completed" | "response.done", Some(response)) => {
+                self.conclude(response, "completed", progress, out)
+            }
+            ("response.incomplete", Some(response)) => {
+                self.conclude(response, "incomplete", progress, out)
+            }
+            ("response.failed" | "response.cancelled", Some(response)) => {
+                self.conclude(response, "failed", progress, out)
+            }
+            ("error" | "response.error", _) => {
+                let error: Value = serde_json::from_str(data).unwrap_or_default();
+                Err(failure::from_object(&error, progress.phase))
+            }
+            ("response.completed" | "response.incomplete" | "response.failed", None) => {
+                Err(Broken::malformed("the last event has no response"))
+            }
+            _ => self.take_event(kind, &event, progress, out),
+        }
+    }
+
+    fn show_previews(&mut self, out: &mut Batch<'_>) {
+        if std::mem::take(&mut self.previews_due) {
+            self.slots.iter_mut().filter_map(|it| it.call.as_mut()).for_each(|it| it.show(out));
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    fn into_answer(self, progress: &Progress) -> ModelAnswer {
+        let mut content = Content::default();
+        self.slots.into_iter().for_each(|it| content.add(it));
+        let stop_reason = match self.stop_reason {
+            Some(reason) => reason,
+            None if content.refuses => StopReason::Refusal,
+            None if content.blocks.iter().any(|it| it.as_tool_use().is_some()) => {
+                StopReason::ToolUse
+            }
+            None => StopReason::EndTurn,
+        };
+        ModelAnswer {
+            message_id: self.id,
+            model: self.model,
+            blocks: content.blocks,
+            stop_reason,
+            stop_sequence: None,
+            refusal: None,
+            usage: progress.usage.usage(),
+            invalid_inputs: content.invalid_inputs,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a view is made of, seen as the OpenAI formats see it, and the joining of a request.
+//!
+//! Alone because both formats have the same limits: a result of a tool is text, images stand with
+//! the user, and reasoning of another provider is not sent.
+//!
+//! Cost: a message is put into a format once. Its text is kept in the [`PrefixChain`] under the
+//! digest of its blocks, so a request hashes 32 bytes for each old block and joins kept texts; only
+//! what is new is encoded. The texts are kept beside the blocks, so a conversation takes its own
+//! length again in memory. System prompt and tools are encoded once for a session.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    block::{Block, BlockKind, quote},
+    digest::Digest,
+    message::Role,
+    step5_model_call::{
+        request::{EncodedHead, EncodedRequest, PrefixChain},
+        view::{View, ViewMessage},
+    },
+};
+
+/// Stands in front of the text of a result that is an error: these formats have no field for it.
+const ERROR_PREFIX: &str = "Error: ";
+
+/// The type of the block that keeps an output item of the Responses API whole. Only that format
+/// sends it; to every other provider it is nothing.
+pub(crate) const ITEM: &str = "openai_item";
+
+/// The texts of messages in one format, by place; each with what it was made from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forms(Vec<(Digest, Arc<str>)>);
+
+impl Forms {
+    fn text(&mut self, at: usize, key: Digest, make: impl FnOnce() -> String) -> &str {
+        if self.0.get(at).is_none_or(|(same, _)| *same != key) {
+            self.0.truncate(at);
+            self.0.push((key, make().into()));
+        }
+        self.0.get(at).map_or("", |(_, text)| text)
+    }
+}
+
+/// How a format joins a request.
+pub(crate) struct Form {
+    /// Sets its texts and digests apart from those of other formats.
+    pub(crate) mark: Digest,
+    /// The members that change, from the opening brace on.
+    pub(crate) parameters: String,
+    /// The list elements that stand for a message, joined by commas; may be empty.
+    pub(crate) message: fn(&ViewMessage) -> String,
+}
+
+/// Joins parameters, what never changes up to the opened list of messages, and the messages.
+pub(crate) fn join(
+    form: &Form,
+    head: &EncodedHead,
+    stable: &str,
+    view: &View,
+    chain: &mut PrefixChain,
+) -> EncodedRequest {
+    let mut body = Vec::with_capacity(form.parameters.len() + stable.len() + 64);
+    body.extend_from_slice(form.parameters.as_bytes());
+    body.extend_from_slice(stable.as_bytes());
+    let mut is_first = stable.ends_with('[');
+    for (at, message) in view.messages.iter().enumerate() {
+        let role = Digest::of(if message.role == Role::Assistant { b"a" } else { b"u" });
+        let key = message
+            .blocks
+            .iter()
+            .fold(form.mark.chain(role), |key, block| key.chain(block.digest()));
+        let text = chain.forms.text(at, key, || (form.message)(message));
+        if text.is_empty() {
+            continue;
+        }
+        if !is_first {
+            body.push(b',');
+        }
+        is_first = false;
+        body.extend_from_slice(text.as_bytes());
+    }
+    chain.forms.0.truncate(view.messages.len());
+    body.extend_from_slice(b"]}");
+    let parameters = form.mark.chain(Digest::of(form.parameters.as_bytes()));
+    let digest = chain.follow(parameters.chain(head.stable_digest()), &view.messages);
+    EncodedRequest { body: body.into(), digest, headers: Arc::default() }
+}
+
+/// The system prompt as one text; `None` when there is none.
+pub(crate) fn system_text(segments: &[String]) -> Option<String> {
+    let segments: Vec<&str> =
+        segments.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
+    (!segments.is_empty()).then(|| segments.join("\n\n"))
+}
+
+/// A part of what the user says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    Text(Cow<'a, str>),
+    /// The address of an image, or an image as a data URL.
+    Image(String),
+    /// A document as a data URL.
+    File {
+        name: String,
+        data: String,
+    },
+}
+
+/// A message of the user: first what tools gave, then what is said.
+#[derive(Debug, Default)]
+pub(crate) struct UserMessage<'a> {
+    /// Call and text.
+    pub(crate) results: Vec<(&'a str, Cow<'a, str>)>,
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+impl<'a> UserMessage<'a> {
+    pub(crate) fn of(message: &'a ViewMessage) -> Self {
+        let mut this = Self::default();
+        let mut said = Vec::new();
+        for block in &message.blocks {
+            match block.kind() {
+                BlockKind::ToolResult { id, text, is_error } => {
+                    let text = match is_error {
+                        true => Cow::Owned(format!("{ERROR_PREFIX}{text}")),
+                        false => Cow::Borrowed(&**text),
+                    };
+                    this.results.push((id.as_str(), text));
+                    this.media_of_result(id.as_str(), block);
+                }
+                BlockKind::Text(text) => said.push(Part::Text(Cow::Borrowed(text))),
+                BlockKind::Opaque { kind } => {
+                    let value = json_of(block);
+                    let stub =
+                        || Part::Text(format!("[a block of type {kind} is left out]").into());
+                    said.push(media(&value).unwrap_or_else(stub));
+                }
+                // Never in a message of the user.
+                BlockKind::Thinking { .. }
+                | BlockKind::RedactedThinking
+                | BlockKind::ToolUse { .. }
+                | BlockKind::StopRequest
+                | BlockKind::Error(_) => {}
+            }
+        }
+        this.parts.append(&mut said);
+        this
+    }
+
+    /// Images and documents in a result: the result itself can only be text, so they stand in
+    /// what the user says next, with the call they belong to.
+    fn media_of_result(&mut self, call: &str, block: &Block) {
+        // Nearly every result is text, and long ones are not to be read again.
+        if block.wire_open().contains(r#""content":""#) {
+            return;
+        }
+        let value = json_of(block);
+        let content = value["content"].as_array().map_or(&[][..], Vec::as_slice);
+        let media: Vec<Part<'a>> =
+            content.iter().filter(|it| it["type"] != "text").filter_map(media).collect();
+        if !media.is_empty() {
+            self.parts.push(Part::Text(format!("[from the result of call {call}]").into()));
+            self.parts.extend(media);
+        }
+    }
+
+    /// All parts as one text, if they are texts.
+    pub(crate) fn only_text(&self) -> Option<String> {
+        let text = |it: &Part<'a>| match it {
+            Part::Text(text) => Some(text.to_string()),
+            Part::Image(_) | Part::File { .. } => None,
+        };
+        let texts: Option<Vec<String>> = self.parts.iter().map(text).collect();
+        Some(texts?.join("\n\n"))
+    }
+}
+
+fn json_of(block: &Block) -> Value {
+    let mut wire = Vec::with_capacity(block.wire_open().len() + 1);
+    block.push_wire(&mut wire);
+    serde_json::from_slice(&wire).unwrap_or_default()
+}
+
+/// An image or a document; `None` when it is neither, or its source is kept at another provider.
+fn media(block: &Value) -> Option<Part<'static>> {
+    let source = &block["source"];
+    let word = |name: &str| source[name].as_str();
+    let data_url = || Some(format!("data:{};base64,{}", word("media_type")?, word("data")?));
+    match (block["type"].as_str()?, word("type")?) {
+        ("image", "base64") => data_url().map(Part::Image),
+        ("image", "url") => word("url").map(|it| Part::Image(it.to_owned())),
+        ("document", "text") => word("data").map(|it| Part::Text(it.to_owned().into())),
+        ("document", "base64") => {
+            let name = block["title"].as_str().unwrap_or("document.pdf").to_owned();
+            Some(Part::File { name, data: data_url()? })
+        }
+        _ => None,
+    }
+}
+
+/// The id of a call as it is sent: a longer one than the format takes is replaced by its digest.
+pub(crate) fn sent_id(id: &str, max_chars: usize) -> String {
+    match id.len() <= max_chars {
+        true => quote(id),
+        false => quote(&format!("call_{}", Digest::of(id.as_bytes()))),
+    }
+}
+
+/// The texts of a list joined by commas.
+pub(crate) fn joined(items: impl IntoIterator<Item = String>) -> String {
+    items.into_iter().collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,205 @@
+//! Drives a stream: bytes become events, events are handed to a format, and what is left at the
+//! end becomes the one report that all formats give.
+//!
+//! Alone because a format must not be able to forget what holds for all of them: an error ends the
+//! stream, nothing is read behind the outcome, and an answer has a size.
+
+use std::ops::ControlFlow;
+
+use serde_json::value::RawValue;
+
+use crate::{
+    digest::Digest,
+    step5_model_call::{
+        FailureClass, ModelAnswer,
+        sse::{SseEvent, SseParser},
+        stream::{
+            Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
+            wire::ReportedUsage,
+        },
+    },
+};
+
+/// Ends a stream without a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) class: FailureClass,
+    /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
+    pub(crate) code: String,
+    /// For people.
+    pub(crate) message: String,
+    /// It is about the form, and nothing that the provider said.
+    pub(crate) is_ours: bool,
+}
+
+impl Broken {
+    /// An event came that may not come there.
+    pub(crate) fn protocol(message: &str) -> Self {
+        Self::ours("protocol_error", message)
+    }
+
+    /// An event lacks what its kind demands.
+    pub(crate) fn malformed(message: &str) -> Self {
+        Self::ours("malformed_event", message)
+    }
+
+    fn ours(code: &str, message: &str) -> Self {
+        let class = FailureClass::StreamBroken;
+        Self { class, code: code.into(), message: message.into(), is_ours: true }
+    }
+}
+
+impl From<Broken> for StreamOutcome {
+    fn from(Broken { class, code, message, .. }: Broken) -> Self {
+        Self::Error { class, code, message }
+    }
+}
+
+/// What any format keeps while it reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) phase: StreamPhase,
+    pub(crate) usage: ReportedUsage,
+    partial_text: String,
+    n_bytes: usize,
+}
+
+impl Progress {
+    /// Text to be shown.
+    pub(crate) fn text(&mut self, text: &str, out: &mut Batch<'_>) -> Result<(), Broken> {
+        self.phase = StreamPhase::Content;
+        self.partial_text.push_str(text);
+        out.text(text);
+        self.count(text.len())
+    }
+
+    /// Reasoning to be shown.
+    pub(crate) fn reasoning(&mut self, text: &str, out: &mut Batch<'_>) -> Result<(), Broken> {
+        self.phase = StreamPhase::Content;
+        out.reasoning(text);
+        self.count(text.len())
+    }
+
+    /// Arguments of a call came.
+    pub(crate) fn arguments(&mut self, n_bytes: usize) -> Result<(), Broken> {
+        self.phase = StreamPhase::ToolInput;
+        self.count(n_bytes)
+    }
+
+    /// The message has begun, if nothing has before.
+    pub(crate) fn begin(&mut self) {
+        if self.phase == StreamPhase::Idle {
+            self.phase = StreamPhase::MessageStart;
+        }
+    }
+
+    /// Amounts replace those before.
+    pub(crate) fn take_usage(&mut self, usage: ReportedUsage, out: &mut Batch<'_>) {
+        self.usage = usage;
+        out.deltas.push(StreamDelta::Usage(usage.usage()));
+    }
+
+    pub(crate) fn count(&mut self, n_bytes: usize) -> Result<(), Broken> {
+        self.n_bytes = self.n_bytes.saturating_add(n_bytes);
+        if MAX_ANSWER_BYTES < self.n_bytes {
+            return Err(Broken::ours("too_large", "the answer is too long"));
+        }
+        Ok(())
+    }
+}
+
+/// One format: what its events mean.
+pub(crate) trait Format {
+    /// Takes one event. The phase [`StreamPhase::Complete`] settles the outcome.
+    fn take(
+        &mut self,
+        event: &SseEvent<'_>,
+        progress: &mut Progress,
+        out: &mut Batch<'_>,
+    ) -> Result<(), Broken>;
+
+    /// Shows the arguments of calls as far as they came; once per read.
+    fn show_previews(&mut self, out: &mut Batch<'_>);
+
+    /// Whether there is a whole message, though the end mark has not come.
+    fn is_whole(&self) -> bool;
+
+    /// The message, once it is whole.
+    fn into_answer(self, progress: &Progress) -> ModelAnswer;
+}
+
+/// Reads one stream of a format.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<F> {
+    sse: SseParser,
+    format: F,
+    progress: Progress,
+    broken: Option<Broken>,
+}
+
+impl<F: Format> Reader<F> {
+    /// At the start of a stream.
+    pub(crate) fn new(format: F) -> Self {
+        Self { sse: SseParser::new(), format, progress: Progress::default(), broken: None }
+    }
+
+    /// Feeds bytes; pushes what can be shown to `out`.
+    pub(crate) fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
+        if self.is_complete() {
+            return;
+        }
+        let Self { sse, format, progress, broken } = self;
+        let mut batch = Batch::new(out);
+        let read = sse.push_chunk(bytes, |event| {
+            if let Err(error) = format.take(&event, progress, &mut batch) {
+                *broken = Some(error);
+            }
+            match broken.is_some() || progress.phase == StreamPhase::Complete {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        if let Err(error) = read
+            && broken.is_none()
+        {
+            *broken = Some(Broken::ours("too_large", &error.to_string()));
+        }
+        format.show_previews(&mut batch);
+    }
+
+    /// True once the outcome is settled.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.broken.is_some() || self.progress.phase == StreamPhase::Complete
+    }
+
+    /// The connection has ended, or [`Reader::is_complete`].
+    pub(crate) fn finish(self) -> StreamReport {
+        let Self { format, mut progress, broken, .. } = self;
+        let outcome = match broken {
+            // Nothing that came was part of an answer.
+            Some(broken) if broken.is_ours && progress.phase == StreamPhase::Idle => {
+                Broken { class: FailureClass::BadAnswer, ..broken }.into()
+            }
+            Some(broken) => broken.into(),
+            None if progress.phase == StreamPhase::Complete || format.is_whole() => {
+                progress.phase = StreamPhase::Complete;
+                StreamOutcome::Message(format.into_answer(&progress))
+            }
+            None => StreamOutcome::Incomplete,
+        };
+        let partial_text = std::mem::take(&mut progress.partial_text);
+        StreamReport::new(outcome, partial_text, progress.usage, progress.phase)
+    }
+}
+
+/// The value of a member that servers fill in different ways: what has another shape is none.
+pub(crate) fn lenient<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// Where made-up ids of an answer come from: the request it answers, so that two answers of one
+/// conversation never share one.
+pub(crate) fn made_up_id(request: Digest, n: usize) -> String {
+    let own = request.chain(Digest::of(&(n as u64).to_le_bytes())).to_string();
+    format!("call_{}", own.get(..24).unwrap_or(&own))
+}
