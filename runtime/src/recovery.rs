@@ -1,36 +1,46 @@
 //! What to do when a model call fails: a ledger per turn, pure.
 //!
 //! Each failure has a class, each class one strategy, and each strategy a fixed count, so a turn
-//! that keeps failing ends. The ledger decides; who asks carries the remedy out and asks again when
-//! it fails. Once it has said [`Remedy::Surface`], it says nothing else.
+//! that keeps failing ends. All of that stands in [`table`]; the ledger is what was decided so far,
+//! and every count is counted from it. Who asks carries the remedy out and asks again when it fails.
+//! Once it has said [`Remedy::Surface`] about the turn's answer, it says nothing else.
 
-use crate::step5_model_call::{FailureClass, ModelFailure};
-
-pub mod fallback;
+pub mod backoff;
+pub mod chain;
 pub mod path1_output_escalation;
 pub mod path2_reactive_compaction;
 pub mod path3_prompt_too_long;
+pub mod table;
 
-use fallback::{Fallback, Place};
-use path1_output_escalation::OutputCeiling;
-use path3_prompt_too_long::Overflow;
+use backoff::{MAX_RETRY_AFTER_MS, backoff};
+use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
+use table::{Action, Cap, Condition, OVERLOADS_TO_SWITCH, Row, rows};
 
-/// Decisions of one turn, whatever happens. Above what the counts of all strategies allow together
-/// with the longest chain of models (3) in use.
-pub const MAX_DECISIONS: u32 = 64;
+use crate::{
+    step5_model_call::{FailureClass, ModelFailure},
+    turn::effect::Purpose,
+};
+
+/// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
+/// with 15 retries for each of 4 models, for the answer and for summaries, 188.
+pub const MAX_DECISIONS: usize = 192;
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Ask again after a while.
     RetryAfter {
-        /// The wait, in milliseconds.
+        /// The wait, in milliseconds; 0: at once.
         delay_ms: u64,
         /// Whether as a stream. What a broken stream has shown is withdrawn first.
         streamed: bool,
         /// The output ceiling, in tokens.
         max_tokens: u32,
     },
+    /// Ask again at once; the answer was empty.
+    AskAgain,
+    /// Send back what was said so far, unchanged, and ask for the rest.
+    Continue,
     /// Ask again with a higher output ceiling; the cut answer is not kept.
     EscalateOutput {
         /// The ceiling, in tokens.
@@ -45,12 +55,15 @@ pub enum Remedy {
     CollapseContext,
     /// Have the conversation summarised, then ask again.
     CompactReactively,
+    /// Leave out the oldest part of what is to be summarised, then ask again.
+    ShrinkSummary,
     /// Ask another model of the chain.
     SwitchModel {
         /// Its place in the chain; 0 is the model that was asked first.
         index: usize,
     },
-    /// Nothing is left: the failure stands. An answer that was cut is taken as it is.
+    /// Nothing is left: the failure stands. An answer that was cut, paused or empty is taken as it
+    /// is.
     Surface,
 }
 
@@ -60,10 +73,13 @@ impl Remedy {
         match self {
             Self::RetryAfter { streamed: true, .. } => "retry",
             Self::RetryAfter { streamed: false, .. } => "retry_without_streaming",
+            Self::AskAgain => "ask_again",
+            Self::Continue => "continue",
             Self::EscalateOutput { .. } => "max_output_escalation",
             Self::ReduceOutput { .. } => "output_reduction",
             Self::CollapseContext => "context_collapse",
             Self::CompactReactively => "reactive_compaction",
+            Self::ShrinkSummary => "summary_shrink",
             Self::SwitchModel { .. } => "model_fallback",
             Self::Surface => "surface",
         }
@@ -72,27 +88,45 @@ impl Remedy {
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation {
+pub struct Situation<'a> {
+    /// What it was for. Counts are kept apart; the model in use is the same for both.
+    pub purpose: Purpose,
     /// Its output ceiling, in tokens.
     pub max_tokens: u32,
     /// The highest ceiling that the model takes, in tokens.
     pub model_max_tokens: u32,
     /// Whether it was a stream.
     pub streamed: bool,
-    /// Models in the chain, the first one included.
-    pub n_models: usize,
+    /// The provider of each model of the chain, the first one included.
+    pub providers: &'a [usize],
+    /// Retries per model.
+    pub max_retries: u32,
     /// A draw for the jitter of waits, made for this attempt.
     pub jitter_draw: u64,
 }
 
-/// The counts of one turn.
+/// One decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What the call was for.
+    pub purpose: Purpose,
+    /// Its failure.
+    pub class: FailureClass,
+    /// The model that was asked: its place in the chain.
+    pub model: usize,
+    /// The output ceiling that it was asked with, in tokens.
+    pub max_tokens: u32,
+    /// The row that was taken.
+    pub action: Action,
+    /// What came of it.
+    pub remedy: Remedy,
+}
+
+/// What was decided in one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    ceiling: OutputCeiling,
-    overflow: Overflow,
-    fallback: Fallback,
-    decided: Vec<(FailureClass, Remedy)>,
-    is_over: bool,
+    model: usize,
+    decided: Vec<Decision>,
 }
 
 impl Ledger {
@@ -104,54 +138,170 @@ impl Ledger {
     /// Decides what to do about a failure and counts it.
     ///
     /// An answer that the output ceiling cut comes as [`FailureClass::MaxOutput`], a refusal as
-    /// [`FailureClass::Refusal`]; see `step5_model_call::failure::of_answer`.
-    pub fn decide(&mut self, failure: &ModelFailure, situation: &Situation) -> Remedy {
-        let has_room = self.decided.len() < MAX_DECISIONS as usize;
-        let remedy = match !self.is_over && has_room {
+    /// [`FailureClass::Refusal`], and so on; see `step5_model_call::failure::of_answer`.
+    pub fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
+        let has_room = self.decided.len() < MAX_DECISIONS;
+        let (action, remedy) = match has_room && !self.is_over(situation.purpose) {
             true => self.choose(failure, situation),
-            false => Remedy::Surface,
+            false => (Action::Surface, Remedy::Surface),
         };
-        self.is_over |= remedy == Remedy::Surface;
         if has_room {
-            self.decided.push((failure.class, remedy));
+            self.decided.push(Decision {
+                purpose: situation.purpose,
+                class: failure.class,
+                model: self.model,
+                max_tokens: situation.max_tokens,
+                action,
+                remedy,
+            });
+        }
+        if let Remedy::SwitchModel { index } = remedy {
+            self.model = index;
         }
         remedy
     }
 
-    fn choose(&mut self, failure: &ModelFailure, situation: &Situation) -> Remedy {
-        let place = Place { retry_after_ms: failure.retry_after_ms, situation };
-        self.fallback.note(failure.class);
-        match failure.class {
-            FailureClass::MaxOutput => self.ceiling.escalate(situation),
-            FailureClass::OutputOverflow => {
-                self.ceiling.reduce(situation).unwrap_or_else(|| self.overflow.next())
-            }
-            FailureClass::ContextOverflow => self.overflow.next(),
-            FailureClass::Overloaded => self.fallback.overloaded(place),
-            FailureClass::RateLimit | FailureClass::Network => self.fallback.retry(place),
-            FailureClass::StreamBroken => self.fallback.retry_whole(place),
-            FailureClass::Refusal => self.fallback.switch(situation),
-            // Asking again cannot help, and no other model is to be tried (MDL-13).
-            FailureClass::Auth | FailureClass::InvalidRequest | FailureClass::Internal => {
-                Remedy::Surface
-            }
-        }
-    }
-
     /// What was decided so far, oldest first; at most [`MAX_DECISIONS`].
-    pub fn decided(&self) -> &[(FailureClass, Remedy)] {
+    pub fn decided(&self) -> &[Decision] {
         &self.decided
-    }
-
-    /// Retries so far, for the counter of the session (MDL-6).
-    pub fn n_retries(&self) -> usize {
-        let is_retry = |(_, it): &&(_, Remedy)| matches!(it, Remedy::RetryAfter { .. });
-        self.decided.iter().filter(is_retry).count()
     }
 
     /// The model in use: its place in the chain.
     pub fn model(&self) -> usize {
-        self.fallback.model()
+        self.model
+    }
+
+    /// Retries of the model in use.
+    pub fn n_retries(&self, purpose: Purpose) -> u32 {
+        self.count(purpose, |it| it.model == self.model && it.action.is_retry())
+    }
+
+    /// The end of a turn's answer is final. A summary that was given up may be asked for again, with
+    /// what is left of its counts.
+    fn is_over(&self, purpose: Purpose) -> bool {
+        let is_end = |it: &Decision| it.purpose == purpose && it.remedy == Remedy::Surface;
+        purpose == Purpose::Turn && self.decided.iter().any(is_end)
+    }
+
+    fn choose(&self, failure: &ModelFailure, situation: &Situation<'_>) -> (Action, Remedy) {
+        rows()
+            .filter(|row| row.class == failure.class)
+            .filter(|row| self.has_left(row, situation))
+            .find_map(|row| {
+                let holds = row.when.iter().all(|it| self.holds(*it, failure, situation));
+                let remedy =
+                    holds.then(|| self.remedy(row.action, failure, situation)).flatten()?;
+                Some((row.action, remedy))
+            })
+            .unwrap_or((Action::Surface, Remedy::Surface))
+    }
+
+    /// Whether no count of the row is used up.
+    fn has_left(&self, row: &Row, situation: &Situation<'_>) -> bool {
+        let purpose = situation.purpose;
+        row.caps.iter().all(|cap| match *cap {
+            Cap::Retries => self.n_retries(purpose) < situation.max_retries,
+            Cap::PerModel(most) => {
+                let is_same = |it: &Decision| {
+                    it.model == self.model && it.class == row.class && it.action == row.action
+                };
+                self.count(purpose, is_same) < most
+            }
+            Cap::PerTurn(most) => self.count(purpose, |it| it.action == row.action) < most,
+        })
+    }
+
+    fn holds(
+        &self,
+        condition: Condition,
+        failure: &ModelFailure,
+        situation: &Situation<'_>,
+    ) -> bool {
+        match condition {
+            Condition::ForTurn => situation.purpose == Purpose::Turn,
+            Condition::ForSummary => situation.purpose == Purpose::Compaction,
+            Condition::WaitNamed => {
+                failure.retry_after_ms.is_some_and(|it| it <= MAX_RETRY_AFTER_MS)
+            }
+            Condition::NoWaitNamed => failure.retry_after_ms.is_none(),
+            Condition::ThirdInARow => {
+                let of_purpose =
+                    self.decided.iter().rev().filter(|it| it.purpose == situation.purpose);
+                let before = of_purpose
+                    .take_while(|it| it.class == failure.class && it.model == self.model)
+                    .count();
+                OVERLOADS_TO_SWITCH as usize <= before + 1
+            }
+            Condition::NextModel => self.next_model(situation).is_some(),
+            Condition::NextProvider => self.next_provider(situation).is_some(),
+            Condition::CeilingCanRise => self.raised(situation).is_some(),
+            Condition::CeilingAboveFloor => lowered(situation.max_tokens).is_some(),
+        }
+    }
+
+    /// `None` when the row turns out not to apply; its conditions make sure that it does.
+    fn remedy(
+        &self,
+        action: Action,
+        failure: &ModelFailure,
+        situation: &Situation<'_>,
+    ) -> Option<Remedy> {
+        let retry = |delay_ms, streamed: bool| {
+            let ceiling = if streamed { u32::MAX } else { WHOLE_MAX_TOKENS };
+            let max_tokens = situation.max_tokens.min(ceiling);
+            Remedy::RetryAfter { delay_ms, streamed, max_tokens }
+        };
+        let wait = || backoff(self.n_retries(situation.purpose), situation.jitter_draw);
+        Some(match action {
+            Action::WaitAsNamed => {
+                let named = failure.retry_after_ms?;
+                // Who is told to come back at once does so as after a failure that names no time, and
+                // who is told the same moment as all others does not come with them.
+                let spread = situation.jitter_draw % (named / 10 + 1);
+                let least = backoff(0, situation.jitter_draw);
+                retry(named.saturating_add(spread).max(least), situation.streamed)
+            }
+            Action::BackOff => retry(wait(), situation.streamed),
+            Action::BackOffWhole => retry(wait(), false),
+            Action::AskAgain => Remedy::AskAgain,
+            Action::Continue => Remedy::Continue,
+            Action::RaiseCeiling => Remedy::EscalateOutput { max_tokens: self.raised(situation)? },
+            Action::LowerCeiling => {
+                Remedy::ReduceOutput { max_tokens: lowered(situation.max_tokens)? }
+            }
+            Action::Collapse => Remedy::CollapseContext,
+            Action::Compact => Remedy::CompactReactively,
+            Action::ShrinkSummary => Remedy::ShrinkSummary,
+            Action::SwitchModel => Remedy::SwitchModel { index: self.next_model(situation)? },
+            Action::SwitchProvider => Remedy::SwitchModel { index: self.next_provider(situation)? },
+            Action::Surface => Remedy::Surface,
+        })
+    }
+
+    fn next_model(&self, situation: &Situation<'_>) -> Option<usize> {
+        let next = self.model + 1;
+        (next < situation.providers.len()).then_some(next)
+    }
+
+    fn next_provider(&self, situation: &Situation<'_>) -> Option<usize> {
+        let here = situation.providers.get(self.model)?;
+        let is_other = |it: &usize| situation.providers.get(*it).is_some_and(|it| it != here);
+        (self.model + 1..situation.providers.len()).find(is_other)
+    }
+
+    fn raised(&self, situation: &Situation<'_>) -> Option<u32> {
+        let did_not_fit = |it: &&Decision| {
+            it.purpose == situation.purpose
+                && it.model == self.model
+                && it.class == FailureClass::OutputOverflow
+        };
+        let too_high = self.decided.iter().filter(did_not_fit).map(|it| it.max_tokens).min();
+        raised(situation.max_tokens, situation.model_max_tokens, too_high)
+    }
+
+    fn count(&self, purpose: Purpose, is: impl Fn(&Decision) -> bool) -> u32 {
+        let found = self.decided.iter().filter(|it| it.purpose == purpose && is(it)).count();
+        u32::try_from(found).unwrap_or(u32::MAX)
     }
 }
 

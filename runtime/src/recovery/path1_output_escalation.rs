@@ -4,47 +4,49 @@
 //! is lowered. Both move one number, so they live together: what was once found too high is never
 //! asked for again.
 
-use super::{Remedy, Situation};
+use super::table::{Action, Cap, Condition, Row, row};
+use crate::step5_model_call::FailureClass::{MaxOutput, OutputOverflow};
 
 /// Escalations per turn (MDL-4).
 pub const MAX_ESCALATIONS: u32 = 3;
 
-/// At or below this ceiling, in tokens, it is not lowered further: the input must shrink (MDL-9).
-pub const REDUCTION_FLOOR: u32 = 4_096;
-
 /// Reductions per turn; from 1,048,576 tokens down to the floor it takes 16.
 pub const MAX_REDUCTIONS: u32 = 16;
 
-/// What is known of the output ceiling.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OutputCeiling {
-    n_escalations: u32,
-    n_reductions: u32,
-    /// The lowest ceiling that did not fit.
-    too_high: Option<u32>,
+/// At or below this ceiling, in tokens, it is not lowered further: the input must shrink (MDL-9).
+pub const REDUCTION_FLOOR: u32 = 4_096;
+
+/// The output ceiling of an answer in one piece, in tokens. More would take longer than the 10
+/// minutes that providers keep a silent connection open (128,000 tokens an hour).
+pub const WHOLE_MAX_TOKENS: u32 = 21_333;
+
+/// What path 3 goes on with where a lower ceiling does not help stands behind these.
+pub(super) const ROWS: &[Row] = &[
+    row(
+        MaxOutput,
+        &[Condition::CeilingCanRise],
+        Action::RaiseCeiling,
+        &[Cap::PerTurn(MAX_ESCALATIONS)],
+    ),
+    row(MaxOutput, &[], Action::Surface, &[]),
+    row(
+        OutputOverflow,
+        &[Condition::CeilingAboveFloor],
+        Action::LowerCeiling,
+        &[Cap::PerTurn(MAX_REDUCTIONS)],
+    ),
+];
+
+/// Twice the ceiling, within what the model gives and below what was found too high. `None` when
+/// that is no more than there was.
+pub(super) fn raised(max_tokens: u32, model_max: u32, too_high: Option<u32>) -> Option<u32> {
+    let highest = too_high.map_or(u32::MAX, |it| it.saturating_sub(1)).min(model_max);
+    let raised = max_tokens.saturating_mul(2).min(highest);
+    (max_tokens < raised).then_some(raised)
 }
 
-impl OutputCeiling {
-    pub(super) fn escalate(&mut self, situation: &Situation) -> Remedy {
-        let highest = self.too_high.map_or(u32::MAX, |it| it.saturating_sub(1));
-        let highest = highest.min(situation.model_max_tokens);
-        let max_tokens = situation.max_tokens.saturating_mul(2).min(highest);
-        if MAX_ESCALATIONS <= self.n_escalations || max_tokens <= situation.max_tokens {
-            return Remedy::Surface;
-        }
-        self.n_escalations += 1;
-        Remedy::EscalateOutput { max_tokens }
-    }
-
-    /// `None` when the ceiling is not the problem.
-    pub(super) fn reduce(&mut self, situation: &Situation) -> Option<Remedy> {
-        let max_tokens = situation.max_tokens;
-        self.too_high = Some(self.too_high.map_or(max_tokens, |it| it.min(max_tokens)));
-        if max_tokens <= REDUCTION_FLOOR || MAX_REDUCTIONS <= self.n_reductions {
-            return None;
-        }
-        self.n_reductions += 1;
-        let reduced = u64::from(max_tokens) * 7 / 10;
-        Some(Remedy::ReduceOutput { max_tokens: u32::try_from(reduced).unwrap_or(max_tokens) })
-    }
+/// 0.7 of the ceiling; `None` when the ceiling is not the problem.
+pub(super) fn lowered(max_tokens: u32) -> Option<u32> {
+    let lowered = u32::try_from(u64::from(max_tokens) * 7 / 10).unwrap_or(max_tokens);
+    (REDUCTION_FLOOR < max_tokens).then_some(lowered)
 }

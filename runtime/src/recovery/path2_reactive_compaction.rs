@@ -1,20 +1,23 @@
 //! Path 2: a summary in the middle of a turn.
 //!
 //! At most once per turn. It is an input to the same shaper chain as any other compaction, so it
-//! never runs beside one.
+//! never runs beside one. A summary that is itself too long to ask for is made shorter instead.
 
-use super::Remedy;
+use super::table::{Action, Cap, Condition, Row, row};
+use crate::step5_model_call::FailureClass;
 
-/// Whether the turn has had its reactive compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReactiveCompaction {
-    is_used: bool,
+/// Reactive compactions per turn (MDL-5).
+pub const MAX_COMPACTIONS: u32 = 1;
+
+/// Times that a summary request is made shorter.
+pub const MAX_SHRINKS: u32 = 3;
+
+/// What is done about an answer that does not fit.
+pub(super) const fn compact(class: FailureClass) -> Row {
+    row(class, &[Condition::ForTurn], Action::Compact, &[Cap::PerTurn(MAX_COMPACTIONS)])
 }
 
-impl ReactiveCompaction {
-    /// `None` when it has been used.
-    pub(super) fn once(&mut self) -> Option<Remedy> {
-        let is_first = !std::mem::replace(&mut self.is_used, true);
-        is_first.then_some(Remedy::CompactReactively)
-    }
+/// What is done about a summary that does not fit.
+pub(super) const fn shrink(class: FailureClass) -> Row {
+    row(class, &[Condition::ForSummary], Action::ShrinkSummary, &[Cap::PerTurn(MAX_SHRINKS)])
 }

@@ -3,21 +3,27 @@
 //! Collapse, then reactive compaction, then the end. The end is final (MDL-5): neither a retry nor
 //! another model brings the chain back.
 
-use super::{Remedy, path2_reactive_compaction::ReactiveCompaction};
+use super::{
+    path2_reactive_compaction::{compact, shrink},
+    table::{Action, Cap, Condition, Row, row},
+};
+use crate::step5_model_call::FailureClass::{self, ContextOverflow, OutputOverflow};
 
-/// How far the chain has been walked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Overflow {
-    has_collapsed: bool,
-    compaction: ReactiveCompaction,
+/// Collapses per turn (MDL-5).
+pub const MAX_COLLAPSES: u32 = 1;
+
+const fn chain(class: FailureClass) -> [Row; 4] {
+    let cap = &[Cap::PerTurn(MAX_COLLAPSES)];
+    [
+        row(class, &[Condition::ForTurn], Action::Collapse, cap),
+        compact(class),
+        shrink(class),
+        row(class, &[], Action::Surface, &[]),
+    ]
 }
 
-impl Overflow {
-    /// The next link of the chain.
-    pub(super) fn next(&mut self) -> Remedy {
-        if !std::mem::replace(&mut self.has_collapsed, true) {
-            return Remedy::CollapseContext;
-        }
-        self.compaction.once().unwrap_or(Remedy::Surface)
-    }
-}
+/// Where lowering the output ceiling did not help.
+pub(super) const OUTPUT: &[Row] = &chain(OutputOverflow);
+
+/// Where the prompt alone is too long.
+pub(super) const PROMPT: &[Row] = &chain(ContextOverflow);

@@ -2,26 +2,32 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use proptest::prelude::*;
+mod sequences;
+mod whatever;
 
 use super::{
     Remedy::*,
-    fallback::{
-        BACKOFF_BASE_MS, BACKOFF_CAP_MS, MAX_RETRIES, MAX_RETRY_AFTER_MS, WHOLE_MAX_TOKENS,
-    },
-    path1_output_escalation::{MAX_ESCALATIONS, MAX_REDUCTIONS, REDUCTION_FLOOR},
+    backoff::MAX_RETRY_AFTER_MS,
+    path1_output_escalation::{REDUCTION_FLOOR, WHOLE_MAX_TOKENS},
+    path2_reactive_compaction::MAX_SHRINKS,
+    table::{MAX_BAD_ANSWERS, MAX_EMPTY_ANSWERS, MAX_PAUSES},
     *,
 };
 use FailureClass::*;
 
-const SITUATION: Situation = Situation {
+const SITUATION: Situation<'static> = Situation {
+    purpose: Purpose::Turn,
     max_tokens: 8_000,
     model_max_tokens: 64_000,
     streamed: true,
-    n_models: 1,
+    providers: &[0],
+    max_retries: 10,
     // Half of each step: the shortest wait.
     jitter_draw: 0,
 };
+
+/// The same with a second model at the same provider.
+const CHAIN: Situation<'static> = Situation { providers: &[0, 0], ..SITUATION };
 
 fn failure(class: FailureClass, retry_after_ms: Option<u64>) -> ModelFailure {
     let (message, partial_text) = (String::new(), String::new());
@@ -34,7 +40,11 @@ fn retry(delay_ms: u64) -> Remedy {
 
 /// Feeds failures to a ledger; ceilings and the way of asking follow what it decides.
 #[track_caller]
-fn check_in(situation: Situation, failures: &[(FailureClass, Option<u64>)], expected: &[Remedy]) {
+fn check_in(
+    situation: Situation<'_>,
+    failures: &[(FailureClass, Option<u64>)],
+    expected: &[Remedy],
+) {
     let mut ledger = Ledger::new();
     let mut situation = situation;
     let mut remedies = Vec::new();
@@ -47,7 +57,7 @@ fn check_in(situation: Situation, failures: &[(FailureClass, Option<u64>)], expe
             RetryAfter { streamed, max_tokens, .. } => {
                 (situation.streamed, situation.max_tokens) = (streamed, max_tokens);
             }
-            CollapseContext | CompactReactively | SwitchModel { .. } | Surface => {}
+            _ => {}
         }
         remedies.push(remedy);
     }
@@ -63,7 +73,7 @@ fn check(failures: &[FailureClass], expected: &[Remedy]) {
 #[track_caller]
 fn check_chain(failures: &[FailureClass], expected: &[Remedy]) {
     let failures: Vec<_> = failures.iter().map(|it| (*it, None)).collect();
-    check_in(Situation { n_models: 2, ..SITUATION }, &failures, expected);
+    check_in(CHAIN, &failures, expected);
 }
 
 // REQ: MDL-4
@@ -148,10 +158,13 @@ fn waits_double_up_to_the_cap_and_end_after_ten() {
 fn what_the_provider_asks_for_is_waited_and_a_quota_is_not() {
     // T9.7
     check_in(SITUATION, &[(RateLimit, Some(3_000))], &[retry(3_000)]);
+    // Nobody comes back at once, and not all at the same moment.
+    check_in(SITUATION, &[(RateLimit, Some(0))], &[retry(250)]);
+    let late = Situation { jitter_draw: 300, ..SITUATION };
+    check_in(late, &[(RateLimit, Some(3_000))], &[retry(3_300)]);
     check_in(SITUATION, &[(RateLimit, Some(MAX_RETRY_AFTER_MS))], &[retry(MAX_RETRY_AFTER_MS)]);
     check_in(SITUATION, &[(RateLimit, Some(MAX_RETRY_AFTER_MS + 1))], &[Surface]);
-    let chain = Situation { n_models: 2, ..SITUATION };
-    check_in(chain, &[(RateLimit, Some(u64::MAX))], &[SwitchModel { index: 1 }]);
+    check_in(CHAIN, &[(RateLimit, Some(u64::MAX))], &[SwitchModel { index: 1 }]);
 }
 
 // REQ: MDL-7
@@ -230,71 +243,120 @@ fn permanent_failures_are_never_tried_again() {
 fn refusal_and_used_up_retries_move_along_the_chain() {
     check_chain(&[Refusal, Refusal], &[SwitchModel { index: 1 }, Surface]);
     let mut ledger = Ledger::new();
-    let situation = Situation { n_models: 2, ..SITUATION };
+    let situation = CHAIN;
     let remedies: Vec<_> =
         (0..22).map(|_| ledger.decide(&failure(RateLimit, None), &situation)).collect();
     assert_eq!(remedies[10], SwitchModel { index: 1 });
     assert_eq!(remedies[21], Surface);
-    assert_eq!((ledger.n_retries(), ledger.model()), (20, 1));
+    assert_eq!((ledger.n_retries(Purpose::Turn), ledger.model()), (10, 1));
 }
 
-fn any_class() -> impl Strategy<Value = FailureClass> {
-    prop_oneof![
-        Just(RateLimit),
-        Just(Overloaded),
-        Just(ContextOverflow),
-        Just(OutputOverflow),
-        Just(MaxOutput),
-        Just(Network),
-        Just(StreamBroken),
-        Just(Refusal),
-    ]
+// REQ: MDL-8, MDL-13
+#[test]
+fn used_up_account_and_broken_server_move_on_to_another_provider_only() {
+    check_chain(&[Quota], &[Surface]);
+    let three = Situation { providers: &[0, 0, 1], ..SITUATION };
+    check_in(three, &[(Quota, None), (Quota, None)], &[SwitchModel { index: 2 }, Surface]);
+    check_in(three, &[(Quota, Some(3_000))], &[SwitchModel { index: 2 }]);
 }
 
-proptest! {
-    // REQ: MDL-4, MDL-5, MDL-6, MDL-10
-    #[test]
-    fn whatever_fails_a_turn_ends_and_no_count_is_passed(
-        failures in proptest::collection::vec(
-            (any_class(), proptest::option::of(0u64..5_000), 1u32..2_000_000, any::<u64>()),
-            MAX_DECISIONS as usize + 1,
-        ),
-        streamed in any::<bool>(),
-        n_models in 0usize..5,
-    ) {
-        let mut ledger = Ledger::new();
-        let mut remedies = Vec::new();
-        for (class, retry_after_ms, max_tokens, jitter_draw) in failures {
-            let model_max_tokens = 128_000;
-            let situation =
-                Situation { max_tokens, model_max_tokens, streamed, n_models, jitter_draw };
-            let remedy = ledger.decide(&failure(class, retry_after_ms), &situation);
-            match remedy {
-                RetryAfter { delay_ms, max_tokens: ceiling, .. } => {
-                    let longest = retry_after_ms.unwrap_or(BACKOFF_CAP_MS);
-                    let least = retry_after_ms.unwrap_or(BACKOFF_BASE_MS / 2);
-                    prop_assert!((least..=longest).contains(&delay_ms));
-                    prop_assert!(ceiling <= max_tokens);
-                }
-                EscalateOutput { max_tokens: ceiling } => {
-                    prop_assert!(max_tokens < ceiling && ceiling <= model_max_tokens);
-                }
-                ReduceOutput { max_tokens: ceiling } => prop_assert!(ceiling < max_tokens),
-                SwitchModel { index } => prop_assert!(index < n_models),
-                CollapseContext | CompactReactively | Surface => {}
-            }
-            remedies.push(remedy);
-        }
-        let count = |is: fn(&Remedy) -> bool| remedies.iter().filter(|it| is(it)).count();
-        prop_assert_eq!(remedies.last(), Some(&Surface));
-        let n_escalations = count(|it| matches!(it, EscalateOutput { .. }));
-        let n_reductions = count(|it| matches!(it, ReduceOutput { .. }));
-        prop_assert!(n_escalations <= MAX_ESCALATIONS as usize);
-        prop_assert!(n_reductions <= MAX_REDUCTIONS as usize);
-        prop_assert!(count(|it| *it == CollapseContext) <= 1);
-        prop_assert!(count(|it| *it == CompactReactively) <= 1);
-        prop_assert!(ledger.n_retries() <= MAX_RETRIES as usize * n_models.max(1));
-        let end = remedies.iter().position(|it| *it == Surface).unwrap();
-        prop_assert!(remedies[end..].iter().all(|it| *it == Surface));
+// REQ: MDL-10
+#[test]
+fn server_that_answers_with_garbage_is_left_after_three_tries() {
+    let whole = |delay_ms| RetryAfter { delay_ms, streamed: false, max_tokens: 8_000 };
+    assert_eq!(MAX_BAD_ANSWERS, 2);
+    check(&[BadAnswer; 3], &[whole(250), whole(500), Surface]);
+    // Other failures in between do not give it more.
+    check(
+        &[BadAnswer, Network, BadAnswer, BadAnswer],
+        &[
+            whole(250),
+            RetryAfter { delay_ms: 500, streamed: false, max_tokens: 8_000 },
+            whole(1_000),
+            Surface,
+        ],
+    );
+    check_chain(&[BadAnswer; 3], &[whole(250), whole(500), Surface]);
+}
+
+// D57  REQ: MDL-10
+#[test]
+fn empty_answer_is_asked_for_again_once() {
+    assert_eq!(MAX_EMPTY_ANSWERS, 1);
+    check_chain(&[EmptyAnswer, EmptyAnswer], &[AskAgain, Surface]);
+}
+
+// T9.12  REQ: MDL-10
+#[test]
+fn paused_answer_is_continued_ten_times() {
+    let expected: Vec<_> =
+        vec![Continue; MAX_PAUSES as usize].into_iter().chain([Surface]).collect();
+    check(&[PauseTurn; 11], &expected);
+}
+
+// D48, D49  REQ: SHP-6, MDL-10
+#[test]
+fn summary_has_retries_and_chain_and_is_shrunk_three_times_instead_of_compacted() {
+    let summary = Situation { purpose: Purpose::Compaction, ..CHAIN };
+    let n = MAX_SHRINKS as usize;
+    let expected: Vec<_> = vec![ShrinkSummary; n].into_iter().chain([Surface]).collect();
+    check_in(summary, &vec![(ContextOverflow, None); n + 1], &expected);
+    check_in(
+        summary,
+        &[(Overloaded, None), (Overloaded, None), (Overloaded, None), (Overloaded, None)],
+        &[retry(250), retry(500), SwitchModel { index: 1 }, retry(250)],
+    );
+}
+
+// REQ: MDL-10
+#[test]
+fn counts_of_summaries_and_of_answers_are_apart_and_the_model_is_the_same() {
+    let summary = Situation { purpose: Purpose::Compaction, ..CHAIN };
+    let mut ledger = Ledger::new();
+    for _ in 0..3 {
+        ledger.decide(&failure(Overloaded, None), &summary);
     }
+    assert_eq!(ledger.model(), 1);
+    let mut decide = |class| ledger.decide(&failure(class, None), &CHAIN);
+    assert_eq!(decide(Overloaded), retry(250));
+    assert_eq!(decide(ContextOverflow), CollapseContext);
+    assert_eq!(decide(Auth), Surface);
+    // The end of an answer is final; a summary may be asked for again.
+    assert_eq!(decide(Network), Surface);
+    assert_eq!(ledger.decide(&failure(Network, None), &summary), retry(250));
+}
+
+// REQ: MDL-6
+#[test]
+fn settings_say_how_often_a_model_is_asked_again() {
+    let never = Situation { max_retries: 0, ..CHAIN };
+    check_in(never, &[(RateLimit, Some(1)), (Network, None)], &[SwitchModel { index: 1 }, Surface]);
+    check_in(
+        never,
+        &[(StreamBroken, None), (BadAnswer, None)],
+        &[SwitchModel { index: 1 }, Surface],
+    );
+}
+
+// REQ: MDL-10
+#[test]
+fn every_class_has_rows_next_to_each_other_and_the_last_holds_always() {
+    let all: Vec<Row> = rows().copied().collect();
+    let mut left = &all[..];
+    for class in FailureClass::ALL {
+        let n = left.iter().take_while(|it| it.class == class).count();
+        let (rows, rest) = left.split_at(n);
+        let last = rows.last().expect("a class without a row");
+        assert_eq!((last.when, last.action, last.caps), (&[][..], Action::Surface, &[][..]));
+        left = rest;
+    }
+    assert!(left.is_empty(), "{left:?}");
+}
+
+// REQ: MDL-10
+#[test]
+fn what_is_documented_is_what_is_decided_by() {
+    let page = include_str!("../../../docs/recovery.md");
+    let shown = page.split("```text\n").nth(1).and_then(|it| it.split("```").next());
+    assert_eq!(shown, Some(table::print(backoff::MAX_RETRIES).as_str()));
 }
