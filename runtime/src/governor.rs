@@ -1,0 +1,386 @@
+//! Who may call a provider now: one state machine per provider and key, for all sessions.
+//!
+//! Every call asks before it is sent and says how it ended. In between stand a window of calls, the
+//! provider's own limits, one circuit breaker, one budget for retries, and turns between tenants.
+//! Time comes with every input, so the same inputs always have the same outputs. Alone, because it
+//! is the only rule that looks at all sessions together; no turn decides by it. What a turn learns of
+//! it is a failure like any other, which is recorded.
+
+pub mod breaker;
+pub mod bucket;
+mod buckets;
+pub mod fair_queue;
+pub mod headers;
+pub mod limits;
+pub mod retry_budget;
+pub mod shares;
+pub mod window;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::{entropy::Stream, recovery::backoff::MAX_RETRY_AFTER_MS};
+use breaker::{Breaker, Cause, Word};
+use buckets::Buckets;
+use fair_queue::FairQueue;
+use limits::GovernorLimits;
+use retry_budget::RetryBudget;
+use shares::Shares;
+use window::Window;
+
+pub use crate::ids::TenantId as Tenant;
+pub use words::{Ask, Input, Outcome, Output, ParkReason, Parking, Refusal, Ticket};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Waits for the retry budget.
+    Budget,
+    /// Waits for its turn.
+    Queued,
+    /// Under way.
+    InFlight { admission: u64, is_probe: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Call {
+    ask: Ask,
+    asked_at: u64,
+    stage: Stage,
+    /// The provider's word about its limits has come, and its input is in it.
+    is_counted: bool,
+}
+
+impl Call {
+    fn deadline(&self) -> u64 {
+        self.asked_at.saturating_add(self.ask.patience_ms)
+    }
+}
+
+/// What stands in the way of a call.
+struct Obstacle {
+    parking: Parking,
+    /// Whether it is in everybody's way, and not only in that of this tenant and cost.
+    for_all: bool,
+}
+
+/// The state machine.
+#[derive(Clone, Debug)]
+pub struct Governor {
+    limits: GovernorLimits,
+    breaker: Breaker,
+    retries: RetryBudget,
+    window: Window,
+    buckets: Buckets,
+    /// The provider asked all to wait until then.
+    held_until: u64,
+    shares: Shares,
+    queue: FairQueue,
+    /// Retries that wait for the budget, in the order they came.
+    repeaters: VecDeque<Ticket>,
+    calls: BTreeMap<Ticket, Call>,
+    /// Of calls that wait.
+    deadlines: BTreeSet<(u64, Ticket)>,
+    n_admitted: u64,
+}
+
+impl Governor {
+    /// With nothing under way. `stream` gives the jitter.
+    pub fn new(limits: GovernorLimits, stream: Stream) -> Self {
+        Self {
+            breaker: Breaker::new(limits.breaker, stream),
+            retries: RetryBudget::new(limits.retries, 0),
+            window: Window::new(limits.concurrency),
+            buckets: Buckets::default(),
+            held_until: 0,
+            shares: Shares::default(),
+            queue: FairQueue::new(limits.quantum),
+            repeaters: VecDeque::new(),
+            calls: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            n_admitted: 0,
+            limits,
+        }
+    }
+
+    /// Takes one input at `now`, in milliseconds of a clock that never goes back, and says what
+    /// becomes of calls.
+    pub fn handle(&mut self, now: u64, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Ask(ask) => return self.ask(now, ask, out),
+            Input::Heard { ticket, report } => {
+                self.buckets.hear(now, &report);
+                if let Some(call) = self.calls.get_mut(&ticket) {
+                    call.is_counted = true;
+                }
+            }
+            Input::Settled { ticket, outcome, used } => {
+                self.settle(now, ticket, outcome, used, out);
+            }
+            Input::Abandoned(ticket) => self.abandon(now, ticket),
+            Input::Tick => {}
+        }
+        self.go_on(now, out);
+    }
+
+    /// When [`Input::Tick`] is due; `None` when nobody waits.
+    pub fn wake_at(&self, now: u64) -> Option<u64> {
+        let (deadline, _) = self.deadlines.first()?;
+        let heads = self.queue.heads().map(|(tenant, it)| self.obstacle(now, tenant, it.cost));
+        let ends = heads.filter_map(|it| it.and_then(|it| it.parking.until));
+        let soonest = ends.chain(self.repeaters_wake_at(now)).min();
+        // Never now: what could be done now is done.
+        Some(soonest.map_or(*deadline, |it| it.min(*deadline)).max(now + 1))
+    }
+
+    /// Calls under way.
+    pub fn in_flight(&self) -> u32 {
+        self.shares.in_flight()
+    }
+
+    /// Calls that wait.
+    pub fn n_parked(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// The numbers it goes by.
+    pub fn limits(&self) -> &GovernorLimits {
+        &self.limits
+    }
+
+    /// When the first retry that waits may have its budget.
+    fn repeaters_wake_at(&self, now: u64) -> Option<u64> {
+        self.repeaters.front()?;
+        let budget = now.saturating_add(self.retries.wait_ms(now)?);
+        match self.breaker.word(now) {
+            Word::Call | Word::Probe => Some(budget),
+            Word::Wait(_, until) => Some(budget.max(until?)),
+        }
+    }
+
+    fn ask(&mut self, now: u64, ask: Ask, out: &mut Vec<Output>) {
+        let ticket = ask.ticket;
+        self.shares.seen(now, &ask.tenant);
+        let has_budget = !ask.is_retry || (self.repeaters.is_empty() && self.retries.take(now));
+        let is_free =
+            self.queue.is_empty() && self.obstacle(now, &ask.tenant, ask.tokens).is_none();
+        let stage = if has_budget { Stage::Queued } else { Stage::Budget };
+        let call = Call { ask, asked_at: now, stage, is_counted: false };
+        if has_budget && is_free {
+            self.calls.insert(ticket, call);
+            return self.admit(now, ticket, out);
+        }
+        self.deadlines.insert((call.deadline(), ticket));
+        match stage {
+            Stage::Budget => self.repeaters.push_back(ticket),
+            _ => self.queue.push(&call.ask.tenant, ticket, call.ask.tokens),
+        }
+        self.calls.insert(ticket, call);
+        self.go_on(now, out);
+        self.tell(now, ticket, out);
+    }
+
+    /// Whatever can be done now, is done.
+    fn go_on(&mut self, now: u64, out: &mut Vec<Output>) {
+        if self.deadlines.is_empty() {
+            return;
+        }
+        self.expire(now, out);
+        while let Some(ticket) = self.repeaters.front().copied()
+            && !matches!(self.breaker.word(now), Word::Wait(..))
+            && self.retries.take(now)
+        {
+            self.repeaters.pop_front();
+            if let Some(call) = self.calls.get_mut(&ticket) {
+                call.stage = Stage::Queued;
+                self.queue.push(&call.ask.tenant, ticket, call.ask.tokens);
+            }
+        }
+        while let Some(ticket) = self.next_free(now) {
+            self.leave(ticket, true);
+            self.admit(now, ticket, out);
+        }
+    }
+
+    /// The call whose turn it is, or the first of another tenant if something is in the way of that
+    /// one only.
+    fn next_free(&mut self, now: u64) -> Option<Ticket> {
+        let (tenant, first) = self.queue.first()?;
+        match self.obstacle(now, &tenant, first.cost) {
+            None => Some(first.ticket),
+            Some(obstacle) if obstacle.for_all => None,
+            Some(_) => self
+                .queue
+                .heads()
+                .find(|(tenant, it)| self.obstacle(now, tenant, it.cost).is_none())
+                .map(|(_, it)| it.ticket),
+        }
+    }
+
+    fn obstacle(&self, now: u64, tenant: &Tenant, tokens: u64) -> Option<Obstacle> {
+        let all =
+            |reason, until| Some(Obstacle { parking: Parking { reason, until }, for_all: true });
+        if let Word::Wait(cause, until) = self.breaker.word(now) {
+            return all(reason_of(cause), until);
+        }
+        if now < self.held_until {
+            return all(ParkReason::RateLimit, Some(self.held_until));
+        }
+        if let Some(slots) = self.window.slots() {
+            let free = slots.saturating_sub(self.shares.in_flight());
+            if free <= self.shares.slots_kept_from(tenant, slots) {
+                let parking = Parking { reason: ParkReason::Concurrency, until: None };
+                return Some(Obstacle { parking, for_all: free == 0 });
+            }
+        }
+        let wait_ms = self.buckets.wait_ms(now, tokens, self.shares.is_kept_from_reserves(tenant));
+        let until = Some(now.saturating_add(wait_ms));
+        let parking = Parking { reason: ParkReason::RateLimit, until };
+        (0 < wait_ms).then_some(Obstacle { parking, for_all: false })
+    }
+
+    fn admit(&mut self, now: u64, ticket: Ticket, out: &mut Vec<Output>) {
+        let Some(call) = self.calls.get_mut(&ticket) else { return };
+        let is_probe = self.breaker.word(now) == Word::Probe;
+        if is_probe {
+            self.breaker.probe_sent();
+        }
+        call.stage = Stage::InFlight { admission: self.n_admitted, is_probe };
+        self.n_admitted += 1;
+        self.buckets.take(now, call.ask.tokens);
+        self.shares.began(&call.ask.tenant);
+        out.push(Output::Admit(ticket));
+    }
+
+    /// Takes a call out of whatever it waits in.
+    fn leave(&mut self, ticket: Ticket, is_sent: bool) {
+        let Some(call) = self.calls.get(&ticket) else { return };
+        self.deadlines.remove(&(call.deadline(), ticket));
+        match call.stage {
+            Stage::Budget => self.repeaters.retain(|it| *it != ticket),
+            Stage::Queued if is_sent => self.queue.take(&call.ask.tenant, ticket),
+            Stage::Queued => self.queue.remove(&call.ask.tenant, ticket),
+            Stage::InFlight { .. } => {}
+        }
+    }
+
+    fn settle(
+        &mut self,
+        now: u64,
+        ticket: Ticket,
+        outcome: Outcome,
+        used: Option<(u64, u64)>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(call) = self.calls.get(&ticket) else { return };
+        let Stage::InFlight { admission, is_probe } = call.stage else { return };
+        self.shares.ended(&call.ask.tenant);
+        if let Some((input, output)) = used {
+            let estimated = call.ask.tokens;
+            let input = if call.is_counted { estimated } else { input };
+            self.buckets.correct(now, estimated, input, output);
+        }
+        self.calls.remove(&ticket);
+        let under_way = self.shares.in_flight() + 1;
+        let has_opened = match outcome {
+            Outcome::Answered => {
+                self.retries.earn(now);
+                self.window.grow();
+                if self.breaker.succeeded(is_probe) {
+                    self.window.start_small();
+                }
+                false
+            }
+            Outcome::Overloaded { retry_after_ms } => {
+                self.window.shrink(admission, under_way, self.n_admitted);
+                let held = retry_after_ms.map_or(0, |it| now.saturating_add(it));
+                self.held_until = self.held_until.max(held);
+                self.breaker.failed(now, is_probe)
+            }
+            Outcome::Broken => self.breaker.failed(now, is_probe),
+            Outcome::QuotaOver { for_ms } => self.breaker.quota_is_over(now, for_ms, is_probe),
+        };
+        if has_opened {
+            let waiting: Vec<Ticket> = self.deadlines.iter().map(|(_, it)| *it).collect();
+            waiting.into_iter().for_each(|it| self.tell(now, it, out));
+        }
+    }
+
+    fn abandon(&mut self, now: u64, ticket: Ticket) {
+        self.leave(ticket, false);
+        let Some(call) = self.calls.remove(&ticket) else { return };
+        match call.stage {
+            Stage::Budget => {}
+            Stage::Queued if call.ask.is_retry => self.retries.put_back(now),
+            Stage::Queued => {}
+            // What was sent has cost what it costs; the provider's next word corrects it.
+            Stage::InFlight { is_probe, .. } => {
+                self.shares.ended(&call.ask.tenant);
+                if is_probe {
+                    self.breaker.probe_lost();
+                }
+            }
+        }
+    }
+
+    /// Refuses those who have waited as long as they may.
+    fn expire(&mut self, now: u64, out: &mut Vec<Output>) {
+        while let Some((deadline, ticket)) = self.deadlines.first().copied()
+            && deadline <= now
+        {
+            let parking = self.parking(now, ticket);
+            self.refuse(now, ticket, parking, out);
+        }
+    }
+
+    /// Tells a call that waits why, or refuses it when that is longer than it may wait.
+    fn tell(&mut self, now: u64, ticket: Ticket, out: &mut Vec<Output>) {
+        let Some(call) = self.calls.get(&ticket) else { return };
+        if matches!(call.stage, Stage::InFlight { .. }) {
+            return;
+        }
+        let deadline = call.deadline();
+        let parking = self.parking(now, ticket);
+        if parking.until.is_some_and(|it| deadline < it) || deadline <= now {
+            self.refuse(now, ticket, parking, out);
+        } else {
+            out.push(Output::Park(ticket, parking));
+        }
+    }
+
+    fn refuse(&mut self, now: u64, ticket: Ticket, parking: Parking, out: &mut Vec<Output>) {
+        let waited_ms = self.calls.get(&ticket).map_or(0, |it| now.saturating_sub(it.asked_at));
+        self.abandon(now, ticket);
+        let until = parking.until.unwrap_or(now);
+        let retry_after_ms = until.saturating_sub(now).max(MAX_RETRY_AFTER_MS + 1);
+        out.push(Output::Refuse(
+            ticket,
+            Refusal { reason: parking.reason, waited_ms, retry_after_ms },
+        ));
+    }
+
+    fn parking(&self, now: u64, ticket: Ticket) -> Parking {
+        let call = self.calls.get(&ticket);
+        let obstacle = call.and_then(|it| self.obstacle(now, &it.ask.tenant, it.ask.tokens));
+        match (obstacle, call.map(|it| it.stage)) {
+            // What holds for all comes first; then a retry waits for the budget.
+            (Some(obstacle), Some(Stage::Budget)) if obstacle.for_all => obstacle.parking,
+            (_, Some(Stage::Budget)) => {
+                let until = self.retries.wait_ms(now).map(|it| now.saturating_add(it));
+                Parking { reason: ParkReason::RetryBudget, until }
+            }
+            (Some(obstacle), _) => obstacle.parking,
+            // Others are in front.
+            (None, _) => Parking { reason: ParkReason::Concurrency, until: None },
+        }
+    }
+}
+
+fn reason_of(cause: Cause) -> ParkReason {
+    match cause {
+        Cause::Storm => ParkReason::BreakerOpen,
+        Cause::Quota => ParkReason::ProviderQuota,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! The circuit breaker: when no call is to be made at all.
+//!
+//! Closed, it looks at how the newest calls ended. Open, nobody calls. When its time is over the
+//! next call is a probe, one at a time; its outcome closes the circuit or opens it for twice as long.
+
+use super::limits::BreakerLimits;
+use crate::entropy::Stream;
+
+/// Doublings at most; the caps are reached long before.
+const MAX_DOUBLINGS: u32 = 16;
+
+/// Why the circuit is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Too many calls failed.
+    Storm,
+    /// The quota of the key is used up.
+    Quota,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    Open { until: u64, cause: Cause },
+    HalfOpen { probing: bool, cause: Cause },
+}
+
+/// What the breaker says to the next call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Go on.
+    Call,
+    /// Go on, as the probe.
+    Probe,
+    /// Wait, until this time if it is known.
+    Wait(Cause, Option<u64>),
+}
+
+/// The breaker of one provider and key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breaker {
+    limits: BreakerLimits,
+    state: State,
+    /// The newest calls, the newest in the lowest bit; set: failed.
+    failed: u64,
+    n_seen: u32,
+    /// Openings since it last held for a while.
+    doublings: u32,
+    n_openings: u64,
+    /// For the jitter of open times.
+    stream: Stream,
+}
+
+impl Breaker {
+    /// Closed.
+    pub fn new(limits: BreakerLimits, stream: Stream) -> Self {
+        let (failed, n_seen, doublings, n_openings) = (0, 0, 0, 0);
+        Self { limits, state: State::Closed, failed, n_seen, doublings, n_openings, stream }
+    }
+
+    /// May a call be made at `now`, in milliseconds?
+    pub fn word(&self, now: u64) -> Word {
+        match self.state {
+            State::Closed => Word::Call,
+            State::Open { until, .. } if until <= now => Word::Probe,
+            State::Open { until, cause } => Word::Wait(cause, Some(until)),
+            State::HalfOpen { probing: false, .. } => Word::Probe,
+            State::HalfOpen { cause, .. } => Word::Wait(cause, None),
+        }
+    }
+
+    /// A call was let through as the probe.
+    pub fn probe_sent(&mut self) {
+        if let State::Open { cause, .. } | State::HalfOpen { cause, .. } = self.state {
+            self.state = State::HalfOpen { probing: true, cause };
+        }
+    }
+
+    /// The probe was given up: the next call is one.
+    pub fn probe_lost(&mut self) {
+        if let State::HalfOpen { cause, .. } = self.state {
+            self.state = State::HalfOpen { probing: false, cause };
+        }
+    }
+
+    /// A call has been answered. True when this closed the circuit.
+    pub fn succeeded(&mut self, is_probe: bool) -> bool {
+        match self.state {
+            State::Closed => {
+                self.note(false);
+                // It has held for as long as it takes to see a storm.
+                if self.limits.min_calls <= self.n_seen && !self.is_storm() {
+                    self.doublings = 0;
+                }
+                false
+            }
+            State::HalfOpen { .. } if is_probe => {
+                self.state = State::Closed;
+                (self.failed, self.n_seen) = (0, 0);
+                true
+            }
+            // Sent before the circuit opened; says nothing about now.
+            State::Open { .. } | State::HalfOpen { .. } => false,
+        }
+    }
+
+    /// A call has failed. True when this opened the circuit.
+    pub fn failed(&mut self, now: u64, is_probe: bool) -> bool {
+        match self.state {
+            State::Closed => {
+                self.note(true);
+                let storm = self.is_storm();
+                if storm {
+                    self.open(now, Cause::Storm, None);
+                }
+                storm
+            }
+            State::HalfOpen { cause, .. } if is_probe => {
+                self.open(now, cause, None);
+                true
+            }
+            State::Open { .. } | State::HalfOpen { .. } => false,
+        }
+    }
+
+    /// The provider says that the quota is used up, for so many milliseconds if it knows. True when
+    /// this opened the circuit, or opened it for longer.
+    pub fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
+        let known = match self.state {
+            State::Open { cause: Cause::Quota, until } => Some(until),
+            State::HalfOpen { cause: Cause::Quota, .. } if !is_probe => return false,
+            _ => None,
+        };
+        match (known, for_ms) {
+            // Calls that were under way when it opened say the same.
+            (Some(_), None) => false,
+            (Some(until), Some(ms)) if now.saturating_add(ms) <= until => false,
+            _ => {
+                self.open(now, Cause::Quota, for_ms);
+                true
+            }
+        }
+    }
+
+    fn open(&mut self, now: u64, cause: Cause, for_ms: Option<u64>) {
+        let (first, cap) = match cause {
+            Cause::Storm => (self.limits.storm_ms, self.limits.storm_cap_ms),
+            Cause::Quota => (self.limits.quota_ms, self.limits.quota_cap_ms),
+        };
+        let doubled = first.saturating_mul(1 << self.doublings.min(MAX_DOUBLINGS)).min(cap);
+        let ms = for_ms.unwrap_or(doubled);
+        // Up to a tenth more, so that several processes with one key do not probe together.
+        let draw = self.stream.draw("breaker", self.n_openings) as u64;
+        let until = now.saturating_add(ms).saturating_add(draw % (ms / 10 + 1));
+        self.state = State::Open { until, cause };
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
+        self.n_openings += 1;
+        (self.failed, self.n_seen) = (0, 0);
+    }
+
+    fn note(&mut self, failed: bool) {
+        self.failed = self.failed << 1 | u64::from(failed);
+        self.n_seen = (self.n_seen + 1).min(self.window());
+    }
+
+    fn window(&self) -> u32 {
+        self.limits.window.clamp(1, u64::BITS)
+    }
+
+    fn is_storm(&self) -> bool {
+        let newest = u64::MAX >> (u64::BITS - self.window());
+        let n_failed = (self.failed & newest).count_ones();
+        let needed = self.limits.min_calls.min(self.window());
+        needed <= self.n_seen && self.n_seen * self.limits.failure_percent <= n_failed * 100
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The circuit breaker, call by call. Built under `#[cfg(test)]` only.
+
+use super::*;
+
+fn breaker() -> Breaker {
+    Breaker::new(BreakerLimits::default(), Stream::from_seed(7))
+}
+
+/// Ends calls (`.` answered, `x` failed) and says after how many it opened.
+fn opens_after(calls: &str) -> Option<usize> {
+    let mut breaker = breaker();
+    calls.chars().position(|call| match call {
+        'x' => breaker.failed(0, false),
+        _ => breaker.succeeded(false),
+    })
+}
+
+/// How long it is open, in milliseconds.
+fn open_ms(breaker: &Breaker, now: u64) -> u64 {
+    match breaker.word(now) {
+        Word::Wait(_, Some(until)) => until - now,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn check_about(found: u64, ms: u64) {
+    assert!(ms <= found && found <= ms + ms / 10, "{found} is not {ms} and up to a tenth more");
+}
+
+// REQ: MDL-13
+#[test]
+fn half_of_the_calls_failing_opens_it_from_twenty_on() {
+    assert_eq!(opens_after(&"x".repeat(19)), None);
+    assert_eq!(opens_after(&"x".repeat(20)), Some(19));
+    assert_eq!(opens_after(&"x.".repeat(100)), None.or(Some(20)));
+    assert_eq!(opens_after(&"x..".repeat(100)), None);
+    // A window of 50: what was long ago does not count.
+    assert_eq!(opens_after(&format!("{}{}", ".".repeat(500), "x".repeat(25))), Some(524));
+    assert_eq!(opens_after(&format!("{}{}", ".".repeat(500), "x".repeat(24))), None);
+}
+
+#[test]
+fn probes_go_one_at_a_time_and_a_failed_one_doubles_the_time() {
+    let mut breaker = breaker();
+    (0..20).for_each(|_| _ = breaker.failed(0, false));
+    let mut now = 0;
+    for ms in [5_000, 10_000, 20_000, 40_000, 80_000, 120_000, 120_000] {
+        let open = open_ms(&breaker, now);
+        check_about(open, ms);
+        now += open;
+        assert_eq!(breaker.word(now), Word::Probe);
+        breaker.probe_sent();
+        assert_eq!(breaker.word(now), Word::Wait(Cause::Storm, None));
+        // Somebody who was under way all the time changes nothing.
+        assert!(!breaker.failed(now, false) && !breaker.succeeded(false));
+        breaker.probe_lost();
+        assert_eq!(breaker.word(now), Word::Probe);
+        breaker.probe_sent();
+        assert!(breaker.failed(now, true));
+    }
+    now += open_ms(&breaker, now);
+    breaker.probe_sent();
+    assert!(breaker.succeeded(true));
+    assert_eq!(breaker.word(now), Word::Call);
+    // At once again: it remembers how bad it was.
+    (0..20).for_each(|_| _ = breaker.failed(now, false));
+    check_about(open_ms(&breaker, now), 120_000);
+}
+
+#[test]
+fn having_held_for_a_while_it_starts_from_the_shortest_time() {
+    let mut breaker = breaker();
+    for _ in 0..3 {
+        (0..50).for_each(|_| _ = breaker.failed(0, false));
+        breaker.probe_sent();
+        assert!(breaker.succeeded(true));
+        (0..20).for_each(|_| _ = breaker.succeeded(false));
+    }
+    (0..50).for_each(|_| _ = breaker.failed(0, false));
+    check_about(open_ms(&breaker, 0), 5_000);
+}
+
+// REQ: MDL-13
+#[test]
+fn quota_opens_it_at_once_for_as_long_as_the_provider_says() {
+    let mut breaker = breaker();
+    assert!(breaker.quota_is_over(0, None, false));
+    check_about(open_ms(&breaker, 0), 60_000);
+    // The others that were under way say the same, and that is no news.
+    assert!(!breaker.quota_is_over(10, None, false));
+    assert!(breaker.quota_is_over(10, Some(3_600_000), false));
+    check_about(open_ms(&breaker, 10), 3_600_000);
+    assert!(!breaker.quota_is_over(10, Some(60_000), false));
+    let later = 10 + open_ms(&breaker, 10);
+    breaker.probe_sent();
+    assert!(breaker.quota_is_over(later, None, true));
+    assert!(60_000 < open_ms(&breaker, later));
+}

@@ -1,0 +1,144 @@
+//! What is said to a governor and what it answers. Apart from what it does about it, because everybody
+//! who asks needs the words and nobody the rest.
+
+use serde::Serialize;
+
+use super::{Tenant, headers::Report};
+
+/// One call, as long as it is asked for or under way. Given by who asks; never twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A call that wants to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Names it.
+    pub ticket: Ticket,
+    /// For whom.
+    pub tenant: Tenant,
+    /// Input, estimated, in tokens.
+    pub tokens: u64,
+    /// Whether it repeats a call that failed.
+    pub is_retry: bool,
+    /// How long it may wait, in milliseconds.
+    pub patience_ms: u64,
+}
+
+/// How a call ended, as far as others are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server did what it should, a refusal of this request included.
+    Answered,
+    /// Too many requests, or too much load.
+    Overloaded {
+        /// The pause it asks for, which then holds for all.
+        retry_after_ms: Option<u64>,
+    },
+    /// No connection, a server error, or a stream that broke.
+    Broken,
+    /// The quota of the key is used up.
+    QuotaOver {
+        /// For how long, if it says.
+        for_ms: Option<u64>,
+    },
+}
+
+/// What the governor hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// May this call be made?
+    Ask(Ask),
+    /// The head of an answer says this about the provider's limits.
+    Heard {
+        /// The call it answers.
+        ticket: Ticket,
+        /// What it says.
+        report: Report,
+    },
+    /// A call has ended.
+    Settled {
+        /// Which.
+        ticket: Ticket,
+        /// How.
+        outcome: Outcome,
+        /// What it really cost: input and output, in tokens.
+        used: Option<(u64, u64)>,
+    },
+    /// A call was given up, before or after it was sent.
+    Abandoned(Ticket),
+    /// Time has passed.
+    Tick,
+}
+
+/// What becomes of calls. Each ticket is admitted or refused exactly once, unless it is abandoned
+/// before; between that it may be told several times that it is parked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send it.
+    Admit(Ticket),
+    /// Wait.
+    Park(Ticket, Parking),
+    /// It is not to be sent.
+    Refuse(Ticket, Refusal),
+}
+
+/// Why a call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Parking {
+    /// The reason.
+    pub reason: ParkReason,
+    /// Until when at least, in milliseconds on the governor's clock; `None`: until something ends.
+    pub until: Option<u64>,
+}
+
+/// Why calls wait. The codes are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ParkReason {
+    /// The quota of the key is used up.
+    ProviderQuota,
+    /// Too many calls failed.
+    BreakerOpen,
+    /// The provider asked for a pause, or its limit is used up for the moment.
+    RateLimit,
+    /// As many calls as may be are under way.
+    Concurrency,
+    /// All sessions together have retried as often as they may.
+    RetryBudget,
+}
+
+impl ParkReason {
+    /// The code, as in events.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::ProviderQuota => "provider_quota",
+            Self::BreakerOpen => "breaker_open",
+            Self::RateLimit => "rate_limit",
+            Self::Concurrency => "concurrency",
+            Self::RetryBudget => "retry_budget",
+        }
+    }
+
+    /// For people, behind "the call waits because".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::ProviderQuota => "the quota of this provider and key is used up",
+            Self::BreakerOpen => "too many calls to this provider have failed",
+            Self::RateLimit => "the provider's rate limit is reached",
+            Self::Concurrency => "as many calls as the provider takes are under way",
+            Self::RetryBudget => "all sessions together have retried as often as they may",
+        }
+    }
+}
+
+/// A call that will not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What stood in the way.
+    pub reason: ParkReason,
+    /// How long it waited, in milliseconds.
+    pub waited_ms: u64,
+    /// When to ask again, in milliseconds. Always longer than a turn waits for a provider, so that
+    /// the next provider of the chain is asked or the failure stands.
+    pub retry_after_ms: u64,
+}
