@@ -1,0 +1,186 @@
+//! What is known about models: windows, ceilings, prices, caches, thinking (CTX-4).
+//!
+//! Data, not code: the built-in facts stand in `catalogue/models.toml`, each with its source, and a
+//! user's settings lie over them. Whoever holds a [`Catalogue`] hands it down; there is no global
+//! one. What is not in it is not guessed: an unknown model has the limits of
+//! [`ModelFacts::default`], no prices and no thinking.
+
+mod names;
+mod over;
+mod price;
+mod thinking;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+pub use names::canonical;
+pub use over::{NotACatalogue, Overrides};
+pub use price::{LongPrompt, Money, Prices};
+pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
+
+/// The built-in facts.
+const BUILT_IN: &str = include_str!("catalogue/models.toml");
+
+/// Facts about models, by canonical name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Catalogue {
+    models: BTreeMap<Arc<str>, Arc<ModelFacts>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    aliases: BTreeMap<String, Arc<str>>,
+}
+
+/// What is known about one model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelFacts {
+    /// Its name on the first-party API, without date; see [`canonical`].
+    pub id: Arc<str>,
+    /// Tokens of input and output together.
+    pub window: u64,
+    /// Tokens that one answer can have.
+    pub max_output: u32,
+    /// Output ceiling of a call when nobody sets one.
+    pub default_output: u32,
+    /// The shortest prefix that is cached, in tokens; 0 when not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub min_cached: u32,
+    /// What its tokens cost; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// How it takes thinking, effort and sampling.
+    #[serde(skip_serializing_if = "ThinkingSupport::is_none")]
+    pub thinking: ThinkingSupport,
+    /// A line for the system prompt; empty for none.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub style: String,
+    /// Hundredths of the output ceiling that manual thinking may take.
+    pub reasoning_percent: u8,
+    /// Its names on platforms that do not use `id`.
+    #[serde(skip_serializing_if = "PlatformIds::is_empty")]
+    pub ids: PlatformIds,
+    /// Where these facts are from, and when they were looked up.
+    #[serde(skip_serializing)]
+    pub source: String,
+}
+
+/// Names of a model where they follow no rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlatformIds {
+    /// On `bedrock-runtime`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bedrock_runtime: Option<Arc<str>>,
+    /// On Vertex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vertex: Option<Arc<str>>,
+}
+
+/// Where a model is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Platform {
+    /// By its maker.
+    FirstParty,
+    /// `bedrock-mantle`: names are `anthropic.<id>`.
+    BedrockMantle,
+    /// `bedrock-runtime`: names may carry date and version.
+    BedrockRuntime,
+    /// Vertex: names may carry a date behind an `@`.
+    Vertex,
+}
+
+impl Default for ModelFacts {
+    fn default() -> Self {
+        Self {
+            id: "".into(),
+            window: 200_000,
+            max_output: 64_000,
+            default_output: 32_000,
+            min_cached: 0,
+            prices: None,
+            thinking: ThinkingSupport::default(),
+            style: String::new(),
+            reasoning_percent: 50,
+            ids: PlatformIds::default(),
+            source: String::new(),
+        }
+    }
+}
+
+impl ModelFacts {
+    /// Its name on a platform.
+    pub fn id_on(&self, platform: Platform) -> Arc<str> {
+        let by_rule = || format!("anthropic.{}", self.id).into();
+        match platform {
+            Platform::FirstParty => self.id.clone(),
+            Platform::BedrockMantle => by_rule(),
+            Platform::BedrockRuntime => self.ids.bedrock_runtime.clone().unwrap_or_else(by_rule),
+            Platform::Vertex => self.ids.vertex.clone().unwrap_or_else(|| self.id.clone()),
+        }
+    }
+}
+
+impl PlatformIds {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Catalogue {
+    /// The built-in facts. Reads them anew at each call: to be kept by who asks.
+    pub fn built_in() -> Self {
+        // That they can be read is a test.
+        over::read(BUILT_IN).unwrap_or_default()
+    }
+
+    /// A catalogue of these models and no aliases.
+    pub fn of(models: impl IntoIterator<Item = ModelFacts>) -> Self {
+        let models = models.into_iter().map(|it| (it.id.clone(), Arc::new(it))).collect();
+        Self { models, aliases: BTreeMap::new() }
+    }
+
+    /// The name that an alias (`opus`, `sonnet`, …) stands for; any other name is given back.
+    pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
+        self.aliases.get(name).map_or(name, |it| it)
+    }
+
+    /// What is known about a model, whatever platform the name or alias is from.
+    pub fn find(&self, name: &str) -> Option<&Arc<ModelFacts>> {
+        let name = self.resolve(name);
+        self.models.get(name).or_else(|| self.models.get(canonical(name)))
+    }
+
+    /// What is known under these names and no others.
+    #[must_use]
+    pub fn excerpt<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut excerpt = Self::default();
+        for name in names {
+            if let Some(of) = self.aliases.get(name) {
+                excerpt.aliases.insert(name.into(), of.clone());
+            }
+            if let Some(facts) = self.find(name) {
+                excerpt.models.insert(facts.id.clone(), Arc::clone(facts));
+            }
+        }
+        excerpt
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty() && self.aliases.is_empty()
+    }
+
+    /// All models, by name.
+    pub fn models(&self) -> impl Iterator<Item = &Arc<ModelFacts>> {
+        self.models.values()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(amount: &u32) -> bool {
+    *amount == 0
+}
+
+#[cfg(test)]
+mod tests;

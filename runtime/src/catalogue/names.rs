@@ -1,0 +1,45 @@
+//! The many names of one model: with date, with platform, with region.
+
+/// Regions in front of a name on `bedrock-runtime`.
+const REGIONS: [&str; 7] = ["us.", "eu.", "apac.", "jp.", "au.", "us-gov.", "global."];
+
+/// The name without what platforms and dates add to it:
+/// `us.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-haiku-4-5@20251001` and
+/// `claude-haiku-4-5-20251001` are all `claude-haiku-4-5`. Any other name comes back as it is.
+pub fn canonical(name: &str) -> &str {
+    let name = name.trim();
+    let name = name.strip_suffix("[1m]").unwrap_or(name);
+    let name = REGIONS.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    let makers = ["anthropic.", "anthropic/", "openai/", "models/"];
+    let name = makers.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    let name = name.strip_suffix("-latest").unwrap_or(name);
+    without_date(without_version(name))
+}
+
+/// Without `-v1`, `-v1:0`.
+fn without_version(name: &str) -> &str {
+    let Some((front, version)) = name.rsplit_once("-v") else { return name };
+    let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = match version.split_once(':') {
+        Some((major, minor)) => is_digits(major) && is_digits(minor),
+        None => is_digits(version),
+    };
+    if is_version { front } else { name }
+}
+
+/// Without `-20251001`, `-2025-10-01`.
+fn without_date(name: &str) -> &str {
+    // A zero stands for any digit.
+    let fits = |rest: &str, form: &str| {
+        rest.bytes().zip(form.bytes()).all(|(byte, like)| match like {
+            b'0' => byte.is_ascii_digit(),
+            like => byte == like,
+        })
+    };
+    let front = |form: &str| {
+        let (front, rest) = name.split_at_checked(name.len().checked_sub(form.len())?)?;
+        fits(rest, form).then_some(front)
+    };
+    front("-20000000").or_else(|| front("-2000-00-00")).unwrap_or(name)
+}

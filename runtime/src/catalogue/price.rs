@@ -1,0 +1,118 @@
+//! Prices and amounts of money, in whole numbers.
+
+use std::{fmt, iter::Sum, ops::Add};
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens::Usage;
+
+/// An amount of money, in millionths of a millionth of a US dollar. Prices are whole millionths of
+/// a dollar per million tokens, which makes the price of one token a whole number of these.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Money(pub u64);
+
+/// What tokens cost, in millionths of a US dollar per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Input that is neither read from nor written to the cache.
+    pub input: u64,
+    /// Output, thinking included.
+    pub output: u64,
+    /// Input that is kept for five minutes.
+    pub cache_write_5m: u64,
+    /// Input that is kept for an hour.
+    pub cache_write_1h: u64,
+    /// Input that is read from the cache.
+    pub cache_read: u64,
+    /// Other prices for long prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_prompt: Option<LongPrompt>,
+}
+
+/// Prices of a request, output included, whose prompt is long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongPrompt {
+    /// Holds for prompts of more tokens than this, cached ones counted.
+    pub above: u64,
+    /// As in [`Prices`].
+    pub input: u64,
+    /// As in [`Prices`].
+    pub output: u64,
+    /// As in [`Prices`].
+    pub cache_write_5m: u64,
+    /// As in [`Prices`].
+    pub cache_write_1h: u64,
+    /// As in [`Prices`].
+    pub cache_read: u64,
+}
+
+impl Money {
+    /// In millionths of a US dollar, rounded down.
+    pub fn micro_usd(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// In US dollars, for people and for JSON; nothing is to be decided by it.
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+}
+
+impl Add for Money {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for Money {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self(0), Add::add)
+    }
+}
+
+impl fmt::Display for Money {
+    /// Dollars with four places, rounded down.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cents_of_cents = self.0 / 100_000_000;
+        write!(f, "${}.{:04}", cents_of_cents / 10_000, cents_of_cents % 10_000)
+    }
+}
+
+impl Prices {
+    /// What one model call cost.
+    pub fn cost(&self, usage: &Usage) -> Money {
+        let at = self.of_prompt(usage.context().0);
+        let written_1h = usage.cache_creation_1h_input_tokens;
+        let written_5m = usage.cache_creation_input_tokens.saturating_sub(written_1h);
+        let parts = [
+            (usage.input_tokens, at.input),
+            (usage.output_tokens, at.output),
+            (written_5m, at.cache_write_5m),
+            (written_1h.min(usage.cache_creation_input_tokens), at.cache_write_1h),
+            (usage.cache_read_input_tokens, at.cache_read),
+        ];
+        parts.into_iter().map(|(tokens, price)| Money(tokens.saturating_mul(price))).sum()
+    }
+
+    /// The prices of a request with a prompt of so many tokens.
+    fn of_prompt(&self, tokens: u64) -> Self {
+        match self.long_prompt {
+            Some(long) if long.above < tokens => Self {
+                input: long.input,
+                output: long.output,
+                cache_write_5m: long.cache_write_5m,
+                cache_write_1h: long.cache_write_1h,
+                cache_read: long.cache_read,
+                long_prompt: None,
+            },
+            _ => *self,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What is known, and what a user lays over it.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use serde_json::json;
+
+use super::*;
+use crate::tokens::Usage;
+
+// REQ: CTX-4
+#[test]
+fn built_in_facts_can_be_read_and_every_entry_is_sound_and_names_its_source() {
+    let catalogue = over::read(BUILT_IN).unwrap();
+    assert!(12 <= catalogue.models().count());
+    for facts in catalogue.models() {
+        assert_eq!(canonical(&facts.id), &*facts.id);
+        assert!(u64::from(facts.max_output) < facts.window, "{}", facts.id);
+        assert!(facts.default_output <= facts.max_output, "{}", facts.id);
+        assert!(facts.source.contains("2026-"), "{}", facts.id);
+        assert!(facts.thinking.efforts.is_sorted(), "{}", facts.id);
+    }
+    for alias in ["opus", "sonnet", "haiku", "fable", "best"] {
+        assert!(catalogue.find(alias).is_some(), "{alias}");
+    }
+}
+
+// REQ: CTX-4
+#[test]
+fn facts_survive_being_recorded() {
+    for facts in Catalogue::built_in().models() {
+        let text = serde_json::to_string(facts).unwrap();
+        let read: ModelFacts = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, ModelFacts { source: String::new(), ..ModelFacts::clone(facts) });
+        assert!(text.len() < 1024, "{text}");
+    }
+}
+
+#[test]
+fn one_model_is_found_by_all_its_names() {
+    let catalogue = Catalogue::built_in();
+    for (name, id) in [
+        ("claude-haiku-4-5", "claude-haiku-4-5"),
+        ("haiku", "claude-haiku-4-5"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("claude-haiku-4-5@20251001", "claude-haiku-4-5"),
+        ("us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5"),
+        ("anthropic.claude-opus-4-6-v1", "claude-opus-4-6"),
+        ("anthropic/claude-sonnet-5", "claude-sonnet-5"),
+        ("claude-opus-5[1m]", "claude-opus-5"),
+        ("claude-opus-5-latest", "claude-opus-5"),
+        ("gpt-5.1-2025-11-13", "gpt-5.1"),
+    ] {
+        assert_eq!(catalogue.find(name).map(|it| &*it.id), Some(id), "{name}");
+    }
+    for unknown in ["", "m", "claude", "claude-opus-5-2", "simulated", "x-20251001", "é-2000000"] {
+        assert_eq!(catalogue.find(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn each_platform_has_its_name_for_a_model() {
+    let catalogue = Catalogue::built_in();
+    let names = |model: &str| {
+        use Platform::{BedrockMantle, BedrockRuntime, FirstParty, Vertex};
+        let facts = catalogue.find(model).unwrap();
+        [FirstParty, BedrockMantle, BedrockRuntime, Vertex].map(|it| facts.id_on(it).to_string())
+    };
+    assert_eq!(
+        names("haiku"),
+        [
+            "claude-haiku-4-5",
+            "anthropic.claude-haiku-4-5",
+            "anthropic.claude-haiku-4-5-20251001-v1:0",
+            "claude-haiku-4-5@20251001",
+        ]
+    );
+    assert_eq!(
+        names("claude-opus-5"),
+        ["claude-opus-5", "anthropic.claude-opus-5", "anthropic.claude-opus-5", "claude-opus-5"]
+    );
+}
+
+// REQ: CTX-4
+#[test]
+fn user_lays_facts_over_the_built_in_ones_and_a_wrong_entry_loses_only_itself() {
+    let over = json!({
+        "models": {
+            "claude-sonnet-5": {"window": 300_000, "thinking": {"efforts": ["low"]}},
+            "mine": {"window": 32_000, "max_output": 4_000, "default_output": 2_000},
+            "claude-opus-5": {"windows": 1},
+            "small": {"window": 10},
+        },
+        "aliases": {"opus": "mine"},
+    });
+    let over: Overrides = serde_json::from_value(over).unwrap();
+    let (catalogue, wrong) = Catalogue::built_in().with(&over);
+    let sonnet = catalogue.find("sonnet").unwrap();
+    assert_eq!((sonnet.window, sonnet.max_output), (300_000, 128_000));
+    assert_eq!(sonnet.thinking.efforts, [Effort::Low]);
+    assert!(sonnet.thinking.adaptive && sonnet.prices.is_some());
+    assert_eq!(catalogue.find("opus").unwrap().window, 32_000);
+    assert_eq!(catalogue.find("mine").unwrap().prices, None);
+    assert_eq!(catalogue.find("claude-opus-5").unwrap().window, 1_000_000);
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    assert_eq!(wrong.len(), 2);
+    assert!(wrong[0].starts_with("the catalogue's entry for `claude-opus-5` is left out: unknown"));
+    assert!(wrong[1].contains("`window` must be larger"), "{wrong:?}");
+}
+
+#[test]
+fn thinking_rules_are_those_of_the_table() {
+    let catalogue = Catalogue::built_in();
+    let of = |model: &str| catalogue.find(model).unwrap().thinking.clone();
+    let fable = of("claude-fable-5");
+    assert!(fable.adaptive && !fable.manual && !fable.may_disable(None));
+    let opus = of("claude-opus-5");
+    assert!(opus.may_disable(Some(Effort::High)) && !opus.may_disable(Some(Effort::Xhigh)));
+    let older = of("claude-opus-4-8");
+    assert!(older.adaptive && !older.manual && !older.on_by_default);
+    assert_eq!(older.sampling, Sampling::Refused);
+    assert_eq!(of("claude-opus-4-6").effort(Effort::Xhigh), Some(Effort::High));
+    assert_eq!(of("claude-opus-4-6").effort(Effort::Max), Some(Effort::Max));
+    let haiku = of("claude-haiku-4-5");
+    assert!(haiku.manual && !haiku.adaptive && haiku.effort(Effort::Max).is_none());
+    assert!(ThinkingSupport::default().is_none() && !ThinkingSupport::default().thinks());
+}
+
+#[test]
+fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
+    let catalogue = Catalogue::built_in();
+    let cost = |model: &str, usage: Usage| {
+        catalogue.find(model).unwrap().prices.unwrap().cost(&usage).micro_usd()
+    };
+    let usage = Usage {
+        input_tokens: 1_000_000,
+        output_tokens: 1_000_000,
+        cache_creation_input_tokens: 3_000_000,
+        cache_creation_1h_input_tokens: 1_000_000,
+        cache_read_input_tokens: 1_000_000,
+        ..Usage::default()
+    };
+    // 5 + 25 + 2 x 6.25 + 10 + 0.50
+    assert_eq!(cost("claude-opus-5", usage), 53_000_000);
+    let short = Usage { input_tokens: 100_000, output_tokens: 1_000, ..Usage::default() };
+    let long = Usage { input_tokens: 100_001, ..short };
+    assert_eq!(cost("claude-haiku-5-5", short), 10_000 + 500);
+    assert_eq!(cost("claude-haiku-5-5", long), 50_000 + 2_500);
+    assert_eq!(Money(53_000_000_000_000).to_string(), "$53.0000");
+    assert_eq!(Money(1).to_string(), "$0.0000");
+}

@@ -1,0 +1,117 @@
+//! How a model takes thinking, effort and sampling (compat 9.6), as data that a wire format reads.
+
+use serde::{Deserialize, Serialize};
+
+/// What a model takes. The default is a model that takes none of it: nothing about thinking or
+/// effort is sent, and sampling is free.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ThinkingSupport {
+    /// Takes `{"type":"adaptive"}`.
+    pub adaptive: bool,
+    /// Takes `{"type":"enabled","budget_tokens":…}`.
+    pub manual: bool,
+    /// Thinks when the request says nothing about it.
+    pub on_by_default: bool,
+    /// Whether it takes `{"type":"disabled"}`.
+    pub disabling: Disabling,
+    /// The levels of effort that it takes, lowest first; empty: the parameter is not sent.
+    pub efforts: Vec<Effort>,
+    /// What it says of `temperature`, `top_p` and `top_k`.
+    pub sampling: Sampling,
+    /// What comes back of its thinking when the request does not say.
+    pub display: ThinkingDisplay,
+}
+
+/// Whether thinking can be switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disabling {
+    /// At any effort.
+    #[default]
+    Always,
+    /// Only at effort `high` or below.
+    UpToHighEffort,
+    /// Never: it is a 400.
+    Never,
+}
+
+/// A level of effort, lowest first. Wire names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// `low`.
+    Low,
+    /// `medium`.
+    Medium,
+    /// `high`: the same as none given.
+    High,
+    /// `xhigh`.
+    Xhigh,
+    /// `max`.
+    Max,
+}
+
+/// What a model says of sampling parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// Takes them.
+    #[default]
+    Free,
+    /// Takes them only in requests without thinking.
+    WithoutThinking,
+    /// Refuses them with a 400.
+    Refused,
+}
+
+/// What comes back of thinking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingDisplay {
+    /// A summary.
+    #[default]
+    Summarized,
+    /// Only the signature.
+    Omitted,
+}
+
+impl ThinkingSupport {
+    /// Whether nothing of it can be sent.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it can think at all.
+    pub fn thinks(&self) -> bool {
+        self.adaptive || self.manual
+    }
+
+    /// The highest level that it takes and that is not above `wanted`; `None` when it takes no
+    /// effort, or none that low.
+    pub fn effort(&self, wanted: Effort) -> Option<Effort> {
+        self.efforts.iter().copied().filter(|it| *it <= wanted).max()
+    }
+
+    /// Whether `{"type":"disabled"}` is taken at this effort; `None`: the one it has by itself.
+    pub fn may_disable(&self, effort: Option<Effort>) -> bool {
+        match self.disabling {
+            Disabling::Always => true,
+            Disabling::UpToHighEffort => effort.is_none_or(|it| it <= Effort::High),
+            Disabling::Never => false,
+        }
+    }
+}
+
+impl Effort {
+    /// The word on the wire.
+    pub fn as_wire(self) -> &'static str {
+        match self {
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::Xhigh => "xhigh",
+            Effort::Max => "max",
+        }
+    }
+}

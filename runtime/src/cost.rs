@@ -1,0 +1,207 @@
+//! What model calls used and cost, kept apart by what came of them.
+//!
+//! One ledger for a turn, a run, a session or a tree of agents. It is made of the `model_attempt`
+//! records alone, so a turn that was interrupted and a session of an earlier process count like any
+//! other. What a sub-agent used enters its parent's ledger once, under the sub-agent's id. A call
+//! whose price is not known is counted as such; no price is made up for it.
+
+use std::{collections::BTreeMap, ops::Add, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    catalogue::Money,
+    ids::AgentId,
+    tokens::Usage,
+    transcript::entry::{Unsaid, What},
+};
+
+/// What some model calls used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// How many calls.
+    pub calls: u64,
+    /// What the providers reported.
+    pub usage: Usage,
+    /// What those with a known price cost.
+    pub cost: Money,
+    /// Calls that used something and whose price is not known.
+    pub unpriced: u64,
+}
+
+/// What came of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallKind {
+    /// Its answer is part of the conversation.
+    Answer,
+    /// It failed, or its answer does not count.
+    Retry,
+    /// It was made for a summary.
+    Compaction,
+}
+
+/// The calls of one model, by what came of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounts {
+    /// [`CallKind::Answer`].
+    pub answers: Account,
+    /// [`CallKind::Retry`].
+    pub retries: Account,
+    /// [`CallKind::Compaction`].
+    pub compactions: Account,
+}
+
+/// What one agent and those below it used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostLedger {
+    /// Of the agent itself, by model; the empty name is the model that is asked first.
+    models: BTreeMap<Arc<str>, Accounts>,
+    agents: BTreeMap<AgentId, CostLedger>,
+}
+
+impl Account {
+    /// One call.
+    pub fn of_call(usage: Usage, cost: Option<Money>) -> Self {
+        let is_unpriced = cost.is_none() && usage != Usage::default();
+        Self { calls: 1, usage, cost: cost.unwrap_or_default(), unpriced: is_unpriced.into() }
+    }
+
+    /// The whole cost; `None` when part of it is not known.
+    pub fn known_cost(&self) -> Option<Money> {
+        (self.unpriced == 0).then_some(self.cost)
+    }
+}
+
+impl Add for Account {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            usage: self.usage + other.usage,
+            cost: self.cost + other.cost,
+            unpriced: self.unpriced.saturating_add(other.unpriced),
+        }
+    }
+}
+
+impl Accounts {
+    /// All calls.
+    pub fn total(&self) -> Account {
+        self.answers + self.retries + self.compactions
+    }
+
+    fn of(&mut self, kind: CallKind) -> &mut Account {
+        match kind {
+            CallKind::Answer => &mut self.answers,
+            CallKind::Retry => &mut self.retries,
+            CallKind::Compaction => &mut self.compactions,
+        }
+    }
+}
+
+impl Add for Accounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            answers: self.answers + other.answers,
+            retries: self.retries + other.retries,
+            compactions: self.compactions + other.compactions,
+        }
+    }
+}
+
+impl CallKind {
+    /// Read off a record.
+    fn of(purpose: &str, outcome: &str, unsaid: Option<&Unsaid>) -> Self {
+        match unsaid {
+            _ if purpose == "compaction" => Self::Compaction,
+            // What was said before a pause is part of the answer.
+            Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
+            _ if outcome != "ok" => Self::Retry,
+            _ => Self::Answer,
+        }
+    }
+}
+
+impl CostLedger {
+    /// Counts a record, if it is one of a model call.
+    pub fn note(&mut self, what: &What) {
+        if let What::ModelAttempt { purpose, model, outcome, usage, cost, unsaid, .. } = what {
+            let kind = CallKind::of(purpose, outcome, unsaid.as_ref());
+            // A record names the model where it is not the first of the chain.
+            self.count(model.as_deref().unwrap_or_default(), kind, Account::of_call(*usage, *cost));
+        }
+    }
+
+    /// Counts calls of a model.
+    pub fn count(&mut self, model: &str, kind: CallKind, account: Account) {
+        let of_model = match self.models.get_mut(model) {
+            Some(of_model) => of_model,
+            None => self.models.entry(model.into()).or_default(),
+        };
+        *of_model.of(kind) = *of_model.of(kind) + account;
+    }
+
+    /// Takes in what a sub-agent used, sub-agents of its own included. False when it was taken in
+    /// before; then nothing changes.
+    pub fn enter(&mut self, agent: AgentId, used: Self) -> bool {
+        let is_new = !self.agents.contains_key(&agent);
+        if is_new {
+            self.agents.insert(agent, used);
+        }
+        is_new
+    }
+
+    /// Adds the ledger of something else: of a run to that of its session.
+    pub fn add(&mut self, other: &Self) {
+        for (model, accounts) in &other.models {
+            let sum = self.models.entry(model.clone()).or_default();
+            *sum = *sum + *accounts;
+        }
+        for (agent, used) in &other.agents {
+            self.agents.entry(agent.clone()).or_default().add(used);
+        }
+    }
+
+    /// The same with a name for the model that is asked first, in the agent itself.
+    #[must_use]
+    pub fn named(mut self, model: &str) -> Self {
+        if let Some(accounts) = self.models.remove("") {
+            let sum = self.models.entry(model.into()).or_default();
+            *sum = *sum + accounts;
+        }
+        self
+    }
+
+    /// Of the agent itself.
+    pub fn own(&self) -> Accounts {
+        self.models.values().fold(Accounts::default(), |sum, it| sum + *it)
+    }
+
+    /// Of the agent and all below it.
+    pub fn tree(&self) -> Accounts {
+        self.agents.values().fold(self.own(), |sum, it| sum + it.tree())
+    }
+
+    /// Of the agent and all below it, by model.
+    pub fn by_model(&self) -> BTreeMap<Arc<str>, Accounts> {
+        let mut sums = self.models.clone();
+        for agent in self.agents.values() {
+            for (model, accounts) in agent.by_model() {
+                let sum = sums.entry(model).or_default();
+                *sum = *sum + accounts;
+            }
+        }
+        sums
+    }
+
+    /// The agents right below it.
+    pub fn agents(&self) -> &BTreeMap<AgentId, CostLedger> {
+        &self.agents
+    }
+}
+
+#[cfg(test)]
+mod tests;
