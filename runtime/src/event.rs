@@ -1,15 +1,20 @@
 //! What a run tells its listeners, in order, numbered by the hub that carries it.
 
+mod weight;
+
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::{
+    governor::ParkReason,
     hook::HookEvent,
     ids::{AgentId, RunId, ToolName, ToolUseId},
     step::Step,
+    step5_model_call::cache_watch::PromptCacheEvent,
     tokens::{Tokens, Usage},
 };
+pub use weight::Weight;
 
 /// Something that happened in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -146,6 +151,45 @@ pub enum Event {
         cause: &'static str,
         /// The remedy's code.
         remedy: &'static str,
+        /// The model that is asked next, where it is another one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<Arc<str>>,
+    },
+    /// The same is asked again after a wait.
+    ModelRetry {
+        /// Which retry of this model it is, from 1.
+        attempt: u32,
+        /// The most that there may be.
+        max_retries: u32,
+        /// The wait, in milliseconds.
+        delay_ms: u64,
+        /// HTTP status of the failure, if there was an answer.
+        status: Option<u16>,
+        /// The failure's code.
+        error: &'static str,
+    },
+    /// A request read clearly less from the provider's cache than lay there.
+    PromptCacheDropped {
+        /// How much, and why.
+        #[serde(flatten)]
+        event: PromptCacheEvent,
+    },
+    /// A call of the model is not sent yet: something that all sessions of this provider and key
+    /// share stands in the way. Told again when the reason changes; `Unparked` follows.
+    Parked {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// The provider.
+        provider: Arc<str>,
+        /// Why it waits.
+        reason: ParkReason,
+        /// Until when at least, in milliseconds since 1970; `None`: until another call ends.
+        until_ms: Option<u64>,
+    },
+    /// A parked call waits no longer: it is sent, or it was given up.
+    Unparked {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
     },
     /// A sub-agent began. Its own events come wrapped in `Agent`.
     AgentStarted {
@@ -182,10 +226,14 @@ pub enum Event {
         /// Why.
         reason: Arc<str>,
     },
-    /// This listener was too slow; so many events are gone for it.
+    /// This listener was so slow that its stream has a hole here. What happened in it is in the
+    /// transcript; what follows is told as it happens.
     Lagged {
-        /// How many.
+        /// Events in the hole.
         missed: u64,
+        /// The run that is under way behind it. A run that was before it and is not this one has
+        /// ended in it.
+        run: Option<RunId>,
     },
     /// Something an operator should look at.
     Alert {
@@ -197,8 +245,14 @@ pub enum Event {
 /// An event with its place in the session's sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Numbered {
-    /// From 1, without gaps, per session.
+    /// From 1, without gaps, per session: that of the last event that this one stands for.
     pub seq: u64,
+    /// That of the first. Events of a listener come in the order of these.
+    pub first_seq: u64,
+    /// Events that this one stands for, itself included. 1, unless the listener was slow and some
+    /// were joined or overtaken ([`Event::weight`]). The sum over what a listener got is the number
+    /// of events that were told.
+    pub stands_for: u64,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,

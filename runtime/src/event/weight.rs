@@ -1,0 +1,84 @@
+//! What may become of an event that waits for a slow listener.
+
+use super::Event;
+
+/// How much it matters that a listener gets this very event (MDL-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// It is kept, in its place: results, errors, questions, beginnings and ends.
+    Kept,
+    /// A piece of something: it may be joined to the piece before it, or left out where the whole
+    /// follows.
+    Piece,
+    /// It says how things stand, and the next of its kind says it better.
+    Note,
+}
+
+impl Event {
+    /// What may become of it while it waits.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::TextDelta { .. } | Self::ReasoningDelta { .. } => Weight::Piece,
+            Self::ToolInputPreview { .. }
+            | Self::StepStarted { .. }
+            | Self::ContextAssembled { .. }
+            | Self::ShaperApplied { .. } => Weight::Note,
+            Self::Agent { event, .. } => event.weight(),
+            Self::RunStarted { .. }
+            | Self::TurnStarted { .. }
+            | Self::MessageCompleted { .. }
+            | Self::Withdrawn { .. }
+            | Self::ToolRequested { .. }
+            | Self::PermissionAsked { .. }
+            | Self::PermissionDecided { .. }
+            | Self::ToolStarted { .. }
+            | Self::ToolFinished { .. }
+            | Self::HookFinished { .. }
+            | Self::RecoveryTaken { .. }
+            | Self::PromptCacheDropped { .. }
+            | Self::ModelRetry { .. }
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
+            | Self::AgentStarted { .. }
+            | Self::TurnFinished { .. }
+            | Self::RunFinished { .. }
+            | Self::RunFailed { .. }
+            | Self::Lagged { .. }
+            | Self::Alert { .. } => Weight::Kept,
+        }
+    }
+
+    /// Bytes of the texts it holds, to bound what waits.
+    pub fn n_bytes(&self) -> usize {
+        match self {
+            Self::TextDelta { text, .. }
+            | Self::ReasoningDelta { text, .. }
+            | Self::MessageCompleted { text, .. }
+            | Self::ToolFinished { text, .. } => text.len(),
+            Self::ToolInputPreview { input, .. } => input.len(),
+            Self::PermissionAsked { input, reason, .. } => input.len() + reason.len(),
+            Self::PermissionDecided { reason: text, .. }
+            | Self::HookFinished { effect: text, .. }
+            | Self::AgentStarted { description: text, .. }
+            | Self::RunFailed { reason: text, .. }
+            | Self::Alert { what: text } => text.len(),
+            Self::Agent { event, .. } => event.n_bytes(),
+            Self::RunStarted { .. }
+            | Self::TurnStarted { .. }
+            | Self::StepStarted { .. }
+            | Self::ContextAssembled { .. }
+            | Self::ShaperApplied { .. }
+            | Self::Withdrawn { .. }
+            | Self::ToolRequested { .. }
+            | Self::ToolStarted { .. }
+            | Self::RecoveryTaken { .. }
+            | Self::PromptCacheDropped { .. }
+            | Self::ModelRetry { .. }
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
+            | Self::TurnFinished { .. }
+            | Self::RunFinished { .. }
+            | Self::Lagged { .. } => 0,
+        }
+    }
+}

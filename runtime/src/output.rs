@@ -1,0 +1,167 @@
+//! What a channel delivers of a run: the answer without what was not meant for it, each word once.
+//!
+//! A channel is any place that an answer goes to: a terminal, a page, a messenger, a program. One
+//! run can go to several, each by its own [`ChannelPolicy`]. A [`Normalizer`] is fed with the
+//! events of the session and gives [`Payload`]s; it is pure, so time is an argument.
+//!
+//! Text goes through four stages, each in its own file: reasoning is taken out
+//! (`reasoning_tags`), blanks and heartbeats at the edges are dropped (`heartbeat`), what was said
+//! already is not said again (`dedupe`), the rest is cut into blocks (`chunking`). How the
+//! model's deltas were cut changes nothing of what comes out.
+
+mod chunking;
+mod dedupe;
+mod fences;
+mod heartbeat;
+mod message;
+pub mod normalizer;
+mod pipe;
+pub mod policy;
+pub mod reasoning_tags;
+pub mod tool_result;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::event::Event;
+
+pub use chunking::Piece;
+pub use normalizer::Normalizer;
+pub use policy::{Break, ChannelPolicy, ChunkPolicy, Chunking, Delivery, OutputSettings};
+pub use tool_result::{ToolResult, on_tool_result};
+
+/// Something to deliver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Payload {
+    /// A piece of the answer, never blank.
+    Text {
+        /// From 1, without gaps, per channel, texts and reasoning together.
+        id: u64,
+        /// The piece.
+        #[serde(flatten)]
+        piece: Piece,
+    },
+    /// A piece of the reasoning, never blank.
+    Reasoning {
+        /// As that of a text.
+        id: u64,
+        /// The piece.
+        text: String,
+    },
+    /// What was delivered under these ids does not count: the attempt failed, or the whole message
+    /// says something else. What replaces it follows under new ids.
+    Retracted {
+        /// The first of them.
+        first_id: u64,
+        /// The last of them.
+        last_id: u64,
+    },
+    /// A tool has given its result.
+    ToolResult(ToolResult),
+    /// The channel was too slow, and so many events are gone for it. The transcript has what they
+    /// said; a message they were part of is not delivered.
+    Missed {
+        /// How many.
+        events: u64,
+    },
+    /// The run is over; nothing more of it follows.
+    Ended {
+        /// The code of its reason, or why it failed.
+        reason: Arc<str>,
+        /// It left no outcome.
+        is_failure: bool,
+    },
+}
+
+/// What a normalizer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard<'e> {
+    /// A turn begins, and attempts are counted anew.
+    TurnStarted,
+    /// A piece of the answer.
+    Text {
+        /// The attempt.
+        attempt: u32,
+        /// The piece.
+        text: &'e str,
+    },
+    /// A piece of reasoning that the model marked as such.
+    Reasoning {
+        /// The attempt.
+        attempt: u32,
+        /// The piece.
+        text: &'e str,
+    },
+    /// A block of the answer, whole. Its beginning may have been told as pieces.
+    Block {
+        /// The attempt.
+        attempt: u32,
+        /// All of it.
+        text: &'e str,
+    },
+    /// The model does something else than to speak, so that text behind it is another block.
+    Other {
+        /// The attempt.
+        attempt: u32,
+    },
+    /// The message is complete.
+    Completed {
+        /// All of its text.
+        text: &'e str,
+    },
+    /// What was told of this attempt does not count.
+    Withdrawn {
+        /// The attempt.
+        attempt: u32,
+    },
+    /// A tool has given its result.
+    ToolResult {
+        /// The event that says so: [`Event::ToolFinished`].
+        event: &'e Event,
+    },
+    /// Events were lost here.
+    Missed {
+        /// How many.
+        events: u64,
+    },
+    /// The run has ended.
+    Ended {
+        /// Why.
+        reason: &'e str,
+        /// Whether it left no outcome.
+        is_failure: bool,
+    },
+}
+
+impl<'e> Heard<'e> {
+    /// What an event means for channels; of most, nothing. What happens in sub-agents is no answer.
+    pub fn of(event: &'e Event) -> Option<Self> {
+        Some(match event {
+            Event::TurnStarted { .. } => Self::TurnStarted,
+            Event::TextDelta { attempt, text } => Self::Text { attempt: *attempt, text },
+            Event::ReasoningDelta { attempt, text } => Self::Reasoning { attempt: *attempt, text },
+            Event::ToolInputPreview { attempt, .. } => Self::Other { attempt: *attempt },
+            Event::MessageCompleted { text, .. } => Self::Completed { text },
+            Event::Withdrawn { attempt } => Self::Withdrawn { attempt: *attempt },
+            Event::ToolFinished { .. } => Self::ToolResult { event },
+            Event::Lagged { missed, .. } => Self::Missed { events: *missed },
+            Event::RunFinished { reason, .. } => Self::Ended { reason, is_failure: false },
+            Event::RunFailed { reason, .. } => Self::Ended { reason, is_failure: true },
+            _ => return None,
+        })
+    }
+}
+
+/// The answer in a text: what a channel delivers of it, in one piece. Empty when that is nothing.
+pub fn answer_in(text: &str, settings: &OutputSettings) -> String {
+    let mut pipe = pipe::Pipe::new(settings, None);
+    let mut out = Vec::new();
+    pipe.push(text, &mut out);
+    pipe.finish(&mut out);
+    out.into_iter().filter_map(pipe::Out::into_text).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! What a channel wants of a run, and the defaults that a session gives it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// What one channel gets (OUT-5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelPolicy {
+    /// When the answer comes.
+    pub delivery: Delivery,
+    /// How it is cut.
+    pub chunking: ChunkPolicy,
+    /// Whether reasoning comes, too.
+    pub reasoning: bool,
+    /// Whether results of tools come; the most characters of each. `None`: they do not.
+    pub tool_results: Option<usize>,
+}
+
+/// When the answer comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// While it is said. What turns out not to count is taken back.
+    Partial,
+    /// Each message once the model has completed it.
+    Message,
+    /// The last message of a run, at the end of the run.
+    #[default]
+    Final,
+}
+
+/// How an answer is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChunkPolicy {
+    /// Not at all: deltas as they come, messages whole.
+    #[default]
+    Whole,
+    /// Into blocks, as the session says.
+    Session,
+    /// Into blocks of this kind.
+    Blocks(Chunking),
+}
+
+/// Sizes of blocks and where they end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunking {
+    /// Characters from which on a block ends at the preferred break. A block before a fenced one
+    /// may be shorter, and so may one before a word that would not fit, the last one, or one that
+    /// waited long enough.
+    pub min: usize,
+    /// Characters of a block at most, blanks around it aside; 16 at least.
+    pub max: usize,
+    /// Where it ends if it may choose.
+    pub prefer: Break,
+}
+
+/// Where a block may end, best first. A sentence end is one of `.`, `!`, `?`, `:`, `;` before
+/// blanks, or `。`, `！`, `？`. When none of these is in reach it is a blank between words, and then
+/// anywhere between two characters as a reader counts them (grapheme clusters).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Break {
+    /// Behind a blank line.
+    #[default]
+    Paragraph,
+    /// At a line end.
+    Newline,
+    /// Behind a sentence.
+    Sentence,
+}
+
+/// Defaults of a session: the keys under `ennead.output`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutputSettings {
+    /// [`Chunking::min`]; 800.
+    pub chunk_min: u32,
+    /// [`Chunking::max`]; 1,200: below what common messengers take at once.
+    pub chunk_max: u32,
+    /// [`Chunking::prefer`]; `paragraph`.
+    pub break_preference: Break,
+    /// Milliseconds without new text after which a block is delivered as it is, up to the last
+    /// break; 1,000. 0: never.
+    pub flush_idle_ms: u64,
+    /// Milliseconds for which deltas that are delivered as they come are gathered; 0: not at all.
+    pub coalesce_ms: u64,
+    /// Messages of nothing but these are not delivered; `HEARTBEAT_OK`.
+    pub heartbeat_tokens: Arc<[String]>,
+}
+
+impl Default for OutputSettings {
+    fn default() -> Self {
+        Self {
+            chunk_min: 800,
+            chunk_max: 1200,
+            break_preference: Break::Paragraph,
+            flush_idle_ms: 1000,
+            coalesce_ms: 0,
+            heartbeat_tokens: ["HEARTBEAT_OK".to_owned()].into(),
+        }
+    }
+}
+
+impl OutputSettings {
+    /// How blocks are cut.
+    pub fn chunking(&self) -> Chunking {
+        let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
+        let (min, max) = (size(self.chunk_min), size(self.chunk_max));
+        Chunking { min, max, prefer: self.break_preference }
+    }
+}
+
+impl Default for ChannelPolicy {
+    /// The final answer, whole.
+    fn default() -> Self {
+        Self {
+            delivery: Delivery::default(),
+            chunking: ChunkPolicy::default(),
+            reasoning: false,
+            tool_results: None,
+        }
+    }
+}
+
+impl ChannelPolicy {
+    /// The answer while it is said, delta by delta: for a terminal or a page.
+    pub fn partial() -> Self {
+        Self { delivery: Delivery::Partial, ..Self::default() }
+    }
+
+    /// The answer while it is said, in blocks as the session says: for a messenger.
+    pub fn blocks() -> Self {
+        Self { chunking: ChunkPolicy::Session, ..Self::partial() }
+    }
+
+    /// Every message, whole.
+    pub fn messages() -> Self {
+        Self { delivery: Delivery::Message, ..Self::default() }
+    }
+
+    /// The final answer, whole.
+    pub fn final_answer() -> Self {
+        Self::default()
+    }
+
+    /// With reasoning.
+    #[must_use]
+    pub fn reasoning(self) -> Self {
+        Self { reasoning: true, ..self }
+    }
+
+    /// With results of tools, each of so many characters at most.
+    #[must_use]
+    pub fn tool_results(self, max_chars: usize) -> Self {
+        Self { tool_results: Some(max_chars), ..self }
+    }
+
+    /// Cut into blocks of this kind.
+    #[must_use]
+    pub fn chunks(self, chunking: Chunking) -> Self {
+        Self { chunking: ChunkPolicy::Blocks(chunking), ..self }
+    }
+}

@@ -1,0 +1,122 @@
+//! One tag, read character by character, or the beginning of what may become one.
+
+/// Names of the tags around reasoning.
+pub const REASONING: [&str; 6] =
+    ["think", "thinking", "thought", "reasoning", "antthinking", "antml:thinking"];
+
+/// The name of the tag around the answer.
+const FINAL: &str = "final";
+
+/// Bytes of a tag at most; what is longer is text.
+pub const MAX_TAG: usize = 256;
+
+/// A tag that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) kind: Kind,
+    /// `</…>`.
+    pub(super) closes: bool,
+    /// `<…/>`.
+    pub(super) is_empty: bool,
+}
+
+/// What it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Reasoning,
+    Final,
+}
+
+/// What a character makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// It may become a tag.
+    More,
+    /// It is one.
+    Tag(Tag),
+    /// It is none, without this character.
+    NoTag,
+}
+
+/// From `<` on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Candidate {
+    text: String,
+    /// In small letters.
+    name: String,
+    closes: bool,
+    part: Part,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// Nothing yet, or blanks.
+    #[default]
+    Start,
+    /// Behind `/`.
+    Slash,
+    Name,
+    Attributes,
+}
+
+impl Candidate {
+    pub(super) fn is_begun(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// The text so far; empty again.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(self).text
+    }
+
+    /// Takes a character, the first of which is `<`. The text of a tag is forgotten.
+    pub(super) fn push(&mut self, c: char) -> Read {
+        if self.text.is_empty() {
+            self.text.push(c);
+            return Read::More;
+        }
+        let fits = match (self.part, c) {
+            (_, '<' | '`' | '\n' | '\r') => false,
+            (Part::Start | Part::Slash, ' ' | '\t') => true,
+            (Part::Start, '/') => {
+                (self.part, self.closes) = (Part::Slash, true);
+                true
+            }
+            (Part::Name | Part::Attributes, '>') => match kind_of(&self.name) {
+                Some(kind) => {
+                    let is_empty = self.text.ends_with('/');
+                    let tag = Tag { kind, closes: self.closes, is_empty };
+                    *self = Self::default();
+                    return Read::Tag(tag);
+                }
+                None => false,
+            },
+            (Part::Name, ' ' | '\t' | '/') => {
+                self.part = Part::Attributes;
+                kind_of(&self.name).is_some()
+            }
+            (Part::Attributes, _) => true,
+            (Part::Start | Part::Slash | Part::Name, _) => {
+                self.part = Part::Name;
+                self.name.push(c.to_ascii_lowercase());
+                names().any(|it| it.starts_with(&self.name))
+            }
+        };
+        if !fits || MAX_TAG <= self.text.len() {
+            return Read::NoTag;
+        }
+        self.text.push(c);
+        Read::More
+    }
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    REASONING.into_iter().chain([FINAL])
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    match name {
+        FINAL => Some(Kind::Final),
+        _ => REASONING.contains(&name).then_some(Kind::Reasoning),
+    }
+}
