@@ -4,7 +4,7 @@
 //! Building a request joins kept texts, so the cost of a turn follows what is new in it and not the
 //! length of the history. A clone is a reference.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -122,7 +122,8 @@ impl Block {
         Self::new(BlockKind::Error(text.into()), wire, 0)
     }
 
-    /// A block as a provider or a transcript wrote it. Its bytes are kept.
+    /// A block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark:
+    /// marks are a property of the request.
     ///
     /// # Errors
     ///
@@ -130,6 +131,9 @@ impl Block {
     pub fn from_wire(text: &str) -> Result<Self, NotABlock> {
         let text = text.trim();
         let fields: Fields<'_> = serde_json::from_str(text).map_err(NotABlock::Json)?;
+        if fields.cache_control.is_some() {
+            return Self::from_wire(&without_mark(text)?);
+        }
         let missing = |field| NotABlock::Missing { field };
         let (kind, n_chars) = match fields.kind.as_ref() {
             "text" => {
@@ -282,6 +286,22 @@ struct Fields<'a> {
     is_error: Option<bool>,
     #[serde(borrow)]
     error: Option<std::borrow::Cow<'a, str>>,
+    cache_control: Option<serde::de::IgnoredAny>,
+}
+
+/// The JSON object without its `cache_control`; the other members keep their bytes, ordered by name
+/// behind `type`.
+fn without_mark(text: &str) -> Result<String, NotABlock> {
+    let mut members: BTreeMap<&str, &RawValue> =
+        serde_json::from_str(text).map_err(NotABlock::Json)?;
+    members.remove("cache_control");
+    let kind = members.remove_entry("type");
+    let members: Vec<String> = kind
+        .into_iter()
+        .chain(members)
+        .map(|(name, value)| format!("{}:{}", quote(name), value.get()))
+        .collect();
+    Ok(format!("{{{}}}", members.join(",")))
 }
 
 fn joined_text(content: serde_json::Value) -> String {

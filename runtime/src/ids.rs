@@ -77,3 +77,12 @@ id! {
     /// Names a tool, as the model calls it: `^[a-zA-Z0-9_-]{1,64}$`.
     ToolName
 }
+id! {
+    /// Names who owns sessions and limits. Empty for who has not said.
+    TenantId
+}
+impl Default for TenantId {
+    fn default() -> Self {
+        Self::new("")
+    }
+}

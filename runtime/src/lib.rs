@@ -19,12 +19,16 @@ pub mod step9_stop_check;
 pub mod turn;
 
 // What outlives a turn.
+pub mod cost;
+pub mod governor;
 pub mod lease;
+pub mod output;
 pub mod run;
 pub mod transcript;
 
 // The vocabulary.
 pub mod block;
+pub mod catalogue;
 pub mod digest;
 pub mod entropy;
 pub mod event;

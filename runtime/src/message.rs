@@ -52,6 +52,9 @@ pub struct Message {
     pub kind: MessageKind,
     /// The provider's id of the response it belongs to.
     pub api_id: Option<Arc<str>>,
+    /// Of an answer: the model that gave it, and that signed its reasoning; `None` when nobody
+    /// said.
+    pub model: Option<Arc<str>>,
     /// Its content, in order.
     pub blocks: Vec<Block>,
 }
@@ -67,18 +70,31 @@ impl Message {
 
     /// A message with the role of the user.
     pub fn user(id: EntryId, kind: MessageKind, blocks: Vec<Block>) -> Self {
-        Self { id, role: Role::User, kind, api_id: None, blocks }
+        Self { id, role: Role::User, kind, api_id: None, model: None, blocks }
     }
 
     /// An answer of the model.
     pub fn answer(id: EntryId, api_id: &str, blocks: Vec<Block>) -> Self {
         let api_id = Some(api_id.into());
-        Self { id, role: Role::Assistant, kind: MessageKind::Answer, api_id, blocks }
+        Self { id, role: Role::Assistant, kind: MessageKind::Answer, api_id, model: None, blocks }
+    }
+
+    /// The same answer, of this model. No name is none.
+    #[must_use]
+    pub fn of_model(self, model: &str) -> Self {
+        Self { model: (!model.is_empty()).then(|| model.into()), ..self }
     }
 
     /// A stop request or a terminal error, for the stop check.
     pub fn mark(id: EntryId, block: Block) -> Self {
-        Self { id, role: Role::System, kind: MessageKind::Mark, api_id: None, blocks: vec![block] }
+        Self {
+            id,
+            role: Role::System,
+            kind: MessageKind::Mark,
+            api_id: None,
+            model: None,
+            blocks: vec![block],
+        }
     }
 
     /// The estimate: characters of all blocks, divided once and rounded up.

@@ -204,6 +204,8 @@ pub struct WireRequest {
     pub headers: Arc<[(String, String)]>,
     /// The body.
     pub body: Bytes,
+    /// Until the connection stands. Who needs no connection does not look at it.
+    pub connect_timeout: std::time::Duration,
 }
 
 /// The head of an answer, and its body to be read.
@@ -243,9 +245,33 @@ pub enum TransportError {
         /// The cause in words.
         why: String,
     },
+    /// The answer did not begin in time.
+    #[error("no answer for {ms} ms")]
+    FirstByte {
+        /// The limit.
+        ms: u64,
+    },
+    /// The request cannot be sent as it is: an address or a header that is none. Never tried again.
+    #[error("the request cannot be sent: {why}")]
+    Unsendable {
+        /// The cause in words.
+        why: String,
+    },
     /// Nothing came for too long.
     #[error("no byte for {ms} ms")]
     Idle {
+        /// The limit.
+        ms: u64,
+    },
+    /// Bytes came, but for too long none that say anything: comments and pings.
+    #[error("no event for {ms} ms")]
+    NoEvent {
+        /// The limit.
+        ms: u64,
+    },
+    /// The answer was not whole in time.
+    #[error("the answer took longer than {ms} ms")]
+    Total {
         /// The limit.
         ms: u64,
     },

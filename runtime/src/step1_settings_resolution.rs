@@ -6,17 +6,29 @@
 pub mod instructions;
 pub mod layer;
 pub mod merge;
+mod models;
 mod own;
 pub mod trust;
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{
+    collections::BTreeMap,
+    num::{NonZeroU32, NonZeroU64},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
 pub use layer::SettingsLayer;
-pub use merge::merge;
+pub use merge::{merge, merge_with};
 
-use crate::{digest::Digest, hook::HookTable};
+use crate::{
+    catalogue::Catalogue,
+    digest::Digest,
+    hook::HookTable,
+    output::OutputSettings,
+    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
+    step5_model_call::{adaptation::Parameters, request::PromptCaching},
+};
 
 /// Where a layer or a rule comes from. The order is the order in which rules of one kind are
 /// looked at: the first match names the decision.
@@ -53,12 +65,20 @@ impl Scope {
 pub struct Settings {
     /// The model asked for.
     pub model: String,
+    /// What is known about models, the user's own facts included.
+    pub models: Arc<Catalogue>,
     /// Output ceiling of a model call, in tokens.
     pub max_output_tokens: u32,
     /// The most output the model can give, in tokens; escalation stops here.
     pub model_max_output_tokens: u32,
     /// The model's window, in tokens.
     pub context_window: u64,
+    /// What is marked for the provider's cache.
+    pub prompt_caching: PromptCaching,
+    /// Models to turn to when the first cannot answer, in order (MDL-8).
+    pub fallback: Vec<FallbackModel>,
+    /// Retries per model and turn (MDL-6); 10, and 15 at most.
+    pub max_retries: u32,
     /// Turns one run may take (TRN-7).
     pub max_turns: NonZeroU32,
     /// Calls one turn may make (TOL-3).
@@ -79,8 +99,14 @@ pub struct Settings {
     pub shapers: ShaperSettings,
     /// Limits on the tree of sub-agents.
     pub agents: AgentLimits,
+    /// How long a model server is waited for.
+    pub http: HttpSettings,
     /// How often lines are forced to disk.
     pub durability: Durability,
+    /// Defaults of channels.
+    pub output: OutputSettings,
+    /// Reasoning, effort, sampling and the like, as asked for; a model may take less.
+    pub parameters: Parameters,
 }
 
 /// Rules and mode.
@@ -210,6 +236,23 @@ impl Default for AgentLimits {
     }
 }
 
+/// How long a model server is waited for, in milliseconds (MDL-12). What is not said is as the
+/// embedder has it; a wait cannot be without end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpSettings {
+    /// Until the connection stands.
+    pub connect_ms: Option<NonZeroU64>,
+    /// Until a streamed answer begins.
+    pub first_byte_ms: Option<NonZeroU64>,
+    /// Between two pieces of an answer.
+    pub idle_ms: Option<NonZeroU64>,
+    /// Between two pieces of a stream that say something.
+    pub event_idle_ms: Option<NonZeroU64>,
+    /// Until the answer is whole.
+    pub total_ms: Option<NonZeroU64>,
+}
+
 /// How often lines are forced to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -223,13 +266,28 @@ pub enum Durability {
     Entry,
 }
 
+impl Settings {
+    /// What is marked in requests of a session. A sub-agent waits for nobody, so five minutes are
+    /// enough for it.
+    pub fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
+        match self.prompt_caching {
+            PromptCaching::OneHour if is_agent => PromptCaching::FiveMinutes,
+            caching => caching,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             model: "claude-sonnet-5".into(),
+            models: Arc::default(),
             max_output_tokens: 32_000,
             model_max_output_tokens: 64_000,
             context_window: 200_000,
+            prompt_caching: PromptCaching::default(),
+            fallback: Vec::new(),
+            max_retries: MAX_RETRIES,
             max_turns: NonZeroU32::MIN.saturating_add(24),
             max_tool_calls: 25,
             max_parallel_calls: 10,
@@ -240,7 +298,10 @@ impl Default for Settings {
             env: BTreeMap::new(),
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
+            http: HttpSettings::default(),
             durability: Durability::default(),
+            output: OutputSettings::default(),
+            parameters: Parameters::default(),
         }
     }
 }
@@ -263,6 +324,8 @@ pub struct Resolved {
     pub settings: Settings,
     /// Top-level keys and the source whose value holds.
     pub provenance: BTreeMap<String, String>,
+    /// What is known about the models that the settings name; all that a replay needs of it.
+    pub models: Catalogue,
     /// What was dropped, in words for the user.
     pub warnings: Vec<String>,
     /// Of the layers, in order; equal layers give equal settings.

@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc};
 use crate::{
     hook::HookHandler,
     ids::ToolUseId,
-    recovery::Ledger,
+    recovery::{Ledger, chain::Link},
     step1_settings_resolution::Settings,
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
@@ -19,7 +19,7 @@ use crate::{
     tokens::{Tokens, Usage},
     tool::{ToolCall, ToolOutcome, ToolSpec},
     transcript::entry::Stored,
-    turn::effect::Purpose,
+    turn::effect::{FallbackUsed, Purpose},
 };
 
 /// Everything one turn remembers while it lasts.
@@ -77,18 +77,22 @@ pub struct Shaping {
 /// Where the model call stands.
 #[derive(Debug, Default)]
 pub struct ModelState {
+    /// Who may be asked, in order.
+    pub chain: Arc<[Link]>,
     /// Attempts so far, of both purposes.
     pub attempt: u32,
     /// Attempts for the answer of the turn.
     pub turn_attempts: u32,
     /// Why the attempt under way was made.
     pub purpose: Option<Purpose>,
+    /// Who was asked, where it was not the first of the chain.
+    pub asked: Option<FallbackUsed>,
     /// The failure that made it necessary.
     pub cause: Option<&'static str>,
-    /// Output ceiling of the next attempt.
-    pub max_tokens: u32,
-    /// Whether the next attempt is streamed.
-    pub streamed: bool,
+    /// How the next attempt for the answer is made.
+    pub answering: Asking,
+    /// How the next attempt for a summary is made.
+    pub summarising: Asking,
     /// Digest and size of the request under way.
     pub request: (crate::digest::Digest, u64),
     /// What was tried, and how often.
@@ -103,12 +107,33 @@ pub struct ModelState {
     pub fixed_estimate: Tokens,
     /// The estimate for the request under way, without correction by reports.
     pub raw_estimate: Tokens,
-    /// Whether a wait before the next attempt is under way.
-    pub waiting: bool,
+    /// What a wait under way is for.
+    pub waiting: Option<Purpose>,
     /// Content of an answer that was paused.
     pub paused: Option<Vec<crate::block::Block>>,
-    /// Pauses so far.
-    pub pauses: usize,
+    /// The attempts that it came from.
+    pub paused_attempts: Vec<u32>,
+    /// The last attempt whose content was taken back.
+    pub withdrawn: u32,
+}
+
+/// What an attempt is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// Output ceiling, in tokens.
+    pub max_tokens: u32,
+    /// Whether the answer is streamed.
+    pub streamed: bool,
+}
+
+impl ModelState {
+    /// What attempts for this purpose are made with.
+    pub fn asking(&mut self, purpose: Purpose) -> &mut Asking {
+        match purpose {
+            Purpose::Turn => &mut self.answering,
+            Purpose::Compaction => &mut self.summarising,
+        }
+    }
 }
 
 /// One call of the answer.

@@ -53,10 +53,22 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Input that was written to the cache.
     pub cache_creation_input_tokens: u64,
+    /// The part of it that is kept for an hour; the rest is kept for five minutes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_creation_1h_input_tokens: u64,
     /// Input that was read from the cache.
     pub cache_read_input_tokens: u64,
     /// Output, thinking included.
     pub output_tokens: u64,
+    /// The part of the output that was thinking, where the provider says so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub thinking_tokens: u64,
+    /// Searches of the web that the provider made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_search_requests: u64,
+    /// Pages that the provider fetched.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_fetch_requests: u64,
 }
 
 impl Usage {
@@ -86,13 +98,25 @@ impl Add for Usage {
                 self.cache_creation_input_tokens,
                 other.cache_creation_input_tokens,
             ),
+            cache_creation_1h_input_tokens: add(
+                self.cache_creation_1h_input_tokens,
+                other.cache_creation_1h_input_tokens,
+            ),
             cache_read_input_tokens: add(
                 self.cache_read_input_tokens,
                 other.cache_read_input_tokens,
             ),
             output_tokens: add(self.output_tokens, other.output_tokens),
+            thinking_tokens: add(self.thinking_tokens, other.thinking_tokens),
+            web_search_requests: add(self.web_search_requests, other.web_search_requests),
+            web_fetch_requests: add(self.web_fetch_requests, other.web_fetch_requests),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
 }
 
 #[cfg(test)]

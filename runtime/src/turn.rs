@@ -13,7 +13,9 @@ mod closing;
 mod context;
 mod gate;
 mod model;
+mod remedy;
 mod shaping;
+mod spending;
 mod stop;
 mod tools;
 
@@ -28,6 +30,7 @@ use crate::{
     event::Event,
     ids::{EntryId, RunId},
     message::Messages,
+    output::OutputSettings,
     run::{RunEnd, conversation::Carry, facts::SessionFacts},
     step::Step,
     step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
@@ -77,6 +80,8 @@ pub struct Turn {
     state: TurnState,
     journal: journal::Journal,
     effects: Vec<Effect>,
+    /// What waits for the lines that are collected.
+    held: Vec<Effect>,
     now: Timestamp,
     step: Step,
     /// What to do once this ticket is acknowledged.
@@ -131,6 +136,7 @@ impl Turn {
             carry,
             state: TurnState::default(),
             effects: Vec::new(),
+            held: Vec::new(),
             now: Timestamp::default(),
             step: Step::SettingsResolution,
             barrier: None,
@@ -178,6 +184,11 @@ impl Turn {
     /// Calls that the dispatcher's mailbox lets in.
     pub fn max_tool_calls(&self) -> NonZeroU32 {
         NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Defaults of channels, once the settings are known.
+    pub fn output(&self) -> Option<&OutputSettings> {
+        self.carry.resolved.as_ref().map(|it| &it.settings.output)
     }
 
     /// What the tools know.
@@ -281,18 +292,27 @@ impl Turn {
         self.journal.record(self.now, what);
     }
 
-    /// Lines first: what an effect of the same input needs recorded is on its way before it. While
-    /// the turn goes on by itself its lines are collected; they go out as soon as it waits for
-    /// anybody.
+    /// Lines first: what an effect of the same input needs recorded is on its way before it, and
+    /// so is what listeners are told. While the turn goes on by itself, both are collected; they go
+    /// out as soon as it waits for anybody.
     fn drain(&mut self) -> Vec<Effect> {
         let mut effects = std::mem::take(&mut self.effects);
-        if self.barrier.is_none() && effects.iter().any(|it| matches!(it, Effect::Next(_))) {
+        let goes_on = |it: &Effect| matches!(it, Effect::Next(_) | Effect::Dispatch(_));
+        if self.barrier.is_none() && effects.iter().any(goes_on) {
+            let (now, held) = effects.into_iter().partition(goes_on);
+            effects = now;
+            self.held.extend::<Vec<_>>(held);
             return effects;
         }
-        if let Some(append) = self.journal.take() {
-            effects.insert(0, Effect::Append(append));
-        }
-        effects
+        let mut out = self.stand();
+        out.append(&mut effects);
+        out
+    }
+
+    /// What is collected while the turn goes on by itself: for who lets it stand between two steps.
+    pub fn stand(&mut self) -> Vec<Effect> {
+        let lines = self.journal.take().map(Effect::Append);
+        lines.into_iter().chain(self.held.drain(..)).collect()
     }
 
     /// The lines that are collected so far; for a replay, which holds each against its record.

@@ -3,9 +3,10 @@
 //! The session's actor owns one of these, and so does a replay: both feed turns from it and take
 //! in what the turns did, in the same way.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
+    catalogue::{Catalogue, Money},
     digest::Digest,
     entropy::Stream,
     ids::EntryId,
@@ -18,13 +19,17 @@ use crate::{
     step1_settings_resolution::{LayerText, Resolved, ShaperSettings},
     step3_context_assembly::Sources,
     step4_context_shapers::fruitless::CompactionWatch,
-    step5_model_call::request::{EncodedHead, PrefixChain},
+    step5_model_call::{
+        cache_watch::CacheWatch,
+        provider::WireFormat,
+        request::{EncodedHead, PrefixChain},
+    },
     step7_permission_gate::GateSetup,
     step9_stop_check::RunBudget,
     time::Timestamp,
     tokens::{Tokens, Usage},
     tool::ToolMemory,
-    transcript::entry::Stored,
+    transcript::entry::{Repeated, Stored},
     turn::{TurnSetup, effect::Said},
 };
 
@@ -48,6 +53,10 @@ pub struct Conversation {
 /// What one turn hands on to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Carry {
+    /// What is known about models.
+    pub catalogue: Arc<Catalogue>,
+    /// What was recorded of it last.
+    pub models: Option<Stored>,
     /// The settings that held.
     pub resolved: Option<Arc<Resolved>>,
     /// The shapers' gates as they were when the session began; no later change moves them.
@@ -62,6 +71,8 @@ pub struct Carry {
     pub view: Option<ShapedView>,
     /// The last reported size of a request.
     pub anchor: Option<Anchor>,
+    /// Money spent since the last compaction.
+    pub spent: Money,
     /// When the model last answered.
     pub last_answer_at: Option<Timestamp>,
     /// The watch for repetition; of the run.
@@ -77,13 +88,15 @@ pub struct Carry {
     /// The settings layers as they were read; a sub-agent has its parent's.
     pub layer_texts: Arc<[LayerText]>,
     /// The settings layers, as the transcript holds them.
-    pub layers: Option<Stored>,
+    pub layers: Option<Repeated>,
     /// The source texts, as the transcript holds them.
-    pub texts: Option<Stored>,
-    /// System prompt and tools, encoded.
-    pub head: Option<Arc<EncodedHead>>,
-    /// Digests of the messages that were sent before.
-    pub prefix: PrefixChain,
+    pub texts: Option<Repeated>,
+    /// System prompt and tools, encoded for each wire format that was spoken.
+    pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
+    /// Digests of the messages that were sent before, for each model that was asked.
+    pub prefixes: BTreeMap<(usize, Arc<str>), PrefixChain>,
+    /// The watch for cached tokens that are lost.
+    pub cache: CacheWatch,
 }
 
 /// What the shapers left of the first `covered` messages of the history.
@@ -123,6 +136,13 @@ impl Conversation {
             carry: Carry::default(),
             setup: None,
         }
+    }
+
+    /// The same with what is known about models.
+    #[must_use]
+    pub fn knowing(mut self, catalogue: Arc<Catalogue>) -> Self {
+        self.carry.catalogue = catalogue;
+        self
     }
 
     /// The prompt of a new run, to be recorded before its first turn.

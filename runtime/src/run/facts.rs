@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ids::{AgentId, SessionId},
     step1_settings_resolution::{AgentLimits, LayerText},
+    step5_model_call::provider::Provider,
     step7_permission_gate::Handler,
     tool::ToolSpec,
 };
@@ -46,6 +47,8 @@ pub struct SessionFacts {
     pub reads_settings: bool,
     /// Whether answers are streamed.
     pub streams: bool,
+    /// The model servers that may be asked; never empty, the first one is asked first.
+    pub providers: Vec<Provider>,
 }
 
 impl SessionFacts {

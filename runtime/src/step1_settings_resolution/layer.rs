@@ -3,10 +3,12 @@
 //! A layer is said, settings are meant; so here everything is optional. Unknown keys are kept and
 //! ignored. A bad entry is dropped with a warning, the rest of its file holds.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LayerText, RuleKind, RuleText, Scope};
+use super::{LayerText, RuleKind, RuleText, Scope, own::GROUPS};
 use crate::{
+    catalogue::Effort,
     hook::{HookTable, read_table},
     step7_permission_gate::rule::Rule,
 };
@@ -108,7 +110,14 @@ fn take_rules(
 /// Takes out entries of wrong type.
 fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     drop_unless(values, "", "model", Value::is_string, warnings);
+    // One name is a list of one.
+    if let Some(one @ Value::String(_)) = values.get("fallbackModel").cloned() {
+        values.insert("fallbackModel".into(), Value::Array(vec![one]));
+    }
+    drop_unless(values, "", "fallbackModel", is_list_of_names, warnings);
     drop_unless(values, "", "autoCompactEnabled", Value::is_boolean, warnings);
+    drop_unless(values, "", "alwaysThinkingEnabled", Value::is_boolean, warnings);
+    drop_unless(values, "", "effortLevel", |it| Effort::deserialize(it).is_ok(), warnings);
     drop_unless(values, "", "env", Value::is_object, warnings);
     if let Some(Value::Object(env)) = values.get_mut("env") {
         for name in env.keys().cloned().collect::<Vec<_>>() {
@@ -127,6 +136,10 @@ fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     if let Some(Value::Object(own)) = values.get_mut("ennead") {
         *own = own_keys(std::mem::take(own), warnings);
     }
+}
+
+fn is_list_of_names(value: &Value) -> bool {
+    value.as_array().is_some_and(|list| list.iter().all(Value::is_string))
 }
 
 fn drop_unless(
@@ -148,9 +161,9 @@ fn own_keys(written: Map<String, Value>, warnings: &mut Vec<String>) -> Map<Stri
     for (name, value) in written {
         let name = snake(&name);
         let value = match (name.as_str(), value) {
-            ("shapers" | "agents" | "auto_compact", Value::Object(group)) => Value::Object(
-                group.into_iter().map(|(name, value)| (snake(&name), value)).collect(),
-            ),
+            (key, Value::Object(group)) if key == "auto_compact" || GROUPS.contains(&key) => {
+                Value::Object(group.into_iter().map(|(name, it)| (snake(&name), it)).collect())
+            }
             (_, value) => value,
         };
         own.insert(name, value);
@@ -164,7 +177,7 @@ fn own_keys(written: Map<String, Value>, warnings: &mut Vec<String>) -> Map<Stri
     }
     for name in own.keys().cloned().collect::<Vec<_>>() {
         match own.get_mut(&name) {
-            Some(Value::Object(group)) if matches!(name.as_str(), "shapers" | "agents") => {
+            Some(Value::Object(group)) if GROUPS.contains(&name.as_str()) => {
                 for inner in group.keys().cloned().collect::<Vec<_>>() {
                     let whole = format!("{name}.{inner}");
                     drop_unless_fits(group, &inner, &whole, warnings);

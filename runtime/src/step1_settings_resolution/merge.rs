@@ -1,6 +1,6 @@
 //! Merging: layers in, settings out; nothing else is looked at.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,16 +8,31 @@ use serde_json::{Map, Value};
 use super::{
     LayerText, PermissionMode, Resolved, Scope, Settings,
     layer::{SettingsLayer, read_layer},
-    own,
+    models, own,
 };
-use crate::{digest::Digest, hook::merge_tables};
+use crate::{
+    catalogue::{Catalogue, Effort},
+    digest::Digest,
+    hook::merge_tables,
+    recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
+    step5_model_call::{adaptation::Thinking, request::PromptCaching},
+};
 
 /// Keys whose value is taken whole from the strongest layer, though it is a list.
-const TAKEN_WHOLE: &[&str] = &["fallbackModel"];
+const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
+
+/// Sets [`Settings::max_retries`] for programs that know no other way.
+const MAX_RETRIES_VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
 
 /// The settings that hold. The order of layers of different scopes does not matter;
-/// of layers of one scope (drop-ins) a later one wins.
+/// of layers of one scope (drop-ins) a later one wins. About models nothing is known; see
+/// [`merge_with`].
 pub fn merge(layers: &[LayerText]) -> Resolved {
+    merge_with(layers, &Arc::default())
+}
+
+/// As [`merge`], with limits of the model as they stand in a catalogue.
+pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let mut warnings = Vec::new();
     let mut read: Vec<SettingsLayer> =
         layers.iter().filter_map(|it| read_layer(it, &mut warnings)).collect();
@@ -38,9 +53,36 @@ pub fn merge(layers: &[LayerText]) -> Resolved {
     if let Some(model) = merged.get("model").and_then(Value::as_str) {
         settings.model = model.into();
     }
+    let models = models::apply(&merged, known, &mut settings, &mut warnings);
     if let Some(on) = merged.get("autoCompactEnabled").and_then(Value::as_bool) {
         settings.shapers.auto_compact = on;
     }
+    // The variables that existing shells set; ennead's own key is the stronger one.
+    let is_set = |name| {
+        let value = merged.get("env").and_then(|it| it.get(name)).and_then(Value::as_str);
+        value.is_some_and(|it| !matches!(it, "" | "0" | "false"))
+    };
+    if is_set("ENABLE_PROMPT_CACHING_1H") {
+        settings.prompt_caching = PromptCaching::OneHour;
+    }
+    if is_set("DISABLE_PROMPT_CACHING") {
+        settings.prompt_caching = PromptCaching::Off;
+    }
+    let parameters = &mut settings.parameters;
+    parameters.effort = merged.get("effortLevel").and_then(|it| Effort::deserialize(it).ok());
+    parameters.thinking = merged
+        .get("alwaysThinkingEnabled")
+        .and_then(Value::as_bool)
+        .map(|it| if it { Thinking::Adaptive { display: None } } else { Thinking::Disabled });
+    let by_env = merged.pointer(&format!("/env/{MAX_RETRIES_VARIABLE}")).and_then(Value::as_str);
+    if let Some(max_retries) = by_env.and_then(|it| it.trim().parse::<u32>().ok()) {
+        settings.max_retries = max_retries.min(MOST_RETRIES);
+    }
+    let fallback = merged.get("fallbackModel").and_then(Value::as_array).into_iter().flatten();
+    settings.fallback = fallback
+        .filter_map(Value::as_str)
+        .map(|model| FallbackModel { provider: None, model: model.into() })
+        .collect();
     if let Some(own_keys) = merged.get("ennead") {
         let auto_compact = settings.shapers.auto_compact;
         own::apply(own_keys, &mut settings);
@@ -61,7 +103,7 @@ pub fn merge(layers: &[LayerText]) -> Resolved {
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
     settings.hooks = merge_tables(read.into_iter().map(|it| it.hooks));
-    Resolved { settings, provenance, warnings, digest: digest(layers) }
+    Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
 /// Weakest first: user, project, local, command line, managed.

@@ -5,7 +5,13 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AgentLimits, Durability, Settings, ShaperSettings};
+use super::{AgentLimits, Durability, HttpSettings, Settings, ShaperSettings};
+use crate::{
+    catalogue::Overrides,
+    output::OutputSettings,
+    recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
+    step5_model_call::{adaptation::Parameters, request::PromptCaching},
+};
 
 /// All of them, none required.
 #[derive(Debug, Default, Deserialize)]
@@ -15,22 +21,56 @@ struct Own {
     max_tool_calls: Option<NonZeroU32>,
     max_parallel_calls: Option<NonZeroU32>,
     max_output_tokens: Option<NonZeroU32>,
+    model_max_output_tokens: Option<NonZeroU32>,
     context_window: Option<u64>,
+    catalogue: Option<Overrides>,
+    prompt_caching: Option<PromptCaching>,
     run_token_budget: Option<u64>,
     fail_closed: Option<bool>,
     durability: Option<Durability>,
     shapers: Option<ShaperSettings>,
     agents: Option<AgentLimits>,
+    http: Option<HttpSettings>,
+    output: Option<OutputSettings>,
+    max_retries: Option<u32>,
+    fallback: Option<Vec<Fallback>>,
 }
 
-/// Whether an object of one key can be read. `group` is `shapers` or `agents`.
+/// A model to turn to: `"model"`, `"provider/model"` or `{"provider": …, "model": …}`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Fallback {
+    Name(String),
+    Apart { provider: Option<String>, model: String },
+}
+
+impl From<Fallback> for FallbackModel {
+    fn from(fallback: Fallback) -> Self {
+        match fallback {
+            Fallback::Name(model) => Self { provider: None, model },
+            Fallback::Apart { provider, model } => Self { provider, model },
+        }
+    }
+}
+
+/// Keys whose values are objects of keys.
+pub(super) const GROUPS: [&str; 4] = ["shapers", "agents", "http", "output"];
+
+/// Whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
     let value = Value::Object(one);
     match group {
         Some("shapers") => ShaperSettings::deserialize(value).is_ok(),
         Some("agents") => AgentLimits::deserialize(value).is_ok(),
-        _ => Own::deserialize(value).is_ok(),
+        Some("output") => OutputSettings::deserialize(value).is_ok(),
+        Some("http") => HttpSettings::deserialize(value).is_ok(),
+        _ => Own::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
     }
+}
+
+/// What the merged keys say about models.
+pub(super) fn overrides(merged: &Value) -> Overrides {
+    Own::deserialize(merged).ok().and_then(|it| it.catalogue).unwrap_or_default()
 }
 
 /// Puts the merged keys into the settings.
@@ -42,11 +82,28 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     settings.max_tool_calls = number(own.max_tool_calls, settings.max_tool_calls);
     settings.max_parallel_calls = number(own.max_parallel_calls, settings.max_parallel_calls);
     settings.max_output_tokens = number(own.max_output_tokens, settings.max_output_tokens);
+    settings.model_max_output_tokens =
+        number(own.model_max_output_tokens, settings.model_max_output_tokens);
     settings.context_window = own.context_window.unwrap_or(settings.context_window);
+    settings.prompt_caching = own.prompt_caching.unwrap_or(settings.prompt_caching);
     settings.run_token_budget = own.run_token_budget;
     settings.hooks_fail_closed = own.fail_closed.unwrap_or(settings.hooks_fail_closed);
     settings.durability = own.durability.unwrap_or(settings.durability);
     settings.agents = own.agents.unwrap_or(settings.agents);
+    settings.output = own.output.unwrap_or_default();
+    let said = Parameters::deserialize(merged).unwrap_or_default();
+    // The same may be said by the keys that other runtimes have.
+    let before = std::mem::take(&mut settings.parameters);
+    settings.parameters = Parameters {
+        thinking: said.thinking.or(before.thinking),
+        effort: said.effort.or(before.effort),
+        ..said
+    };
+    settings.max_retries = own.max_retries.unwrap_or(settings.max_retries).min(MOST_RETRIES);
+    if let Some(fallback) = own.fallback {
+        settings.fallback = fallback.into_iter().map(FallbackModel::from).collect();
+    }
+    settings.http = own.http.unwrap_or(settings.http);
     if let Some(shapers) = own.shapers {
         settings.shapers = shapers;
     }

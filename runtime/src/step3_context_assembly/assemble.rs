@@ -26,6 +26,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Sources {
     system: Vec<String>,
+    n_static: usize,
     tools: Vec<Arc<ToolSpec>>,
     /// Sources 2, 3 and 5.
     context: Option<Arc<Message>>,
@@ -42,6 +43,8 @@ pub struct Sources {
 pub struct Assembled {
     /// Segments of the system prompt, in order.
     pub system: Vec<String>,
+    /// How many of them, from the first, are the same on every machine and day.
+    pub n_static: usize,
     /// The tools offered, in order.
     pub tools: Vec<Arc<ToolSpec>>,
     /// Context, path rules, then the conversation since the last compaction.
@@ -61,10 +64,9 @@ impl Sources {
         tools: Vec<Arc<ToolSpec>>,
         context_id: EntryId,
     ) -> Self {
-        let system: Vec<String> = segments(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS)
-            .into_iter()
-            .map(|it| it.text)
-            .collect();
+        let segments = segments(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS);
+        let n_static = segments.iter().take_while(|it| it.is_static).count();
+        let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
         let environment = source2_environment::text(texts);
         let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
         let memory = source5_auto_memory::text(texts);
@@ -81,6 +83,7 @@ impl Sources {
             .collect();
         Self {
             system,
+            n_static,
             tools,
             context: made_up(context_id, blocks),
             path_rules: PathRuleSet::new(&texts.path_rules),
@@ -122,6 +125,7 @@ pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Ass
     sizes[6] = n_chars - sizes[7] - sizes[8];
     Assembled {
         system: sources.system.clone(),
+        n_static: sources.n_static,
         tools: sources.tools.clone(),
         messages,
         n_context,

@@ -1,7 +1,8 @@
 //! Source 1: the system prompt, as segments in order of priority.
 //!
 //! Instructions of users are not among them; they are source 3 and have the role of the user. No
-//! date stands here, so the prefix of a request stays the same from day to day.
+//! date stands here, so the prefix of a request stays the same from day to day, and what is the same
+//! on every machine comes first, so that sessions share it in a provider's cache.
 
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct Segment {
     pub text: String,
     /// Of the text; equal segments need not be encoded again.
     pub digest: Digest,
+    /// The same on every machine and day.
+    pub is_static: bool,
 }
 
 /// The segments, in the order of their priority, the appended text last. When they are over
@@ -84,7 +87,12 @@ pub fn segments(
     found
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(name, text)| Segment { name, digest: Digest::of(text.as_bytes()), text })
+        .map(|(name, text)| Segment {
+            name,
+            digest: Digest::of(text.as_bytes()),
+            text,
+            is_static: !matches!(name, "git" | "directory"),
+        })
         .collect()
 }
 

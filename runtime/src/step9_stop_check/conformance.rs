@@ -85,5 +85,5 @@ fn read_message(i: usize, message: &Value) -> Result<Message, BadCase> {
         other => return Err(BadCase::UnknownRole { role: other.unwrap_or_default().into() }),
     };
     let id = message["id"].as_str().map_or_else(|| EntryId::new(format!("m{i}")), EntryId::from);
-    Ok(Message { id, role, kind, api_id: None, blocks })
+    Ok(Message { id, role, kind, api_id: None, model: None, blocks })
 }

@@ -72,7 +72,7 @@ fn check(transcript: &Messages, max: Option<u64>, reason: Option<EndReason>) {
 
 fn message(role: Role, blocks: Vec<Block>) -> Arc<Message> {
     let id = EntryId::from("m");
-    Arc::new(Message { id, role, kind: MessageKind::Meta, api_id: None, blocks })
+    Arc::new(Message { id, role, kind: MessageKind::Meta, api_id: None, model: None, blocks })
 }
 
 fn call(id: &str) -> Block {

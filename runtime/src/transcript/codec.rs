@@ -143,6 +143,9 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
         Some(boundary) => metadata(boundary, &message.id, out),
         None => said(message, line, out),
     }
+    if let Some(asked) = line.answer.as_ref().and_then(|it| it.asked.as_ref()) {
+        field("askedModel", asked, out);
+    }
     if let Some(result) = &line.tool_result {
         if let Some(structured) = &result.structured {
             key("toolUseResult", out);

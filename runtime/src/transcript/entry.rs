@@ -5,6 +5,7 @@
 //! foreign JSON only as digest or escaped text, and uses none of the keys that text-scanning
 //! readers look for (`timestamp`, `cwd`, `gitBranch`, `summary`, `customTitle`, `lastPrompt`, …).
 
+mod conversation_line;
 mod step_detail;
 mod stored;
 
@@ -13,21 +14,25 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    catalogue::Money,
     digest::Digest,
     hook::HookEvent,
-    ids::{AgentId, EntryId, RunId, SessionId, ToolName, ToolUseId},
-    message::Message,
+    ids::{AgentId, EntryId, RunId, ToolName, ToolUseId},
     step::Step,
     step1_settings_resolution::PermissionMode,
+    step5_model_call::cache_watch::PromptCacheEvent,
     step7_permission_gate::{Decision, ResolvedPath},
     time::Timestamp,
     tokens::{Tokens, Usage},
     tool::{ToolEffect, ToolErrorKind},
 };
 
+pub use conversation_line::{
+    AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
+};
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
-pub use stored::{Place, Stored, StoredText};
+pub use stored::{Place, Repeated, Stored, StoredText};
 
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,69 +41,6 @@ pub enum Line {
     Conversation(Box<ConversationLine>),
     /// Something that the harness did.
     Harness(Box<Record>),
-}
-
-/// Fields that are the same on all conversation lines of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LineFrame {
-    /// The session; in a sidechain the top session.
-    pub session: SessionId,
-    /// The sub-agent, in a sidechain.
-    pub agent: Option<AgentId>,
-    /// The working directory at the start of the session; absolute.
-    pub cwd: Arc<str>,
-    /// The checked-out branch, if any.
-    pub git_branch: Option<Arc<str>>,
-    /// Version of ennead.
-    pub version: &'static str,
-}
-
-/// Something that was said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConversationLine {
-    /// When.
-    pub at: Timestamp,
-    /// The conversation line before it.
-    pub parent: Option<EntryId>,
-    /// What.
-    pub message: Arc<Message>,
-    /// Of an answer: who gave it, why it ended, what it cost.
-    pub answer: Option<AnswerFields>,
-    /// Of a tool result: the structured result, JSON text, and the line of the call.
-    pub tool_result: Option<ToolResultFields>,
-    /// Of a compaction boundary.
-    pub boundary: Option<Boundary>,
-}
-
-/// What an assistant line holds beside its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnswerFields {
-    /// The model that answered.
-    pub model: Arc<str>,
-    /// Wire name of the stop reason.
-    pub stop_reason: Arc<str>,
-    /// What it cost.
-    pub usage: Usage,
-}
-
-/// What a tool result line holds beside its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolResultFields {
-    /// `toolUseResult`: JSON text.
-    pub structured: Option<Arc<str>>,
-    /// `sourceToolAssistantUUID`.
-    pub source: EntryId,
-}
-
-/// A compaction boundary: `{"type":"system","subtype":"compact_boundary",…}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Boundary {
-    /// `auto`, `manual` or `reactive`.
-    pub trigger: &'static str,
-    /// The estimate before.
-    pub pre_tokens: Tokens,
-    /// First and last message that stay verbatim behind the summary.
-    pub preserved: Option<(EntryId, EntryId)>,
 }
 
 /// Something that the harness did.
@@ -145,7 +87,15 @@ pub enum What {
         /// What it found or decided; one shape per step.
         detail: StepDetail,
     },
-    /// A shaper stage ran or was passed over.
+    /// Shaper stages were passed over one after another: their triggers did not hold, so nothing
+    /// ran. One line for all of them, since in most turns it is all five.
+    ShapersPassed {
+        /// The context that they left as it was.
+        tokens: Tokens,
+        /// Which, in order.
+        stages: Vec<PassedStage>,
+    },
+    /// A shaper stage ran.
     Shaper {
         /// Its name.
         stage: String,
@@ -175,6 +125,13 @@ pub enum What {
         /// The failure that made it necessary; `None` for the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
+        /// Who was asked, where it was not the first of the chain: the provider by name, and the
+        /// model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
+        /// See `provider`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
         /// Whether it was streamed.
         streamed: bool,
         /// Output ceiling asked for, in tokens.
@@ -194,8 +151,11 @@ pub enum What {
         /// HTTP status of a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// Of the answer.
+        /// Of the answer, or of the failed call as far as the provider said.
         usage: Usage,
+        /// What that cost; `None` when the price is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// Milliseconds to the first token, and in all.
         first_token_ms: Option<u64>,
         /// Milliseconds in all.
@@ -203,6 +163,9 @@ pub enum What {
         /// The answer, where no line of the conversation holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unsaid: Option<Unsaid>,
+        /// Cached tokens that it should have read and did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_drop: Option<Box<PromptCacheEvent>>,
     },
     /// A path of a call was looked at.
     Path {
@@ -328,6 +291,15 @@ pub enum What {
     },
 }
 
+/// A shaper stage that did not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedStage {
+    /// Its name.
+    pub stage: Arc<str>,
+    /// Why not.
+    pub why: Arc<str>,
+}
+
 /// An answer that is no line: a summary, or one that was cut, refused or paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsaid {
@@ -352,6 +324,7 @@ impl What {
         match self {
             Self::RunStart { .. } => "run_start",
             Self::TurnStep { .. } => "turn_step",
+            Self::ShapersPassed { .. } => "shapers_passed",
             Self::Shaper { .. } => "shaper",
             Self::ModelAttempt { .. } => "model_attempt",
             Self::Path { .. } => "path",

@@ -12,6 +12,7 @@ pub mod report;
 mod tail;
 
 use crate::{
+    cost::CostLedger,
     ids::{EntryId, RunId, ToolName, ToolUseId},
     message::Messages,
     step::Step,
@@ -52,6 +53,8 @@ pub struct Loaded {
     pub last: Option<EntryId>,
     /// Reported by the model attempts of the whole file, sub-agents not included.
     pub spent: Usage,
+    /// The same by what came of the calls, and what they cost.
+    pub cost: CostLedger,
     /// Where the next line goes.
     pub tail: Tail,
 }
@@ -83,6 +86,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut report = Vec::new();
     let mut nodes = chain::Nodes::default();
     let mut spent = Usage::default();
+    let mut cost = CostLedger::default();
     let mut open_run = None;
     for line in lines::split(bytes, &mut report) {
         let read = match read_line(&line.text) {
@@ -105,6 +109,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         }
         match read.entry {
             Entry::Harness(record) => {
+                cost.note(&record.what);
                 if let What::ModelAttempt { usage, .. } = &record.what {
                     spent = spent + *usage;
                 }
@@ -141,6 +146,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         open_run,
         last,
         spent,
+        cost,
         tail: tail(bytes, 0),
     }
 }

@@ -106,6 +106,8 @@ struct Wire<'a> {
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
+    asked_model: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     compact_metadata: Option<&'a RawValue>,
@@ -244,6 +246,7 @@ fn boundary(wire: &Wire<'_>) -> Result<Entry, NotALine> {
             role: Role::System,
             kind: MessageKind::Mark,
             api_id: None,
+            model: None,
             blocks: Vec::new(),
         }),
         answer: None,
@@ -264,6 +267,7 @@ fn said(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
     let answer = message.model.filter(|_| role == Role::Assistant).map(|model| AnswerFields {
         model: model.into(),
         stop_reason: message.stop_reason.unwrap_or_default().into(),
+        asked: wire.asked_model.as_deref().map(Into::into),
         usage: message
             .usage
             .and_then(|raw| serde_json::from_str::<Usage>(raw.get()).ok())
@@ -284,10 +288,11 @@ fn said(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
         Role::User => MessageKind::Prompt,
     };
     let api_id = message.id.map(Into::into);
+    let model = answer.as_ref().and_then(AnswerFields::signed_by).cloned();
     let line = ConversationLine {
         at: at(wire),
         parent: wire.parent_uuid.clone(),
-        message: Arc::new(Message { id, role, kind, api_id, blocks }),
+        message: Arc::new(Message { id, role, kind, api_id, model, blocks }),
         answer,
         tool_result,
         boundary: None,

@@ -171,7 +171,7 @@ impl Session {
         let closing = window.closing(stream, self.run.turns);
         let told = window.told(closing);
         if !told.is_empty() {
-            let mut rerun = Rerun::new(&mut self.conversation, &self.run, told, stored);
+            let mut rerun = Rerun::new(&mut self.conversation, &self.run, told, stored)?;
             let report = rerun.walk()?;
             // Of a turn that was ended from outside, nothing is handed on.
             if let (Some(report), None) = (report, closing) {
@@ -192,6 +192,8 @@ fn text_of(text: &Stored, line: u64, stored: StoredTexts<'_>) -> Result<String, 
         Stored::At(digest) => stored(*digest)
             .filter(|it| Digest::of(it.as_bytes()) == *digest)
             .ok_or(ReplayError::NotStored { line, digest: *digest }),
+        // Whoever repeats a text does not ask for it.
+        Stored::Again(digest) => Err(ReplayError::NotStored { line, digest: *digest }),
     }
 }
 

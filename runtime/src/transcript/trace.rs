@@ -74,6 +74,13 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             write!(out, "  {number} {}: ", step.name())?;
             step_detail(detail, out)
         }
+        What::ShapersPassed { tokens, stages } => {
+            for it in stages {
+                let (stage, why) = (&it.stage, &it.why);
+                writeln!(out, "    {stage} passed over: {n} -> {n} tokens, {why}", n = tokens.0)?;
+            }
+            Ok(())
+        }
         What::Shaper { stage, fired, tokens_before, tokens_after, why, attempt, .. } => {
             let did = if *fired { "fired" } else { "passed over" };
             write!(out, "    {stage} {did}: {} -> {} tokens", tokens_before.0, tokens_after.0)?;
@@ -82,8 +89,13 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             }
             writeln!(out, ", {why}")
         }
-        What::ModelAttempt { attempt, purpose, cause, outcome, usage, duration_ms, .. } => {
+        What::ModelAttempt {
+            attempt, purpose, cause, model, outcome, usage, duration_ms, ..
+        } => {
             write!(out, "    attempt {attempt} ({purpose})")?;
+            if let Some(model) = model {
+                write!(out, " of {model}")?;
+            }
             if let Some(cause) = cause {
                 write!(out, " because of {cause}")?;
             }

@@ -7,14 +7,15 @@ use crate::{
     digest::Digest,
     event::Event,
     message::{Messages, tokens_of},
+    recovery::chain::chain,
     run::conversation::ShapedView,
     step::Step,
-    step1_settings_resolution::{LayerText, Resolved, merge},
+    step1_settings_resolution::{LayerText, Resolved, merge_with},
     step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
     step4_context_shapers::ShapedContext,
     step7_permission_gate::{GateSetup, Places},
     tokens::Tokens,
-    transcript::entry::{StepDetail, Stored},
+    transcript::entry::{Repeated, StepDetail, Stored},
     turn::input::SettingsRead,
 };
 
@@ -40,15 +41,23 @@ impl Turn {
             (SettingsRead::Unchanged, None) => self.merge_layers(Vec::new()),
             (SettingsRead::Layers(read), _) => self.merge_layers(read),
         };
-        let layers = match (layers, self.carry.layers.take()) {
-            (None, Some(stored)) => stored,
-            (layers, _) => self.journal.stored(&layers.unwrap_or_default()),
+        let models = layers.as_ref().and_then(|_| self.models_to_record(&resolved));
+        // A run tells them once, in its first turn, and when they change.
+        let (layers, is_known) = match (layers, self.carry.layers.take()) {
+            (None, Some(kept)) => (kept, true),
+            (layers, before) => {
+                let read = Repeated::new(self.journal.stored(&layers.unwrap_or_default()));
+                let is_known = before.is_some_and(|it| it.digest() == read.digest());
+                (read, is_known)
+            }
         };
-        self.carry.layers = Some(layers.clone());
+        let told = layers.told(is_known && self.number != 1);
+        self.carry.layers = Some(layers);
         let detail = StepDetail::Settings {
-            layers,
+            layers: told,
             sources: resolved.sources(),
             warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
+            models,
         };
         self.record_step(detail);
         self.carry.gate = Some(self.gate_setup(&resolved));
@@ -56,14 +65,30 @@ impl Turn {
         self.next(Step::StateInitialization);
     }
 
+    /// What is known about the models in use, unless it was recorded already.
+    fn models_to_record(&mut self, resolved: &Resolved) -> Option<Stored> {
+        let is_known = self.carry.models.is_some() || !resolved.models.is_empty();
+        let text = serde_json::to_string(&resolved.models).unwrap_or_default();
+        let digest = Digest::of(text.as_bytes());
+        if !is_known || self.carry.models.as_ref().is_some_and(|it| it.digest() == digest) {
+            return None;
+        }
+        self.carry.models = Some(self.journal.stored(&text));
+        self.carry.models.clone()
+    }
+
     fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<String>) {
         let layers: Vec<LayerText> = self.facts.layers.iter().cloned().chain(read).collect();
         let text = serde_json::to_string(&layers).unwrap_or_default();
-        let resolved = Arc::new(merge(&layers));
+        let resolved = Arc::new(merge_with(&layers, &self.carry.catalogue));
         self.carry.layer_texts = layers.into();
         // Sub-agents have their parent's settings, and it was told.
         let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
-        told.iter().for_each(|it| self.tell(Event::Alert { what: it.as_str().into() }));
+        let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
+        let left_out = if self.facts.agent.is_none() { &left_out[..] } else { &[] };
+        for what in told.iter().chain(left_out) {
+            self.tell(Event::Alert { what: what.as_str().into() });
+        }
         (resolved, Some(text))
     }
 
@@ -93,10 +118,10 @@ impl Turn {
         if self.carry.shapers.is_none() {
             self.carry.shapers = Some(Arc::new(settings.shapers.clone()));
         }
-        self.state.model.max_tokens = settings.max_output_tokens;
-        self.state.model.streamed = self.facts.streams;
+        self.state.model.chain = chain(&settings, &self.facts.providers).0.into();
         self.state.gate_setup = gate;
         self.state.settings = Some(settings);
+        self.begin_asking();
         let detail = StepDetail::State {
             messages: self.history.len() as u64,
             session_retries: self.carry.retries,
@@ -124,8 +149,9 @@ impl Turn {
         let id = self.stream.entry_id(self.now, "context", 0);
         let tools = self.offered_tools();
         let settings = self.settings();
+        let facts = settings.models.find(&settings.model);
         let parts = SystemPromptParts {
-            adaptation: "",
+            adaptation: facts.map_or("", |it| &it.style),
             directory: &self.facts.workspace,
             additional_directories: &settings.permissions.additional_directories,
         };
@@ -144,10 +170,16 @@ impl Turn {
         self.state.model.fixed_estimate = Tokens::from_chars(fixed);
         let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
         let tokens = self.carry.anchor.map_or(estimate, |it| it.corrected(estimate));
-        let texts = self.state.texts.take().or(self.carry.texts.take());
-        let texts = texts.unwrap_or_else(|| Stored::Text(String::new()));
-        self.carry.texts = Some(texts.clone());
-        self.record_step(StepDetail::Context { texts, sizes: assembled.sizes, tokens });
+        let (texts, is_known) = match (self.state.texts.take(), self.carry.texts.take()) {
+            (None, Some(kept)) => (kept, self.number != 1),
+            (read, _) => {
+                let read = read.unwrap_or_else(|| Stored::Text(String::new()));
+                (Repeated::new(read), false)
+            }
+        };
+        let told = texts.told(is_known);
+        self.carry.texts = Some(texts);
+        self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
         self.tell(Event::ContextAssembled { tokens });
         // The cache is as cold as it was when the context was put together, so that the record of
         // this step tells when that was.

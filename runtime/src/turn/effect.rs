@@ -9,8 +9,9 @@ use crate::{
     message::{Message, Messages},
     run::RunEnd,
     step::Step,
+    step1_settings_resolution::HttpSettings,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
-    step5_model_call::request::EncodedRequest,
+    step5_model_call::{provider::WireFormat, request::EncodedRequest},
     step7_permission_gate::Permit,
     tokens::Usage,
     tool::{ToolCall, ToolSpec},
@@ -152,8 +153,18 @@ pub struct ModelCallOrder {
     pub purpose: Purpose,
     /// Counts up within the turn, over both purposes.
     pub attempt: u32,
+    /// Who is asked: a place in [`SessionFacts::providers`](crate::run::facts::SessionFacts).
+    pub provider: usize,
+    /// How it is spoken to.
+    pub format: WireFormat,
+    /// The model, by its name there.
+    pub model: Arc<str>,
     /// Body and digest.
     pub request: EncodedRequest,
+    /// Whether it repeats a call that failed.
+    pub is_retry: bool,
+    /// What the settings say about waiting for it.
+    pub http: HttpSettings,
     /// Whether the answer is to be streamed.
     pub streamed: bool,
 }
@@ -175,6 +186,15 @@ pub struct HookFiring {
     pub handlers: Vec<HookHandler>,
 }
 
+/// A model that was turned to because the first one could not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FallbackUsed {
+    /// Its provider, by name.
+    pub provider: Arc<str>,
+    /// The model, by its name there.
+    pub model: Arc<str>,
+}
+
 /// How a turn ended.
 #[derive(Clone, Debug)]
 pub struct TurnReport {
@@ -186,4 +206,6 @@ pub struct TurnReport {
     pub carry: crate::run::conversation::Carry,
     /// An error that ended it, in words.
     pub error: Option<String>,
+    /// Whom it had to turn to for its answer.
+    pub fallback: Option<FallbackUsed>,
 }

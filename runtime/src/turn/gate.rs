@@ -31,7 +31,10 @@ impl Turn {
         let tools = self.facts.tools.iter().zip(offered);
         let tools =
             tools.filter(|(it, offered)| *offered && (nests || it.name.as_str() != "Agent"));
-        tools.map(|(tool, _)| Arc::clone(tool)).collect()
+        let mut tools: Vec<_> = tools.map(|(tool, _)| Arc::clone(tool)).collect();
+        // Whoever registered them, and in which order: equal sets make equal requests.
+        tools.sort_by(|left, right| left.name.cmp(&right.name));
+        tools
     }
 
     pub(super) fn open_gate(&mut self) {

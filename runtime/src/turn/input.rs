@@ -12,6 +12,7 @@ use crate::{
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
     step7_permission_gate::{Answer, ResolvedPath},
+    tokens::Usage,
     tool::ToolOutcome,
 };
 
@@ -100,6 +101,8 @@ pub struct Answered {
     pub attempt: u32,
     /// The answer, or why there is none.
     pub result: Result<ModelAnswer, ModelFailure>,
+    /// What the provider said it used, also of a call that failed on the way.
+    pub usage: Usage,
     /// Milliseconds to the first token.
     pub first_token_ms: Option<u64>,
     /// Milliseconds in all.

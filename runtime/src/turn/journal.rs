@@ -87,6 +87,7 @@ impl Journal {
             role: crate::message::Role::System,
             kind: MessageKind::Mark,
             api_id: None,
+            model: None,
             blocks: Vec::new(),
         };
         let mark = Arc::new(mark);

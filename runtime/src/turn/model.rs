@@ -2,20 +2,23 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Effect, Then, Turn};
+use super::{Effect, Turn};
 use crate::{
     block::Block,
     event::Event,
     ids::ToolUseId,
-    message::{Message, tokens_of},
-    recovery::{Remedy, Situation},
-    run::{RunEnd, conversation::Anchor},
+    message::{Message, MessageKind, tokens_of},
+    recovery::{Remedy, chain::Link},
+    run::conversation::Anchor,
     step::Step,
-    step4_context_shapers::Stage,
+    step2_state_initialization::Asking,
     step5_model_call::{
-        FailureClass, ModelAnswer, ModelFailure, StopReason,
-        request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead, encode},
-        view::compile,
+        FailureClass, ModelAnswer, ModelFailure,
+        failure::{is_retry, of_answer},
+        model_name,
+        provider::WireFormat,
+        request::{CachePlan, EncodedHead, EncodedRequest, PrefixChain, RequestHead},
+        view::{Target, compile_for},
     },
     tokens::Tokens,
     transcript::entry::{AnswerFields, StepDetail, Unsaid, What, clip},
@@ -25,8 +28,8 @@ use crate::{
     },
 };
 
-/// Continuations of a paused answer within one turn (MDL-10).
-const MAX_PAUSES: usize = 10;
+/// Failed model calls of a session at which an operator is told (MDL-6).
+const ALERT_AT: u32 = 10;
 
 /// Bytes of what a provider says about a failure, so that its record holds all of it.
 const MAX_MESSAGE_BYTES: usize = 1024;
@@ -41,23 +44,27 @@ impl Turn {
         let Some(shaped) = &self.state.shaped else { return };
         let estimate = self.state.model.fixed_estimate + tokens_of(&shaped.messages);
         self.state.model.raw_estimate = estimate;
-        self.state.view = compile(&shaped.messages);
+        let link = self.link();
+        self.state.view = compile_for(&shaped.messages, self.target(&link));
         if let Some(paused) = &self.state.model.paused {
             self.state.view.push_answer(paused);
         }
         self.state.model.turn_attempts += 1;
         let attempt = self.begin_attempt(Purpose::Turn, cause);
-        let head = self.head();
-        let request = encode(&head, &self.state.view, &mut self.carry.prefix);
+        let (head, format) = (self.head(Purpose::Turn), self.format(&link));
+        let chain = self.carry.prefixes.entry((link.provider, link.model)).or_default();
+        let request = format.encode(&head, &self.state.view, chain);
+        self.carry.cache.sent(&head, &self.state.view, chain);
         self.send(Purpose::Turn, attempt, request);
     }
 
     /// Asks for a summary.
     pub(super) fn ask_for_summary(&mut self, cause: Option<&'static str>) {
         let Some(summary) = &self.state.shaping.summary else { return };
-        let view = compile(&summary.messages);
+        let view = compile_for(&summary.messages, self.target(&self.link()));
         let attempt = self.begin_attempt(Purpose::Compaction, cause);
-        let request = encode(&self.head(), &view, &mut PrefixChain::default());
+        let (format, head) = (self.format(&self.link()), self.head(Purpose::Compaction));
+        let request = format.encode(&head, &view, &mut PrefixChain::default());
         self.send(Purpose::Compaction, attempt, request);
     }
 
@@ -70,29 +77,67 @@ impl Turn {
     }
 
     fn send(&mut self, purpose: Purpose, attempt: u32, request: EncodedRequest) {
-        let streamed = self.state.model.streamed;
+        let streamed = self.state.model.asking(purpose).streamed;
         self.state.model.request = (request.digest, request.body.len() as u64);
-        let order = ModelCallOrder { purpose, attempt, request, streamed };
+        let link = self.link();
+        self.state.model.asked = self.fallback_used();
+        let (format, Link { provider, model }) = (self.format(&link), link);
+        let is_retry = self.state.model.cause.is_some_and(is_retry);
+        let http = self.settings().http;
+        let order = ModelCallOrder {
+            purpose,
+            attempt,
+            provider,
+            format,
+            model,
+            request,
+            is_retry,
+            http,
+            streamed,
+        };
         self.effects.push(Effect::CallModel(Box::new(order)));
     }
 
-    /// System prompt and tools, encoded once for the session: both are fixed while it lives.
-    fn head(&mut self) -> EncodedHead {
-        let settings = self.settings();
-        let (max_tokens, stream) = (self.state.model.max_tokens, self.state.model.streamed);
-        let kept = self.carry.head.get_or_insert_with(|| {
+    /// How a provider is spoken to.
+    fn format(&self, link: &Link) -> WireFormat {
+        let provider = self.facts.providers.get(link.provider);
+        provider.map_or_else(WireFormat::default, |it| it.format)
+    }
+
+    /// Who is to read the view.
+    fn target<'a>(&self, link: &'a Link) -> Target<'a> {
+        Target { format: self.format(link), model: Some(&link.model) }
+    }
+
+    /// System prompt and tools, encoded once for the session and format: both are fixed while it
+    /// lives.
+    fn head(&mut self, purpose: Purpose) -> EncodedHead {
+        let (link, settings) = (self.link(), self.settings());
+        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let (parameters, changes) =
+            settings.parameters.for_model(&settings.models, &link.model, max_tokens);
+        let format = self.format(&link);
+        for change in changes.iter().filter(|_| !self.carry.heads.contains_key(&format)) {
+            self.effects.push(Effect::Tell(change.alert(&link.model)));
+        }
+        let kept = self.carry.heads.entry(format).or_insert_with(|| {
             let assembled = self.state.assembled.as_ref();
             let tools = assembled.map(|it| &it.tools[..]).unwrap_or_default();
             let head = RequestHead {
-                model: settings.model.as_str().into(),
+                model: Arc::clone(&link.model),
                 max_tokens,
-                stream,
+                stream: streamed,
                 system: assembled.map(|it| it.system.to_vec()).unwrap_or_default(),
                 tools: tools.to_vec(),
+                cache: CachePlan {
+                    caching: settings.prompt_caching_of(self.facts.agent.is_some()),
+                    n_static: assembled.map_or(0, |it| it.n_static),
+                },
+                parameters: Arc::default(),
             };
             Arc::new(EncodedHead::new(head))
         });
-        kept.with(&settings.model, max_tokens, stream)
+        kept.with(&link.model, max_tokens, streamed).with_parameters(parameters)
     }
 
     pub(super) fn model_answered(&mut self, mut answered: Answered) {
@@ -100,108 +145,130 @@ impl Turn {
             return;
         }
         let Some(purpose) = self.state.model.purpose.take() else { return };
-        match &mut answered.result {
-            Ok(answer) => self.drop_second_uses(answer),
+        let failure = match &mut answered.result {
+            Ok(answer) => {
+                self.drop_second_uses(answer);
+                let failure = of_answer(answer, purpose == Purpose::Turn && self.follows_results());
+                // Nothing can be added to a summary; what there is, is one.
+                let is_summary = purpose == Purpose::Compaction;
+                failure.filter(|it| !is_summary || it.class != FailureClass::PauseTurn)
+            }
             // What is decided and said goes by the words that the record holds.
-            Err(failure) => clip(&mut failure.message, MAX_MESSAGE_BYTES),
-        }
-        self.record_attempt(purpose, &answered);
-        if let Ok(answer) = &answered.result {
-            self.state.model.usage = self.state.model.usage + answer.usage;
-        } else {
+            Err(failure) => {
+                clip(&mut failure.message, MAX_MESSAGE_BYTES);
+                Some(failure.clone())
+            }
+        };
+        let decided = failure.map(|failure| {
+            let remedy = self.decide(purpose, &failure);
+            (failure, remedy)
+        });
+        self.record_attempt(purpose, &answered, decided.as_ref());
+        self.state.model.usage = self.state.model.usage + answered.usage;
+        if answered.result.is_err() {
             self.count_failure();
         }
-        match purpose {
-            Purpose::Turn => self.turn_answered(answered.result),
-            Purpose::Compaction => self.summary_answered(answered.result),
+        match (purpose, answered.result.ok(), decided) {
+            (Purpose::Turn, Some(answer), None) => self.accept(answer),
+            (Purpose::Turn, Some(answer), Some((failure, remedy))) => {
+                self.answer_failed(answer, failure, remedy);
+            }
+            (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
+            (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
+            // Without an answer there is a failure.
+            (_, None, None) => {}
         }
     }
 
-    fn record_attempt(&mut self, purpose: Purpose, answered: &Answered) {
-        let unsaid = answered.result.as_ref().ok().and_then(|it| self.unsaid(purpose, it));
-        let model = &self.state.model;
+    /// Whether the model was asked behind results of tools.
+    fn follows_results(&self) -> bool {
+        let new = self.history.iter().rev().take_while(|it| it.kind != MessageKind::Answer);
+        new.into_iter().any(|it| it.kind == MessageKind::ToolResults)
+    }
+
+    fn record_attempt(
+        &mut self,
+        purpose: Purpose,
+        answered: &Answered,
+        decided: Option<&(ModelFailure, Remedy)>,
+    ) {
+        let answer = answered.result.as_ref().ok();
+        let is_unsaid = purpose == Purpose::Compaction || decided.is_some_and(is_not_said);
+        let unsaid = answer.filter(|_| is_unsaid).map(|answer| Unsaid {
+            stop_reason: answer.stop_reason.as_wire().into(),
+            content: self.journal.stored(&wire_of(&answer.blocks)),
+        });
+        let asked = self.state.model.asked.take();
+        let first = || self.settings().model.as_str().into();
+        let name: Arc<str> = asked.as_ref().map_or_else(first, |it| it.model.clone());
+        let cost = self.cost_of(&name, &answered.usage);
+        let cache_drop = self.cache_drop(purpose, &name, answered);
         let failure = answered.result.as_ref().err();
+        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let model = &self.state.model;
         let what = What::ModelAttempt {
             attempt: answered.attempt,
             purpose: purpose.name().into(),
             cause: model.cause.map(Into::into),
-            streamed: model.streamed,
-            max_tokens: model.max_tokens,
+            provider: asked.as_ref().map(|it| it.provider.to_string()),
+            model: asked.map(|it| it.model.to_string()),
+            streamed,
+            max_tokens,
             request: model.request.0,
             request_bytes: model.request.1,
             outcome: failure.map_or("ok", |it| it.class.code()).into(),
             message: failure.map(|it| it.message.clone()),
             retry_after_ms: failure.and_then(|it| it.retry_after_ms),
             status: failure.and_then(|it| it.status),
-            usage: answered.result.as_ref().map(|it| it.usage).unwrap_or_default(),
+            usage: answered.usage,
+            cost,
             first_token_ms: answered.first_token_ms,
             duration_ms: answered.duration_ms,
             unsaid,
+            cache_drop: cache_drop.map(Box::new),
         };
         self.journal.record(self.now, what);
     }
 
-    /// What no line of the conversation will hold of an answer.
-    fn unsaid(&mut self, purpose: Purpose, answer: &ModelAnswer) -> Option<Unsaid> {
-        let is_said = match answer.stop_reason {
-            StopReason::MaxTokens | StopReason::Refusal | StopReason::ContextWindowExceeded => {
-                false
-            }
-            StopReason::PauseTurn => MAX_PAUSES <= self.state.model.pauses,
-            _ => true,
-        };
-        if purpose == Purpose::Turn && is_said {
-            return None;
-        }
-        let content = self.journal.stored(&wire_of(&answer.blocks));
-        Some(Unsaid { stop_reason: answer.stop_reason.as_wire().into(), content })
-    }
-
     fn count_failure(&mut self) {
         self.carry.retries += 1;
-        if self.carry.retries == 10 {
-            self.alert("10 model calls of this session have failed");
+        if self.carry.retries == ALERT_AT {
+            self.alert(&format!("{ALERT_AT} model calls of this session have failed"));
         }
     }
 
-    fn turn_answered(&mut self, result: Result<ModelAnswer, ModelFailure>) {
-        match result {
-            Ok(answer) => match answer.stop_reason {
-                StopReason::MaxTokens => self.cut(answer),
-                StopReason::Refusal => self.remedy(failure_of(FailureClass::Refusal, &answer)),
-                StopReason::ContextWindowExceeded => {
-                    self.remedy(failure_of(FailureClass::ContextOverflow, &answer));
-                }
-                StopReason::PauseTurn if self.state.model.pauses < MAX_PAUSES => self.pause(answer),
-                _ => self.accept(answer),
-            },
-            Err(failure) => self.remedy(failure),
-        }
-    }
-
-    /// The output ceiling cut the answer: more room, or what there is.
-    fn cut(&mut self, answer: ModelAnswer) {
-        let failure = failure_of(FailureClass::MaxOutput, &answer);
-        match self.decide(&failure) {
-            Remedy::Surface => {
-                // An unfinished message runs nothing.
-                let mut blocks = self.state.model.paused.take().unwrap_or_default();
-                blocks.extend_from_slice(&answer.blocks);
-                blocks.retain(|it| it.as_tool_use().is_none());
-                if !blocks.is_empty() {
-                    self.say_answer(&ModelAnswer { blocks, ..answer });
-                }
-                self.fail(&failure);
+    /// There is an answer, and it is none to go on with.
+    fn answer_failed(&mut self, answer: ModelAnswer, failure: ModelFailure, remedy: Remedy) {
+        match (failure.class, remedy) {
+            (_, Remedy::Continue) => self.pause(answer),
+            (FailureClass::PauseTurn | FailureClass::EmptyAnswer, Remedy::Surface) => {
+                self.accept(answer);
             }
-            remedy => self.apply(remedy, failure),
+            (FailureClass::MaxOutput, Remedy::Surface) => self.keep_cut(answer, &failure),
+            _ => self.apply(Purpose::Turn, remedy, failure),
         }
+    }
+
+    /// The output ceiling cut the answer, and there is no more room: what there is, is kept.
+    fn keep_cut(&mut self, answer: ModelAnswer, failure: &ModelFailure) {
+        // An unfinished message runs nothing.
+        let mut blocks = self.state.model.paused.take().unwrap_or_default();
+        blocks.extend_from_slice(&answer.blocks);
+        blocks.retain(|it| it.as_tool_use().is_none());
+        if blocks.is_empty() {
+            self.withdraw();
+        } else {
+            self.say_answer(&ModelAnswer { blocks, ..answer });
+        }
+        self.fail(failure);
     }
 
     /// A server tool needs another request: what there is goes back unchanged.
     fn pause(&mut self, answer: ModelAnswer) {
-        self.state.model.pauses += 1;
-        self.state.model.paused.get_or_insert_default().extend(answer.blocks);
-        self.ask_model(Some("pause_turn"));
+        let model = &mut self.state.model;
+        model.paused_attempts.push(model.attempt);
+        model.paused.get_or_insert_default().extend(answer.blocks);
+        self.ask_model(Some(FailureClass::PauseTurn.code()));
     }
 
     fn accept(&mut self, mut answer: ModelAnswer) {
@@ -220,7 +287,8 @@ impl Turn {
         self.state.model.answer = Some(answer);
         let attempts = self.state.model.turn_attempts;
         self.record_step(StepDetail::Model { attempts, outcome: "ok".into() });
-        self.once_recorded(Then::Step(Step::ToolDispatch));
+        // A call starts when its intent is recorded, and with it what lies before.
+        self.next(Step::ToolDispatch);
     }
 
     /// Calls and results are matched by id, so of several calls with one id only the first counts.
@@ -244,92 +312,27 @@ impl Turn {
     fn say_answer(&mut self, answer: &ModelAnswer) {
         let id = self.journal.next_id(self.now);
         self.state.model.answer_entry = Some(id.clone());
-        let message = Message::answer(id, &answer.message_id, answer.blocks.clone());
+        let asked = self.link().model;
         let fields = AnswerFields {
             model: answer.model.clone(),
+            asked: (!model_name::is_same(&asked, &answer.model)).then_some(asked),
             stop_reason: answer.stop_reason.as_wire().into(),
             usage: answer.usage,
         };
+        let mut message = Message::answer(id, &answer.message_id, answer.blocks.clone());
+        message.model = fields.signed_by().cloned();
         let message = self.journal.answer(self.now, message, fields);
         let (text, attempt) = (message.text().into(), self.state.model.attempt);
         self.history.push(message);
         self.tell(Event::MessageCompleted { attempt, text, usage: answer.usage });
     }
+}
 
-    fn remedy(&mut self, failure: ModelFailure) {
-        let remedy = self.decide(&failure);
-        self.apply(remedy, failure);
-    }
-
-    fn decide(&mut self, failure: &ModelFailure) -> Remedy {
-        let draw = self
-            .stream
-            .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
-        let settings = self.settings();
-        let situation = Situation {
-            max_tokens: self.state.model.max_tokens,
-            model_max_tokens: settings.model_max_output_tokens,
-            streamed: self.state.model.streamed,
-            n_models: 1,
-            jitter_draw: draw as u64,
-        };
-        self.state.model.ledger.decide(failure, &situation)
-    }
-
-    fn apply(&mut self, remedy: Remedy, failure: ModelFailure) {
-        let cause = failure.class.code();
-        self.tell(Event::Withdrawn { attempt: self.state.model.attempt });
-        self.tell(Event::RecoveryTaken { cause, remedy: remedy.code() });
-        match remedy {
-            Remedy::RetryAfter { delay_ms, streamed, max_tokens } => {
-                self.state.model.streamed = streamed;
-                self.state.model.max_tokens = max_tokens;
-                self.state.model.cause = Some(cause);
-                let attempt = self.state.model.attempt;
-                self.state.model.waiting = true;
-                self.effects.push(Effect::Wait { attempt, ms: delay_ms });
-            }
-            Remedy::EscalateOutput { max_tokens } | Remedy::ReduceOutput { max_tokens } => {
-                self.state.model.max_tokens = max_tokens;
-                self.ask_model(Some(cause));
-            }
-            Remedy::CollapseContext => self.shape_again(Stage::ContextCollapse, failure),
-            Remedy::CompactReactively => self.shape_again(Stage::AutoCompact, failure),
-            Remedy::SwitchModel { .. } | Remedy::Surface => self.fail(&failure),
-        }
-    }
-
-    pub(super) fn timer_fired(&mut self, attempt: u32) {
-        if self.state.model.waiting && attempt == self.state.model.attempt {
-            self.state.model.waiting = false;
-            let cause = self.state.model.cause;
-            self.ask_model(cause);
-        }
-    }
-
-    /// A remedy changed nothing: the same failure again, for the next remedy.
-    pub(super) fn remedy_was_fruitless(&mut self, failure: ModelFailure) {
-        self.remedy(failure);
-    }
-
-    /// No remedy is left. Steps 6 to 8 have nothing to do, and step 9 reads the recorded error.
-    pub(super) fn fail(&mut self, failure: &ModelFailure) {
-        let id = self.journal.next_id(self.now);
-        let text = format!("{}: {}", failure.class.code(), failure.message);
-        self.remember(Message::mark(id, Block::error(&text)));
-        if failure.class == FailureClass::ContextOverflow {
-            self.end_with(RunEnd::PromptTooLong, Some(text));
-        } else {
-            self.end_with(RunEnd::Error, Some(text));
-        }
-        let attempts = self.state.model.turn_attempts;
-        let outcome = failure.class.code().to_owned();
-        self.record_step_of(Step::ModelCall, StepDetail::Model { attempts, outcome });
-        for step in [Step::ToolDispatch, Step::PermissionGate, Step::ToolExecution] {
-            let nothing = "there is no answer".into();
-            self.record_step_of(step, StepDetail::Nothing { nothing });
-        }
-        self.once_recorded(Then::Step(Step::StopCheck));
+/// Whether no line of the conversation will hold the answer.
+fn is_not_said((failure, remedy): &(ModelFailure, Remedy)) -> bool {
+    match failure.class {
+        FailureClass::PauseTurn | FailureClass::EmptyAnswer => *remedy != Remedy::Surface,
+        _ => true,
     }
 }
 
@@ -344,19 +347,4 @@ fn wire_of(blocks: &[Block]) -> String {
     }
     wire.push(b']');
     String::from_utf8(wire).unwrap_or_default()
-}
-
-pub(super) fn failure_of(class: FailureClass, answer: &ModelAnswer) -> ModelFailure {
-    let message = match class {
-        FailureClass::MaxOutput => "the output ceiling cut the answer",
-        FailureClass::Refusal => "the model refused to answer",
-        _ => "the prompt is too long for the model",
-    };
-    ModelFailure {
-        class,
-        status: None,
-        message: message.into(),
-        retry_after_ms: None,
-        partial_text: answer.blocks.iter().filter_map(Block::as_text).collect(),
-    }
 }

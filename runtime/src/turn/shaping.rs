@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
+    catalogue::Money,
     event::Event,
     hook::{Firing, HookVerdict},
     message::{Message, MessageKind, Messages, tokens_of},
@@ -16,10 +17,10 @@ use crate::{
     step4_context_shapers::{
         ShapedContext, ShaperSetup, Stage, StageResult, shrink, trigger, under_pressure,
     },
-    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason},
+    step5_model_call::{ModelAnswer, ModelFailure},
     tokens::Tokens,
-    transcript::entry::{Boundary, Place, StepDetail, StoredText, What},
-    turn::{effect::ShapeOrder, input::Crashed, model::failure_of},
+    transcript::entry::{Boundary, PassedStage, Place, StepDetail, StoredText, What},
+    turn::{effect::ShapeOrder, input::Crashed},
 };
 
 impl Turn {
@@ -31,7 +32,7 @@ impl Turn {
             settings: self.shapers(),
             context_budget: Tokens(budget),
             trigger_override: None,
-            spent_micro_usd: 0,
+            spent_micro_usd: self.carry.spent.micro_usd(),
             reference_prefix: format!("{}/tool-results", self.facts.directory).into(),
             idle_ms: self.state.idle_ms,
             exempt_tools: exempt.map(|it| it.name.clone()).collect(),
@@ -42,20 +43,44 @@ impl Turn {
     /// Goes on with the chain: passes over the stages whose trigger does not hold, and asks for
     /// the first whose does.
     fn shape_from(&mut self, first: usize) {
+        let mut passed = Vec::new();
         for stage in Stage::ALL.into_iter().skip(first) {
             let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup)
             else {
                 return;
             };
             match trigger(stage, context, setup) {
-                Ok(()) => return self.order_stage(stage, None),
-                Err(why) => {
-                    let tokens = context.tokens;
-                    self.log_stage(stage, false, tokens, 0, why);
+                Ok(()) => {
+                    self.log_passed(passed);
+                    return self.order_stage(stage, None);
                 }
+                Err(why) => passed.push((stage, why)),
             }
         }
+        self.log_passed(passed);
         self.shaped_all();
+    }
+
+    /// One line for the stages that were passed over since the last that ran.
+    fn log_passed(&mut self, passed: Vec<(Stage, &'static str)>) {
+        let Some(tokens) = self.state.shaped.as_ref().map(|it| it.tokens) else { return };
+        if passed.is_empty() {
+            return;
+        }
+        let stages = passed
+            .into_iter()
+            .map(|(stage, why)| {
+                let (stage, fired) = (stage.name(), false);
+                self.tell(Event::ShaperApplied {
+                    stage,
+                    fired,
+                    tokens_before: tokens,
+                    tokens_after: tokens,
+                });
+                PassedStage { stage: stage.into(), why: why.into() }
+            })
+            .collect();
+        self.journal.record(self.now, What::ShapersPassed { tokens, stages });
     }
 
     fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
@@ -107,6 +132,7 @@ impl Turn {
                 for (_, text) in stored {
                     self.journal.keep(StoredText::new(text, Place::ToolResults));
                 }
+                self.carry.cache.shaped(stage == Stage::AutoCompact);
                 if stage == Stage::AutoCompact {
                     self.compacted(&context, before);
                     self.show_context_again(&mut context);
@@ -148,38 +174,23 @@ impl Turn {
         }
     }
 
-    pub(super) fn summary_answered(&mut self, result: Result<ModelAnswer, ModelFailure>) {
-        let result = result.and_then(|answer| match answer.stop_reason {
-            // A summary that was cut stands for things that it does not hold.
-            StopReason::MaxTokens => Err(failure_of(FailureClass::MaxOutput, &answer)),
-            StopReason::Refusal => Err(failure_of(FailureClass::Refusal, &answer)),
-            StopReason::ContextWindowExceeded => {
-                Err(failure_of(FailureClass::ContextOverflow, &answer))
+    pub(super) fn summary_answered(&mut self, answer: &ModelAnswer) {
+        let text: Vec<_> = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
+        self.order_stage(Stage::AutoCompact, Some(text.join("\n")));
+    }
+
+    /// Asks again with less to summarise, if there is less.
+    pub(super) fn shrink_summary(&mut self, cause: &'static str) {
+        match self.state.shaping.summary.as_ref().and_then(shrink) {
+            Some(request) => {
+                self.state.shaping.summary = Some(request);
+                self.ask_for_summary(Some(cause));
             }
-            _ => Ok(answer),
-        });
-        match result {
-            Ok(answer) => {
-                let text: Vec<_> = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
-                self.order_stage(Stage::AutoCompact, Some(text.join("\n")));
-            }
-            Err(failure) => {
-                let class = failure.class;
-                let shorter = (class == FailureClass::ContextOverflow)
-                    .then(|| self.state.shaping.summary.as_ref().and_then(shrink))
-                    .flatten();
-                match shorter {
-                    Some(request) => {
-                        self.state.shaping.summary = Some(request);
-                        self.ask_for_summary(Some(class.code()));
-                    }
-                    None => self.no_summary(&format!("no summary: {}", class.code())),
-                }
-            }
+            None => self.no_summary(&format!("no summary: {cause}")),
         }
     }
 
-    fn no_summary(&mut self, why: &str) {
+    pub(super) fn no_summary(&mut self, why: &str) {
         self.state.shaping.summary = None;
         let before = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
         self.watch_compaction(before, why);
@@ -212,6 +223,7 @@ impl Turn {
         self.history = preserved;
         self.history.insert(0, summary);
         self.carry.anchor = None;
+        self.carry.spent = Money::default();
     }
 
     /// The summary took the place of the harness's own context as well; the model still needs it.

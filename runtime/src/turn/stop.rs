@@ -92,6 +92,7 @@ impl Turn {
     pub(super) fn finish(&mut self) {
         self.tell(Event::TurnFinished { turn: self.number });
         let report = TurnReport {
+            fallback: self.fallback_used(),
             end: self.end,
             usage: self.state.model.usage,
             carry: std::mem::take(&mut self.carry),

@@ -6,6 +6,7 @@ pub(crate) mod play;
 pub(crate) mod script;
 mod words;
 
+mod caching;
 mod dispatch;
 mod ends;
 mod gate;

@@ -285,7 +285,7 @@ impl Turn {
         let detail =
             StepDetail::Execution { succeeded: count(n_calls - failed), failed: count(failed) };
         self.record_step(detail);
-        self.once_recorded(Then::Step(Step::StopCheck));
+        self.next(Step::StopCheck);
     }
 
     pub(super) fn end_with(&mut self, end: RunEnd, why: Option<String>) {

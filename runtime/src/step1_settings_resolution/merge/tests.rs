@@ -2,9 +2,12 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{
     hook::HookEvent,
+    output::{Break, OutputSettings},
     step1_settings_resolution::{Durability, RuleKind},
 };
 
@@ -80,6 +83,48 @@ fn lists_are_joined_without_repetitions_but_for_the_fallback_chain() {
     assert_eq!(merged["sandbox"]["excludedCommands"], serde_json::json!(["docker *", "gh *"]));
 }
 
+/// `provider>model`, or the name as written.
+#[track_caller]
+fn check_chain(texts: &[(Scope, &str)], models: &[&str], max_retries: u32, n_warnings: usize) {
+    let found = resolve(texts);
+    let name = |it: &FallbackModel| match &it.provider {
+        Some(provider) => format!("{provider}>{}", it.model),
+        None => it.model.clone(),
+    };
+    assert_eq!(found.settings.fallback.iter().map(name).collect::<Vec<_>>(), models);
+    assert_eq!(found.settings.max_retries, max_retries);
+    assert_eq!(found.warnings.len(), n_warnings, "{:?}", found.warnings);
+}
+
+// T1.4  REQ: TRN-4, MDL-8
+#[test]
+fn models_to_turn_to_are_those_of_the_strongest_list() {
+    let (user, project) = (Scope::User, Scope::Project);
+    check_chain(&[(user, r#"{"fallbackModel":["x","y"]}"#)], &["x", "y"], 10, 0);
+    let both = [
+        (user, r#"{"fallbackModel":["x","y"],"ennead":{"fallback":["u"]}}"#),
+        (project, r#"{"fallbackModel":"z"}"#),
+    ];
+    check_chain(&both[1..], &["z"], 10, 0);
+    check_chain(&both, &["u"], 10, 0);
+    let own = r#"{"ennead":{"fallback":["a/x",{"provider":"b","model":"y"},{"model":"z"}]}}"#;
+    check_chain(&[both[0], (project, own)], &["a/x", "b>y", "z"], 10, 0);
+    check_chain(&[(user, r#"{"fallbackModel":7,"ennead":{"fallback":[{}]}}"#)], &[], 10, 2);
+    check_chain(&[(user, r#"{"fallbackModel":["x",7]}"#)], &[], 10, 1);
+}
+
+// REQ: MDL-6
+#[test]
+fn retries_are_at_most_fifteen_and_the_own_key_counts_before_the_variable() {
+    let of = |text: &'static str| [(Scope::User, text)];
+    check_chain(&of(r#"{"ennead":{"maxRetries":3}}"#), &[], 3, 0);
+    check_chain(&of(r#"{"ennead":{"max_retries":16}}"#), &[], 15, 0);
+    check_chain(&of(r#"{"env":{"CLAUDE_CODE_MAX_RETRIES":"4"}}"#), &[], 4, 0);
+    check_chain(&of(r#"{"env":{"CLAUDE_CODE_MAX_RETRIES":"many"}}"#), &[], 10, 0);
+    let both = r#"{"env":{"CLAUDE_CODE_MAX_RETRIES":"4"},"ennead":{"maxRetries":0}}"#;
+    check_chain(&of(both), &[], 0, 0);
+}
+
 // T1.7  REQ: TRN-4
 #[test]
 fn bad_entry_is_dropped_and_the_rest_of_the_file_holds() {
@@ -124,17 +169,27 @@ fn own_keys_are_read_in_both_spellings() {
     let found = resolve(&[
         (
             Scope::User,
-            r#"{"ennead":{"maxTurns":3,"shapers":{"keepNewest":2},"runTokenBudget":10}}"#,
+            r#"{"ennead":{"maxTurns":3,"shapers":{"keepNewest":2},"runTokenBudget":10,
+               "output":{"chunkMin":7,"breakPreference":"newline","flushIdleMs":"soon"}}}"#,
         ),
         (
             Scope::Project,
             r#"{"autoCompactEnabled":false,"hooks":{"fail_closed":true},
                "ennead":{"shapers":{"HISTORY_SNIP":true},"auto_compact":{"max_tokens":900},
+                         "output":{"heartbeat_tokens":["PING"]},
                          "agents":{"max_depth":1},"durability":"entry"}}"#,
         ),
     ]);
     let settings = &found.settings;
-    assert_eq!(found.warnings, Vec::<String>::new());
+    assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
+    assert!(found.warnings[0].contains("`ennead.output.flush_idle_ms`"), "{:?}", found.warnings);
+    let output = OutputSettings {
+        chunk_min: 7,
+        break_preference: Break::Newline,
+        heartbeat_tokens: Arc::new(["PING".into()]),
+        ..OutputSettings::default()
+    };
+    assert_eq!(settings.output, output);
     assert_eq!((settings.max_turns.get(), settings.run_token_budget), (3, Some(10)));
     assert_eq!((settings.shapers.keep_newest, settings.shapers.history_snip), (2, true));
     assert_eq!(settings.shapers.auto_compact_max_tokens, Some(900));
@@ -173,4 +228,32 @@ fn hooks_of_all_layers_run_and_equal_layers_give_equal_settings() {
     assert_eq!(commands, ["a", "b"]);
     assert_eq!(found, resolve(&texts));
     assert_ne!(found.digest, resolve(&texts[..2]).digest);
+}
+
+// REQ: MDL-8
+#[test]
+fn reasoning_and_effort_are_said_by_either_name() {
+    use crate::{
+        catalogue::Effort,
+        step5_model_call::adaptation::{Parameters, Thinking},
+    };
+    let parameters = |text: &str| {
+        let resolved =
+            merge(&[LayerText { scope: Scope::User, source: "u".into(), text: text.into() }]);
+        (resolved.settings.parameters, resolved.warnings.len())
+    };
+    let (said, _) = parameters(r#"{"alwaysThinkingEnabled":true,"effortLevel":"xhigh"}"#);
+    let thinking = Some(Thinking::Adaptive { display: None });
+    let effort = Some(Effort::Xhigh);
+    assert_eq!(said, Parameters { thinking, effort, ..Parameters::default() });
+    let (said, n_warnings) = parameters(
+        r#"{"alwaysThinkingEnabled":false,"effortLevel":"loud","ennead":{"thinking":{"type":"enabled",
+           "budgetTokens":2048},"temperature":0.5,"topK":"many","stopSequences":["x"],"betas":["b"]}}"#,
+    );
+    let thinking = Some(Thinking::Enabled { budget_tokens: 2_048, display: None });
+    assert_eq!((said.thinking, said.effort, said.top_k), (thinking, None, None));
+    assert_eq!((said.stop_sequences, said.betas), (vec!["x".into()], vec!["b".into()]));
+    assert_eq!(said.temperature.unwrap().to_string(), "0.5");
+    assert_eq!(n_warnings, 2);
+    assert_eq!(parameters("{}"), (Parameters::default(), 0));
 }

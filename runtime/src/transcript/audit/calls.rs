@@ -188,5 +188,6 @@ pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, W
                 Err(Wrong::WrongText { digest })
             }
         }
+        Stored::Again(digest) => Err(Wrong::NoText { digest: *digest }),
     }
 }

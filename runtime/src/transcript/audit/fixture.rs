@@ -51,6 +51,7 @@ pub(super) fn said(message: Message) -> Line {
         message: Arc::new(message),
         answer: is_answer.then(|| AnswerFields {
             model: "m".into(),
+            asked: None,
             stop_reason: "end_turn".into(),
             usage: Usage::default(),
         }),
@@ -82,6 +83,8 @@ pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
         attempt,
         purpose: "turn".into(),
         cause: cause.map(Into::into),
+        provider: None,
+        model: None,
         streamed: true,
         max_tokens: 1000,
         request: Digest::of(b"request"),
@@ -91,9 +94,11 @@ pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
         retry_after_ms: None,
         status: None,
         usage: Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() },
+        cost: None,
         first_token_ms: Some(1),
         duration_ms: 2,
         unsaid: None,
+        cache_drop: None,
     };
     record(turn, what)
 }
@@ -144,12 +149,15 @@ pub(super) fn run_end(turns: u32, reason: &str) -> Line {
 }
 
 fn first_steps(turn: u32) -> [Line; 4] {
-    let layers = Stored::At(Digest::of(b"layers"));
-    let texts = Stored::Text("texts".into());
+    let mut layers = Stored::At(Digest::of(b"layers"));
+    let mut texts = Stored::Text("texts".into());
+    if turn != 1 {
+        (layers, texts) = (Stored::Again(layers.digest()), Stored::Again(texts.digest()));
+    }
     let tokens = Tokens(9);
     let sources = vec!["user".into()];
     [
-        step(turn, 1, StepDetail::Settings { layers, sources, warnings: 0 }),
+        step(turn, 1, StepDetail::Settings { layers, sources, warnings: 0, models: None }),
         step(turn, 2, StepDetail::State { messages: 1, session_retries: 0, used: 0 }),
         step(turn, 3, StepDetail::Context { texts, sizes: [1, 2, 3, 4, 5, 6, 7, 8, 9], tokens }),
         step(turn, 4, StepDetail::Shaping { tokens, fired: 0, remaining: tokens }),

@@ -1,7 +1,11 @@
 //! A run while its story is checked. Alone, because how it may end is a question of its own.
 
-use super::{Wrong, story::Turn};
-use crate::ids::RunId;
+use super::{Evidence, Wrong, calls::text, story::Turn};
+use crate::{
+    digest::Digest,
+    ids::RunId,
+    transcript::entry::{StepDetail, Stored},
+};
 
 /// A run that has no end yet.
 pub(super) struct Run {
@@ -12,6 +16,7 @@ pub(super) struct Run {
     pub(super) turn: Option<Turn>,
     /// How the last turn ended.
     pub(super) last: Last,
+    pub(super) told: Told,
 }
 
 /// How the last turn of a run ended.
@@ -21,6 +26,36 @@ pub(super) enum Last {
     Done(String),
     /// By a `turn_end` before its ninth step.
     Early(String),
+}
+
+/// The texts that the turns of a run repeat.
+#[derive(Default)]
+pub(super) struct Told {
+    layers: Option<Digest>,
+    texts: Option<Digest>,
+}
+
+impl Told {
+    /// Takes what a step tells; a text that is told again must have been told before.
+    pub(super) fn tell(
+        &mut self,
+        detail: &StepDetail,
+        evidence: &Evidence<'_>,
+    ) -> Result<(), Wrong> {
+        let (told, stored) = match detail {
+            StepDetail::Settings { layers, .. } => (&mut self.layers, layers),
+            StepDetail::Context { texts, .. } => (&mut self.texts, texts),
+            _ => return Ok(()),
+        };
+        match stored {
+            Stored::Again(digest) if *told == Some(*digest) => {}
+            stored => {
+                text(stored, evidence)?;
+                *told = Some(stored.digest());
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Run {

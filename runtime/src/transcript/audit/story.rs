@@ -6,7 +6,7 @@ use super::{
     Evidence, Verified, Violation, Wrong,
     calls::{Calls, text},
     chain::Sealed,
-    run::{Last, Run},
+    run::{Last, Run, Told},
 };
 use crate::{
     block::Block,
@@ -14,6 +14,7 @@ use crate::{
     ids::EntryId,
     message::{Message, MessageKind, Role},
     step::Step,
+    step5_model_call::FailureClass,
     step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
     transcript::entry::{ConversationLine, Line, Record, StepDetail, What},
 };
@@ -200,7 +201,8 @@ impl Story<'_> {
         }
         match &record.what {
             What::TurnStep { number, step, detail } => {
-                turn.step(*number, *step, detail, self.evidence)?;
+                turn.step(*number, *step, detail)?;
+                run.told.tell(detail, self.evidence)?;
                 if *number == 9 {
                     let budget = RunBudget { used: *used, max: run.max_tokens };
                     let decision = check_stop_condition(&self.said, budget);
@@ -244,19 +246,14 @@ impl Story<'_> {
             turns: 0,
             turn: None,
             last: Last::NoTurn,
+            told: Told::default(),
         });
         Ok(())
     }
 }
 
 impl Turn {
-    fn step(
-        &mut self,
-        number: u8,
-        step: Step,
-        detail: &StepDetail,
-        evidence: &Evidence<'_>,
-    ) -> Result<(), Wrong> {
+    fn step(&mut self, number: u8, step: Step, detail: &StepDetail) -> Result<(), Wrong> {
         if number != self.step + 1 || step.number() != number {
             return Err(Wrong::WrongStep { expected: self.step + 1, found: number });
         }
@@ -271,15 +268,16 @@ impl Turn {
         };
         let n_calls = self.calls.len();
         match (number, detail) {
-            (1, StepDetail::Settings { layers, .. }) => text(layers, evidence).map(drop)?,
-            (3, StepDetail::Context { texts, .. }) => text(texts, evidence).map(drop)?,
+            (1, StepDetail::Settings { .. }) | (3, StepDetail::Context { .. }) => {}
             (2, StepDetail::State { .. }) => {}
             (4, StepDetail::Shaping { fired, .. }) => {
                 same("shapers fired", *fired, self.fired.into())?;
             }
             (5, StepDetail::Model { attempts, outcome }) => {
                 same("model attempts", *attempts, self.attempts.into())?;
-                if (outcome == "ok") != self.answered {
+                // What the output ceiling cut for good is kept where something of it is left.
+                let is_kept_cut = outcome == FailureClass::MaxOutput.code() && self.answered;
+                if (outcome == "ok") != self.answered && !is_kept_cut {
                     return Err(Wrong::WrongAnswer);
                 }
             }
@@ -314,20 +312,30 @@ impl Turn {
         }
     }
 
+    /// Holds a shaper stage against the one before it.
+    fn stage(&mut self, stage: &str, attempt: Option<u32>) -> Result<(), Wrong> {
+        if !matches!(self.step, 3 | 4) {
+            return Err(Wrong::OutOfPlace);
+        }
+        if let Some(place) = SHAPERS.iter().position(|it| *it == stage) {
+            if self.shaper.0 == attempt && place < self.shaper.1 {
+                return Err(Wrong::ShaperOrder);
+            }
+            self.shaper = (attempt, place);
+        }
+        Ok(())
+    }
+
     fn record(&mut self, what: &What, evidence: &Evidence<'_>) -> Result<(), Wrong> {
         match what {
+            What::ShapersPassed { stages, .. } => {
+                for it in stages {
+                    self.stage(&it.stage, None)?;
+                }
+            }
             What::Shaper { stage, fired, attempt, .. } => {
-                if !matches!(self.step, 3 | 4) {
-                    return Err(Wrong::OutOfPlace);
-                }
                 self.fired += u32::from(*fired && attempt.is_none());
-                let place = SHAPERS.iter().position(|it| it == stage);
-                if let Some(place) = place {
-                    if self.shaper.0 == *attempt && place < self.shaper.1 {
-                        return Err(Wrong::ShaperOrder);
-                    }
-                    self.shaper = (*attempt, place);
-                }
+                self.stage(stage, *attempt)?;
             }
             What::ModelAttempt { attempt, purpose, cause, .. } => {
                 let n = if purpose == "turn" { &mut self.attempts } else { &mut self.compactions };

@@ -7,7 +7,7 @@ use crate::{
     message::Message,
     tool::ToolErrorKind,
     transcript::{
-        entry::{Line, StepDetail, What},
+        entry::{Line, StepDetail, Stored, What},
         trace::render,
     },
 };
@@ -295,5 +295,23 @@ fn trace_shows_the_steps_of_each_turn_with_their_reasons() {
     ] {
         let Some(found) = trace[from..].find(part) else { panic!("{part} in\n{trace}") };
         from += found;
+    }
+}
+
+// REQ: SES-9
+#[test]
+fn text_that_was_not_told_before_is_not_told_again() {
+    let never = || Stored::Again(Digest::of(b"never"));
+    for turn in [1, 2] {
+        check("no_text", |it| {
+            if let StepDetail::Settings { layers, .. } = detail(it, turn, 1) {
+                *layers = never();
+            }
+        });
+        check("no_text", |it| {
+            if let StepDetail::Context { texts, .. } = detail(it, turn, 3) {
+                *texts = never();
+            }
+        });
     }
 }

@@ -43,7 +43,7 @@ fn shorten(text: &mut String, max_chars: usize) {
 fn stored(stored: &mut Stored) -> Option<&mut String> {
     match stored {
         Stored::Text(text) => Some(text),
-        Stored::At(_) => None,
+        Stored::At(_) | Stored::Again(_) => None,
     }
 }
 
@@ -59,8 +59,9 @@ fn texts(what: &mut What) -> Vec<&mut String> {
             _ => Vec::new(),
         },
         What::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
-        What::ModelAttempt { cause, outcome, message, .. } => {
-            cause.iter_mut().chain(message).chain([outcome]).collect()
+        What::ModelAttempt { cause, provider, model, outcome, message, .. } => {
+            let named = cause.iter_mut().chain(provider).chain(model);
+            named.chain(message).chain([outcome]).collect()
         }
         What::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
         What::Hook { handler, effect, stdout, stderr, .. } => {
@@ -74,7 +75,8 @@ fn texts(what: &mut What) -> Vec<&mut String> {
         What::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
         What::RunEnd { reason, .. } => vec![reason],
         What::Alert { what } => vec![what],
-        What::ToolIntent { .. } | What::Repair { .. } => Vec::new(),
+        // What is said of passed stages is fixed and short.
+        What::ShapersPassed { .. } | What::ToolIntent { .. } | What::Repair { .. } => Vec::new(),
     }
 }
 

@@ -69,10 +69,14 @@ fn conversation_line() -> impl Strategy<Value = ConversationLine> {
         (blocks(), any::<u32>()).prop_map(|(blocks, n)| ConversationLine {
             answer: Some(AnswerFields {
                 model: "m".into(),
+                asked: (n % 2 == 1).then(|| "fast".into()),
                 stop_reason: "end_turn".into(),
                 usage: Usage { input_tokens: n.into(), output_tokens: 7, ..Usage::default() },
             }),
-            ..said(Message::answer("a".into(), "msg_1", blocks))
+            ..said(Message::answer("a".into(), "msg_1", blocks).of_model(match n % 2 {
+                1 => "fast",
+                _ => "m",
+            }))
         }),
         (any::<String>(), any::<String>()).prop_map(|(text, structured)| ConversationLine {
             tool_result: Some(ToolResultFields {
@@ -124,7 +128,8 @@ fn record(text: String) -> impl Strategy<Value = Record> {
         Just(step(StepDetail::Settings {
             layers: Stored::Text(words.clone()),
             sources: vec![words.clone(); 3],
-            warnings: 1
+            warnings: 1,
+            models: Some(Stored::Text(words.clone())),
         })),
         Just(step(StepDetail::Stop { done: false, reason: None })),
         Just(step(StepDetail::Nothing { nothing: words.clone() })),

@@ -17,6 +17,10 @@ pub enum StepDetail {
         sources: Vec<String>,
         /// How many warnings there were.
         warnings: u32,
+        /// What is known about the models that the settings name, JSON text; only when it is not as
+        /// before in the session. Stands here because another version may know something else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        models: Option<Stored>,
     },
     /// 2.
     State {

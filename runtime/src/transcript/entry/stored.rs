@@ -21,6 +21,32 @@ pub enum Stored {
     Text(String),
     /// Digest of a stored text.
     At(Digest),
+    /// Digest of the text that an earlier record of the run holds or names in the same place.
+    Again(Digest),
+}
+
+/// A text that turn after turn tells: whole the first time, then by its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    stored: Stored,
+    digest: Digest,
+}
+
+impl Repeated {
+    /// Computes the digest, once.
+    pub fn new(stored: Stored) -> Self {
+        Self { digest: stored.digest(), stored }
+    }
+
+    /// Of the text.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// As it stands in a record, given whether an earlier one of the run has told it.
+    pub fn told(&self, is_known: bool) -> Stored {
+        if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
+    }
 }
 
 /// A text to be kept beside the transcript before the line that names it is written.
@@ -56,7 +82,7 @@ impl Stored {
     pub fn digest(&self) -> Digest {
         match self {
             Stored::Text(text) => Digest::of(text.as_bytes()),
-            Stored::At(digest) => *digest,
+            Stored::At(digest) | Stored::Again(digest) => *digest,
         }
     }
 

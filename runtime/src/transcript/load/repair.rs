@@ -198,6 +198,5 @@ fn finish(draft: Draft) -> Arc<Message> {
     if origin.kind == kind && origin.blocks == blocks {
         return origin;
     }
-    let (id, api_id) = (origin.id.clone(), origin.api_id.clone());
-    Arc::new(Message { id, role, kind, api_id, blocks })
+    Arc::new(Message { role, kind, blocks, ..Message::clone(&origin) })
 }

@@ -1,6 +1,6 @@
 //! One turn, walked again: its effects are carried out by reading what came of them.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ReplayError, StoredTexts,
@@ -8,11 +8,12 @@ use super::{
     told::Told,
 };
 use crate::{
+    catalogue::Catalogue,
     hook::HookEvent,
     run::{Run, conversation::Conversation},
     step::Step,
     step9_stop_check::RunBudget,
-    transcript::entry::{Line, StepDetail, What},
+    transcript::entry::{Line, Repeated, StepDetail, What},
     turn::{
         Effect, Input, Turn,
         effect::{Append, Said, TurnReport},
@@ -28,22 +29,28 @@ pub(super) struct Rerun<'a> {
 }
 
 impl<'a> Rerun<'a> {
+    /// # Errors
+    ///
+    /// [`ReplayError::NotStored`] when what was known about models is not at hand.
     pub(super) fn new(
         conversation: &'a mut Conversation,
         run: &Run,
         lines: &'a [&'a FileLine<'a>],
         stored: StoredTexts<'a>,
-    ) -> Self {
+    ) -> Result<Self, ReplayError> {
+        if let Some(catalogue) = catalogue(lines, stored)? {
+            conversation.carry.catalogue = Arc::new(catalogue);
+        }
         let used = lines.iter().find_map(|it| match &super::window::record(it)?.what {
             What::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
             _ => None,
         });
         let budget = RunBudget { used: used.unwrap_or(0), max: None };
         let turn = Turn::new(conversation.turn(run, budget));
-        let told =
-            Told::new(lines, stored, conversation.facts.clone(), conversation.carry.layers.clone());
+        let layers = conversation.carry.layers.as_ref().map(Repeated::digest);
+        let told = Told::new(lines, stored, conversation.facts.clone(), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
-        Self { conversation, turn, told, asked, report: None }
+        Ok(Self { conversation, turn, told, asked, report: None })
     }
 
     /// Gives the report of a turn that reached its end.
@@ -133,4 +140,20 @@ impl<'a> Rerun<'a> {
             self.turn.handle(at, Input::StopRequested);
         }
     }
+}
+
+/// What was known about models when the turn was taken, if that is new.
+fn catalogue(
+    lines: &[&FileLine<'_>],
+    stored: StoredTexts<'_>,
+) -> Result<Option<Catalogue>, ReplayError> {
+    let models = lines.iter().find_map(|it| match &super::window::record(it)?.what {
+        What::TurnStep { detail: StepDetail::Settings { models, .. }, .. } => {
+            Some((it.number, models.as_ref()?))
+        }
+        _ => None,
+    });
+    let Some((line, models)) = models else { return Ok(None) };
+    let models = super::text_of(models, line, stored)?;
+    Ok(serde_json::from_str(&models).ok())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{ReplayError, StoredTexts, line::FileLine, text_of, window::record};
 use crate::{
+    digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent},
     ids::ToolUseId,
     run::facts::SessionFacts,
@@ -32,9 +33,11 @@ pub(super) struct Told<'a> {
     next: usize,
     stored: StoredTexts<'a>,
     facts: Arc<SessionFacts>,
-    layers: Option<Stored>,
+    layers: Option<Digest>,
     /// Blocks of answers that were paused.
     n_paused: usize,
+    /// Who was last asked for an answer.
+    asked: Option<(usize, Arc<str>)>,
 }
 
 impl<'a> Told<'a> {
@@ -42,9 +45,9 @@ impl<'a> Told<'a> {
         lines: &'a [&'a FileLine<'a>],
         stored: StoredTexts<'a>,
         facts: Arc<SessionFacts>,
-        layers: Option<Stored>,
+        layers: Option<Digest>,
     ) -> Self {
-        Self { lines, next: 0, stored, facts, layers, n_paused: 0 }
+        Self { lines, next: 0, stored, facts, layers, n_paused: 0, asked: None }
     }
 
     /// Whether every line was compared.
@@ -128,7 +131,7 @@ impl<'a> Told<'a> {
             _ => None,
         })?;
         Ok(Input::SettingsRead(match layers {
-            layers if self.layers.as_ref() == Some(layers) => SettingsRead::Unchanged,
+            layers if self.layers == Some(layers.digest()) => SettingsRead::Unchanged,
             layers => {
                 let mut all: Vec<LayerText> = self.json(layers, what, step)?;
                 let n_fixed = self.facts.layers.len().min(all.len());

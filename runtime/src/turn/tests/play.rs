@@ -47,6 +47,8 @@ pub(crate) struct Play {
     pub(crate) requests: Vec<ModelCallOrder>,
     /// How each run ended, and what was said about it.
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
+    /// What the turns said they used.
+    pub(crate) used: Usage,
     now: u64,
     n_inputs: u64,
     last_layers: Option<Vec<LayerText>>,
@@ -86,6 +88,7 @@ impl Play {
             stored: BTreeMap::new(),
             requests: Vec::new(),
             ends: Vec::new(),
+            used: Usage::default(),
             now: 1_790_000_000_000,
             n_inputs: 0,
             last_layers: None,
@@ -138,6 +141,7 @@ impl Play {
                 break (RunEnd::Interrupted, None);
             };
             self.conversation.carry = report.carry;
+            self.used = self.used + report.usage;
             let settings = self.conversation.carry.resolved.clone().unwrap().settings.clone();
             match run.after_turn(report.end, report.usage, &settings) {
                 AfterTurn::Next(_) => self.log.push("go on".into()),
@@ -190,12 +194,13 @@ impl Play {
             }
             let echo = self.world.echo.then(|| again(&next)).flatten();
             let mut effects = turn.handle(self.at(), next);
+            // Standing at every step keeps lines and steps in the order in which they came about.
+            if self.world.stands || echo.is_some() {
+                effects.extend(turn.stand());
+            }
             if let Some(echo) = echo {
-                // Lines that were collected go out with any input.
                 let more = turn.handle(self.at(), echo);
-                let is_append = |it: &Effect| matches!(it, Effect::Append(_));
-                assert!(more.iter().all(is_append), "the second time had effects: {more:?}");
-                effects.extend(more);
+                assert!(more.is_empty(), "the second time had effects: {more:?}");
             }
             let is_step = |it: &Effect| matches!(it, Effect::Tell(Event::StepStarted { .. }));
             effects.sort_by_key(|it| !is_step(it));
@@ -226,10 +231,7 @@ impl Play {
                 self.log.push("wait".into());
                 Input::TimerFired { attempt }
             }
-            Effect::Dispatch(calls) => {
-                assert!(desk.answer <= desk.acknowledged, "calls of an answer that may be lost");
-                self.world.dispatch(&calls)
-            }
+            Effect::Dispatch(calls) => self.world.dispatch(&calls),
             Effect::RunHooks(firing) => {
                 self.log.push(format!("hook:{}", firing.event.name()));
                 let outputs = firing.handlers.iter().map(run_handler).collect();
@@ -244,6 +246,7 @@ impl Play {
             }
             Effect::ExecuteTool { permit, call, .. } => {
                 assert_eq!(permit.call(), &call);
+                assert!(desk.answer <= desk.acknowledged, "a call of an answer that may be lost");
                 assert!(desk.intents[&call.id] <= desk.acknowledged, "{} may be lost", call.id);
                 self.trace.push(format!("+{}", call.id));
                 let outcome = Box::new(self.world.outcome(&call));
@@ -294,6 +297,7 @@ impl Play {
             Event::RecoveryTaken { remedy, .. } => self.log.push(remedy.into()),
             Event::Withdrawn { .. } => self.log.push("withdrawn".into()),
             Event::Alert { .. } => self.log.push("alert".into()),
+            Event::PromptCacheDropped { .. } => self.log.push("cache".into()),
             _ => {}
         }
     }

@@ -159,7 +159,7 @@ fn overflow_collapses_then_compacts_then_ends() {
         (
             serde_json::json!({}),
             1,
-            "withdrawn context_collapse withdrawn reactive_compaction summary auto_compact answer",
+            "withdrawn context_collapse reactive_compaction summary auto_compact answer",
             RunEnd::NoPendingTools,
         ),
     ] {

@@ -8,7 +8,7 @@ use crate::{
     block::Block,
     run::facts::SessionFacts,
     step1_settings_resolution::{LayerText, Scope},
-    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason},
+    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason, provider::Provider},
     step7_permission_gate::Handler,
     tokens::Usage,
     tool::{Access, Concurrency, ToolEffect, ToolSpec},
@@ -62,6 +62,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         layers: vec![layer(Scope::CliArg, json!({ "model": "m" }))],
         reads_settings: true,
         streams: true,
+        providers: vec![Provider { name: "anthropic".into(), format: Default::default() }],
     }
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn answer(stop: &str, blocks: Vec<Block>) -> Result<ModelAnswer, Mode
         blocks,
         stop_reason: StopReason::read(stop),
         stop_sequence: None,
+        refusal: None,
         usage: Usage {
             output_tokens: chars.div_ceil(4),
             cache_read_input_tokens: 7,

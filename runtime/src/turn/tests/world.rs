@@ -18,6 +18,7 @@ use crate::{
         Answer, Handler,
         path_resolution::{Found, resolve},
     },
+    tokens::Usage,
     tool::{ToolCall, ToolOutcome},
     turn::{
         effect::{ModelCallOrder, Purpose, ShapeOrder},
@@ -39,6 +40,8 @@ pub(crate) struct World {
     /// For summaries, in order; a short text when there is none.
     pub(crate) summaries: VecDeque<Result<ModelAnswer, ModelFailure>>,
     pub(crate) n_answers: u64,
+    /// What each failed call is said to have used.
+    pub(crate) failed_usage: Usage,
     /// By tool use; `done` for others.
     pub(crate) outcomes: BTreeMap<String, ToolOutcome>,
     /// Stages whose actor crashes.
@@ -47,6 +50,8 @@ pub(crate) struct World {
     pub(crate) shuffle: Option<Stream>,
     /// Every input comes twice.
     pub(crate) echo: bool,
+    /// The turn is let stand after each input, as at a breakpoint; else it collects.
+    pub(crate) stands: bool,
     /// The input, counted over everything, before which somebody asks for a stop.
     pub(crate) stop_at: Option<u64>,
     /// The input, counted over everything, that is the last one of its turn.
@@ -74,10 +79,12 @@ impl World {
             answers: answers.into(),
             summaries: VecDeque::new(),
             n_answers: 0,
+            failed_usage: Usage::default(),
             outcomes: BTreeMap::new(),
             crashes: Vec::new(),
             shuffle: None,
             echo: false,
+            stands: true,
             stop_at: None,
             interrupt_at: None,
             kill_at: None,
@@ -121,9 +128,11 @@ impl World {
                 answer.usage.input_tokens = order.request.body.len() as u64 / 4;
             }
         }
+        let usage = scripted.as_ref().map_or(self.failed_usage, |it| it.usage);
         let answered = Answered {
             attempt: order.attempt,
             result: scripted,
+            usage,
             first_token_ms: order.streamed.then_some(3),
             duration_ms: 11,
         };

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    catalogue::{Catalogue, ModelFacts},
     step5_model_call::FailureClass,
     transcript::entry::StepDetail,
     turn::tests::{
@@ -33,6 +34,19 @@ fn sessions_are_walked_again() {
         World::with(json!({ "permissions": { "deny": ["Read(./a.rs)"] } }), tools()),
         World::new(vec![failure(FailureClass::StreamBroken), text("done")]),
         World::new(vec![failure(FailureClass::Auth)]),
+        World::with(
+            json!({ "fallbackModel": ["there/m-2"] }),
+            vec![
+                answer("pause_turn", vec![crate::block::Block::text("one")]),
+                failure(FailureClass::Overloaded),
+                failure(FailureClass::Overloaded),
+                failure(FailureClass::Overloaded),
+                answer("pause_turn", vec![crate::block::Block::text("two")]),
+                text("three"),
+            ],
+        ),
+        World::new(vec![text(" "), text("done")]),
+        World::new(vec![answer("end_turn", vec![]); 2]),
         World::new(vec![answer("max_tokens", vec![crate::block::Block::text("half")]); 3]),
         World::new(vec![answer("pause_turn", vec![crate::block::Block::text("one")]), text("two")]),
         World::new(vec![calls(&["a:Poll:x"]); 40]),
@@ -52,7 +66,9 @@ fn change(what: &mut What) {
             *digest = Digest::of(b"another");
         }
         What::Permission { decision, .. } => decision.allowed = false,
-        What::Shaper { tokens_before, .. } => tokens_before.0 += 1,
+        What::ShapersPassed { tokens, .. } | What::Shaper { tokens_before: tokens, .. } => {
+            tokens.0 += 1;
+        }
         What::TurnStep { detail, .. } => match detail {
             StepDetail::Context { sizes, .. } => sizes[7] += 1,
             StepDetail::Stop { done, .. } => *done = true,
@@ -171,4 +187,34 @@ proptest! {
         let replayed = check(&play);
         prop_assert!(n_lines as u64 <= replayed.lines);
     }
+}
+
+// REQ: CTX-4, SES-4
+#[test]
+fn session_is_walked_again_with_what_was_known_about_models_then() {
+    let facts = ModelFacts {
+        id: "m".into(),
+        window: 9_000,
+        max_output: 4_000,
+        default_output: 3_000,
+        style: "Be terse.".into(),
+        ..ModelFacts::default()
+    };
+    let over = json!({ "ennead": { "catalogue": { "models": { "m": { "max_output": 3_500 } } } } });
+    let world = World::with(over, vec![calls(&["a:Poll:x"]), text("done")]);
+    let mut play = Play::new(world);
+    play.conversation.carry.catalogue = std::sync::Arc::new(Catalogue::of([facts]));
+    play.run("go");
+    play.run("and then?");
+    let settings = &play.conversation.carry.resolved.as_ref().unwrap().settings;
+    assert_eq!((settings.context_window, settings.model_max_output_tokens), (9_000, 3_500));
+    let body = String::from_utf8(play.requests[0].request.body.to_vec()).unwrap();
+    assert!(body.contains(r#""max_tokens":3000"#) && body.contains("Be terse."), "{body}");
+    // The replay starts from an empty catalogue; it reads the facts off the first turn.
+    assert_eq!(check(&play).turns, 3);
+    let with_models = play.records().filter(|it| {
+        let What::TurnStep { detail, .. } = &it.what else { return false };
+        matches!(detail, StepDetail::Settings { models: Some(_), .. })
+    });
+    assert_eq!(with_models.count(), 1);
 }

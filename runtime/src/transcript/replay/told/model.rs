@@ -51,6 +51,13 @@ impl Told<'_> {
             _ => None,
         })?;
         let (failure, usage, first_token_ms, duration_ms, unsaid) = told;
+        if order.purpose == Purpose::Turn {
+            let asked = Some((order.provider, order.model.clone()));
+            // Another model does not go on with what one has begun.
+            if self.asked != asked {
+                (self.asked, self.n_paused) = (asked, 0);
+            }
+        }
         let result = match failure {
             Some(failure) => Err(failure),
             None => Ok(ModelAnswer { usage, ..self.whole(order, unsaid, step)? }),
@@ -62,7 +69,8 @@ impl Told<'_> {
         {
             self.n_paused += answer.blocks.len();
         }
-        let answered = Answered { attempt: order.attempt, result, first_token_ms, duration_ms };
+        let attempt = order.attempt;
+        let answered = Answered { attempt, result, usage, first_token_ms, duration_ms };
         Ok(Input::ModelAnswered(Box::new(answered)))
     }
 
@@ -96,6 +104,7 @@ impl Told<'_> {
             blocks,
             stop_reason: StopReason::read(stop_reason),
             stop_sequence: None,
+            refusal: None,
             usage: Default::default(),
             // The results of such calls say so; they are refused by what they say.
             invalid_inputs: Vec::new(),

@@ -1,0 +1,82 @@
+//! Something that was said, as it stands on its line.
+
+use std::sync::Arc;
+
+use crate::{
+    ids::{AgentId, EntryId, SessionId},
+    message::Message,
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+};
+
+/// Fields that are the same on all conversation lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineFrame {
+    /// The session; in a sidechain the top session.
+    pub session: SessionId,
+    /// The sub-agent, in a sidechain.
+    pub agent: Option<AgentId>,
+    /// The working directory at the start of the session; absolute.
+    pub cwd: Arc<str>,
+    /// The checked-out branch, if any.
+    pub git_branch: Option<Arc<str>>,
+    /// Version of ennead.
+    pub version: &'static str,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationLine {
+    /// When.
+    pub at: Timestamp,
+    /// The conversation line before it.
+    pub parent: Option<EntryId>,
+    /// What.
+    pub message: Arc<Message>,
+    /// Of an answer: who gave it, why it ended, what it cost.
+    pub answer: Option<AnswerFields>,
+    /// Of a tool result: the structured result, JSON text, and the line of the call.
+    pub tool_result: Option<ToolResultFields>,
+    /// Of a compaction boundary.
+    pub boundary: Option<Boundary>,
+}
+
+/// What an assistant line holds beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerFields {
+    /// The model that answered, as it said.
+    pub model: Arc<str>,
+    /// The model that was asked, where its name is another one's.
+    pub asked: Option<Arc<str>>,
+    /// Wire name of the stop reason.
+    pub stop_reason: Arc<str>,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+impl AnswerFields {
+    /// The model that signed the reasoning in it, by the name it was asked under.
+    pub fn signed_by(&self) -> Option<&Arc<str>> {
+        self.asked.as_ref().or(Some(&self.model)).filter(|it| !it.is_empty())
+    }
+}
+
+/// What a tool result line holds beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResultFields {
+    /// `toolUseResult`: JSON text.
+    pub structured: Option<Arc<str>>,
+    /// `sourceToolAssistantUUID`.
+    pub source: EntryId,
+}
+
+/// A compaction boundary: `{"type":"system","subtype":"compact_boundary",…}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// `auto`, `manual` or `reactive`.
+    pub trigger: &'static str,
+    /// The estimate before.
+    pub pre_tokens: Tokens,
+    /// First and last message that stay verbatim behind the summary.
+    pub preserved: Option<(EntryId, EntryId)>,
+}

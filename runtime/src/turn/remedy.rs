@@ -1,0 +1,187 @@
+//! Carries out what the ledger decides about a failed model call.
+//!
+//! Beside asking and accepting, because it is the other half of step 5: what is taken back, what is
+//! tried next, and how a turn ends for which nothing is left.
+
+use super::{Effect, Turn};
+use crate::{
+    block::Block,
+    event::Event,
+    message::Message,
+    recovery::{
+        Remedy, Situation,
+        chain::{Link, model_limits},
+    },
+    run::RunEnd,
+    step::Step,
+    step2_state_initialization::Asking,
+    step4_context_shapers::Stage,
+    step5_model_call::{FailureClass, ModelFailure},
+    transcript::entry::StepDetail,
+    turn::effect::{FallbackUsed, Purpose},
+};
+
+impl Turn {
+    /// Whether the first model of the chain is in use.
+    pub(super) fn is_primary(&self) -> bool {
+        self.state.model.ledger.model() == 0
+    }
+
+    /// The model in use.
+    pub(super) fn link(&self) -> Link {
+        let at = self.state.model.ledger.model();
+        let first = || Link { provider: 0, model: self.settings().model.as_str().into() };
+        self.state.model.chain.get(at).cloned().unwrap_or_else(first)
+    }
+
+    /// The model in use, if it is not the first of the chain.
+    pub(super) fn fallback_used(&self) -> Option<FallbackUsed> {
+        if self.is_primary() {
+            return None;
+        }
+        let link = self.link();
+        let provider = self.facts.providers.get(link.provider).map(|it| it.name.clone());
+        Some(FallbackUsed { provider: provider.unwrap_or_default(), model: link.model })
+    }
+
+    /// The model in use is asked as the settings say.
+    pub(super) fn begin_asking(&mut self) {
+        let settings = self.settings();
+        let most = match self.is_primary() {
+            true => u32::MAX,
+            false => model_limits(&settings, &self.link().model).max_output,
+        };
+        let max_tokens = settings.max_output_tokens.min(most);
+        let asking = Asking { max_tokens, streamed: self.facts.streams };
+        (self.state.model.answering, self.state.model.summarising) = (asking, asking);
+    }
+
+    pub(super) fn decide(&mut self, purpose: Purpose, failure: &ModelFailure) -> Remedy {
+        let draw = self
+            .stream
+            .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
+        let settings = self.settings();
+        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let providers: Vec<usize> = self.state.model.chain.iter().map(|it| it.provider).collect();
+        let situation = Situation {
+            purpose,
+            max_tokens,
+            model_max_tokens: model_limits(&settings, &self.link().model).max_output,
+            streamed,
+            providers: &providers,
+            max_retries: settings.max_retries,
+            jitter_draw: draw as u64,
+        };
+        self.state.model.ledger.decide(failure, &situation)
+    }
+
+    pub(super) fn apply(&mut self, purpose: Purpose, remedy: Remedy, failure: ModelFailure) {
+        let cause = failure.class.code();
+        // What is said for a summary is never shown.
+        if purpose == Purpose::Turn {
+            self.withdraw();
+        }
+        let model = matches!(remedy, Remedy::SwitchModel { .. }).then(|| self.link().model);
+        self.tell(Event::RecoveryTaken { cause, remedy: remedy.code(), model });
+        match remedy {
+            Remedy::RetryAfter { delay_ms, streamed, max_tokens } => {
+                *self.state.model.asking(purpose) = Asking { max_tokens, streamed };
+                self.wait(purpose, delay_ms, &failure);
+            }
+            Remedy::EscalateOutput { max_tokens } | Remedy::ReduceOutput { max_tokens } => {
+                self.state.model.asking(purpose).max_tokens = max_tokens;
+                self.ask(purpose, cause);
+            }
+            Remedy::AskAgain | Remedy::Continue => self.ask(purpose, cause),
+            Remedy::SwitchModel { .. } => {
+                self.drop_paused();
+                self.begin_asking();
+                self.ask(purpose, cause);
+            }
+            Remedy::CollapseContext => self.shape_again(Stage::ContextCollapse, failure),
+            Remedy::CompactReactively => self.shape_again(Stage::AutoCompact, failure),
+            Remedy::ShrinkSummary => self.shrink_summary(cause),
+            Remedy::Surface => match purpose {
+                Purpose::Turn => self.fail(&failure),
+                Purpose::Compaction => self.no_summary(&format!("no summary: {cause}")),
+            },
+        }
+    }
+
+    fn ask(&mut self, purpose: Purpose, cause: &'static str) {
+        match purpose {
+            Purpose::Turn => self.ask_model(Some(cause)),
+            Purpose::Compaction => self.ask_for_summary(Some(cause)),
+        }
+    }
+
+    fn wait(&mut self, purpose: Purpose, delay_ms: u64, failure: &ModelFailure) {
+        let model = &mut self.state.model;
+        model.cause = Some(failure.class.code());
+        model.waiting = Some(purpose);
+        let (attempt, n_retries) = (model.attempt, model.ledger.n_retries(purpose));
+        self.tell(Event::ModelRetry {
+            attempt: n_retries,
+            max_retries: self.settings().max_retries,
+            delay_ms,
+            status: failure.status,
+            error: failure.class.code(),
+        });
+        self.effects.push(Effect::Wait { attempt, ms: delay_ms });
+    }
+
+    pub(super) fn timer_fired(&mut self, attempt: u32) {
+        if attempt != self.state.model.attempt {
+            return;
+        }
+        if let Some((purpose, cause)) = self.state.model.waiting.take().zip(self.state.model.cause)
+        {
+            self.ask(purpose, cause);
+        }
+    }
+
+    /// Takes back what the last attempt may have shown, once. Whether it had shown anything is not
+    /// in the transcript, so it is said in any case.
+    pub(super) fn withdraw(&mut self) {
+        let attempt = self.state.model.attempt;
+        if self.state.model.withdrawn != attempt {
+            self.state.model.withdrawn = attempt;
+            self.tell(Event::Withdrawn { attempt });
+        }
+    }
+
+    /// Another model cannot go on with what one has begun.
+    fn drop_paused(&mut self) {
+        self.state.model.paused = None;
+        for attempt in std::mem::take(&mut self.state.model.paused_attempts) {
+            self.tell(Event::Withdrawn { attempt });
+        }
+    }
+
+    /// A remedy changed nothing: the same failure again, for the next remedy.
+    pub(super) fn remedy_was_fruitless(&mut self, failure: ModelFailure) {
+        let remedy = self.decide(Purpose::Turn, &failure);
+        self.apply(Purpose::Turn, remedy, failure);
+    }
+
+    /// No remedy is left. Steps 6 to 8 have nothing to do, and step 9 reads the recorded error.
+    pub(super) fn fail(&mut self, failure: &ModelFailure) {
+        let id = self.journal.next_id(self.now);
+        let text = format!("{}: {}", failure.class.code(), failure.message);
+        self.remember(Message::mark(id, Block::error(&text)));
+        let overflow = [FailureClass::ContextOverflow, FailureClass::OutputOverflow];
+        let end = match overflow.contains(&failure.class) {
+            true => RunEnd::PromptTooLong,
+            false => RunEnd::Error,
+        };
+        self.end_with(end, Some(text));
+        let attempts = self.state.model.turn_attempts;
+        let outcome = failure.class.code().to_owned();
+        self.record_step_of(Step::ModelCall, StepDetail::Model { attempts, outcome });
+        for step in [Step::ToolDispatch, Step::PermissionGate, Step::ToolExecution] {
+            let nothing = "there is no answer".into();
+            self.record_step_of(step, StepDetail::Nothing { nothing });
+        }
+        self.next(Step::StopCheck);
+    }
+}

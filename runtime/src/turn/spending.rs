@@ -1,0 +1,42 @@
+//! What a model call cost, and whether the provider's cache helped.
+//!
+//! Apart from the call itself, because nothing about what happens next is decided here.
+
+use super::Turn;
+use crate::{
+    catalogue::Money,
+    event::Event,
+    step5_model_call::cache_watch::PromptCacheEvent,
+    tokens::Usage,
+    turn::{effect::Purpose, input::Answered},
+};
+
+impl Turn {
+    /// Whether the call read less from the provider's cache than lay there. Calls for a summary are
+    /// not looked at: the next one for an answer goes on from the last one for an answer.
+    pub(super) fn cache_drop(
+        &mut self,
+        purpose: Purpose,
+        model: &str,
+        answered: &Answered,
+    ) -> Option<PromptCacheEvent> {
+        if purpose == Purpose::Compaction || answered.result.is_err() {
+            return None;
+        }
+        let settings = self.settings();
+        let min_cached = settings.models.find(model).map_or(0, |it| it.min_cached);
+        let (usage, took) = (&answered.usage, answered.duration_ms);
+        let event = self.carry.cache.answered(usage, self.now, took, min_cached)?;
+        self.tell(Event::PromptCacheDropped { event: event.clone() });
+        Some(event)
+    }
+
+    /// What a call cost, if its price is known.
+    pub(super) fn cost_of(&mut self, model: &str, usage: &Usage) -> Option<Money> {
+        let settings = self.settings();
+        let prices = settings.models.find(model).and_then(|it| it.prices);
+        let cost = prices.map(|it| it.cost(usage));
+        self.carry.spent = self.carry.spent + cost.unwrap_or_default();
+        cost
+    }
+}
