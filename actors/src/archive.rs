@@ -34,6 +34,7 @@ use self::{
 };
 use crate::{
     directory::{ActorKind, Directory, Registration},
+    supervision::spawn,
     transcript_writer::{
         Acknowledged, FileOps, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup,
     },
@@ -288,7 +289,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
         state.by_owner.insert(owner.get_id(), file.clone());
     }
     let (lock, acknowledged) = (LockSlot::default(), Acknowledged::default());
-    match spawn(myself, &transcript, &lock, &acknowledged, false, state).await {
+    match spawn_writer(myself, &transcript, &lock, &acknowledged, false, state).await {
         Some(writer) => {
             let restarts = (0, 0);
             let (closing, next) = (None, None);
@@ -310,7 +311,7 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State
     entry.restarts = if entry.restarts.1 == at { (entry.restarts.0 + 1, at) } else { (1, at) };
     let writer = if entry.restarts.0 <= MAX_RESTARTS {
         let Entry { transcript, lock, acknowledged, .. } = &entry;
-        spawn(myself, transcript, lock, acknowledged, true, state).await
+        spawn_writer(myself, transcript, lock, acknowledged, true, state).await
     } else {
         None
     };
@@ -331,7 +332,7 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State
     }
 }
 
-async fn spawn(
+async fn spawn_writer(
     myself: &ActorRef<ArchiveMsg>,
     transcript: &OpenTranscript,
     lock: &LockSlot,
@@ -353,8 +354,7 @@ async fn spawn(
         restarted,
         reply: transcript.reply.clone(),
     };
-    let spawned = Actor::spawn_linked(None, TranscriptWriter, setup, myself.get_cell()).await;
-    let (writer, _) = spawned.ok()?;
+    let writer = spawn(TranscriptWriter, setup, myself.get_cell()).await.ok()?;
     state.by_writer.insert(writer.get_id(), transcript.place.file.clone());
     Some(writer)
 }

@@ -6,7 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use dashmap::DashMap;
-use ennead_runtime::{ids::SessionId, step::Step};
+use ennead_runtime::{governor::ParkReason, ids::SessionId, step::Step};
 use ractor::{ActorCell, ActorId};
 use serde::Serialize;
 
@@ -16,6 +16,8 @@ use serde::Serialize;
 pub enum ActorKind {
     /// Root of one scheduler thread.
     Shard,
+    /// Wakes the calls that wait for one provider and key.
+    Governor,
     /// Keeps the writers.
     Archive,
     /// Writes one transcript.
@@ -52,8 +54,9 @@ pub enum ActorKind {
 
 impl ActorKind {
     /// All kinds.
-    pub const ALL: [ActorKind; 17] = [
+    pub const ALL: [ActorKind; 18] = [
         ActorKind::Shard,
+        ActorKind::Governor,
         ActorKind::Archive,
         ActorKind::TranscriptWriter,
         ActorKind::Session,
@@ -94,7 +97,23 @@ impl fmt::Debug for Live {
 
 /// The actors of one `Ennead`.
 #[derive(Clone, Debug, Default)]
-pub struct Directory(Arc<DashMap<ActorId, Live>>);
+pub struct Directory(Arc<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    actors: DashMap<ActorId, Live>,
+    /// Sessions whose call of the model waits for the governor.
+    parked: DashMap<SessionId, ParkedCall>,
+}
+
+/// A call of the model that is not sent yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ParkedCall {
+    /// Why it waits.
+    pub reason: ParkReason,
+    /// Until when at least, in milliseconds since 1970; `None`: until another call ends.
+    pub until_ms: Option<u64>,
+}
 
 impl Directory {
     /// Enters an actor. It leaves when the guard is dropped, which its state does.
@@ -105,13 +124,13 @@ impl Directory {
         cell: ActorCell,
     ) -> Registration {
         let id = cell.get_id();
-        self.0.insert(id, Live { kind, session: session.cloned(), step: None, cell });
+        self.0.actors.insert(id, Live { kind, session: session.cloned(), step: None, cell });
         Registration { directory: self.clone(), id }
     }
 
     /// Everybody, in the order in which they were spawned.
     pub fn all(&self) -> Vec<Live> {
-        let mut all: Vec<Live> = self.0.iter().map(|it| it.value().clone()).collect();
+        let mut all: Vec<Live> = self.0.actors.iter().map(|it| it.value().clone()).collect();
         all.sort_by_key(|it| it.cell.get_id().pid());
         all
     }
@@ -125,16 +144,31 @@ impl Directory {
 
     /// How many live.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.actors.len()
     }
 
     /// Whether nobody lives.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.actors.is_empty()
+    }
+
+    /// Why the session's call of the model waits, if it does.
+    pub fn parked(&self, session: &SessionId) -> Option<ParkedCall> {
+        self.0.parked.get(session).map(|it| *it.value())
+    }
+
+    /// How many sessions wait for a governor, sub-agents included.
+    pub fn n_parked(&self) -> usize {
+        self.0.parked.len()
+    }
+
+    /// A call of this session is parked as long as the mark lives.
+    pub(crate) fn mark_parked(&self, session: &SessionId) -> ParkedMark {
+        ParkedMark { directory: self.clone(), session: session.clone() }
     }
 
     fn set_step(&self, id: ActorId, step: Step) {
-        if let Some(mut live) = self.0.get_mut(&id) {
+        if let Some(mut live) = self.0.actors.get_mut(&id) {
             live.step = Some(step);
         }
     }
@@ -156,6 +190,26 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.directory.0.remove(&self.id);
+        self.directory.0.actors.remove(&self.id);
+    }
+}
+
+/// Says that a session is parked.
+pub(crate) struct ParkedMark {
+    directory: Directory,
+    session: SessionId,
+}
+
+impl ParkedMark {
+    /// Says why.
+    pub(crate) fn set(&self, reason: ParkReason, until_ms: Option<u64>) {
+        let call = ParkedCall { reason, until_ms };
+        self.directory.0.parked.insert(self.session.clone(), call);
+    }
+}
+
+impl Drop for ParkedMark {
+    fn drop(&mut self) {
+        self.directory.0.parked.remove(&self.session);
     }
 }

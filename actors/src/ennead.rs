@@ -12,11 +12,15 @@ use std::{
 };
 
 use ennead_runtime::{
+    catalogue::Catalogue,
     entropy::Stream,
     ids::SessionId,
     run::{conversation::Conversation, facts::SessionFacts},
     step1_settings_resolution::{LayerText, Scope, merge},
-    step5_model_call::simulated::{Playbook, PlaybookError},
+    step5_model_call::{
+        provider::Provider,
+        simulated::{Playbook, PlaybookError},
+    },
     step7_permission_gate::Handler,
     transcript::entry::LineFrame,
 };
@@ -27,8 +31,9 @@ use crate::{
     archive::{self, layout::Layout},
     directory::Directory,
     events::EventHub,
+    governor::Governors,
     mailbox::Mailbox,
-    options::{Options, SessionOptions},
+    options::{Endpoint, Options, SessionOptions},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
     world::{http::HttpSetupError, local_files::Place, simulated::DEFAULT},
@@ -43,7 +48,10 @@ pub struct Ennead {
     options: Options,
     stream: Stream,
     shards: Vec<ShardHandle>,
+    governors: Governors,
     directory: Directory,
+    /// What is known about models; read once.
+    catalogue: Arc<Catalogue>,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
 }
@@ -100,7 +108,10 @@ impl Ennead {
         let directory = Directory::default();
         let shards = ShardHandle::start(&options, &directory).await?;
         let stream = Stream::from_seed(options.seed.unwrap_or_else(seed_of_the_system));
-        Ok(Self { options, stream, shards, directory, n_opened: AtomicUsize::new(0) })
+        let homes = shards.iter().map(|it| it.actor.clone()).collect();
+        let governors = Governors::new(options.governor, stream, homes);
+        let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));
+        Ok(Self { options, stream, shards, governors, directory, catalogue, n_opened })
     }
 
     /// Starts on the simulated model with its default playbook: no network, no key, and it says so
@@ -172,6 +183,9 @@ impl Ennead {
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         let layers = layers(&options);
         let durability = merge(&layers).settings.durability;
+        let endpoints: Arc<[Endpoint]> =
+            [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
+        let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {
             session: id.clone(),
             agent: None,
@@ -187,6 +201,7 @@ impl Ennead {
             layers,
             reads_settings: options.reads_settings,
             streams: options.streams,
+            providers: endpoints.iter().map(provider).collect(),
         });
         let frame = LineFrame {
             session: id.clone(),
@@ -201,7 +216,9 @@ impl Ennead {
             facts: Arc::clone(&facts),
             world: shard.world.clone(),
             place,
-            endpoint: options.endpoint,
+            gates: endpoints.iter().map(|it| self.governors.of(it)).collect(),
+            endpoints,
+            tenant: options.tenant.unwrap_or_default(),
             tools,
             hub: EventHub::new(None),
             directory: self.directory.clone(),
@@ -214,7 +231,8 @@ impl Ennead {
         };
         Ok(Setup {
             shared: Arc::new(shared),
-            conversation: Conversation::new(facts, self.stream.child(id.as_str())),
+            conversation: Conversation::new(facts, self.stream.child(id.as_str()))
+                .knowing(Arc::clone(&self.catalogue)),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None },
             parent: None,

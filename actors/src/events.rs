@@ -1,26 +1,37 @@
 //! Carries events from a session to its listeners.
 //!
-//! Events are numbered without gaps per session. A listener has a buffer of [`CAPACITY`] events; a
-//! slow one gets text deltas merged, and one that does not read at all loses its oldest events and
-//! is told how many ([`Event::Lagged`]). Nobody who publishes ever waits.
+//! Events are numbered without gaps per session. Nobody who publishes ever waits, and what waits
+//! for a listener is bounded ([`CAPACITY`], [`MAX_BYTES`]). A slow listener gets deltas joined and
+//! only the latest note of a kind; results, errors and the beginnings and ends of things it gets
+//! all, in order (`events/backlog.rs` has the rules).
+//!
+//! A listener that is too slow even for that is let go: what waits for it stays whole, nothing is
+//! added, and it costs nobody anything any more. When it has read what waits, it gets
+//! [`Event::Lagged`] and hears again what happens from then on. So there is one hole, at one place,
+//! told with its numbers, and what happened in it is in the transcript. To go on dropping single
+//! events instead would leave many holes, in a stream that pretends to be one; to end the stream
+//! would look like the end of the session.
 //!
 //! The hub is the one thing of a session that several actors write to: what they tell goes out and
 //! never comes back, so no state of a turn is shared through it.
 
+mod backlog;
+mod group;
+
 use std::{
-    collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use ennead_runtime::{
     event::{Event, Numbered},
     ids::{AgentId, RunId},
+    output::OutputSettings,
 };
 use tokio::sync::Notify;
 
-/// Events that wait for one listener at most (MDL-3).
-pub const CAPACITY: usize = 1000;
+use backlog::{Backlog, Full};
+pub use backlog::{CAPACITY, MAX_BYTES};
 
 /// The events of one session.
 #[derive(Clone)]
@@ -35,21 +46,21 @@ struct Shared {
 #[derive(Default)]
 struct State {
     seq: u64,
-    listeners: Vec<Weak<Listener>>,
+    listeners: Vec<Listener>,
+    /// Listeners there ever were; their keys.
+    n_listeners: u64,
     /// The run whose end is owed.
     open_run: Option<RunId>,
+    is_closed: bool,
+    output: Arc<OutputSettings>,
 }
 
 struct Listener {
-    queue: Mutex<Queue>,
-    arrived: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    events: VecDeque<Numbered>,
-    missed: u64,
-    closed: bool,
+    key: u64,
+    backlog: Backlog,
+    /// The number of the first event that it does not get, once it was let go.
+    let_go_at: Option<u64>,
+    arrived: Arc<Notify>,
 }
 
 impl EventHub {
@@ -59,10 +70,11 @@ impl EventHub {
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
-    /// through (TRN-11), whoever sends them.
+    /// through (TRN-11), whoever sends them. After the end of the session nobody is told.
     pub fn publish(&self, event: Event) {
         let mut state = lock(&self.0.state);
         match &event {
+            _ if state.is_closed => return,
             Event::RunStarted { run } => state.open_run = Some(run.clone()),
             Event::RunFinished { run, .. } | Event::RunFailed { run, .. } => {
                 if state.open_run.as_ref() != Some(run) {
@@ -73,29 +85,30 @@ impl EventHub {
             _ => {}
         }
         state.seq += 1;
-        let numbered = Numbered { seq: state.seq, event };
-        if !state.listeners.is_empty() {
-            state.listeners.retain(|listener| match listener.upgrade() {
-                Some(listener) => {
-                    listener.push(&numbered);
-                    true
-                }
-                None => false,
-            });
+        let seq = state.seq;
+        for listener in &mut state.listeners {
+            listener.push(seq, &event);
         }
         drop(state);
         if let Some((parent, agent)) = &self.0.parent
-            && is_progress(&numbered.event)
+            && is_progress(&event)
         {
-            parent.publish(Event::Agent { agent: agent.clone(), event: Arc::new(numbered.event) });
+            parent.publish(Event::Agent { agent: agent.clone(), event: Arc::new(event) });
         }
     }
 
     /// Listens from now on.
     pub fn subscribe(&self) -> Events {
-        let listener = Arc::new(Listener { queue: Mutex::default(), arrived: Notify::new() });
-        lock(&self.0.state).listeners.push(Arc::downgrade(&listener));
-        Events { listener, hub: Arc::downgrade(&self.0) }
+        let mut state = lock(&self.0.state);
+        state.n_listeners += 1;
+        let (key, arrived) = (state.n_listeners, Arc::new(Notify::new()));
+        state.listeners.push(Listener {
+            key,
+            backlog: Backlog::default(),
+            let_go_at: None,
+            arrived: Arc::clone(&arrived),
+        });
+        Events { key, arrived, hub: self.clone() }
     }
 
     /// Whether somebody listens, here or at a parent.
@@ -106,12 +119,66 @@ impl EventHub {
 
     /// The session is over: listeners read what is left and then the end.
     pub fn close(&self) {
-        for listener in lock(&self.0.state).listeners.drain(..) {
-            if let Some(listener) = listener.upgrade() {
-                lock(&listener.queue).closed = true;
-                listener.arrived.notify_one();
-            }
+        let mut state = lock(&self.0.state);
+        state.is_closed = true;
+        for listener in &state.listeners {
+            listener.arrived.notify_one();
         }
+    }
+
+    /// The defaults of channels, as the last turn found them.
+    pub fn output(&self) -> Arc<OutputSettings> {
+        Arc::clone(&lock(&self.0.state).output)
+    }
+
+    /// Other defaults hold for channels.
+    pub(crate) fn set_output(&self, output: &OutputSettings) {
+        let mut state = lock(&self.0.state);
+        if *state.output != *output {
+            state.output = Arc::new(output.clone());
+        }
+    }
+
+    /// The next event of a listener; `Err` when none comes any more.
+    fn take(&self, key: u64) -> Result<Option<Numbered>, Ended> {
+        let mut state = lock(&self.0.state);
+        let (seq, run) = (state.seq, state.open_run.clone());
+        let is_closed = state.is_closed;
+        let listener = state.listeners.iter_mut().find(|it| it.key == key).ok_or(Ended)?;
+        match listener.next(seq, run) {
+            None if is_closed => Err(Ended),
+            next => Ok(next),
+        }
+    }
+}
+
+/// No event comes any more.
+struct Ended;
+
+impl Listener {
+    fn push(&mut self, seq: u64, event: &Event) {
+        if self.let_go_at.is_some() {
+            return;
+        }
+        if let Err(Full) = self.backlog.push(seq, event) {
+            self.let_go_at = Some(seq);
+        }
+        self.arrived.notify_one();
+    }
+
+    /// The next event; behind the last one that was kept, how many were not, and then it listens
+    /// again. `seq` is the number of the newest event, `run` what is under way.
+    fn next(&mut self, seq: u64, run: Option<RunId>) -> Option<Numbered> {
+        if let Some(next) = self.backlog.pop() {
+            return Some(next);
+        }
+        let let_go_at = self.let_go_at.take()?;
+        let left_out = self.backlog.take_left_out();
+        let first_seq = left_out.map_or(let_go_at, |it| it.first_seq);
+        let missed = seq + 1 - let_go_at + left_out.map_or(0, |it| it.count);
+        // Deltas behind the hole are no beginning of anything.
+        self.backlog = Backlog::default();
+        Some(Numbered { seq, first_seq, stands_for: missed, event: Event::Lagged { missed, run } })
     }
 }
 
@@ -145,79 +212,48 @@ fn is_progress(event: &Event) -> bool {
     )
 }
 
-impl Listener {
-    fn push(&self, event: &Numbered) {
-        let mut queue = lock(&self.queue);
-        if !queue.merge(event) {
-            if CAPACITY <= queue.events.len() {
-                // Deltas go first: results, errors and the ends of things go only when nothing
-                // else is left.
-                let oldest_delta = queue.events.iter().position(|it| !is_progress(&it.event));
-                queue.events.remove(oldest_delta.unwrap_or(0));
-                queue.missed += 1;
-            }
-            queue.events.push_back(event.clone());
-        }
-        drop(queue);
-        self.arrived.notify_one();
-    }
-}
-
-impl Queue {
-    /// Joins a text delta to the one that waits at the end; only when the listener is behind.
-    fn merge(&mut self, event: &Numbered) -> bool {
-        if self.events.len() < CAPACITY / 2 {
-            return false;
-        }
-        let Some(Numbered { seq, event: Event::TextDelta { attempt, text } }) =
-            self.events.back_mut()
-        else {
-            return false;
-        };
-        match &event.event {
-            Event::TextDelta { attempt: same, text: more } if same == attempt => {
-                *text = format!("{text}{more}").into();
-                *seq = event.seq;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
 /// The events of a session, for one listener.
 pub struct Events {
-    listener: Arc<Listener>,
-    hub: Weak<Shared>,
+    key: u64,
+    arrived: Arc<Notify>,
+    hub: EventHub,
 }
 
 impl Events {
-    /// The next event; `None` when the session is over and everything was read.
+    /// The next event; `None` when the session is over and everything was read. Dropping the
+    /// future loses nothing.
     pub async fn next(&mut self) -> Option<Numbered> {
         loop {
-            let arrived = self.listener.arrived.notified();
-            {
-                let mut queue = lock(&self.listener.queue);
-                if 0 < queue.missed {
-                    let missed = std::mem::take(&mut queue.missed);
-                    let seq = queue.events.front().map_or(0, |it| it.seq.saturating_sub(1));
-                    return Some(Numbered { seq, event: Event::Lagged { missed } });
-                }
-                if let Some(event) = queue.events.pop_front() {
-                    return Some(event);
-                }
-                if queue.closed || self.hub.strong_count() == 0 {
-                    return None;
-                }
+            match self.hub.take(self.key) {
+                Ok(Some(event)) => return Some(event),
+                Ok(None) => self.arrived.notified().await,
+                Err(Ended) => return None,
             }
-            arrived.await;
         }
+    }
+
+    /// Events that wait, and bytes of their texts.
+    pub fn backlog(&self) -> (usize, usize) {
+        let state = lock(&self.hub.0.state);
+        let listener = state.listeners.iter().find(|it| it.key == self.key);
+        listener.map_or((0, 0), |it| (it.backlog.len(), it.backlog.n_bytes()))
+    }
+
+    /// The defaults of channels, as the last turn found them.
+    pub(crate) fn output(&self) -> Arc<OutputSettings> {
+        self.hub.output()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        lock(&self.hub.0.state).listeners.retain(|it| it.key != self.key);
     }
 }
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Events({} waiting)", lock(&self.listener.queue).events.len())
+        write!(f, "Events({} waiting)", self.backlog().0)
     }
 }
 

@@ -28,6 +28,7 @@
 
 // What an embedder holds.
 pub mod approval;
+pub mod channel;
 pub mod ennead;
 pub mod events;
 pub mod options;
@@ -47,6 +48,7 @@ mod turn_supervisor;
 pub mod archive;
 pub mod checkpoint;
 pub mod directory;
+mod governor;
 pub mod transcript_writer;
 
 // Groundwork.
@@ -60,8 +62,12 @@ pub use ennead_tools as tools;
 
 // What most embedders need, without the way to it.
 pub use approval::{Approver, Question};
+pub use channel::Channel;
 pub use ennead::{Ennead, OpenError, StartError};
-pub use ennead_runtime::event::Event;
+pub use ennead_runtime::{
+    event::Event,
+    output::{ChannelPolicy, Payload},
+};
 pub use ennead_tools::custom::CustomTool;
 pub use options::{Endpoint, Options, Placement, SessionOptions};
 pub use session::{RunError, RunOutcome, SessionHandle};

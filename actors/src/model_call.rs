@@ -1,18 +1,23 @@
 //! Asks the model once. A leaf of the turn supervisor; dropped to give an attempt up.
 //!
 //! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
-//! settled answer or why there is none.
+//! settled answer or why there is none. Before it sends it passes the gate of the provider and key,
+//! where it may be parked.
+
+mod watchdog;
 
 use std::sync::Arc;
 
 use ennead_runtime::{
+    block::BlockKind,
     event::Event,
-    ports::{BoxFuture, WireRequest, WireResponse},
-    step5_model_call::{
-        FailureClass, ModelAnswer, ModelFailure, failure,
-        stream::{StreamDelta, StreamReader},
-        whole,
+    governor::{
+        Outcome, ParkReason, Refusal,
+        headers::{Report, outcome_of},
     },
+    ports::{BoxFuture, WireRequest, WireResponse},
+    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta},
+    tokens::{Tokens, Usage},
     turn::{
         Input,
         effect::{ModelCallOrder, Purpose},
@@ -21,7 +26,15 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use crate::{events::EventHub, session::shared::Shared, turn_supervisor::TurnMsg};
+use self::watchdog::Watchdog;
+use crate::{
+    directory::ParkedMark,
+    events::EventHub,
+    governor::{Gate, Parked, Pass, Request},
+    options::Endpoint,
+    session::shared::Shared,
+    turn_supervisor::TurnMsg,
+};
 
 /// Bytes of a body that is read whole: an answer that is not streamed, or an error.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -34,10 +47,12 @@ pub(crate) fn run(
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
-        let mut call = Call { shared: &shared, order: &order, started, first_token_ms: None };
+        let (first_token_ms, usage) = (None, Usage::default());
+        let mut call = Call { shared: &shared, order: &order, started, first_token_ms, usage };
         let result = call.exchange().await;
         let answered = Answered {
             attempt: order.attempt,
+            usage: result.as_ref().map_or(call.usage, |it| it.usage),
             result,
             first_token_ms: call.first_token_ms,
             duration_ms: call.millis(),
@@ -58,34 +73,181 @@ pub(crate) fn crashed() -> ModelFailure {
     }
 }
 
+/// The turn and the session do not agree about the providers: a bug of ours.
+fn no_provider() -> ModelFailure {
+    let message = "the session has no such provider".into();
+    ModelFailure { class: FailureClass::Internal, message, ..crashed() }
+}
+
+/// Whether the body is a page or a JSON object, and no stream.
+fn is_whole(headers: &[(String, String)]) -> bool {
+    let kind = headers.iter().find(|it| it.0 == "content-type").map(|it| it.1.trim_start());
+    kind.is_some_and(|it| {
+        let it = it.to_ascii_lowercase();
+        it.starts_with("text/html") || it.starts_with("application/json")
+    })
+}
+
+/// The headers of a provider and those of one request. Betas of both are one list, since some
+/// servers read only the first header of a name.
+fn with_headers(
+    endpoint: &Arc<[(String, String)]>,
+    request: &[(String, String)],
+) -> Arc<[(String, String)]> {
+    if request.is_empty() {
+        return Arc::clone(endpoint);
+    }
+    let mut headers = endpoint.to_vec();
+    for (name, value) in request {
+        match headers.iter_mut().find(|it| it.0.eq_ignore_ascii_case(name)) {
+            Some((_, values)) => {
+                for one in value.split(',').map(str::trim) {
+                    if values.split(',').all(|it| it.trim() != one) {
+                        *values = format!("{values},{one}");
+                    }
+                }
+            }
+            None => headers.push((name.clone(), value.clone())),
+        }
+    }
+    headers.into()
+}
+
+/// The governor did not let it through. A failure like a refusal of the provider itself; it asks
+/// for a longer pause than a turn makes, so the chain is tried or the failure stands.
+fn not_sent(gate: &Gate, refusal: &Refusal) -> ModelFailure {
+    let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
+    ModelFailure {
+        class: FailureClass::Quota,
+        message: format!("not sent to {} after {waited_s} s: {why}", gate.provider()),
+        retry_after_ms: Some(refusal.retry_after_ms),
+        ..crashed()
+    }
+}
+
+/// A call is parked. Whoever asks how the session stands is told; listeners hear when it is over,
+/// whatever ended it.
+struct Parking<'a> {
+    shared: &'a Shared,
+    attempt: u32,
+    mark: ParkedMark,
+}
+
+impl<'a> Parking<'a> {
+    fn new(shared: &'a Shared, attempt: u32) -> Self {
+        Self { shared, attempt, mark: shared.directory.mark_parked(&shared.session) }
+    }
+
+    fn mark(&self, reason: ParkReason, until_ms: Option<u64>) {
+        self.mark.set(reason, until_ms);
+    }
+}
+
+impl Drop for Parking<'_> {
+    fn drop(&mut self) {
+        self.shared.hub.publish(Event::Unparked { attempt: self.attempt });
+    }
+}
+
 struct Call<'a> {
     shared: &'a Shared,
     order: &'a ModelCallOrder,
     started: std::time::Duration,
     first_token_ms: Option<u64>,
+    /// What the provider said that a broken stream used.
+    usage: Usage,
 }
 
 impl Call<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
-        let request = WireRequest {
-            url: Arc::clone(&self.shared.endpoint.url),
-            headers: Arc::clone(&self.shared.endpoint.headers),
-            body: self.order.request.body.clone(),
+        let place = self.order.provider;
+        let shared = self.shared;
+        let (Some(endpoint), Some(gate)) = (shared.endpoints.get(place), shared.gates.get(place))
+        else {
+            return Err(no_provider());
         };
-        let sent = self.shared.world.transport.send(request).await;
-        let response = sent.map_err(|error| failure::from_transport(&error, String::new()))?;
-        if response.status != 200 {
-            return Err(self.refused(response).await);
+        let pass = self.admitted(gate).await?;
+        // What comes before is the governor's time, not the model's.
+        self.started = shared.world.clock.elapsed();
+        let result = self.talk(endpoint, &pass).await;
+        match &result {
+            Ok(answer) => {
+                let usage = &answer.usage;
+                // What is read from a cache counts against no limit.
+                let input = usage.input_tokens.saturating_add(usage.cache_creation_input_tokens);
+                pass.settle(Outcome::Answered, Some((input, usage.output_tokens)));
+            }
+            Err(failure) => {
+                let limits = &gate.limits().breaker;
+                pass.settle(outcome_of(failure, gate.is_first_party(), limits), None);
+            }
         }
-        if self.order.streamed { self.stream(response).await } else { self.whole(response).await }
+        result
     }
 
-    async fn stream(&mut self, mut response: WireResponse) -> Result<ModelAnswer, ModelFailure> {
-        let mut reader = StreamReader::new();
+    /// Waits at the gate; listeners and the directory are told while it is parked.
+    async fn admitted(&self, gate: &Gate) -> Result<Pass, ModelFailure> {
+        let order = self.order;
+        let request = Request {
+            tenant: self.shared.tenant.clone(),
+            tokens: Tokens::from_chars(order.request.body.len() as u64).0,
+            is_retry: order.is_retry,
+            has_fallback: order.provider + 1 < self.shared.endpoints.len(),
+        };
+        // Dropped with this future, and so on an interrupt, too.
+        let mut parking = None;
+        let told = |parked: Parked| {
+            let now = self.shared.world.clock.now().0;
+            let until_ms = parked.for_ms.map(|it| now.saturating_add(it));
+            let (attempt, provider) = (order.attempt, Arc::clone(gate.provider()));
+            let reason = parked.reason;
+            parking
+                .get_or_insert_with(|| Parking::new(self.shared, attempt))
+                .mark(reason, until_ms);
+            self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
+        };
+        gate.pass(request, told).await.map_err(|it| not_sent(gate, &it))
+    }
+
+    async fn talk(
+        &mut self,
+        endpoint: &Endpoint,
+        pass: &Pass,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let order = self.order;
+        let limits = self.shared.world.http.with(&order.http);
+        let request = WireRequest {
+            url: order.format.url(&endpoint.base, &order.model, order.streamed).into(),
+            headers: with_headers(&endpoint.headers, &order.request.headers),
+            body: order.request.body.clone(),
+            connect_timeout: limits.connect,
+        };
+        let mut watchdog = Watchdog::new(limits, order.streamed);
+        let sent = watchdog.head(self.shared.world.transport.send(request)).await;
+        let response = sent.map_err(|error| failure::from_transport(&error, String::new()))?;
+        if let Some(report) = Report::read(&response.headers, self.shared.world.clock.now()) {
+            pass.heard(report);
+        }
+        if response.status != 200 {
+            return Err(self.refused(response, watchdog).await);
+        }
+        // A page or a whole answer in place of the stream that was asked for is read as what it is.
+        match order.streamed && !is_whole(&response.headers) {
+            true => self.stream(response, watchdog).await,
+            false => self.whole(response, watchdog).await,
+        }
+    }
+
+    async fn stream(
+        &mut self,
+        mut response: WireResponse,
+        mut watchdog: Watchdog,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let mut reader = self.order.format.reader(self.order.request.digest);
         let mut shown = Vec::new();
         let mut broken = None;
         while !reader.is_complete() {
-            match response.body.chunk().await {
+            match watchdog.chunk(&mut response).await {
                 Ok(Some(bytes)) => reader.push_chunk(&bytes, &mut shown),
                 Ok(None) => break,
                 Err(error) => {
@@ -98,6 +260,7 @@ impl Call<'_> {
         self.show(&mut shown);
         let report = reader.finish();
         let partial_text = report.partial_text.clone();
+        self.usage = report.usage;
         match (report.into_result(), broken) {
             (Ok(answer), _) => Ok(answer),
             // The transport knows better why it ended.
@@ -108,24 +271,36 @@ impl Call<'_> {
         }
     }
 
-    async fn whole(&mut self, response: WireResponse) -> Result<ModelAnswer, ModelFailure> {
-        let body = read(response).await?;
-        let answer = whole::read_whole(&body)?;
+    async fn whole(
+        &mut self,
+        response: WireResponse,
+        watchdog: Watchdog,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let body = read(response, watchdog).await?;
+        let answer = self.order.format.read_whole(&body, self.order.request.digest)?;
         self.first_token_ms = Some(self.millis());
         if self.order.purpose == Purpose::Turn {
+            let attempt = self.order.attempt;
+            for block in &answer.blocks {
+                if let BlockKind::Thinking { thinking, .. } = block.kind()
+                    && !thinking.is_empty()
+                {
+                    let text = (&**thinking).into();
+                    self.hub().publish(Event::ReasoningDelta { attempt, text });
+                }
+            }
             let text: String = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
             if !text.is_empty() {
-                self.hub()
-                    .publish(Event::TextDelta { attempt: self.order.attempt, text: text.into() });
+                self.hub().publish(Event::TextDelta { attempt, text: text.into() });
             }
         }
         Ok(answer)
     }
 
-    async fn refused(&self, response: WireResponse) -> ModelFailure {
+    async fn refused(&self, response: WireResponse, watchdog: Watchdog) -> ModelFailure {
         let (status, headers) = (response.status, response.headers.clone());
-        let body = read(response).await.unwrap_or_default();
-        failure::from_response(status, &headers, &body, self.shared.world.clock.now())
+        let body = read(response, watchdog).await.unwrap_or_default();
+        self.order.format.read_refusal(status, &headers, &body, self.shared.world.clock.now())
     }
 
     fn show(&mut self, shown: &mut Vec<StreamDelta>) {
@@ -165,19 +340,33 @@ impl Call<'_> {
     }
 }
 
-async fn read(mut response: WireResponse) -> Result<Vec<u8>, ModelFailure> {
+async fn read(mut response: WireResponse, mut watchdog: Watchdog) -> Result<Vec<u8>, ModelFailure> {
     let mut body = Vec::new();
-    while let Some(bytes) = response
-        .body
-        .chunk()
+    while let Some(bytes) = watchdog
+        .chunk(&mut response)
         .await
         .map_err(|error| failure::from_transport(&error, String::new()))?
     {
         if MAX_BODY < body.len() + bytes.len() {
             let message = format!("the answer has more than {MAX_BODY} bytes");
-            return Err(ModelFailure { class: FailureClass::StreamBroken, message, ..crashed() });
+            return Err(ModelFailure { class: FailureClass::BadAnswer, message, ..crashed() });
         }
         body.extend_from_slice(&bytes);
     }
     Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn betas_of_provider_and_request_are_one_header() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let endpoint: Arc<[_]> = [pair("anthropic-beta", "a"), pair("x", "y")].into();
+        let both = with_headers(&endpoint, &[pair("anthropic-beta", "b"), pair("z", "w")]);
+        let all = [pair("anthropic-beta", "a,b"), pair("x", "y"), pair("z", "w")];
+        assert_eq!(*both, all);
+        assert_eq!(with_headers(&endpoint, &[]), endpoint);
+    }
 }

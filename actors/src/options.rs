@@ -1,20 +1,23 @@
 //! What an embedder chooses: for all sessions, and for one.
 
+mod clouds;
+
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
-    ids::SessionId,
+    governor::limits::GovernorLimits,
+    ids::{SessionId, TenantId},
     ports::{Clock, Tool, Transport},
     step::Step,
     step1_settings_resolution::{Durability, PermissionMode, trust::Trust},
-    step5_model_call::simulated::Playbook,
+    step5_model_call::{provider::WireFormat, simulated::Playbook},
 };
 
 use crate::{
     approval::Approver,
     transcript_writer::{FileOps, RealFiles},
     world::{
-        clock::SystemClock,
+        clock::{SystemClock, SystemTimer, Timer},
         hook_process::inherited_chain,
         http::HttpLimits,
         local_files::{LocalFiles, SourceFiles},
@@ -42,10 +45,14 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Reads clocks.
     pub clock: Arc<dyn Clock>,
+    /// Waits out the pauses between two attempts at the model.
+    pub timer: Arc<dyn Timer>,
     /// Reaches model servers; HTTP unless said otherwise.
     pub transport: Option<Arc<dyn Transport>>,
-    /// Limits on HTTP exchanges.
+    /// Limits on HTTP exchanges; settings of a session may say otherwise.
     pub http: HttpLimits,
+    /// What calls to one provider with one key may take together.
+    pub governor: GovernorLimits,
     /// Reads settings and instruction files.
     pub files: Arc<dyn SourceFiles>,
     /// Writes transcripts.
@@ -64,8 +71,10 @@ impl Default for Options {
             placement: Placement::Threads(cores),
             seed: None,
             clock: Arc::new(SystemClock::new()),
+            timer: Arc::new(SystemTimer),
             transport: None,
             http: HttpLimits::default(),
+            governor: GovernorLimits::default(),
             files: Arc::new(LocalFiles),
             file_ops: Arc::new(RealFiles),
             breakpoints: None,
@@ -100,17 +109,21 @@ pub trait Breakpoints: Send + Sync + fmt::Debug {
     fn reached(&self, session: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn>;
 }
 
-/// A server of the Messages API.
+/// A model server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where requests go; absolute, path included.
-    pub url: Arc<str>,
+    /// Names the provider in settings, records and outcomes.
+    pub provider: Arc<str>,
+    /// How it is spoken to.
+    pub format: WireFormat,
+    /// Its address, without the path that the format adds.
+    pub base: Arc<str>,
     /// Headers of every request, credentials included; names in lower case.
     pub headers: Arc<[(String, String)]>,
 }
 
 impl Endpoint {
-    /// A server at this base address (`https://api.anthropic.com`), with an API key if it wants
+    /// A server of the Messages API at this base address (`https://api.anthropic.com`), with an API key if it wants
     /// one.
     pub fn messages(base: &str, api_key: Option<&str>) -> Self {
         let mut headers = vec![
@@ -120,8 +133,32 @@ impl Endpoint {
         if let Some(key) = api_key {
             headers.push(("x-api-key".to_owned(), key.to_owned()));
         }
-        let url = format!("{}/v1/messages", base.trim_end_matches('/')).into();
-        Self { url, headers: headers.into() }
+        Self {
+            provider: "anthropic".into(),
+            format: WireFormat::AnthropicMessages,
+            base: base.into(),
+            headers: headers.into(),
+        }
+    }
+
+    /// A server of Chat Completions, with an API key if it wants one. The base address holds the
+    /// version, as is the custom (`https://api.openai.com/v1`, `http://localhost:11434/v1`); where
+    /// there is no path at all, `/v1` is added.
+    pub fn openai_chat(base: &str, api_key: Option<&str>) -> Self {
+        Self::openai("openai-chat", WireFormat::OpenAiChat, base, api_key)
+    }
+
+    /// A server of the Responses API; the address as in [`Endpoint::openai_chat`].
+    pub fn openai_responses(base: &str, api_key: Option<&str>) -> Self {
+        Self::openai("openai-responses", WireFormat::OpenAiResponses, base, api_key)
+    }
+
+    fn openai(provider: &str, format: WireFormat, base: &str, api_key: Option<&str>) -> Self {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        if let Some(key) = api_key {
+            headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+        }
+        Self { provider: provider.into(), format, base: base.into(), headers: headers.into() }
     }
 
     /// For sessions of [`Options::simulated`], where nobody looks at the address. With another
@@ -138,6 +175,11 @@ pub struct SessionOptions {
     pub workspace: PathBuf,
     /// The model server.
     pub endpoint: Endpoint,
+    /// Servers to turn to when the first cannot answer, in order.
+    pub fallbacks: Vec<Endpoint>,
+    /// For whom the session works. Tenants take turns where a provider is short of something;
+    /// sub-agents work for their parent's. Sessions that say nothing are one tenant together.
+    pub tenant: Option<TenantId>,
     /// Names the session, a UUID; `None`: one is made. Naming an earlier one goes on with it.
     pub id: Option<SessionId>,
     /// Where transcripts lie; `None`: `.transcripts/` in the working directory, or the layout of
@@ -175,6 +217,8 @@ impl SessionOptions {
         Self {
             workspace: workspace.into(),
             endpoint,
+            fallbacks: Vec::new(),
+            tenant: None,
             id: None,
             transcripts: None,
             tools: ennead_tools::registry::builtin_tools(),

@@ -19,6 +19,7 @@ use std::{
 };
 
 use ennead_runtime::{
+    cost::CostLedger,
     ids::{AgentId, RunId, ToolUseId},
     ports::{BoxFuture, Settled},
     run::{RunRequest, conversation::Conversation},
@@ -146,6 +147,8 @@ pub(crate) struct State {
     agents: Agents,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
+    /// Likewise; of earlier processes without their sub-agents.
+    cost: CostLedger,
     processes: processes::Processes,
     outcomes: BTreeMap<RunId, RunOutcome>,
     closing: Option<oneshot::Sender<()>>,
@@ -200,6 +203,7 @@ impl Actor for Session {
             fingerprints: None,
             hooks: None,
             spent: Usage::default(),
+            cost: CostLedger::default(),
             processes: processes::Processes::default(),
             outcomes: BTreeMap::new(),
             closing: None,

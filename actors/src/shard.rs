@@ -13,9 +13,10 @@ use crate::{
     archive::{Archive, ArchiveMsg, ArchiveSetup},
     directory::{ActorKind, Directory, Registration},
     ennead::StartError,
+    governor::{Gate, Governor, GovernorMsg},
     options::{Options, Placement},
     session::{Session, SessionMsg, Setup},
-    supervision::ended,
+    supervision::{ended, spawn},
     world::{World, http::Http},
 };
 
@@ -23,6 +24,8 @@ use crate::{
 pub(crate) enum ShardMsg {
     /// Open a session here.
     Open(Box<Setup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    /// Start the actor of this gate here.
+    Govern(Gate),
     /// Close the sessions, then the archive, then end.
     Shutdown(oneshot::Sender<()>),
 }
@@ -41,6 +44,8 @@ struct Shard;
 struct State {
     archive: ActorRef<ArchiveMsg>,
     sessions: BTreeMap<ActorId, ActorRef<SessionMsg>>,
+    governors: BTreeMap<ActorId, ActorRef<GovernorMsg>>,
+    directory: Directory,
     _registration: Registration,
     /// Hear when it has ended, by being dropped last; `None` as long as nobody wants that.
     shutdown: Option<Vec<oneshot::Sender<()>>>,
@@ -57,9 +62,15 @@ impl Actor for Shard {
         (setup, directory): (ArchiveSetup, Directory),
     ) -> Result<State, ActorProcessingErr> {
         let registration = directory.enter(ActorKind::Shard, None, myself.get_cell());
-        let (archive, _) = Actor::spawn_linked(None, Archive, setup, myself.get_cell()).await?;
-        let sessions = BTreeMap::new();
-        Ok(State { archive, sessions, shutdown: None, _registration: registration })
+        let archive = spawn(Archive, setup, myself.get_cell()).await?;
+        Ok(State {
+            archive,
+            sessions: BTreeMap::new(),
+            governors: BTreeMap::new(),
+            directory,
+            shutdown: None,
+            _registration: registration,
+        })
     }
 
     async fn handle(
@@ -74,13 +85,20 @@ impl Actor for Shard {
                     // Whoever asked is told by the reply that never comes.
                     return Ok(());
                 }
-                let spawned = Actor::spawn_linked(None, Session, setup, myself.get_cell()).await;
-                let actor = spawned.ok().map(|(actor, _)| actor);
+                let actor = spawn(Session, setup, myself.get_cell()).await.ok();
                 if let Some(actor) = &actor {
                     state.sessions.insert(actor.get_id(), actor.clone());
                 }
                 // Whoever asked may have given up; the session then waits for nobody and is cheap.
                 let _gone = reply.send(actor);
+            }
+            ShardMsg::Govern(gate) => {
+                // At the end sessions are interrupted and nobody waits at a gate.
+                if state.shutdown.is_none() {
+                    let governor = (gate, state.directory.clone());
+                    let governor = spawn(Governor, governor, myself.get_cell()).await?;
+                    state.governors.insert(governor.get_id(), governor);
+                }
             }
             ShardMsg::Shutdown(reply) => {
                 state.shutdown.get_or_insert_default().push(reply);
@@ -105,16 +123,27 @@ impl Actor for Shard {
             Some(who) if who == state.archive.get_id() => {
                 myself.stop(Some("the archive has ended".into()));
             }
-            Some(who) if state.sessions.remove(&who).is_some() => close_archive_if_last(state)?,
+            Some(who)
+                if state.sessions.remove(&who).is_some()
+                    || state.governors.remove(&who).is_some() =>
+            {
+                close_archive_if_last(state)?;
+            }
             _ => {}
         }
         Ok(())
     }
 }
 
-/// When the shard is to end and its last session is gone, the archive ends, and the shard with it.
+/// When the shard is to end and its last session is gone, its governors end, then the archive, and
+/// the shard with it.
 fn close_archive_if_last(state: &State) -> Result<(), ActorProcessingErr> {
-    if state.shutdown.is_some() && state.sessions.is_empty() {
+    if state.shutdown.is_none() || !state.sessions.is_empty() {
+        return Ok(());
+    }
+    if !state.governors.is_empty() {
+        state.governors.values().for_each(|it| it.stop(None));
+    } else {
         state.archive.cast(ArchiveMsg::Shutdown(None))?;
     }
     Ok(())
@@ -143,10 +172,12 @@ impl ShardHandle {
     async fn here(options: Options, directory: Directory) -> Result<Self, StartError> {
         let world = World {
             clock: Arc::clone(&options.clock),
+            timer: Arc::clone(&options.timer),
             transport: match &options.transport {
                 Some(transport) => Arc::clone(transport),
-                None => Arc::new(Http::new(options.http).map_err(StartError::Http)?),
+                None => Arc::new(Http::new().map_err(StartError::Http)?),
             },
+            http: options.http,
             files: Arc::clone(&options.files),
         };
         let setup = ArchiveSetup {

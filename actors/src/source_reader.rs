@@ -1,8 +1,12 @@
 //! Reads settings (step 1) and sources (step 3). A leaf of the turn supervisor.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use ennead_runtime::{ports::BoxFuture, step3_context_assembly::SourceTexts, turn::Input};
+use ennead_runtime::{
+    ports::BoxFuture,
+    step3_context_assembly::SourceTexts,
+    turn::{Input, input::SettingsRead},
+};
 use ractor::ActorRef;
 
 use crate::{
@@ -11,27 +15,37 @@ use crate::{
     world::local_files::Fingerprints,
 };
 
-/// Looks at the settings files.
-pub(crate) fn settings(
-    shared: Arc<Shared>,
-    known: Option<Fingerprints>,
-    turn: ActorRef<TurnMsg>,
-    session: ActorRef<SessionMsg>,
-    key: u64,
-) -> BoxFuture<'static, ()> {
-    Box::pin(async move {
-        let found = shared.world.files.settings(&shared.place, known.as_ref()).await;
-        // Whoever is gone needs no answer.
+/// What a look at the settings files gives.
+type Look = io::Result<(SettingsRead, Fingerprints)>;
+
+/// Who waits for the settings.
+pub(crate) struct SettingsAsked {
+    pub(crate) turn: ActorRef<TurnMsg>,
+    pub(crate) session: ActorRef<SessionMsg>,
+    pub(crate) key: u64,
+}
+
+impl SettingsAsked {
+    /// Tells what a look gave. Whoever is gone needs no answer.
+    pub(crate) fn tell(self, found: Look) {
         let _gone = match found {
             Ok((read, seen)) => {
-                turn.cast(TurnMsg::Settings(Input::SettingsRead(read), Some(seen))).is_ok()
+                self.turn.cast(TurnMsg::Settings(Input::SettingsRead(read), Some(seen))).is_ok()
             }
             Err(error) => {
                 let why = format!("cannot read the settings: {error}");
-                session.cast(SessionMsg::CannotRun { key, why }).is_ok()
+                self.session.cast(SessionMsg::CannotRun { key: self.key, why }).is_ok()
             }
         };
-    })
+    }
+}
+
+/// Waits for a look that takes longer than an answer at once.
+pub(crate) fn settings(
+    look: BoxFuture<'static, Look>,
+    asked: SettingsAsked,
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move { asked.tell(look.await) })
 }
 
 /// Reads the world's part of the nine sources, and puts in what the embedder gave.

@@ -118,9 +118,11 @@ impl Actor for ToolDispatcher {
         &self,
         myself: ActorRef<DispatcherMsg>,
         event: SupervisionEvent,
-        _: &mut State,
+        state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(child) = ended(&event) {
+        if let Some(child) = ended(&event)
+            && state.running.contains_key(&child)
+        {
             myself.cast(DispatcherMsg::ChildGone(child))?;
         }
         Ok(())

@@ -147,7 +147,13 @@ impl Actor for TurnSupervisor {
         let input = match message {
             TurnMsg::Run(step) => match state.reach(&myself, step) {
                 Some(input) => input,
-                None => return Ok(()),
+                // It stands at a breakpoint; what it said so far goes out.
+                None => {
+                    for effect in state.turn.stand() {
+                        perform::perform(effect, &myself, state).await?;
+                    }
+                    return Ok(());
+                }
             },
             TurnMsg::Input(input) => input,
             TurnMsg::Settings(input, fingerprints) => {
@@ -169,8 +175,13 @@ impl Actor for TurnSupervisor {
             TurnMsg::ChildGone(child) => return state.child_gone(&myself, child),
         };
         state.answered(&input);
+        let is_settings = matches!(input, Input::SettingsRead(..));
         let at = state.shared.world.clock.now();
-        for effect in state.turn.handle(at, input) {
+        let effects = state.turn.handle(at, input);
+        if is_settings && let Some(output) = state.turn.output() {
+            state.shared.hub.set_output(output);
+        }
+        for effect in effects {
             perform::perform(effect, &myself, state).await?;
         }
         Ok(())
@@ -180,11 +191,13 @@ impl Actor for TurnSupervisor {
         &self,
         myself: ActorRef<TurnMsg>,
         event: SupervisionEvent,
-        _: &mut State,
+        state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
-        // ARCHITECTURE.md).
-        if let Some(child) = ended(&event) {
+        // ARCHITECTURE.md). A child whose answer was handled owes none.
+        if let Some(child) = ended(&event)
+            && state.pending.iter().any(|(id, _)| *id == child)
+        {
             myself.cast(TurnMsg::ChildGone(child))?;
         }
         Ok(())

@@ -23,7 +23,7 @@ use ennead_runtime::{
     tokens::Tokens,
     transcript::entry::LineFrame,
 };
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
+use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
@@ -37,7 +37,7 @@ use self::{
 use super::{
     Prompt, RunError, RunOutcome, Session, SessionMsg, Setup, State, runs::OpenPlan, shared::Shared,
 };
-use crate::{events::EventHub, mailbox::Mailbox};
+use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
 
 type Done = Result<(), ActorProcessingErr>;
 
@@ -192,8 +192,7 @@ impl State {
             call: order.order.tool_use.clone(),
             description: order.order.description.as_str().into(),
         });
-        let (actor, _) =
-            Actor::spawn_linked(None, Session, Box::new(setup), myself.get_cell()).await?;
+        let actor = spawn(Session, Box::new(setup), myself.get_cell()).await?;
         let (back, name) = (myself.clone(), agent.clone());
         let reply = Box::new(move |result| {
             let result = Box::new(result);
@@ -245,7 +244,9 @@ impl State {
             facts: Arc::clone(&facts),
             world: parent.world.clone(),
             place: parent.place.clone(),
-            endpoint: parent.endpoint.clone(),
+            endpoints: parent.endpoints.clone(),
+            gates: Arc::clone(&parent.gates),
+            tenant: parent.tenant.clone(),
             tools: parent.tools.clone(),
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
             directory: parent.directory.clone(),
@@ -277,7 +278,8 @@ impl State {
             lease: order.lease.clone(),
         };
         Ok(Some(Setup {
-            conversation: Conversation::new(facts, stream),
+            conversation: Conversation::new(facts, stream)
+                .knowing(Arc::clone(&self.conversation.carry.catalogue)),
             shared: Arc::new(shared),
             archive: self.archive.clone(),
             open,
@@ -294,6 +296,9 @@ impl State {
         result: Result<RunOutcome, RunError>,
     ) -> Done {
         let Some(mut running) = self.agents.running.remove(agent) else { return Ok(()) };
+        if let (Some(active), Ok(outcome)) = (&mut self.active, &result) {
+            active.cost.enter(agent.clone(), outcome.cost.clone());
+        }
         let report = report(agent, result);
         if let Some(active) = &mut self.active {
             active.run.usage = active.run.usage + report.usage;

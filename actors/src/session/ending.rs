@@ -26,7 +26,7 @@ use crate::{
     directory::ActorKind,
     hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
     mailbox::Mailbox,
-    supervision::{Job, spawn_leaf},
+    supervision::{Job, spawn, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::HookPlace,
 };
@@ -223,6 +223,7 @@ impl State {
             run: active.map(|it| it.run.id.clone()),
             turn: active.map_or(0, |it| it.run.turns),
             step: None,
+            parked: None,
             queued: self.queue.len(),
             agents: self.agents.len(),
         }
@@ -240,9 +241,7 @@ impl State {
             Some(runner) => runner.clone(),
             None => {
                 let shared = Arc::clone(&self.shared);
-                let (actor, _) =
-                    ractor::Actor::spawn_linked(None, HookRunner, shared, myself.get_cell())
-                        .await?;
+                let actor = spawn(HookRunner, shared, myself.get_cell()).await?;
                 self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone()
             }
         };

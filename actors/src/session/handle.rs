@@ -3,12 +3,17 @@
 use std::{path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
+    catalogue::Catalogue,
+    cost::CostLedger,
     digest::Digest,
     ids::{EntryId, RunId, SessionId, ToolName, ToolUseId},
     message::Messages,
+    output::{ChannelPolicy, OutputSettings},
     run::{RunEnd, RunRequest},
     step::Step,
+    step5_model_call::cache_watch::PromptCacheEvent,
     tokens::Usage,
+    turn::effect::FallbackUsed,
 };
 use ractor::ActorRef;
 use thiserror::Error;
@@ -16,7 +21,8 @@ use tokio::sync::oneshot;
 
 use super::{Prompt, SessionMsg};
 use crate::{
-    directory::{ActorKind, Directory},
+    channel::Channel,
+    directory::{ActorKind, Directory, ParkedCall},
     events::{EventHub, Events},
     mailbox::{Mailbox, Refused},
 };
@@ -50,8 +56,17 @@ pub struct RunOutcome {
     pub usage: Usage,
     /// Of all runs of the session so far, this one included.
     pub session_usage: Usage,
+    /// The same calls by model and by what came of them, and what they cost.
+    pub cost: CostLedger,
+    /// Of all runs of the session so far, this one included; of those of earlier processes without
+    /// their sub-agents.
+    pub session_cost: CostLedger,
+    /// What is known about models.
+    pub models: Arc<Catalogue>,
     /// Lines of the summaries that were made in it; each stands for what was said before.
     pub compactions: Vec<EntryId>,
+    /// Cached tokens that its model calls should have read and did not (CTX-7).
+    pub cache_drops: Vec<PromptCacheEvent>,
     /// From prompt to end, in milliseconds.
     pub duration_ms: u64,
     /// The error that ended it, in words.
@@ -60,6 +75,8 @@ pub struct RunOutcome {
     pub denials: Vec<Denial>,
     /// The model that was asked.
     pub model: String,
+    /// The last model that was turned to because that one could not answer.
+    pub fallback: Option<FallbackUsed>,
     /// Hash of its last record.
     pub head: Option<Digest>,
 }
@@ -99,6 +116,8 @@ pub struct Status {
     pub turn: u32,
     /// Where its turn is.
     pub step: Option<Step>,
+    /// Why its call of the model is not sent yet, if it waits for the governor.
+    pub parked: Option<ParkedCall>,
     /// Prompts that wait.
     pub queued: usize,
     /// Sub-agents at work.
@@ -149,6 +168,17 @@ impl SessionHandle {
         self.hub.subscribe()
     }
 
+    /// What it says from now on, made ready for one place. Several channels, each with its own
+    /// policy, hear the same run.
+    pub fn channel(&self, policy: ChannelPolicy) -> Channel {
+        Channel::new(self.events(), policy)
+    }
+
+    /// The defaults of channels, as the last turn found them.
+    pub fn output(&self) -> Arc<OutputSettings> {
+        self.hub.output()
+    }
+
     /// Ends the run under way now: what it started is ended, its open calls are answered, and the
     /// session takes the next prompt. Does nothing when there is no run.
     pub fn interrupt(&self) {
@@ -172,6 +202,7 @@ impl SessionHandle {
         let mut status = status.await.map_err(|_| RunError::Ended)?;
         let live = self.directory.of(&self.session);
         let turn = live.iter().find(|it| it.kind == ActorKind::TurnSupervisor);
+        status.parked = self.directory.parked(&self.session);
         status.step = turn.and_then(|it| it.step);
         Ok(status)
     }

@@ -6,21 +6,25 @@ mod outcome;
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    cost::CostLedger,
     event::Event,
     ids::{EntryId, ToolUseId},
     message::{Message, Messages},
     ports::Settled,
     run::{AfterTurn, Run, RunEnd},
     step::Step,
-    step1_settings_resolution::Durability,
+    step1_settings_resolution::{Durability, Settings},
+    step5_model_call::cache_watch::PromptCacheEvent,
     transcript::{
         entry::{ConversationLine, Line, LineFrame, Record, Stored, What},
         load::Loaded,
     },
-    turn::effect::Said,
-    turn::{Input, effect::TurnReport},
+    turn::{
+        Input,
+        effect::{FallbackUsed, Said, TurnReport},
+    },
 };
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
+use ractor::{ActorId, ActorProcessingErr, ActorRef};
 
 use super::{
     Prompt, RunError, SessionMsg, State,
@@ -29,6 +33,7 @@ use super::{
 use crate::{
     archive::layout::Place,
     mailbox::Slot,
+    supervision::spawn,
     turn_supervisor::{self, TurnMsg, TurnSupervisor},
     world::local_files::Fingerprints,
 };
@@ -62,6 +67,12 @@ pub(super) struct Active {
     denied: Vec<ToolUseId>,
     /// Summaries that were made.
     compactions: Vec<EntryId>,
+    /// Cached tokens that its model calls should have read and did not.
+    pub(super) cache_drops: Vec<PromptCacheEvent>,
+    /// What its model calls cost, sub-agents included.
+    pub(super) cost: CostLedger,
+    /// Whom its turns had to turn to.
+    fallback: Option<FallbackUsed>,
 }
 
 /// Where a run stands.
@@ -168,6 +179,9 @@ impl State {
             said: vec![Arc::clone(&message)],
             denied: Vec::new(),
             compactions: Vec::new(),
+            cache_drops: Vec::new(),
+            cost: CostLedger::default(),
+            fallback: None,
         });
         self.conversation.begin_run(message);
         self.recorder.append(Origin::Prompt, lines, stored, true);
@@ -207,8 +221,7 @@ impl State {
             scope: scope.clone(),
             fingerprints: self.fingerprints.clone(),
         };
-        let (supervisor, _) =
-            Actor::spawn_linked(None, TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
+        let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
         if active.stops {
             supervisor.cast(TurnMsg::Input(Input::StopRequested))?;
         }
@@ -230,6 +243,14 @@ impl State {
         let Some(active) = &mut self.active else { return };
         let Some(turn) = active.phase.in_flight_mut().filter(|it| it.key == key) else { return };
         turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
+        for line in &append.lines {
+            if let Line::Harness(record) = line {
+                active.cost.note(&record.what);
+                if let What::ModelAttempt { cache_drop: Some(event), .. } = &record.what {
+                    active.cache_drops.push(PromptCacheEvent::clone(event));
+                }
+            }
+        }
         active.denied.extend(append.lines.iter().filter_map(denied_call));
         for said in append.said {
             match &said {
@@ -292,9 +313,13 @@ impl State {
         if report.error.is_some() {
             active.error = report.error;
         }
-        let resolved = self.conversation.carry.resolved.clone();
-        let settings = resolved.map(|it| it.settings.clone()).unwrap_or_default();
-        let after = active.run.after_turn(report.end, report.usage, &settings);
+        if report.fallback.is_some() {
+            active.fallback = report.fallback;
+        }
+        let after = match &self.conversation.carry.resolved {
+            Some(resolved) => active.run.after_turn(report.end, report.usage, &resolved.settings),
+            None => active.run.after_turn(report.end, report.usage, &Settings::default()),
+        };
         active.phase = Phase::Asking;
         self.settle_turn(myself, report.usage)?;
         match after {

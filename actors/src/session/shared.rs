@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
-    ids::{SessionId, ToolName},
+    ids::{SessionId, TenantId, ToolName},
     ports::Tool,
     run::facts::SessionFacts,
 };
@@ -12,6 +12,7 @@ use crate::{
     approval::Approver,
     directory::Directory,
     events::EventHub,
+    governor::Gate,
     options::{Breakpoints, Endpoint},
     world::{World, local_files::Place},
 };
@@ -27,8 +28,12 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     /// Where its files lie.
     pub(crate) place: Place,
-    /// The model server.
-    pub(crate) endpoint: Endpoint,
+    /// The model servers, in the order of the facts.
+    pub(crate) endpoints: Arc<[Endpoint]>,
+    /// What stands in front of each.
+    pub(crate) gates: Arc<[Gate]>,
+    /// For whom it works.
+    pub(crate) tenant: TenantId,
     /// The tools by name.
     pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
     /// Its listeners.

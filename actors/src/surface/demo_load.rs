@@ -36,10 +36,7 @@ use crate::{
     ennead::Ennead,
     options::Options,
     session::SessionHandle,
-    world::{
-        clock::SystemClock,
-        http::{Http, HttpLimits},
-    },
+    world::{clock::SystemClock, http::Http},
 };
 
 /// What hosting many conversations cost.
@@ -268,7 +265,7 @@ impl TimedHttp {
 
     fn client(&self) -> Result<Arc<Http>, TransportError> {
         let entry = self.clients.entry(thread::current().id()).or_try_insert_with(|| {
-            Http::new(HttpLimits::default())
+            Http::new()
                 .map(Arc::new)
                 .map_err(|error| TransportError::Tls { url: String::new(), why: error.to_string() })
         });

@@ -4,17 +4,21 @@
 //! A failure of the model's server comes as `subtype` `success` with `is_error`: whoever reads it
 //! must look at `is_error`.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
 use ennead_runtime::{
+    catalogue::Money,
+    cost::{Account, Accounts},
     ids::{RunId, SessionId},
+    output::{OutputSettings, answer_in},
     run::RunEnd,
+    tokens::Usage,
     transcript::{
         entry::What,
         read::{Entry, read_line},
     },
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::session::{Denial, RunOutcome};
 
@@ -116,13 +120,20 @@ pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
     Ok(found)
 }
 
-/// The text to show for a run: its answer, or why there is none.
+/// The text of the result of a run: its answer as the model gave it, or why there is none.
 pub fn result_text(outcome: &RunOutcome, record: &ModelRecord) -> String {
     if outcome.end.is_success() {
         return outcome.text.clone();
     }
     let kind = if is_failure_of_the_model(outcome.end, record) { "API error" } else { "Error" };
     format!("{kind}: {}", why(outcome))
+}
+
+/// What a terminal shows of a run: as [`result_text`], of an answer without reasoning and
+/// heartbeats. Empty when that is nothing.
+pub fn shown_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSettings) -> String {
+    let text = result_text(outcome, record);
+    if outcome.end.is_success() { answer_in(&text, output) } else { text }
 }
 
 /// Why a run left no answer.
@@ -150,24 +161,15 @@ pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRe
         "num_turns": outcome.turns,
         "session_id": session,
         "uuid": outcome.run,
-        // Prices are not known here; a made-up amount would be believed.
-        "total_cost_usd": null,
+        "total_cost_usd": usd(&outcome.session_cost.tree().total()),
         "usage": usage,
-        "modelUsage": {},
+        "modelUsage": model_usage(outcome),
         "permission_denials": outcome.denials.iter().map(denial).collect::<Vec<_>>(),
         "stop_reason": record.stop_reason,
         "terminal_reason": outcome.end.code(),
     });
-    // A run that ended before its settings were read asked no model.
-    if !outcome.model.is_empty() {
-        object["modelUsage"][&outcome.model] = json!({
-            "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens,
-            "cacheReadInputTokens": usage.cache_read_input_tokens,
-            "cacheCreationInputTokens": usage.cache_creation_input_tokens,
-            "webSearchRequests": 0,
-            "costUSD": null,
-        });
+    if let Some(fallback) = &outcome.fallback {
+        object["fallback"] = json!({ "provider": fallback.provider, "model": fallback.model });
     }
     if let Some(status) = record.failure.as_ref().and_then(|it| it.status) {
         object["api_error_status"] = status.into();
@@ -181,6 +183,37 @@ pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRe
 
 fn is_failure_of_the_model(end: RunEnd, record: &ModelRecord) -> bool {
     record.failure.is_some() && matches!(end, RunEnd::Error | RunEnd::PromptTooLong)
+}
+
+/// A part whose price is not known makes the sum unknown: a made-up amount would be believed.
+fn usd(account: &Account) -> Option<f64> {
+    account.known_cost().map(Money::usd)
+}
+
+/// What the session used so far, by model.
+fn model_usage(outcome: &RunOutcome) -> Value {
+    let of_model = |(model, accounts): (Arc<str>, Accounts)| {
+        let total = accounts.total();
+        let Usage { input_tokens, output_tokens, .. } = total.usage;
+        let facts = outcome.models.find(&model);
+        let mut used = json!({
+            "inputTokens": input_tokens,
+            "outputTokens": output_tokens,
+            "cacheReadInputTokens": total.usage.cache_read_input_tokens,
+            "cacheCreationInputTokens": total.usage.cache_creation_input_tokens,
+            "webSearchRequests": 0,
+            "costUSD": usd(&total),
+        });
+        if let Some(facts) = facts {
+            used["contextWindow"] = facts.window.into();
+            used["maxOutputTokens"] = facts.max_output.into();
+            used["canonicalModel"] = facts.id.as_ref().into();
+        }
+        // Of a run that ended before its settings were read.
+        let model = if model.is_empty() { "unknown" } else { &*model };
+        (model.to_string(), used)
+    };
+    outcome.session_cost.by_model().into_iter().map(of_model).collect::<Map<_, _>>().into()
 }
 
 fn denial(denial: &Denial) -> Value {

@@ -22,7 +22,7 @@ use futures::stream;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::socket::{Listener, Reset};
+use self::socket::{Fate, Listener};
 use crate::world::simulated::Simulator;
 
 #[derive(Clone, Debug)]
@@ -48,13 +48,13 @@ pub async fn serve(
     let app = Router::new()
         .fallback(answer)
         .with_state(server)
-        .into_make_service_with_connect_info::<Reset>();
+        .into_make_service_with_connect_info::<Fate>();
     axum::serve(Listener(listener), app).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
 async fn answer(
     State(server): State<Server>,
-    ConnectInfo(reset): ConnectInfo<Reset>,
+    ConnectInfo(fate): ConnectInfo<Fate>,
     request: Request,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
@@ -78,10 +78,32 @@ async fn answer(
     };
     // Cut short by the end of the server, the answer is sent at once.
     let _ = server.wait(script.delay_ms).await;
-    response(server, reset, script)
+    if script.before_head {
+        return no_answer(&server, &fate, script.end).await;
+    }
+    response(server, fate, script)
 }
 
-fn response(server: Server, reset: Reset, script: Script) -> Response<Body> {
+/// Ends the connection before the head. What is returned is never sent.
+async fn no_answer(server: &Server, fate: &Fate, end: End) -> Response<Body> {
+    match end {
+        End::Closed | End::Dropped => fate.mute(),
+        End::Reset => {
+            fate.reset();
+            fate.mute();
+        }
+        End::Stall => {
+            let _ = server.unless_shut_down(std::future::pending::<()>()).await;
+            fate.mute();
+        }
+    }
+    let mut response = Response::new(Body::empty());
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(axum::http::header::CONNECTION, close);
+    response
+}
+
+fn response(server: Server, fate: Fate, script: Script) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() =
         StatusCode::from_u16(script.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -96,7 +118,7 @@ fn response(server: Server, reset: Reset, script: Script) -> Response<Body> {
         ([Piece { delay_ms: 0, bytes }], End::Closed) => Body::from(bytes.clone()),
         _ => {
             let sender =
-                Sender { server, reset, pieces: script.pieces.into_iter(), end: script.end };
+                Sender { server, fate, pieces: script.pieces.into_iter(), end: script.end };
             Body::from_stream(stream::unfold(Some(sender), |sender| async {
                 let mut sender = sender?;
                 match sender.next().await {
@@ -113,7 +135,7 @@ fn response(server: Server, reset: Reset, script: Script) -> Response<Body> {
 /// Sends a body piece by piece.
 struct Sender {
     server: Server,
-    reset: Reset,
+    fate: Fate,
     pieces: std::vec::IntoIter<Piece>,
     end: End,
 }
@@ -131,8 +153,10 @@ impl Sender {
         }
         match self.end {
             End::Closed => Ok(None),
+            // A body that fails closes the connection in good order.
+            End::Dropped => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
             End::Reset => {
-                self.reset.set();
+                self.fate.reset();
                 Err(io::Error::from(io::ErrorKind::ConnectionReset))
             }
             End::Stall => self.server.unless_shut_down(std::future::pending()).await,

@@ -30,6 +30,9 @@ use crate::{
 /// Bytes at the end of a file that are looked at first for the end of the chain.
 const WINDOW: u64 = 64 * 1024;
 
+/// Bytes of a usual line.
+const LINE: usize = 512;
+
 /// How far everything is acknowledged. Outlives a crash of the writer; what lies behind it may
 /// come a second time.
 pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
@@ -52,7 +55,6 @@ pub(crate) struct TranscriptFile {
     acknowledged: Acknowledged,
     stored: HashSet<(Kept, Digest)>,
     unsynced: Vec<Arc<File>>,
-    buffer: Vec<u8>,
 }
 
 /// A line that is on the file and was not acknowledged.
@@ -88,7 +90,6 @@ impl TranscriptFile {
             acknowledged,
             stored: HashSet::new(),
             unsynced: Vec::new(),
-            buffer: Vec::new(),
         };
         if transcript.acknowledged().is_some() {
             transcript.look_again()?;
@@ -151,8 +152,8 @@ impl TranscriptFile {
             return Ok(known);
         }
         let mut end = self.end.clone();
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
+        // Given back afterwards: thousands of idle sessions would each keep their largest.
+        let mut buffer = Vec::with_capacity(LINE * lines.len());
         if self.newline {
             buffer.push(b'\n');
         }
@@ -171,7 +172,6 @@ impl TranscriptFile {
         }
         let written = self.ops.write(&self.file, &buffer);
         let length = buffer.len();
-        self.buffer = buffer;
         match written {
             Ok(n) if n == length => {}
             Ok(written) => {

@@ -9,6 +9,7 @@ use ennead_runtime::{
     run::facts::SessionFacts,
     step::Step,
     step7_permission_gate::PathKind,
+    tokens::Usage,
     tool::{ToolCall, ToolErrorKind, ToolOutcome},
     turn::{
         Effect, Input,
@@ -16,7 +17,8 @@ use ennead_runtime::{
         input::{Admission, Answered, Crashed},
     },
 };
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef};
+use futures::FutureExt;
+use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
 use super::{Pending, State, TurnMsg};
@@ -26,9 +28,10 @@ use crate::{
     gate_worker,
     mailbox::Mailbox,
     model_call,
-    session::{HookToken, SessionMsg, agents::AgentPort, processes::ProcessPort},
-    shaper_stage, source_reader,
-    supervision::{Job, spawn_leaf},
+    session::{HookToken, SessionMsg, agents::AgentPort, processes::ProcessPort, shared::Shared},
+    shaper_stage,
+    source_reader::{self, SettingsAsked},
+    supervision::{Job, spawn, spawn_leaf},
     tool_dispatcher::{self, DispatcherMsg, Execution, ToolDispatcher},
     world::hook_process::HookPlace,
 };
@@ -40,21 +43,35 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
-            let known = state.fingerprints.clone();
-            let (shared, session) = (Arc::clone(&state.shared), state.session.clone());
-            let work = source_reader::settings(shared, known, myself.clone(), session, state.key);
-            state.leaf(myself, ActorKind::SourceReader, Pending::Settings, work).await?;
+            let Shared { world, place, .. } = &*state.shared;
+            let mut look = world.files.settings(place, state.fingerprints.as_ref());
+            let (turn, session) = (myself.clone(), state.session.clone());
+            let asked = SettingsAsked { turn, session, key: state.key };
+            // Files that are as they were need no reader: the answer is there.
+            match (&mut look).now_or_never() {
+                Some(found) => asked.tell(found),
+                None => {
+                    let work = source_reader::settings(look, asked);
+                    state.leaf(myself, ActorKind::SourceReader, Pending::Settings, work).await?;
+                }
+            }
         }
         Effect::ReadSources => {
-            let work = source_reader::sources(Arc::clone(&state.shared), myself.clone());
-            state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work).await?;
+            let mut work = source_reader::sources(Arc::clone(&state.shared), myself.clone());
+            // Where no file contributes, nothing waits.
+            if (&mut work).now_or_never().is_none() {
+                state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work).await?;
+            }
         }
         Effect::Shape(order) => shape(*order, myself, state).await?,
         Effect::CallModel(order) => call_model(*order, myself, state).await?,
         Effect::Wait { attempt, ms } => {
-            // The timer's message finds nobody when the turn is gone by then.
-            let _timer = myself.send_after(Duration::from_millis(ms), move || {
-                TurnMsg::Input(Input::TimerFired { attempt })
+            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+            let turn = myself.clone();
+            let _timer = ractor::concurrency::spawn(async move {
+                waiting.await;
+                // It finds nobody when the turn is gone by then.
+                let _gone = turn.cast(TurnMsg::Input(Input::TimerFired { attempt }));
             });
         }
         Effect::Dispatch(calls) => dispatch(calls, myself, state).await?,
@@ -128,8 +145,7 @@ async fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &m
 async fn dispatch(calls: Vec<ToolCall>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
     let capacity = state.turn.max_tool_calls();
     let setup = tool_dispatcher::Setup { shared: Arc::clone(&state.shared), turn: myself.clone() };
-    let (dispatcher, _) =
-        Actor::spawn_linked(None, ToolDispatcher, setup, myself.get_cell()).await?;
+    let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
     state.pending.push((dispatcher.get_id(), Pending::Dispatcher));
     let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
     let mut admissions = Vec::new();
@@ -257,6 +273,7 @@ impl State {
             Pending::Model(attempt) => Input::ModelAnswered(Box::new(Answered {
                 attempt,
                 result: Err(model_call::crashed()),
+                usage: Usage::default(),
                 first_token_ms: None,
                 duration_ms: 0,
             })),

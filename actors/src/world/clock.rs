@@ -1,11 +1,32 @@
-//! Clocks: the machine's, and one that stands still until it is moved.
+//! Clocks and timers: the machine's, and a clock that stands still until it is moved.
 
 use std::{
+    fmt,
+    future::ready,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use ennead_runtime::{ports::Clock, time::Timestamp};
+use ennead_runtime::{
+    ports::{BoxFuture, Clock},
+    time::Timestamp,
+};
+
+/// Waits out the pauses between two attempts at the model.
+pub trait Timer: Send + Sync + fmt::Debug {
+    /// Ends when the time is over.
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// The scheduler's timer; follows tokio's time where that is paused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemTimer;
+
+impl Timer for SystemTimer {
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(time))
+    }
+}
 
 /// The machine's clocks.
 #[derive(Clone, Copy, Debug)]
@@ -66,5 +87,14 @@ impl Clock for ManualClock {
 
     fn elapsed(&self) -> Duration {
         Duration::from_millis(self.ms.load(Ordering::SeqCst))
+    }
+}
+
+/// Whoever waits on it moves it: the wait is over at once, and the clock shows the time after it.
+/// So sessions over real sockets need not wait for their retries.
+impl Timer for ManualClock {
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        self.advance(time);
+        Box::pin(ready(()))
     }
 }

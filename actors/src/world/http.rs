@@ -3,43 +3,87 @@
 //! One client per scheduler thread: its connections are tasks of that thread, so that a chunk that
 //! arrives wakes nobody elsewhere. Connections are pooled, HTTP/2 is used where a server offers it,
 //! TLS is rustls with ring, proxies come from the environment; loopback addresses never go through
-//! one.
+//! one. Of all waiting only that for a connection is done here; the rest is watched around every
+//! transport alike, by the model call.
 
 use std::{
-    sync::{Arc, OnceLock},
+    collections::BTreeMap,
+    num::NonZeroU64,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use ennead_runtime::ports::{
-    BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
+use ennead_runtime::{
+    ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    step1_settings_resolution::HttpSettings,
 };
 use rustls_platform_verifier::BuilderVerifierExt;
 use thiserror::Error;
 
-/// Limits on one exchange.
+/// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
+/// otherwise under `ennead.http`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Until the connection stands; 10 s.
     pub connect: Duration,
-    /// Between two reads, the first byte included; 300 s.
+    /// Until a streamed answer begins, connecting included; 300 s. An answer in one piece, of which
+    /// nothing comes before it is whole, may take 600 s to begin whatever is said here.
+    pub first_byte: Duration,
+    /// Between two pieces of an answer; 300 s (compat 9.4).
     pub idle: Duration,
+    /// Between two pieces of a stream that say something, pings and comments not counted; 600 s, as
+    /// models may think for minutes behind pings.
+    pub event_idle: Duration,
+    /// Until the answer is whole; an hour, the time that 128,000 tokens of output take at the rate
+    /// which providers' SDKs reckon with.
+    pub total: Duration,
 }
 
 impl Default for HttpLimits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), idle: Duration::from_secs(300) }
+        Self {
+            connect: CONNECT,
+            first_byte: Duration::from_secs(300),
+            idle: Duration::from_secs(300),
+            event_idle: Duration::from_secs(600),
+            total: Duration::from_secs(3_600),
+        }
     }
 }
 
+impl HttpLimits {
+    /// These, with what the settings of a session say in their place.
+    #[must_use]
+    pub fn with(self, said: &HttpSettings) -> Self {
+        let or = |said: Option<NonZeroU64>, limit| {
+            said.map_or(limit, |it| Duration::from_millis(it.get()).min(LONGEST))
+        };
+        Self {
+            connect: or(said.connect_ms, self.connect),
+            first_byte: or(said.first_byte_ms, self.first_byte),
+            idle: or(said.idle_ms, self.idle),
+            event_idle: or(said.event_idle_ms, self.event_idle),
+            total: or(said.total_ms, self.total),
+        }
+    }
+}
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// No wait is longer, whatever is said: a day.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// Clients that are kept, each with its pool. reqwest fixes the time for connecting per client, and
+/// sessions hardly ever differ in it.
+const MAX_CLIENTS: usize = 8;
+
 /// reqwest behind the port.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Http {
-    /// For loopback addresses: no proxy, and no certificates to load.
-    near: reqwest::Client,
-    /// For everything else; made when first needed, since loading certificates takes milliseconds.
-    far: OnceLock<Result<reqwest::Client, TransportError>>,
-    limits: HttpLimits,
+    /// By whether they are for loopback addresses, and by the time for connecting. Made when first
+    /// needed, since loading certificates takes milliseconds.
+    clients: Mutex<BTreeMap<(bool, Duration), reqwest::Client>>,
 }
 
 /// The client cannot be made.
@@ -54,39 +98,53 @@ pub enum HttpSetupError {
 }
 
 impl Http {
-    /// A client with its own pool.
+    /// With a pool of its own.
     ///
     /// # Errors
     ///
-    /// [`HttpSetupError`] when the client cannot be made.
-    pub fn new(limits: HttpLimits) -> Result<Self, HttpSetupError> {
-        let no_roots = rustls::RootCertStore::empty();
-        let tls = tls_versions()?.with_root_certificates(no_roots).with_no_client_auth();
-        let near = builder(limits, tls).no_proxy().build().map_err(HttpSetupError::Client)?;
-        Ok(Self { near, far: OnceLock::new(), limits })
+    /// [`HttpSetupError`] when no client can be made.
+    pub fn new() -> Result<Self, HttpSetupError> {
+        let clients = BTreeMap::from([((true, CONNECT), near_client(CONNECT)?)]);
+        Ok(Self { clients: Mutex::new(clients) })
     }
 
-    fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, TransportError> {
-        if is_loopback(url) {
-            return Ok(self.near.clone());
+    fn client(
+        &self,
+        url: &reqwest::Url,
+        connect: Duration,
+    ) -> Result<reqwest::Client, TransportError> {
+        let is_near = is_loopback(url);
+        // Only whole clients are put in, so a panic elsewhere spoils nothing.
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&(is_near, connect)) {
+            return Ok(client.clone());
         }
-        self.far
-            .get_or_init(|| {
-                far_client(self.limits).map_err(|error| TransportError::Tls {
-                    url: url.to_string(),
-                    why: in_words(&error),
-                })
-            })
-            .clone()
+        let made = if is_near { near_client(connect) } else { far_client(connect) };
+        let client = made
+            .map_err(|error| TransportError::Tls { url: url.to_string(), why: in_words(&error) })?;
+        if MAX_CLIENTS <= clients.len() {
+            // Exchanges under way keep their connections.
+            clients.clear();
+        }
+        clients.insert((is_near, connect), client.clone());
+        Ok(client)
     }
 }
 
-fn far_client(limits: HttpLimits) -> Result<reqwest::Client, HttpSetupError> {
+/// For loopback addresses: no proxy, and no certificates to load.
+fn near_client(connect: Duration) -> Result<reqwest::Client, HttpSetupError> {
+    let no_roots = rustls::RootCertStore::empty();
+    let tls = tls_versions()?.with_root_certificates(no_roots).with_no_client_auth();
+    builder(connect, tls).no_proxy().build().map_err(HttpSetupError::Client)
+}
+
+/// For everything else.
+fn far_client(connect: Duration) -> Result<reqwest::Client, HttpSetupError> {
     let tls = tls_versions()?
         .with_platform_verifier()
         .map_err(HttpSetupError::Tls)?
         .with_no_client_auth();
-    builder(limits, tls).build().map_err(HttpSetupError::Client)
+    builder(connect, tls).build().map_err(HttpSetupError::Client)
 }
 
 /// ring is named here and not installed for the process: an embedder may have chosen another.
@@ -97,11 +155,10 @@ fn tls_versions()
         .map_err(HttpSetupError::Tls)
 }
 
-fn builder(limits: HttpLimits, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+fn builder(connect: Duration, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .connect_timeout(limits.connect)
-        .read_timeout(limits.idle)
+        .connect_timeout(connect)
         .pool_idle_timeout(Duration::from_secs(60))
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
@@ -124,10 +181,8 @@ impl Transport for Http {
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let prepared = self.prepare(&request);
-        let limits = self.limits;
         Box::pin(async move {
-            let response =
-                prepared?.send().await.map_err(|it| failed(&request.url, limits, &it))?;
+            let response = prepared?.send().await.map_err(|it| failed(&request.url, &it))?;
             let headers = response
                 .headers()
                 .iter()
@@ -138,7 +193,7 @@ impl Transport for Http {
             Ok(WireResponse {
                 status: response.status().as_u16(),
                 headers,
-                body: Box::new(Body { response, url: request.url, limits }),
+                body: Box::new(Body { response, url: request.url }),
             })
         })
     }
@@ -146,9 +201,9 @@ impl Transport for Http {
 
 impl Http {
     fn prepare(&self, request: &WireRequest) -> Result<reqwest::RequestBuilder, TransportError> {
-        let refused = |why: String| TransportError::Connect { url: request.url.to_string(), why };
-        let url = reqwest::Url::parse(&request.url).map_err(|it| refused(it.to_string()))?;
-        let mut builder = self.client(&url)?.post(url);
+        let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
+        let url = reqwest::Url::parse(&request.url).map_err(refused)?;
+        let mut builder = self.client(&url, request.connect_timeout)?.post(url);
         for (name, value) in request.headers.iter() {
             builder = builder.header(name, value);
         }
@@ -160,28 +215,33 @@ impl Http {
 struct Body {
     response: reqwest::Response,
     url: Arc<str>,
-    limits: HttpLimits,
 }
 
 impl ResponseBody for Body {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async {
-            self.response.chunk().await.map_err(|it| failed(&self.url, self.limits, &it))
-        })
+        Box::pin(async { self.response.chunk().await.map_err(|it| failed(&self.url, &it)) })
     }
 }
 
-fn failed(url: &Arc<str>, limits: HttpLimits, error: &reqwest::Error) -> TransportError {
-    let (url, why) = (url.to_string(), in_words(error));
+fn failed(url: &Arc<str>, error: &reqwest::Error) -> TransportError {
+    let (url, why) = (without_password(url), in_words(error));
     if error.is_connect() && why.contains("certificate") {
         TransportError::Tls { url, why }
-    } else if error.is_connect() || error.is_builder() {
+    } else if error.is_builder() {
+        TransportError::Unsendable { why }
+    } else if error.is_connect() {
         TransportError::Connect { url, why }
-    } else if error.is_timeout() {
-        TransportError::Idle { ms: u64::try_from(limits.idle.as_millis()).unwrap_or(u64::MAX) }
     } else {
         TransportError::Broken { why }
     }
+}
+
+/// The address as it may be shown.
+fn without_password(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else { return url.to_owned() };
+    // Addresses that cannot have a password have none.
+    let _cannot = url.set_username("").and_then(|()| url.set_password(None));
+    url.into()
 }
 
 /// The error and its causes; the innermost usually says what a person needs.

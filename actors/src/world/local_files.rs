@@ -98,25 +98,34 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
 
-/// The settings files of a place, strongest first.
+/// The settings files of a place, strongest first, where their directories are there.
 fn settings_files(place: &Place) -> Vec<(Scope, PathBuf)> {
-    let mut files = vec![(Scope::Policy, place.managed.join("managed-settings.json"))];
-    // Drop-ins are applied on top of the base in alphabetical order: later ones are stronger, but
-    // of one scope, so they follow it.
-    let mut drop_ins: Vec<PathBuf> = fs::read_dir(place.managed.join("managed-settings.d"))
+    let mut files = Vec::new();
+    if place.managed.exists() {
+        files.push((Scope::Policy, place.managed.join("managed-settings.json")));
+        files.extend(drop_ins(&place.managed).into_iter().map(|it| (Scope::Policy, it)));
+    }
+    let project = place.workspace.join(".claude");
+    if project.exists() {
+        files.push((Scope::Local, project.join("settings.local.json")));
+        files.push((Scope::Project, project.join("settings.json")));
+    }
+    files.push((Scope::User, place.config.join("settings.json")));
+    files
+}
+
+/// Drop-ins are applied on top of the base in alphabetical order: later ones are stronger, but of
+/// one scope, so they follow it.
+fn drop_ins(managed: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(managed.join("managed-settings.d"))
         .map(|entries| entries.flatten().map(|it| it.path()).collect())
         .unwrap_or_default();
-    drop_ins.retain(|it| {
+    found.retain(|it| {
         it.extension().is_some_and(|it| it == "json")
             && !it.file_name().is_some_and(|it| it.to_string_lossy().starts_with('.'))
     });
-    drop_ins.sort();
-    files.extend(drop_ins.into_iter().map(|it| (Scope::Policy, it)));
-    let project = place.workspace.join(".claude");
-    files.push((Scope::Local, project.join("settings.local.json")));
-    files.push((Scope::Project, project.join("settings.json")));
-    files.push((Scope::User, place.config.join("settings.json")));
-    files
+    found.sort();
+    found
 }
 
 fn fingerprint(path: &Path) -> Option<(i128, u64, u64)> {

@@ -6,7 +6,9 @@
 
 use std::{
     collections::VecDeque,
+    fs,
     future::pending,
+    path::{Component, Path},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,6 +34,9 @@ pub const EMBEDDED: [(&str, &str); 2] =
 /// The playbook that answers when no key is set.
 pub(crate) const DEFAULT: &str = include_str!("../../playbooks/default.toml");
 
+/// Bytes a recorded body may have.
+const MAX_BODY_FILE: u64 = 64 << 20;
+
 /// Requests a log keeps; older ones are only counted.
 const MAX_LOGGED: usize = 4096;
 
@@ -45,6 +50,30 @@ const MAX_LOGGED: usize = 4096;
 pub fn embedded(name: &str) -> Option<Result<Playbook, PlaybookError>> {
     let (name, text) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name)?;
     Some(Playbook::parse(text, name))
+}
+
+/// Reads a playbook whose recorded bodies lie in `folder`, or deeper.
+///
+/// # Errors
+///
+/// The first thing that is wrong with it; a file that is not there, lies elsewhere, or has more
+/// than 64 MiB is wrong.
+pub fn parse_in(folder: &Path, text: &str, name: &str) -> Result<Playbook, PlaybookError> {
+    Playbook::parse_with(text, name, |file| {
+        let is_below = |it: Component<'_>| matches!(it, Component::Normal(_));
+        if file.is_empty() || !Path::new(file).components().all(is_below) {
+            return Err("name a file below the folder of the playbook".to_owned());
+        }
+        let path = folder.join(file);
+        let found = fs::metadata(&path).map_err(|error| error.to_string())?;
+        if !found.is_file() {
+            return Err("it is no file".to_owned());
+        }
+        if MAX_BODY_FILE < found.len() {
+            return Err("it has more than 64 MiB".to_owned());
+        }
+        fs::read(&path).map_err(|error| error.to_string())
+    })
 }
 
 /// A playbook at work.
@@ -148,6 +177,13 @@ impl Transport for SimulatedTransport {
                 body: &request.body,
             });
             wait(script.delay_ms).await;
+            if script.before_head {
+                let Err(error) = end(script.end).await else {
+                    let why = "the connection was closed before the answer".to_owned();
+                    return Err(TransportError::Broken { why });
+                };
+                return Err(error);
+            }
             Ok(WireResponse {
                 status: script.status,
                 headers: script.headers,
@@ -189,13 +225,18 @@ impl ResponseBody for SimulatedBody {
                     return Ok(Some(piece.bytes));
                 }
             }
-            match self.end {
-                End::Closed => Ok(None),
-                End::Reset => {
-                    Err(TransportError::Broken { why: "connection reset by peer".to_owned() })
-                }
-                End::Stall => pending().await,
-            }
+            end(self.end).await.map(|()| None)
         })
+    }
+}
+
+/// What comes after the last byte.
+async fn end(end: End) -> Result<(), TransportError> {
+    let broken = |why: &str| Err(TransportError::Broken { why: why.to_owned() });
+    match end {
+        End::Closed => Ok(()),
+        End::Dropped => broken("the connection was closed before the body ended"),
+        End::Reset => broken("connection reset by peer"),
+        End::Stall => pending().await,
     }
 }

@@ -23,22 +23,29 @@ use crate::archive::layout::project_name;
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
 
 /// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
-/// each; where there is none, nothing needs the blocking pool.
+/// each, and one for all candidates in a directory that is not there; where there is none, nothing
+/// needs the blocking pool.
 pub(super) fn has_files(place: &Place) -> bool {
-    let directories = place.workspace.ancestors().flat_map(|it| {
-        [
-            "CLAUDE.md",
-            ".claude/CLAUDE.md",
-            ".claude/rules",
-            "AGENTS.md",
-            "CLAUDE.local.md",
-            ".git/HEAD",
-        ]
-        .map(|name| it.join(name))
+    let has_instructions =
+        |directory: &Path| directory.exists() && has_any(directory, &["CLAUDE.md", "rules"]);
+    let in_ancestors = place.workspace.ancestors().any(|it| {
+        has_any(it, &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"])
+            || has_instructions(&it.join(".claude"))
     });
-    let user = ["CLAUDE.md", "rules"].map(|name| place.config.join(name));
-    let own = [place.managed.join("CLAUDE.md"), memory_file(place)].into_iter().chain(user);
-    directories.chain(own).any(|it| it.exists())
+    in_ancestors
+        || has_instructions(&place.managed)
+        || has_instructions(&place.config)
+        || memory_file(place).exists()
+}
+
+fn has_any(directory: &Path, names: &[&str]) -> bool {
+    let mut path = directory.to_owned();
+    names.iter().any(|name| {
+        path.push(name);
+        let found = path.exists();
+        path.pop();
+        found
+    })
 }
 
 /// Reads everything. What cannot be read is left out: a missing source is no reason not to run.

@@ -13,7 +13,9 @@ use crate::{
 ///
 /// `ennead demo` shows it at work on a directory of yours, without a key. `ennead -p "…"` runs one
 /// prompt against ANTHROPIC_BASE_URL with ANTHROPIC_API_KEY, or against the embedded simulated
-/// model when neither is set.
+/// model when neither is set. With ENNEAD_PROVIDER=openai-chat (Chat Completions, also of compatible
+/// and local servers) or ENNEAD_PROVIDER=openai-responses it asks OPENAI_BASE_URL
+/// (https://api.openai.com/v1 unless set) with OPENAI_API_KEY; name a model there with --model.
 #[derive(Debug, Parser)]
 #[command(
     name = "ennead",
@@ -47,6 +49,9 @@ pub(crate) struct Print {
     /// The model.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Models to turn to when the first cannot answer: at most three, separated by commas.
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) fallback_model: Option<String>,
     /// Turns that the run may take.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
@@ -123,6 +128,8 @@ pub(crate) enum Command {
     /// Everything runs in this process on the simulated model, whose own time is taken off.
     /// Sessions read no settings and no instruction files.
     Bench(Bench),
+    /// Print what the harness would do and why.
+    Doctor(Doctor),
     /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
     Conformance {
         /// The directory.
@@ -173,6 +180,16 @@ pub(crate) struct Bench {
     /// Print one JSON object; its times are microseconds.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// What is done about each class of failure of a model call: the table that decides.
+    #[arg(long, required = true)]
+    pub(crate) recovery: bool,
+    /// `text`: a table; `json`: a list of its rows.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Debug, clap::Args)]

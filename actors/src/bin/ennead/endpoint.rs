@@ -15,8 +15,29 @@ use reqwest::Url;
 
 use crate::exit::{Exit, Failure};
 
-/// Where requests go when only a key is set.
-const DEFAULT_BASE: &str = "https://api.anthropic.com";
+/// Names the format in which the server is spoken to.
+const PROVIDER: &str = "ENNEAD_PROVIDER";
+
+/// Variables that name a server, and where requests go when only a key is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variables {
+    pub(crate) base: &'static str,
+    /// One, or several in words.
+    pub(crate) key: &'static str,
+    default_base: &'static str,
+}
+
+const ANTHROPIC: Variables = Variables {
+    base: "ANTHROPIC_BASE_URL",
+    key: "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN",
+    default_base: "https://api.anthropic.com",
+};
+
+const OPENAI: Variables = Variables {
+    base: "OPENAI_BASE_URL",
+    key: "OPENAI_API_KEY",
+    default_base: "https://api.openai.com/v1",
+};
 
 /// How long a connection is tried for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,28 +51,62 @@ pub(crate) struct Server {
     pub(crate) options: Options,
     /// It is the embedded simulated model; people must be told.
     pub(crate) is_simulated: bool,
+    /// What names it.
+    pub(crate) variables: Variables,
 }
 
 /// The server that the environment names.
 ///
 /// # Errors
 ///
-/// When the address is none, or nobody answers there.
+/// When there is no such provider, the address is none, or nobody answers there.
 pub(crate) fn from_environment() -> Result<Server, Failure> {
+    match variable(PROVIDER).as_deref() {
+        None | Some("anthropic") => anthropic(),
+        Some("openai-chat") => openai("openai-chat", Endpoint::openai_chat),
+        Some("openai-responses") => openai("openai-responses", Endpoint::openai_responses),
+        Some(other) => {
+            let what = format!(
+                "there is no provider `{other}`; set {PROVIDER} to one of anthropic, openai-chat, \
+                 openai-responses"
+            );
+            Err(Failure::new(Exit::BadInput, what))
+        }
+    }
+}
+
+fn openai(name: &str, endpoint: fn(&str, Option<&str>) -> Endpoint) -> Result<Server, Failure> {
+    let (base, key) = (variable(OPENAI.base), sendable(variable(OPENAI.key), OPENAI.key)?);
+    if base.is_none() && key.is_none() {
+        let what = format!(
+            "{PROVIDER}={name} needs {}, or {} for a server without a key",
+            OPENAI.key, OPENAI.base
+        );
+        return Err(Failure::new(Exit::BadInput, what));
+    }
+    let base = base.unwrap_or_else(|| OPENAI.default_base.to_owned());
+    try_connection(&base, OPENAI.base)?;
+    let endpoint = endpoint(&base, key.as_deref());
+    let options = Options::default();
+    Ok(Server { endpoint, options, is_simulated: false, variables: OPENAI })
+}
+
+fn anthropic() -> Result<Server, Failure> {
     let base = variable("ANTHROPIC_BASE_URL");
-    let key = variable("ANTHROPIC_API_KEY");
-    let token = variable("ANTHROPIC_AUTH_TOKEN");
+    let key = sendable(variable("ANTHROPIC_API_KEY"), "ANTHROPIC_API_KEY")?;
+    let token = sendable(variable("ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_AUTH_TOKEN")?;
     if base.is_none() && key.is_none() && token.is_none() {
         return simulated();
     }
-    let base = base.unwrap_or_else(|| DEFAULT_BASE.to_owned());
-    try_connection(&base)?;
+    let base = base.unwrap_or_else(|| ANTHROPIC.default_base.to_owned());
+    try_connection(&base, ANTHROPIC.base)?;
     let mut endpoint = Endpoint::messages(&base, key.as_deref());
     if let (None, Some(token)) = (key, token) {
         let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
         endpoint.headers = endpoint.headers.iter().cloned().chain([bearer]).collect();
     }
-    Ok(Server { endpoint, options: Options::default(), is_simulated: false })
+    let options = Options::default();
+    Ok(Server { endpoint, options, is_simulated: false, variables: ANTHROPIC })
 }
 
 fn simulated() -> Result<Server, Failure> {
@@ -64,17 +119,35 @@ fn simulated() -> Result<Server, Failure> {
     let options = Options { transport: Some(Arc::new(transport)), ..Options::default() };
     // Never resolved: the transport answers whatever host is asked.
     let endpoint = Endpoint::messages("http://simulated.invalid", None);
-    Ok(Server { endpoint, options, is_simulated: true })
+    Ok(Server { endpoint, options, is_simulated: true, variables: ANTHROPIC })
+}
+
+/// A key that can stand in a header.
+fn sendable(key: Option<String>, variable: &str) -> Result<Option<String>, Failure> {
+    match &key {
+        Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {
+            let what = format!("{variable} has a line break or another sign that no key has");
+            Err(Failure::new(Exit::BadInput, what))
+        }
+        _ => Ok(key),
+    }
 }
 
 /// Connects once before anything is started. A run waits minutes for a server that is away for a
 /// while; a wrong address is better told at once. Behind a proxy nothing can be tried.
-fn try_connection(base: &str) -> Result<(), Failure> {
+fn try_connection(base: &str, variable: &str) -> Result<(), Failure> {
     let bad = |why: &str| {
-        let what = format!("ANTHROPIC_BASE_URL `{base}` {why}; set it to http(s)://host[:port]");
+        let what = format!("{variable} `{base}` {why}; set it to http(s)://host[:port]");
         Failure::new(Exit::BadInput, what)
     };
     let url = Url::parse(base).map_err(|error| bad(&format!("is no URL ({error})")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let what = format!("{variable} holds a name or password; set the key in its own variable");
+        return Err(Failure::new(Exit::BadInput, what));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad("has a query or a fragment"));
+    }
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("has a scheme that is not supported"));
     }
@@ -85,7 +158,7 @@ fn try_connection(base: &str) -> Result<(), Failure> {
     }
     let away = |why: &str| {
         let what = format!(
-            "cannot connect to the model server at {base}: {why}; start it or set ANTHROPIC_BASE_URL"
+            "cannot connect to the model server at {base}: {why}; start it or set {variable}"
         );
         Failure::new(Exit::NoModel, what)
     };

@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod conformance;
 mod demo;
+mod doctor;
 mod endpoint;
 mod exit;
 mod print;
@@ -58,6 +59,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Verify { files }) => transcripts::verify(&files),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
+            Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
             None => print::run(args.print).await,
         }

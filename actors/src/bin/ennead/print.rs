@@ -14,6 +14,7 @@ use ennead::{
     options::{Endpoint, SessionOptions},
     runtime::{
         event::{Event, Numbered},
+        recovery::backoff::MOST_RETRIES,
         run::RunRequest,
         step1_settings_resolution::{
             self as settings, LayerText, RuleKind, RuleText, Scope, trust::Trust,
@@ -22,14 +23,14 @@ use ennead::{
     },
     session::{RunOutcome, SessionHandle},
     surface::print::{
-        MAX_INPUT, ModelRecord, join_input, model_record, result_object, result_text, why,
+        MAX_INPUT, ModelRecord, join_input, model_record, result_object, shown_text, why,
     },
 };
 use serde_json::Value;
 
 use crate::{
     args::{Durability, OutputFormat, Print},
-    endpoint,
+    endpoint::{self, Variables},
     exit::{Exit, Failure},
     rules, show,
     signals::Signals,
@@ -45,6 +46,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let prompt = join_input(given.as_deref(), &piped_in().await?)
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let server = endpoint::from_environment()?;
+    let variables = server.variables;
     let options = SessionOptions { endpoint: server.endpoint, ..options };
     let mut signals = Signals::take()?;
     let ennead = Ennead::start(server.options)
@@ -62,7 +64,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let (outcome, ended_by) = converse(&session, request, &mut signals).await;
     session.close().await;
     let transcript = session.transcript().to_owned();
-    let id = session.id().clone();
+    let (id, output) = (session.id().clone(), session.output());
     ennead.shutdown().await;
     let outcome = match outcome {
         Some(Ok(outcome)) => outcome,
@@ -71,10 +73,13 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     };
     let record = model_record(&transcript, &outcome.run).unwrap_or_default();
     match args.output_format {
-        OutputFormat::Text => show::result(&result_text(&outcome, &record))?,
+        OutputFormat::Text => match shown_text(&outcome, &record, &output) {
+            text if text.is_empty() => {}
+            text => show::result(&text)?,
+        },
         OutputFormat::Json => show::result(&result_object(&outcome, &id, &record).to_string())?,
     }
-    end(&outcome, &record, ended_by)
+    end(&outcome, &record, ended_by, variables)
 }
 
 type Ended = Option<Result<RunOutcome, ennead::session::RunError>>;
@@ -108,8 +113,9 @@ async fn converse(
 /// What a person who waits wants to know.
 fn tell(event: &Numbered) {
     match &event.event {
-        Event::RecoveryTaken { cause, remedy } if *remedy != "surface" => {
-            show::problem(&format!("the model call failed ({cause}); remedy: {remedy}"));
+        Event::RecoveryTaken { cause, remedy, model } if *remedy != "surface" => {
+            let whom = model.as_ref().map(|it| format!(" to {it}")).unwrap_or_default();
+            show::problem(&format!("the model call failed ({cause}); remedy: {remedy}{whom}"));
         }
         Event::Alert { what } => show::problem(what),
         _ => {}
@@ -120,6 +126,7 @@ fn end(
     outcome: &RunOutcome,
     record: &ModelRecord,
     ended_by: Option<Exit>,
+    variables: Variables,
 ) -> Result<Exit, Failure> {
     if let Some(exit) = ended_by {
         return Ok(exit);
@@ -132,11 +139,10 @@ fn end(
     };
     let said = failure.message.as_deref().unwrap_or("no answer");
     let what = match failure.class.as_str() {
-        "auth" => format!(
-            "the model server does not accept the key ({said}); check ANTHROPIC_API_KEY or \
-             ANTHROPIC_AUTH_TOKEN"
-        ),
-        _ => format!("the model server cannot be reached ({said}); check ANTHROPIC_BASE_URL"),
+        "auth" => {
+            format!("the model server does not accept the key ({said}); check {}", variables.key)
+        }
+        _ => format!("the model server cannot be reached ({said}); check {}", variables.base),
     };
     Err(Failure::new(Exit::NoModel, what))
 }
@@ -185,6 +191,13 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
     if let Some(model) = &args.model {
         options = options.model(model);
     }
+    if let Some(models) = &args.fallback_model {
+        let models: Vec<&str> = models.split(',').map(str::trim).collect();
+        if models.iter().any(|it| it.is_empty()) {
+            return Err(bad("--fallback-model: a name is empty; write a,b,c".into()));
+        }
+        options = options.setting("fallbackModel", models.into());
+    }
     if let Some(max_turns) = args.max_turns {
         options = options.max_turns(max_turns);
     }
@@ -225,7 +238,22 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
     options.system_prompt.clone_from(&args.system_prompt);
     options.append_system_prompt.clone_from(&args.append_system_prompt);
     options.transcripts.clone_from(&args.transcripts);
-    Ok(options)
+    with_max_retries(options)
+}
+
+/// `CLAUDE_CODE_MAX_RETRIES` counts where no flag says otherwise.
+fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> {
+    const NAME: &str = "CLAUDE_CODE_MAX_RETRIES";
+    let Some(text) = std::env::var(NAME).ok().filter(|it| !it.is_empty()) else {
+        return Ok(options);
+    };
+    let Ok(n) = text.trim().parse::<u32>() else {
+        let what = format!("{NAME} is `{text}`; set it to a number from 0 to {MOST_RETRIES}");
+        return Err(Failure::new(Exit::BadInput, what));
+    };
+    let own = &options.settings["ennead"];
+    let is_said = ["maxRetries", "max_retries"].iter().any(|it| own.get(it).is_some());
+    Ok(if is_said { options } else { options.own_setting("maxRetries", n.into()) })
 }
 
 /// Settings given by `--settings`: JSON, or the name of a file.

@@ -1,11 +1,11 @@
 //! `simulate`: a playbook as a model server, until a signal.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use ennead::{
     runtime::step5_model_call::simulated::Playbook,
     surface::simulate::serve,
-    world::simulated::{EMBEDDED, Simulator},
+    world::simulated::{EMBEDDED, Simulator, parse_in},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -60,5 +60,6 @@ fn playbook(name: &str) -> Result<Playbook, Failure> {
             return Err(Failure::new(Exit::BadInput, what));
         }
     };
-    Playbook::parse(&text, name).map_err(|error| Failure::of(Exit::BadInput, &error))
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    parse_in(folder, &text, name).map_err(|error| Failure::of(Exit::BadInput, &error))
 }

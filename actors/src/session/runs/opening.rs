@@ -70,6 +70,7 @@ impl State {
                 }
                 self.n_runs = loaded.tail.head.seq << 16;
                 self.spent = loaded.spent;
+                self.cost.clone_from(&loaded.cost);
                 self.conversation.last_entry.clone_from(&loaded.last);
                 self.conversation.history.clone_from(&loaded.recorded);
                 self.close_earlier(&loaded);

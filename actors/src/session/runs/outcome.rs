@@ -62,6 +62,10 @@ impl State {
         let took = self.shared.world.clock.elapsed().saturating_sub(active.started);
         let resolved = &self.conversation.carry.resolved;
         self.spent = self.spent + active.run.usage;
+        let settings = resolved.as_ref().map(|it| &it.settings);
+        let cost = active.cost.named(settings.map_or("", |it| &it.model));
+        self.cost.add(&cost);
+        self.cost = std::mem::take(&mut self.cost).named(settings.map_or("", |it| &it.model));
         let last = active.said.iter().rev().find(|it| it.kind == MessageKind::Answer);
         let outcome = RunOutcome {
             run: active.run.id.clone(),
@@ -72,10 +76,15 @@ impl State {
             turns: active.run.turns,
             usage: active.run.usage,
             session_usage: self.spent,
+            cost,
+            session_cost: self.cost.clone(),
+            models: settings.map(|it| Arc::clone(&it.models)).unwrap_or_default(),
             compactions: active.compactions,
+            cache_drops: active.cache_drops,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             error: active.error,
             model: resolved.as_ref().map(|it| it.settings.model.clone()).unwrap_or_default(),
+            fallback: active.fallback,
             head: Some(head),
         };
         let run = active.run.id;

@@ -1,7 +1,8 @@
-//! A connection that can be reset.
+//! A connection that can be reset, or end without an answer.
 //!
-//! Alone because axum has no word for it: a body that fails makes it close the connection in good
-//! order, and a client that sees a proper end has not seen a reset.
+//! Alone because axum has no word for either: a body that fails makes it close the connection in
+//! good order, and a client that sees a proper end has not seen a reset; and every request is
+//! answered with a head.
 
 use std::{
     io,
@@ -20,17 +21,33 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Says that a connection shall end in a reset.
+/// Says how a connection shall end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reset(Arc<AtomicBool>);
+pub(super) struct Fate(Arc<Flags>);
 
-impl Reset {
-    pub(super) fn set(&self) {
-        self.0.store(true, Ordering::Release);
+#[derive(Debug, Default)]
+struct Flags {
+    reset: AtomicBool,
+    mute: AtomicBool,
+}
+
+impl Fate {
+    /// In a reset.
+    pub(super) fn reset(&self) {
+        self.0.reset.store(true, Ordering::Release);
     }
 
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    /// Without another byte.
+    pub(super) fn mute(&self) {
+        self.0.mute.store(true, Ordering::Release);
+    }
+
+    fn is_reset(&self) -> bool {
+        self.0.reset.load(Ordering::Acquire)
+    }
+
+    fn is_mute(&self) -> bool {
+        self.0.mute.load(Ordering::Acquire)
     }
 }
 
@@ -48,7 +65,7 @@ impl axum::serve::Listener for Listener {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "small packets may be joined");
         }
-        (Socket { stream, reset: Reset::default() }, address)
+        (Socket { stream, fate: Fate::default() }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -56,9 +73,9 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-impl Connected<IncomingStream<'_, Listener>> for Reset {
+impl Connected<IncomingStream<'_, Listener>> for Fate {
     fn connect_info(stream: IncomingStream<'_, Listener>) -> Self {
-        stream.io().reset.clone()
+        stream.io().fate.clone()
     }
 }
 
@@ -66,12 +83,12 @@ impl Connected<IncomingStream<'_, Listener>> for Reset {
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
-    reset: Reset,
+    fate: Fate,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.reset.is_set() {
+        if self.fate.is_reset() {
             // Closing without lingering is what sends the reset.
             if let Err(error) = self.stream.set_zero_linger() {
                 tracing::warn!(%error, "a connection is closed instead of reset");
@@ -96,6 +113,9 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.fate.is_mute() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -105,7 +125,7 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // A proper end now would hide the reset.
-        if self.reset.is_set() {
+        if self.fate.is_reset() {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_shutdown(context)
@@ -116,6 +136,9 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.fate.is_mute() {
+            return Poll::Ready(Ok(slices.iter().map(|it| it.len()).sum()));
+        }
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+mod faults;
+
 use std::io::ErrorKind;
 
 use ennead_runtime::step5_model_call::simulated::Playbook;
@@ -61,7 +63,14 @@ reply = [{ text = "Hello" }]
 
 /// Runs `client` against a server, and ends the server.
 async fn with_server<F: Future<Output = ()>>(client: impl FnOnce(u16, Arc<Simulator>) -> F) {
-    let simulator = Simulator::new(Playbook::parse(FAULTS, "test").unwrap());
+    serving(Playbook::parse(FAULTS, "test").unwrap(), client).await;
+}
+
+async fn serving<F: Future<Output = ()>>(
+    playbook: Playbook,
+    client: impl FnOnce(u16, Arc<Simulator>) -> F,
+) {
+    let simulator = Simulator::new(playbook);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let shutdown = CancellationToken::new();

@@ -36,6 +36,7 @@ fn request(prompt: &str) -> WireRequest {
         url: "http://localhost:1/v1/messages?beta=true".into(),
         headers: Arc::new([]),
         body: body.to_string().into(),
+        connect_timeout: std::time::Duration::MAX,
     }
 }
 

@@ -1,0 +1,23 @@
+//! `doctor`: what the harness would do, printed from what it does it by.
+
+use ennead::runtime::recovery::{backoff::MAX_RETRIES, table};
+
+use crate::{
+    args::{Doctor, OutputFormat},
+    exit::{Exit, Failure},
+    show,
+};
+
+pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
+    if doctor.recovery {
+        match doctor.output_format {
+            OutputFormat::Text => show::result(table::print(MAX_RETRIES).trim_end())?,
+            OutputFormat::Json => {
+                let rows = serde_json::to_string_pretty(&table::shown(MAX_RETRIES))
+                    .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+                show::result(&rows)?;
+            }
+        }
+    }
+    Ok(Exit::Success)
+}

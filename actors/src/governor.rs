@@ -1,0 +1,125 @@
+//! One per provider and key: wakes the calls that wait for their turn.
+//!
+//! Nobody sends a message to ask. The state machine stands in a [`Gate`] behind a short mutex, and a
+//! call that nothing stands in the way of passes it on its own thread in under a microsecond; waking
+//! this actor on another thread would cost 48 µs. The actor owns what has to wait: the timer, which is
+//! set only while a call is parked. It hears gates, and its parent is a shard. When it is gone, the
+//! next living shard starts another on the same gate, which takes over everything that waits.
+
+mod gate;
+
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+
+use ennead_runtime::{digest::Digest, entropy::Stream, governor::limits::GovernorLimits};
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::JoinHandle};
+
+use crate::{
+    directory::{ActorKind, Directory, Registration},
+    options::Endpoint,
+    shard::ShardMsg,
+};
+
+pub(crate) use gate::{Gate, Parked, Pass, Request};
+
+/// What a governor hears.
+#[derive(Debug)]
+pub(crate) enum GovernorMsg {
+    /// Look again at this time of the gate's clock, in milliseconds, and not before.
+    WakeAt(u64),
+    /// It is that time.
+    Tick,
+}
+
+/// The actor of one gate.
+pub(crate) struct Governor;
+
+pub(crate) struct State {
+    gate: Gate,
+    timer: Option<JoinHandle<Result<(), MessagingErr<GovernorMsg>>>>,
+    _registration: Registration,
+    /// Dropped with the actor, however it ends.
+    _succession: gate::Succession,
+}
+
+impl Actor for Governor {
+    type Msg = GovernorMsg;
+    type State = State;
+    type Arguments = (Gate, Directory);
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<GovernorMsg>,
+        (gate, directory): (Gate, Directory),
+    ) -> Result<State, ActorProcessingErr> {
+        let registration = directory.enter(ActorKind::Governor, None, myself.get_cell());
+        let succession = gate.taken_over_by(&myself);
+        Ok(State { gate, timer: None, _registration: registration, _succession: succession })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<GovernorMsg>,
+        message: GovernorMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            GovernorMsg::WakeAt(at) => {
+                if let Some(timer) = state.timer.take() {
+                    timer.abort();
+                }
+                let wait = Duration::from_millis(at.saturating_sub(state.gate.now()));
+                state.timer = Some(myself.send_after(wait, || GovernorMsg::Tick));
+            }
+            GovernorMsg::Tick => state.gate.tick(),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+}
+
+/// The gates of one `Ennead`, by provider and key. Kept as long as it lives, so that a session which
+/// is closed and opened again does not forget that a quota is used up.
+#[derive(Debug)]
+pub(crate) struct Governors {
+    limits: GovernorLimits,
+    stream: Stream,
+    shards: Vec<ActorRef<ShardMsg>>,
+    gates: Mutex<BTreeMap<(String, Digest), Gate>>,
+}
+
+impl Governors {
+    /// None yet. Their actors will live on these shards.
+    pub(crate) fn new(
+        limits: GovernorLimits,
+        stream: Stream,
+        shards: Vec<ActorRef<ShardMsg>>,
+    ) -> Self {
+        Self { limits, stream: stream.child("governor"), shards, gates: Mutex::default() }
+    }
+
+    /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
+    pub(crate) fn of(&self, endpoint: &Endpoint) -> Gate {
+        let base = endpoint.base.trim_end_matches('/').to_owned();
+        let secret = endpoint.headers.iter().fold(Digest::default(), |all, (name, value)| {
+            all.chain(Digest::of(name.as_bytes())).chain(Digest::of(value.as_bytes()))
+        });
+        let mut gates = gate::lock(&self.gates);
+        gates
+            .entry((base, secret))
+            .or_insert_with_key(|(base, secret)| {
+                let stream = self.stream.child(&format!("{base} {secret}"));
+                let provider = endpoint.provider.clone();
+                let gate = Gate::new(provider, base, self.limits, stream, self.shards.clone());
+                gate.start();
+                gate
+            })
+            .clone()
+    }
+}

@@ -1,0 +1,313 @@
+//! Where a call asks whether it may be sent.
+//!
+//! The state machine of `runtime::governor` behind a mutex that is held for a step of it and never
+//! across an await. Who may go on goes on at once, on its own thread. Who may not is parked here and
+//! woken by whoever makes room, or by the governor's timer. Apart from the actor, because all threads
+//! use it and only one owns the actor.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ennead_runtime::{
+    entropy::Stream,
+    governor::{
+        Ask, Governor, Input, Outcome, Output, ParkReason, Refusal, Tenant, Ticket,
+        headers::{Report, is_first_party},
+        limits::GovernorLimits,
+    },
+};
+use ractor::ActorRef;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    time::Instant,
+};
+
+use super::GovernorMsg;
+use crate::shard::ShardMsg;
+
+/// Everything that calls to one provider with one key have in common. Clones are the same gate.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Inner>);
+
+struct Inner {
+    provider: Arc<str>,
+    first_party: bool,
+    limits: GovernorLimits,
+    /// Where its clock starts. The clock is the one that timers go by, so that the two agree.
+    start: Instant,
+    shards: Vec<ActorRef<ShardMsg>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    rules: Governor,
+    n_tickets: u64,
+    /// Of parked calls: who hears what becomes of them.
+    waiting: BTreeMap<Ticket, UnboundedSender<Output>>,
+    /// Kept for its allocation.
+    outputs: Vec<Output>,
+    actor: Option<ActorRef<GovernorMsg>>,
+    /// When the actor will look again.
+    armed: Option<u64>,
+}
+
+/// A call that wants to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// For whom.
+    pub(crate) tenant: Tenant,
+    /// Input, estimated, in tokens.
+    pub(crate) tokens: u64,
+    /// Whether it repeats a call that failed.
+    pub(crate) is_retry: bool,
+    /// Whether there is another provider to turn to.
+    pub(crate) has_fallback: bool,
+}
+
+/// Why a call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parked {
+    pub(crate) reason: ParkReason,
+    /// How long at least, in milliseconds; `None`: until another call ends.
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// Locks, also behind a panic: what is locked here is whole after every step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gate {
+    pub(super) fn new(
+        provider: Arc<str>,
+        base: &str,
+        limits: GovernorLimits,
+        stream: Stream,
+        shards: Vec<ActorRef<ShardMsg>>,
+    ) -> Self {
+        let state = Mutex::new(State {
+            rules: Governor::new(limits, stream),
+            n_tickets: 0,
+            waiting: BTreeMap::new(),
+            outputs: Vec::new(),
+            actor: None,
+            armed: None,
+        });
+        let first_party = is_first_party(base);
+        Self(Arc::new(Inner {
+            provider,
+            first_party,
+            limits,
+            start: Instant::now(),
+            shards,
+            state,
+        }))
+    }
+
+    /// Has the first living shard start the actor. Without one, which is the end of all, nobody
+    /// waits any more either.
+    pub(super) fn start(&self) {
+        for shard in &self.0.shards {
+            if shard.cast(ShardMsg::Govern(self.clone())).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Milliseconds on its clock.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.0.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The provider.
+    pub(crate) fn provider(&self) -> &Arc<str> {
+        &self.0.provider
+    }
+
+    /// Whether this is a server of Anthropic itself.
+    pub(crate) fn is_first_party(&self) -> bool {
+        self.0.first_party
+    }
+
+    /// The numbers it goes by.
+    pub(crate) fn limits(&self) -> &GovernorLimits {
+        &self.0.limits
+    }
+
+    /// Waits until the call may be sent. `told` hears why it waits, each time that changes. Dropping
+    /// the future gives the call up and frees at once what it held.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] when it may not be sent, or not as soon as it must.
+    pub(crate) async fn pass(
+        &self,
+        request: Request,
+        mut told: impl FnMut(Parked),
+    ) -> Result<Pass, Refusal> {
+        let (pass, first, mut next) = self.ask(request);
+        let mut output = first;
+        loop {
+            match output {
+                Some(Output::Admit(_)) => return Ok(pass),
+                Some(Output::Refuse(_, refusal)) => return Err(refusal),
+                Some(Output::Park(_, parking)) => {
+                    let for_ms = parking.until.map(|it| it.saturating_sub(self.now()));
+                    told(Parked { reason: parking.reason, for_ms });
+                }
+                // The rules always answer; without an answer nobody is to wait.
+                None => return Ok(pass),
+            }
+            output = match &mut next {
+                Some(next) => next.recv().await,
+                None => None,
+            };
+        }
+    }
+
+    fn ask(&self, request: Request) -> (Pass, Option<Output>, Option<UnboundedReceiver<Output>>) {
+        let limits = &self.0.limits;
+        let patience_ms = match request.has_fallback {
+            true => limits.max_park_with_fallback_ms,
+            false => limits.max_park_ms,
+        };
+        let now = self.now();
+        let mut state = lock(&self.0.state);
+        let ticket = Ticket(state.n_tickets);
+        state.n_tickets += 1;
+        let Request { tenant, tokens, is_retry, .. } = request;
+        let ask = Ask { ticket, tenant, tokens, is_retry, patience_ms };
+        let answer = state.handle(now, Input::Ask(ask), Some(ticket));
+        let next = matches!(answer, Some(Output::Park(..))).then(|| {
+            let (tell, next) = unbounded_channel();
+            state.waiting.insert(ticket, tell);
+            next
+        });
+        drop(state);
+        (Pass { gate: self.clone(), ticket, is_over: false }, answer, next)
+    }
+
+    fn hear(&self, input: Input) {
+        let now = self.now();
+        lock(&self.0.state).handle(now, input, None);
+    }
+
+    /// The governor's time has come.
+    pub(super) fn tick(&self) {
+        let now = self.now();
+        let mut state = lock(&self.0.state);
+        state.armed = None;
+        state.handle(now, Input::Tick, None);
+    }
+
+    /// From now on this actor is told when to look. What waits already is handed to it.
+    pub(super) fn taken_over_by(&self, actor: &ActorRef<GovernorMsg>) -> Succession {
+        let now = self.now();
+        let mut state = lock(&self.0.state);
+        state.actor = Some(actor.clone());
+        state.armed = None;
+        state.arm(now);
+        Succession { gate: self.clone(), actor: actor.clone() }
+    }
+}
+
+impl State {
+    /// Takes one input and tells everybody what becomes of their calls. What becomes of `own`, which
+    /// does not listen yet, comes back.
+    fn handle(&mut self, now: u64, input: Input, own: Option<Ticket>) -> Option<Output> {
+        let mut answer = None;
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.rules.handle(now, input, &mut outputs);
+        for output in outputs.drain(..) {
+            let (Output::Admit(ticket) | Output::Park(ticket, _) | Output::Refuse(ticket, _)) =
+                output;
+            if own == Some(ticket) {
+                answer = Some(output);
+                continue;
+            }
+            let is_last = !matches!(output, Output::Park(..));
+            if let Some(waiting) = self.waiting.get(&ticket) {
+                // Who listens no more is about to give its call up.
+                let _gone = waiting.send(output);
+            }
+            if is_last {
+                self.waiting.remove(&ticket);
+            }
+        }
+        self.outputs = outputs;
+        self.arm(now);
+        answer
+    }
+
+    /// Tells the actor when to look, if that is sooner than it would.
+    fn arm(&mut self, now: u64) {
+        let Some(at) = self.rules.wake_at(now) else { return };
+        if self.armed.is_none_or(|armed| at < armed)
+            && let Some(actor) = &self.actor
+            && actor.cast(GovernorMsg::WakeAt(at)).is_ok()
+        {
+            self.armed = Some(at);
+        }
+    }
+}
+
+/// A call that was let through, or waits to be. Dropped without a word it counts as given up: its
+/// slot is free again, and so is what it had not used.
+#[derive(Debug)]
+#[must_use = "dropping it gives the call up"]
+pub(crate) struct Pass {
+    gate: Gate,
+    ticket: Ticket,
+    is_over: bool,
+}
+
+impl Pass {
+    /// The head of the answer says this about the provider's limits.
+    pub(crate) fn heard(&self, report: Report) {
+        self.gate.hear(Input::Heard { ticket: self.ticket, report });
+    }
+
+    /// The call has ended. `used` is what it cost: input and output, in tokens.
+    pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
+        self.is_over = true;
+        self.gate.hear(Input::Settled { ticket: self.ticket, outcome, used });
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let now = self.gate.now();
+        let mut state = lock(&self.gate.0.state);
+        state.waiting.remove(&self.ticket);
+        state.handle(now, Input::Abandoned(self.ticket), None);
+    }
+}
+
+/// Held by a governor's actor: when it ends, another takes its place.
+pub(super) struct Succession {
+    gate: Gate,
+    actor: ActorRef<GovernorMsg>,
+}
+
+impl Drop for Succession {
+    fn drop(&mut self) {
+        let mut state = lock(&self.gate.0.state);
+        if state.actor.as_ref().map(|it| it.get_id()) == Some(self.actor.get_id()) {
+            (state.actor, state.armed) = (None, None);
+        }
+        drop(state);
+        self.gate.start();
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("provider", &self.0.provider).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! Ends an exchange in which nothing happens any more (MDL-12).
+//!
+//! Four clocks: until the answer begins, between two pieces, between two pieces that say something,
+//! and until it is whole. It stands around whatever transport is used, so all are watched alike. One
+//! timer serves all four and is set again only when it has fired: a piece that arrives costs a
+//! reading of the clock.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ennead_runtime::{
+    ports::{TransportError, WireResponse},
+    step5_model_call::event_watch::EventWatch,
+};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::world::http::HttpLimits;
+
+/// Of an answer in one piece nothing comes before it is whole, so its beginning is waited for as
+/// long as providers keep a silent connection open: 10 minutes.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// Watches one exchange.
+pub(super) struct Watchdog {
+    limits: HttpLimits,
+    began: Instant,
+    /// `None`: nothing of the answer has come.
+    last_byte: Option<Instant>,
+    last_event: Instant,
+    /// `None`: every piece counts as an event.
+    events: Option<EventWatch>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Watchdog {
+    /// From now on.
+    pub(super) fn new(limits: HttpLimits, streamed: bool) -> Self {
+        let first_byte = if streamed { limits.first_byte } else { limits.first_byte.max(WHOLE) };
+        let limits = HttpLimits { first_byte, ..limits };
+        let began = Instant::now();
+        let timer = Box::pin(sleep_until(began + first_byte.min(limits.total)));
+        Self { limits, began, last_byte: None, last_event: began, events: None, timer }
+    }
+
+    /// Waits for the head of the answer.
+    pub(super) async fn head(
+        &mut self,
+        sent: impl Future<Output = Result<WireResponse, TransportError>>,
+    ) -> Result<WireResponse, TransportError> {
+        let response = self.watch(sent).await?;
+        let is_stream = |(name, value): &(String, String)| {
+            let kind = value.trim_start().to_ascii_lowercase();
+            name == "content-type" && kind.starts_with("text/event-stream")
+        };
+        self.events = response.headers.iter().any(is_stream).then(EventWatch::default);
+        let now = Instant::now();
+        (self.last_byte, self.last_event) = (Some(now), now);
+        // From here on the times only grow, so the timer need not be looked at before it fires.
+        self.set_timer();
+        Ok(response)
+    }
+
+    /// Waits for the next piece of the answer.
+    pub(super) async fn chunk(
+        &mut self,
+        response: &mut WireResponse,
+    ) -> Result<Option<Bytes>, TransportError> {
+        let chunk = self.watch(response.body.chunk()).await?;
+        if let Some(bytes) = &chunk {
+            let now = Instant::now();
+            self.last_byte = Some(now);
+            if self.events.as_mut().is_none_or(|it| it.push(bytes)) {
+                self.last_event = now;
+            }
+            // Pieces that never stop coming leave the timer no moment to fire.
+            if let Some(error) = self.overdue(now) {
+                return Err(error);
+            }
+        }
+        Ok(chunk)
+    }
+
+    async fn watch<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(done);
+            }
+            while self.timer.as_mut().poll(cx).is_ready() {
+                if let Some(error) = self.overdue(Instant::now()) {
+                    return Poll::Ready(Err(error));
+                }
+                self.set_timer();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn set_timer(&mut self) {
+        let next = self.deadlines().into_iter().map(|(at, _)| at).min();
+        self.timer.as_mut().reset(next.unwrap_or(self.began));
+    }
+
+    fn overdue(&self, now: Instant) -> Option<TransportError> {
+        self.deadlines().into_iter().find(|(at, _)| *at <= now).map(|(_, error)| error)
+    }
+
+    fn deadlines(&self) -> [(Instant, TransportError); 3] {
+        let HttpLimits { first_byte, idle, event_idle, total, .. } = self.limits;
+        let in_all = (self.began + total, TransportError::Total { ms: millis(total) });
+        match self.last_byte {
+            None => {
+                let first =
+                    (self.began + first_byte, TransportError::FirstByte { ms: millis(first_byte) });
+                [in_all.clone(), first, in_all]
+            }
+            Some(last_byte) => [
+                in_all,
+                (last_byte + idle, TransportError::Idle { ms: millis(idle) }),
+                (self.last_event + event_idle, TransportError::NoEvent { ms: millis(event_idle) }),
+            ],
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
