@@ -4,6 +4,11 @@
 //! as it is told, and ends. Everything is on: default permission mode with one allow rule for the
 //! tool, transcripts on disk, gate, shaper chain, supervision. Prints `READY`, waits for a line,
 //! runs, prints `DONE {…}`, waits for another line. Without `--base-url` it says how it is used.
+//!
+//! The transcripts stay in `ennead-bench-…` in the temporary directory for `ennead verify`; a run
+//! removes those of runs that are more than an hour old. Not its own: some file systems (ext4
+//! without a journal) pass over inodes deleted in the last minutes one by one whenever a file is
+//! made, and the next run would be billed a millisecond per session for the tidiness of this one.
 
 #![allow(clippy::print_stdout, reason = "the driver speaks through its standard output")]
 #![allow(clippy::disallowed_methods, reason = "the driver stands outside the tree and measures")]
@@ -15,7 +20,7 @@ use std::{
         Arc, Barrier,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use ennead::{
@@ -37,6 +42,9 @@ use serde::Deserialize;
 /// Sessions of all threads allocate and free all the time; this allocator does it without locks.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What the directories of runs begin with.
+const PREFIX: &str = "ennead-bench-";
 
 /// Input of the tool: which step, and how long it takes.
 #[derive(Deserialize, JsonSchema)]
@@ -212,7 +220,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         say("usage: bench_driver --base-url URL [--n N --total T --k K --fan F --history-bytes H]");
         return Ok(());
     };
-    let workspace = std::env::temp_dir().join(format!("ennead-bench-{}", std::process::id()));
+    let runs = std::env::temp_dir();
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let name = format!("{PREFIX}{}-{}", since_1970.as_millis(), std::process::id());
+    let workspace = runs.join(name);
     std::fs::create_dir_all(&workspace)?;
     let flags = Arc::new(flags);
     let begun = match flags.placement {
@@ -228,7 +239,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if !flags.oneshot {
         wait_for_line();
     }
-    std::fs::remove_dir_all(&workspace)?;
+    remove_old(&runs)?;
+    Ok(())
+}
+
+/// Removes what runs left more than an hour ago.
+fn remove_old(runs: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(runs)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+        if Duration::from_secs(3600) < age {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
     Ok(())
 }
 

@@ -2,10 +2,7 @@
 
 use ennead::{
     options::{Placement, SessionOptions},
-    runtime::{
-        event::{Event, Numbered},
-        run::{RunEnd, RunRequest},
-    },
+    runtime::run::{RunEnd, RunRequest},
     session::RunError,
 };
 
@@ -67,30 +64,4 @@ async fn call_above_the_bound_is_refused_and_the_turn_goes_on() {
         check_answers(&session).await;
         check_record(session.transcript());
     }
-}
-
-// REQ: MDL-3, RUN-1
-#[tokio::test]
-async fn listener_that_does_not_read_loses_deltas_first_and_is_told_how_many() {
-    let host = Host::start(Placement::Ambient).await;
-    let session = host.open().await;
-    let mut events = session.events();
-    for _ in 0..120 {
-        check_answers(&session).await;
-    }
-    session.close().await;
-    let (mut read, mut n_deltas, mut missed, mut last) = (0, 0, 0, 0);
-    while let Some(Numbered { seq, event }) = events.next().await {
-        if let Event::Lagged { missed: n } = event {
-            missed += n;
-            continue;
-        }
-        assert!(last < seq, "the order is kept");
-        last = seq;
-        read += 1;
-        n_deltas += u64::from(matches!(event, Event::TextDelta { .. }));
-    }
-    assert_eq!(read, ennead::events::CAPACITY);
-    assert_eq!(missed + read as u64, last, "what is not there was told");
-    assert!(n_deltas < 120, "deltas went first: {n_deltas}");
 }

@@ -4,7 +4,9 @@ mod bad_input;
 mod bench;
 mod cases;
 mod demo;
+mod doctor;
 mod print;
+mod proxy;
 mod signals;
 mod transcripts;
 
@@ -30,6 +32,11 @@ reply = [{ tool = "Glob", input = { pattern = "*" } }]
 name = "busy"
 when.prompt.regex = "^busy"
 fault = { status = 429, headers = { "retry-after" = "300" } }
+
+[[rule]]
+name = "full"
+when.model.regex = "^full$"
+fault = { status = 529 }
 
 [[rule]]
 name = "writes"
@@ -81,6 +88,9 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ennead"));
         for name in ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] {
+            command.env_remove(name);
+        }
+        for name in ["ENNEAD_PROVIDER", "OPENAI_BASE_URL", "OPENAI_API_KEY"] {
             command.env_remove(name);
         }
         command

@@ -141,7 +141,8 @@ async fn interrupt_ends_sub_agents_and_theirs_and_closes_their_transcripts() {
     check_usable(&session).await;
     session.close().await;
     let left = agents().filter(|it| {
-        !matches!(it.kind, ActorKind::Shard | ActorKind::Archive | ActorKind::Session)
+        use ActorKind as K;
+        !matches!(it.kind, K::Shard | K::Governor | K::Archive | K::Session)
     });
     assert_eq!(left.map(|it| it.kind).collect::<Vec<_>>(), []);
 }

@@ -43,6 +43,7 @@ macro_rules! kinds {
 
 kinds! {
     kill_shard Shard
+    kill_governor Governor
     kill_archive Archive
     kill_transcript_writer TranscriptWriter
     kill_session Session

@@ -19,19 +19,27 @@ mod ractor_facts;
 mod transcript_writer;
 
 // Sessions under faults.
+mod backpressure;
 mod bounds;
 mod crash_rows;
 mod interrupts;
 mod kill_matrix;
 mod lifecycle;
+mod stream_cuts;
+mod watchdogs;
 
 // Sessions from the outside.
 mod context;
 mod determinism;
+mod fallback;
 mod gate;
+mod governor;
 mod hooks;
 mod library;
 mod limits;
+mod openai;
+mod output;
+mod recovery;
 mod resume;
 mod sources;
 mod sub_agents;

@@ -5,6 +5,7 @@ use std::{fs, sync::Arc};
 use ennead::{
     approval::{Approver, Question},
     runtime::{
+        catalogue::Money,
         event::Event,
         ports::BoxFuture,
         run::RunEnd,
@@ -127,12 +128,19 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
         0 => call("g", "Glob", json!({"pattern": "*"})),
         _ => text("found"),
     });
-    let outcome = place.run(&model, place.session()).await;
+    let outcome = place.run(&model, place.session().model("claude-sonnet-5")).await;
     let last = model.last_of_top();
     assert_eq!(last.result("a"), "found");
     assert!(!last.body.to_string().contains("Glob\",\"input"), "nothing of the agent's work");
     // Two answers of each, 100 in and 10 out.
     assert_eq!(outcome.usage.total().0, 440);
+    let cost = &outcome.cost;
+    assert_eq!((cost.own().answers.calls, cost.tree().answers.calls), (2, 4));
+    assert_eq!((cost.agents().len(), cost.tree().total().usage), (1, outcome.usage));
+    // At 2 and 10 dollars per million tokens.
+    assert_eq!(cost.tree().total().known_cost().map(Money::micro_usd), Some(4 * 300));
+    assert_eq!(cost.by_model().keys().map(|it| &**it).collect::<Vec<_>>(), ["claude-sonnet-5"]);
+    assert_eq!(outcome.session_cost, outcome.cost);
 }
 
 // REQ: AGT-5, AGT-1

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod host;
 pub(crate) mod hunter;
 pub(crate) mod model;
+pub(crate) mod model_server;
 pub(crate) mod probe;
 pub(crate) mod processes;
 pub(crate) mod record;

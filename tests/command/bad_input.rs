@@ -106,6 +106,35 @@ fn a_server_that_is_not_there_has_code_3() {
     assert!(ended.stderr.contains("set ANTHROPIC_BASE_URL"), "{}", ended.stderr);
     assert_eq!(run("localhost").code, Some(2));
     assert_eq!(run("ftp://localhost").code, Some(2));
+    assert_eq!(run(&format!("{base}/?a=b")).code, Some(2));
+    let secret = run("http://user:hunter2@127.0.0.1:1");
+    assert_eq!(secret.code, Some(2), "{secret:?}");
+    assert!(!secret.stderr.contains("hunter2"), "{}", secret.stderr);
+    let mut command = place.command(&["-p", "a"]);
+    command.env("ANTHROPIC_BASE_URL", &base).env("ANTHROPIC_API_KEY", "a\nb");
+    let ended: super::Ended = command.output().unwrap().into();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("ANTHROPIC_API_KEY has a line break"), "{}", ended.stderr);
+}
+
+// REQ: SUR-2, MDL-8
+#[test]
+fn a_provider_that_cannot_be_used_is_told_in_one_line() {
+    let place = Place::new();
+    for (provider, base, code, what) in [
+        ("nobody", "", 2, "there is no provider `nobody`; set ENNEAD_PROVIDER"),
+        ("openai-chat", "", 2, "ENNEAD_PROVIDER=openai-chat needs OPENAI_API_KEY"),
+        ("openai-responses", "", 2, "ENNEAD_PROVIDER=openai-responses needs OPENAI_API_KEY"),
+        ("openai-chat", "localhost", 2, "OPENAI_BASE_URL `localhost`"),
+        ("openai-chat", "http://127.0.0.1:1/v1", 3, "set OPENAI_BASE_URL"),
+    ] {
+        let mut command = place.command(&["-p", "a"]);
+        command.env("ENNEAD_PROVIDER", provider).env("OPENAI_BASE_URL", base);
+        let ended: super::Ended = command.output().unwrap().into();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    }
 }
 
 // REQ: SUR-2

@@ -22,6 +22,24 @@ fn the_answer_is_printed_and_the_transcript_is_in_order() {
     assert!(verified.stdout.contains("1 runs, 1 turns"), "{}", verified.stdout);
 }
 
+// REQ: MDL-6, MDL-8
+#[test]
+fn model_that_is_overloaded_is_replaced_by_the_next_one_and_that_is_told() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let args = ["-p", "hey", "--model", "full", "--fallback-model", "full-2,m-2"];
+    let mut command = server.command(&place, &[&args[..], &["--output-format", "json"]].concat());
+    // The third overload in a row would come after two waits of half a second and one.
+    let ended: Ended = command.env("CLAUDE_CODE_MAX_RETRIES", "0").output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let result = json(&ended);
+    assert_eq!(result["result"], "full-2: hey");
+    assert_eq!(result["fallback"]["model"], "full-2");
+    assert!(ended.stderr.contains("model_fallback to full-2"), "{}", ended.stderr);
+    let ended = place.run(&["-p", "hey", "--fallback-model", "a,,b"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
 // REQ: SUR-2
 #[test]
 fn json_has_the_fields_of_a_result() {
@@ -48,6 +66,46 @@ fn json_has_the_fields_of_a_result() {
     assert!(0 < usage["output_tokens"].as_u64().unwrap(), "{usage}");
     assert_eq!(result["modelUsage"]["m"]["outputTokens"], usage["output_tokens"]);
     assert!(result["duration_ms"].is_u64() && result["duration_api_ms"].is_u64());
+    assert!(result["total_cost_usd"].is_null(), "no price is made up: {result}");
+}
+
+// REQ: SUR-2, CTX-4
+#[test]
+fn json_says_what_a_model_with_a_known_price_cost() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let args = ["-p", "--output-format", "json", "--model", "haiku", "hey"];
+    let result = json(&server.run(&place, &args));
+    assert_eq!(result["result"], "claude-haiku-4-5: hey");
+    let used = &result["modelUsage"]["claude-haiku-4-5"];
+    assert_eq!(
+        (&used["contextWindow"], &used["maxOutputTokens"]),
+        (&200_000.into(), &64_000.into())
+    );
+    let tokens = |name: &str| used[name].as_u64().unwrap();
+    let micro_usd = tokens("inputTokens") + 5 * tokens("outputTokens");
+    let cost = result["total_cost_usd"].as_f64().unwrap();
+    assert_eq!(format!("{cost:.9}"), format!("{:.9}", micro_usd as f64 / 1e6));
+    assert_eq!(used["costUSD"], result["total_cost_usd"]);
+}
+
+// REQ: OUT-1, OUT-2, SUR-2
+#[test]
+fn text_has_no_reasoning_and_no_heartbeat_and_json_and_the_transcript_have_what_was_said() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let prompt = "<think>secret</think>it is `<think>`";
+    let ended = server.run(&place, &["-p", prompt, "--model", "m"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: it is `<think>`\n"), "{ended:?}");
+    let transcript = std::fs::read_to_string(place.transcript(".transcripts")).unwrap();
+    assert!(transcript.contains(&format!("m: {prompt}")), "{transcript}");
+
+    let ended = server.run(&place, &["-p", prompt, "--model", "m", "--output-format", "json"]);
+    assert_eq!(json(&ended)["result"], format!("m: {prompt}"));
+
+    let tokens = r#"{"ennead": {"output": {"heartbeatTokens": ["m:", "PING"]}}}"#;
+    let ended = server.run(&place, &["-p", "PING", "--model", "m", "--settings", tokens]);
+    assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(0), "", ""), "{ended:?}");
 }
 
 // REQ: SUR-2
@@ -102,6 +160,25 @@ fn a_token_is_sent_as_bearer() {
     command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_AUTH_TOKEN", "right");
     let ended: Ended = command.output().unwrap().into();
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: a\n"), "{ended:?}");
+}
+
+// REQ: SUR-2, MDL-8
+#[test]
+fn servers_of_the_other_formats_are_reached() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    for provider in ["openai-chat", "openai-responses"] {
+        // With the version in the address, as is the custom, and without.
+        for base in [server.address.clone(), format!("{}/v1", server.address)] {
+            let mut command = place.command(&["-p", "a", "--model", "m"]);
+            command.env("ENNEAD_PROVIDER", provider).env("OPENAI_BASE_URL", base);
+            let ended: Ended = command.env("OPENAI_API_KEY", "right").output().unwrap().into();
+            assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: a\n"), "{ended:?}");
+            let ended: Ended = command.env("OPENAI_API_KEY", "wrong").output().unwrap().into();
+            assert_eq!(ended.code, Some(3), "{ended:?}");
+            assert!(ended.stderr.contains("check OPENAI_API_KEY"), "{}", ended.stderr);
+        }
+    }
 }
 
 // REQ: SUR-2, PRM-5

@@ -66,7 +66,7 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
     match (kind, step) {
         (K::Shard | K::Archive, _) => case(TOOLS, Breakpoint, Meaning::ShardEnds),
         (K::Session, _) => case(TOOLS, Breakpoint, Meaning::SessionEnds),
-        (K::TranscriptWriter, _) => case(TOOLS, Breakpoint, GOES_ON),
+        (K::TranscriptWriter | K::Governor, _) => case(TOOLS, Breakpoint, GOES_ON),
         (K::TurnSupervisor, _) => case(TOOLS, Breakpoint, Meaning::Ends(RunEnd::Crashed)),
         (K::HookRunner, _) => {
             let plan = case(TOOLS, Breakpoint, GOES_ON)?;

@@ -24,6 +24,26 @@ fn the_streams_are_there() {
 }
 
 #[test]
+fn the_wire_cases_are_there() {
+    for (dir, n_streams, n_whole) in [("openai_chat", 31, 7), ("openai_responses", 25, 5)] {
+        let names = names(format!("tests/cases/wire/{dir}"));
+        let count = |ending: &str| names.iter().filter(|it| it.ends_with(ending)).count();
+        let n_all = n_streams + n_whole;
+        assert_eq!((count(".sse"), count(".expected.json")), (n_streams, n_all), "{dir}");
+        assert_eq!(names.len(), 2 * n_all, "{dir}");
+    }
+    for (dir, ending, n_streams, n_whole) in
+        [("anthropic", ".sse", 10, 4), ("vertex", ".sse", 3, 1), ("bedrock", ".bin", 13, 1)]
+    {
+        let names = names(format!("tests/cases/wire/{dir}"));
+        let count = |ending: &str| names.iter().filter(|it| it.ends_with(ending)).count();
+        let n_all = n_streams + n_whole;
+        assert_eq!((count(ending), count(".expected.json")), (n_streams, n_all), "{dir}");
+        assert_eq!(names.len(), 2 * n_all, "{dir}");
+    }
+}
+
+#[test]
 fn the_transcripts_are_there() {
     check("tests/cases/transcripts", 34, ["jsonl", "expected.json"]);
 }

@@ -184,6 +184,8 @@ const LOCKS: &[(&str, &str)] = &[
     ("archive/handle.rs", "a reply that is given once"),
     ("ennead.rs", "the count of sessions, for placing them"),
     ("events.rs", "what goes out to listeners"),
+    ("governor.rs", "the gates of an `Ennead`, by provider and key"),
+    ("governor/gate.rs", "what all calls to one provider and key have in common"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/ending.rs", "a reply that is given once"),
     ("shard.rs", "a reply that is given once"),
@@ -192,6 +194,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("surface/simulate/socket.rs", "the simulated server's connections"),
     ("transcript_writer/file.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("world/clock.rs", "a clock that is moved by hand"),
+    ("world/http.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
 ];
 

@@ -1,0 +1,252 @@
+//! Silence of a model server, of every kind: each is noticed on time, told as what it is, and acted
+//! on. Time is paused.
+
+use std::{
+    collections::VecDeque,
+    future::pending,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ennead::{
+    ennead::Ennead,
+    options::{Endpoint, Options, Placement, SessionOptions},
+    runtime::{
+        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+        run::RunEnd,
+        transcript::entry::What,
+    },
+    world::http::HttpLimits,
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::support::record;
+
+/// A server that answers the first request as a test says and every later one at once.
+#[derive(Debug)]
+struct Server {
+    first: Mutex<Option<Behaviour>>,
+    /// Times for connecting that it was asked with.
+    connect: Mutex<Vec<Duration>>,
+}
+
+#[derive(Clone, Debug)]
+enum Behaviour {
+    /// No head of an answer, ever.
+    Silent,
+    /// A head; then each piece after so many milliseconds; then nothing more.
+    Pieces(Vec<(u64, &'static str)>),
+    /// A head; then this every so many milliseconds, without end.
+    Forever(u64, &'static str),
+}
+
+const START: &str = r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+"#;
+
+const MORE: &str = r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"done"}}
+
+"#;
+
+const END: &str = r#"data: {"type":"content_block_stop","index":0}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}
+
+data: {"type":"message_stop"}
+
+"#;
+
+const PING: &str = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+
+const WHOLE: &str = r#"{"id":"msg_2","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"done"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5}}"#;
+
+#[derive(Clone, Debug)]
+struct Wire(Arc<Server>);
+
+impl Transport for Wire {
+    fn send(
+        &self,
+        request: WireRequest,
+    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
+        let first = self.0.first.lock().unwrap().take();
+        self.0.connect.lock().unwrap().push(request.connect_timeout);
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        let streamed = body["stream"] == true;
+        Box::pin(async move {
+            let (pieces, repeats) = match first {
+                Some(Behaviour::Silent) => pending().await,
+                Some(Behaviour::Pieces(pieces)) => (pieces, None),
+                Some(Behaviour::Forever(ms, piece)) => (Vec::new(), Some((ms, piece))),
+                None if streamed => (vec![(0, START), (0, MORE), (0, END)], None),
+                None => (vec![(0, WHOLE)], None),
+            };
+            let kind = if streamed { "text/event-stream" } else { "application/json" };
+            let ends = !streamed;
+            let body = Box::new(Body { pieces: pieces.into(), repeats, ends });
+            let headers = vec![("content-type".into(), kind.into())];
+            Ok(WireResponse { status: 200, headers, body })
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Body {
+    pieces: VecDeque<(u64, &'static str)>,
+    repeats: Option<(u64, &'static str)>,
+    ends: bool,
+}
+
+impl ResponseBody for Body {
+    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
+        Box::pin(async move {
+            match self.pieces.front().copied().or(self.repeats) {
+                Some((ms, piece)) => {
+                    sleep(Duration::from_millis(ms)).await;
+                    self.pieces.pop_front();
+                    Ok(Some(piece.into()))
+                }
+                None if self.ends => Ok(None),
+                None => pending().await,
+            }
+        })
+    }
+}
+
+/// An attempt as the transcript has it: outcome, what was said about it, and how long it took.
+type Attempt = (String, Option<String>, u64);
+
+/// Runs one prompt against a server that behaves like this first, and gives the attempts. Whatever
+/// it was, the run ends well, since the next attempt is answered.
+async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Value) -> Vec<Attempt> {
+    let server = Server { first: Mutex::new(Some(behaviour)), connect: Mutex::default() };
+    let server = Arc::new(server);
+    let options = Options {
+        placement: Placement::Ambient,
+        clock: Arc::new(Paused::default()),
+        transport: Some(Arc::new(Wire(Arc::clone(&server)))),
+        http,
+        ..Options::default()
+    };
+    let ennead = Ennead::start(options).await.unwrap();
+    let directory = TempDir::new().unwrap();
+    let session = SessionOptions {
+        home: Some(directory.path().to_owned()),
+        tools: Vec::new(),
+        ..SessionOptions::new(directory.path(), Endpoint::messages("http://model.test", None))
+    };
+    let session = ennead.open(session.isolated().own_setting("http", said)).await.unwrap();
+    let outcome = session.prompt("go").await.unwrap();
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
+    session.close().await;
+    record::verified(session.transcript());
+    let records = record::records(session.transcript()).into_iter();
+    records
+        .filter_map(|it| match it.what {
+            What::ModelAttempt { outcome, message, duration_ms, .. } => {
+                Some((outcome, message, duration_ms))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// A clock that stands still with the timers and moves with them.
+#[derive(Debug)]
+struct Paused(tokio::time::Instant);
+
+impl Default for Paused {
+    fn default() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
+impl ennead::runtime::ports::Clock for Paused {
+    fn now(&self) -> ennead::runtime::time::Timestamp {
+        let ms: u64 = self.elapsed().as_millis().try_into().unwrap();
+        ennead::runtime::time::Timestamp(1_790_000_000_000 + ms)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The first attempt fails as `class` after so many milliseconds with these words, and the second is
+/// answered.
+async fn check(behaviour: Behaviour, said: serde_json::Value, expected: (&str, &str, u64)) {
+    let attempts = attempts(behaviour, HttpLimits::default(), said).await;
+    let [(class, Some(message), ms), (ok, None, _)] = &attempts[..] else { panic!("{attempts:?}") };
+    assert_eq!((class.as_str(), message.as_str(), *ms), expected);
+    assert_eq!(ok, "ok");
+}
+
+// REQ: MDL-12
+#[tokio::test(start_paused = true)]
+async fn answer_that_does_not_begin_is_given_up_and_asked_for_again() {
+    let expected = ("network", "no answer for 300000 ms", 300_000);
+    check(Behaviour::Silent, json!({}), expected).await;
+    let expected = ("network", "no answer for 2000 ms", 2_000);
+    check(Behaviour::Silent, json!({ "firstByteMs": 2_000 }), expected).await;
+    // No time of its own is longer than that for all.
+    let expected = ("stream_broken", "the answer took longer than 1000 ms", 1_000);
+    check(Behaviour::Silent, json!({ "totalMs": 1_000 }), expected).await;
+}
+
+// REQ: MDL-12, MDL-7
+#[tokio::test(start_paused = true)]
+async fn stream_that_falls_silent_is_given_up() {
+    let stalls = || Behaviour::Pieces(vec![(1_000, START), (1_000, MORE)]);
+    let expected = ("stream_broken", "no byte for 300000 ms", 302_000);
+    check(stalls(), json!({}), expected).await;
+    let expected = ("stream_broken", "no byte for 5000 ms", 7_000);
+    check(stalls(), json!({ "idleMs": 5_000 }), expected).await;
+}
+
+// REQ: MDL-12
+#[tokio::test(start_paused = true)]
+async fn pings_for_ever_are_silence_too() {
+    let pings = || Behaviour::Forever(10_000, PING);
+    let expected = ("stream_broken", "no event for 600000 ms", 600_000);
+    check(pings(), json!({}), expected).await;
+    let comments = Behaviour::Forever(700, ": keep-alive\n\n");
+    let expected = ("stream_broken", "no event for 20000 ms", 20_000);
+    check(comments, json!({ "eventIdleMs": 20_000 }), expected).await;
+}
+
+// REQ: MDL-12
+#[tokio::test(start_paused = true)]
+async fn events_for_ever_end_with_the_time_for_all() {
+    let events = || Behaviour::Forever(100_000, "data: {\"type\":\"unknown\"}\n\n");
+    let expected = ("stream_broken", "the answer took longer than 3600000 ms", 3_600_000);
+    check(events(), json!({}), expected).await;
+    // Also when there is no moment between them.
+    let flood = Behaviour::Forever(1, "data: {\"type\":\"unknown\"}\n\n");
+    let expected = ("stream_broken", "the answer took longer than 50 ms", 50);
+    check(flood, json!({ "totalMs": 50 }), expected).await;
+}
+
+// REQ: MDL-12
+#[tokio::test(start_paused = true)]
+async fn answer_that_keeps_coming_is_left_alone() {
+    let slow = vec![(299_000, START), (299_000, PING), (299_000, MORE), (299_000, END)];
+    let attempts = attempts(Behaviour::Pieces(slow), HttpLimits::default(), json!({})).await;
+    assert_eq!(attempts, [("ok".to_owned(), None, 4 * 299_000)]);
+}
+
+// REQ: MDL-12
+#[test]
+fn settings_stand_in_for_what_the_embedder_said() {
+    let embedder =
+        HttpLimits { idle: Duration::from_secs(7), total: Duration::MAX, ..HttpLimits::default() };
+    let said = serde_json::from_value(json!({ "connect_ms": 1, "total_ms": u64::MAX })).unwrap();
+    let limits = embedder.with(&said);
+    assert_eq!(limits.connect, Duration::from_millis(1));
+    assert_eq!(limits.idle, Duration::from_secs(7));
+    // A wait cannot be without end.
+    assert_eq!(limits.total, Duration::from_secs(86_400));
+}
