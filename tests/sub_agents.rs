@@ -6,6 +6,7 @@ use ennead::{
     approval::{Approver, Question},
     runtime::{
         catalogue::Money,
+        cost::CostLedger,
         event::Event,
         ports::BoxFuture,
         run::RunEnd,
@@ -141,6 +142,12 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
     assert_eq!(cost.tree().total().known_cost().map(Money::micro_usd), Some(4 * 300));
     assert_eq!(cost.by_model().keys().map(|it| &**it).collect::<Vec<_>>(), ["claude-sonnet-5"]);
     assert_eq!(outcome.session_cost, outcome.cost);
+    // One call in each turn, 100 in and 10 out, at 300 millionths of a dollar.
+    let of_turn = |(turn, it): (&u32, &CostLedger)| {
+        (*turn, it.own().answers.calls, it.own().total().known_cost().map(Money::micro_usd))
+    };
+    let turns: Vec<_> = outcome.turn_costs.iter().map(of_turn).collect();
+    assert_eq!(turns, [(1, 1, Some(300)), (2, 1, Some(300))]);
 }
 
 // REQ: AGT-5, AGT-1

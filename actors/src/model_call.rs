@@ -16,7 +16,9 @@ use ennead_runtime::{
         headers::{Report, outcome_of},
     },
     ports::{BoxFuture, WireRequest, WireResponse},
-    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta},
+    step5_model_call::{
+        FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta, whole,
+    },
     tokens::{Tokens, Usage},
     turn::{
         Input,
@@ -77,15 +79,6 @@ pub(crate) fn crashed() -> ModelFailure {
 fn no_provider() -> ModelFailure {
     let message = "the session has no such provider".into();
     ModelFailure { class: FailureClass::Internal, message, ..crashed() }
-}
-
-/// Whether the body is a page or a JSON object, and no stream.
-fn is_whole(headers: &[(String, String)]) -> bool {
-    let kind = headers.iter().find(|it| it.0 == "content-type").map(|it| it.1.trim_start());
-    kind.is_some_and(|it| {
-        let it = it.to_ascii_lowercase();
-        it.starts_with("text/html") || it.starts_with("application/json")
-    })
 }
 
 /// The headers of a provider and those of one request. Betas of both are one list, since some
@@ -232,7 +225,7 @@ impl Call<'_> {
             return Err(self.refused(response, watchdog).await);
         }
         // A page or a whole answer in place of the stream that was asked for is read as what it is.
-        match order.streamed && !is_whole(&response.headers) {
+        match order.streamed && !whole::is_whole(&response.headers) {
             true => self.stream(response, watchdog).await,
             false => self.whole(response, watchdog).await,
         }

@@ -1,6 +1,6 @@
 //! What an embedder holds of a session.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
     catalogue::Catalogue,
@@ -58,6 +58,8 @@ pub struct RunOutcome {
     pub session_usage: Usage,
     /// The same calls by model and by what came of them, and what they cost.
     pub cost: CostLedger,
+    /// The same for each turn, counted from 1; without sub-agents.
+    pub turn_costs: BTreeMap<u32, CostLedger>,
     /// Of all runs of the session so far, this one included; of those of earlier processes without
     /// their sub-agents.
     pub session_cost: CostLedger,

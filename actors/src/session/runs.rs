@@ -3,7 +3,7 @@
 mod opening;
 mod outcome;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     cost::CostLedger,
@@ -71,6 +71,8 @@ pub(super) struct Active {
     pub(super) cache_drops: Vec<PromptCacheEvent>,
     /// What its model calls cost, sub-agents included.
     pub(super) cost: CostLedger,
+    /// What its own model calls cost, turn by turn.
+    pub(super) turn_costs: BTreeMap<u32, CostLedger>,
     /// Whom its turns had to turn to.
     fallback: Option<FallbackUsed>,
 }
@@ -181,6 +183,7 @@ impl State {
             compactions: Vec::new(),
             cache_drops: Vec::new(),
             cost: CostLedger::default(),
+            turn_costs: BTreeMap::new(),
             fallback: None,
         });
         self.conversation.begin_run(message);
@@ -246,6 +249,7 @@ impl State {
         for line in &append.lines {
             if let Line::Harness(record) = line {
                 active.cost.note(&record.what);
+                active.turn_costs.entry(record.turn).or_default().note(&record.what);
                 if let What::ModelAttempt { cache_drop: Some(event), .. } = &record.what {
                     active.cache_drops.push(PromptCacheEvent::clone(event));
                 }

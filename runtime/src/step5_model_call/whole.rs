@@ -36,6 +36,16 @@ struct Body<'a> {
     error: Option<ErrorBody<'a>>,
 }
 
+/// Whether these headers (names in lower case) are of a page or a JSON object, and no stream,
+/// whatever was asked for.
+pub fn is_whole(headers: &[(String, String)]) -> bool {
+    let kind = headers.iter().find(|(name, _)| name == "content-type");
+    kind.is_some_and(|(_, kind)| {
+        let kind = kind.trim_start().to_ascii_lowercase();
+        kind.starts_with("text/html") || kind.starts_with("application/json")
+    })
+}
+
 /// The answer in the body of a response with status 200.
 ///
 /// # Errors
@@ -100,6 +110,15 @@ fn failure(class: FailureClass, message: String) -> ModelFailure {
 mod tests {
     use super::*;
     use crate::{step5_model_call::InvalidInput, tokens::Tokens};
+
+    // REQ: MDL-10
+    #[test]
+    fn page_or_object_is_no_stream_however_it_is_spelled() {
+        let is = |kind: &str| is_whole(&[("content-type".to_owned(), kind.to_owned())]);
+        assert!(is("text/html") && is(" Application/JSON; charset=utf-8"));
+        assert!(!is("text/event-stream") && !is("application/vnd.amazon.eventstream"));
+        assert!(!is_whole(&[]));
+    }
 
     // REQ: MDL-7
     #[test]

@@ -63,9 +63,12 @@ impl State {
         let resolved = &self.conversation.carry.resolved;
         self.spent = self.spent + active.run.usage;
         let settings = resolved.as_ref().map(|it| &it.settings);
-        let cost = active.cost.named(settings.map_or("", |it| &it.model));
+        let first = settings.map_or("", |it| &it.model);
+        let cost = active.cost.named(first);
+        let turn_costs = active.turn_costs.into_iter();
+        let turn_costs = turn_costs.map(|(turn, it)| (turn, it.named(first))).collect();
         self.cost.add(&cost);
-        self.cost = std::mem::take(&mut self.cost).named(settings.map_or("", |it| &it.model));
+        self.cost = std::mem::take(&mut self.cost).named(first);
         let last = active.said.iter().rev().find(|it| it.kind == MessageKind::Answer);
         let outcome = RunOutcome {
             run: active.run.id.clone(),
@@ -77,6 +80,7 @@ impl State {
             usage: active.run.usage,
             session_usage: self.spent,
             cost,
+            turn_costs,
             session_cost: self.cost.clone(),
             models: settings.map(|it| Arc::clone(&it.models)).unwrap_or_default(),
             compactions: active.compactions,
