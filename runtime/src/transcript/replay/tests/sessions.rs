@@ -8,6 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     catalogue::{Catalogue, ModelFacts},
+    entropy::Stream,
     step5_model_call::FailureClass,
     transcript::entry::StepDetail,
     turn::tests::{
@@ -152,8 +153,16 @@ fn texts_that_are_not_at_hand_are_named() {
 // REQ: SES-4, SES-3
 #[test]
 fn sessions_that_were_killed_and_opened_again_are_walked_again() {
-    for at in 1..45 {
-        let mut world = World::new(vec![calls(&["a:Read:a.rs", "b:Edit:b.rs"]), text("done")]);
+    let usual: &[&str] = &["a:Read:a.rs", "b:Edit:b.rs"];
+    // The first and the last are refused before the gate, the one between is asked about.
+    let asked: &[&str] = &["a:Note:bad", "b:Bash:rm -rf /", "c:Nope:x"];
+    let cases = (0..6).flat_map(|seed| (1..45).map(move |at| (seed, at)));
+    for (answered, (seed, at)) in
+        [usual, asked].into_iter().flat_map(|it| cases.clone().map(move |case| (it, case)))
+    {
+        let mut world = World::new(vec![calls(answered), text("done")]);
+        // The draws of the order say how many of the last lines are lost.
+        world.shuffle = (seed != 0).then(|| Stream::from_seed(seed).child("order"));
         world.kill_at = Some(at);
         let mut play = play(world);
         play.run("and then?");

@@ -56,7 +56,11 @@ impl Told<'_> {
     fn admission(&self, of: &ToolUseId) -> Option<Admission> {
         let lines = &self.lines[self.next..];
         lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
-            What::Permission { call, .. } | What::Path { call, .. } if call == of => {
+            What::Permission { call, .. }
+            | What::Path { call, .. }
+            | What::Approval { call, .. }
+                if call == of =>
+            {
                 Some(Admission::Admitted)
             }
             What::Hook { event: HookEvent::PreToolUse, call, .. } if call.as_ref() == Some(of) => {
