@@ -36,7 +36,7 @@ impl SourceFiles for Counting {
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
         self.looked.fetch_add(1, Ordering::SeqCst);
-        let (found, read) = (LocalFiles.settings(place, known), Arc::clone(&self.read));
+        let (found, read) = (LocalFiles::default().settings(place, known), Arc::clone(&self.read));
         Box::pin(async move {
             let found = found.await;
             if let Ok((SettingsRead::Layers(_), _)) = &found {
@@ -48,7 +48,7 @@ impl SourceFiles for Counting {
 
     fn sources(&self, place: &Files) -> BoxFuture<'static, SourceTexts> {
         self.sources.fetch_add(1, Ordering::SeqCst);
-        LocalFiles.sources(place)
+        LocalFiles::default().sources(place)
     }
 }
 

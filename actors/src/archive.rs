@@ -214,7 +214,7 @@ impl Actor for Archive {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ArchiveMsg::Open(transcript) => open(&myself, transcript, state).await,
+            ArchiveMsg::Open(transcript) => Box::pin(open(&myself, transcript, state)).await,
             ArchiveMsg::Close { file, done } => close(&file, done, state),
             ArchiveMsg::Shutdown(done) => {
                 for entry in state.open.values_mut() {
@@ -238,11 +238,11 @@ impl Actor for Archive {
             // written is gone with its mailbox.
             SupervisionEvent::ActorTerminated(who, _, reason) => {
                 let is_killed = reason.as_deref().is_some_and(|it| it != NOT_OPENED);
-                ended(&myself, who.get_id(), is_killed, state).await;
+                Box::pin(ended(&myself, who.get_id(), is_killed, state)).await;
             }
             SupervisionEvent::ActorFailed(who, error) => {
                 tracing::warn!(%error, "a transcript writer or its session crashed");
-                ended(&myself, who.get_id(), true, state).await;
+                Box::pin(ended(&myself, who.get_id(), true, state)).await;
             }
             _ => {}
         }

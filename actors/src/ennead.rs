@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU32,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -16,7 +16,7 @@ use ennead_runtime::{
     entropy::Stream,
     ids::SessionId,
     run::{conversation::Conversation, facts::SessionFacts},
-    step1_settings_resolution::{LayerText, Scope, merge},
+    step1_settings_resolution::{LayerText, Merged, Scope},
     step5_model_call::{
         provider::Provider,
         simulated::{Playbook, PlaybookError},
@@ -52,6 +52,8 @@ pub struct Ennead {
     directory: Directory,
     /// What is known about models; read once.
     catalogue: Arc<Catalogue>,
+    /// The settings of the session opened last: the next one mostly has the same.
+    merged: Mutex<Option<Arc<Merged>>>,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
 }
@@ -111,7 +113,8 @@ impl Ennead {
         let homes = shards.iter().map(|it| it.actor.clone()).collect();
         let governors = Governors::new(options.governor, stream, homes);
         let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));
-        Ok(Self { options, stream, shards, governors, directory, catalogue, n_opened })
+        let merged = Mutex::default();
+        Ok(Self { options, stream, shards, governors, directory, catalogue, merged, n_opened })
     }
 
     /// Starts on the simulated model with its default playbook: no network, no key, and it says so
@@ -164,6 +167,19 @@ impl Ennead {
         futures::future::join_all(self.shards.iter().map(ShardHandle::shutdown)).await;
     }
 
+    /// What an embedder's layers give before any file is read.
+    fn merged(&self, layers: &[LayerText]) -> Arc<Merged> {
+        // A whole value is put in at once, so a panic elsewhere spoils nothing.
+        let mut last = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(merged) if merged.is_of(layers, &self.catalogue) => Arc::clone(merged),
+            _ => {
+                let merged = Arc::new(Merged::new(layers.to_vec(), &self.catalogue));
+                Arc::clone(last.insert(merged))
+            }
+        }
+    }
+
     fn setup(
         &self,
         options: SessionOptions,
@@ -182,7 +198,8 @@ impl Ennead {
         let layout = layout(&options, &place);
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         let layers = layers(&options);
-        let durability = merge(&layers).settings.durability;
+        let merged = self.merged(&layers);
+        let durability = merged.resolved.settings.durability;
         let endpoints: Arc<[Endpoint]> =
             [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
@@ -232,7 +249,8 @@ impl Ennead {
         Ok(Setup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
-                .knowing(Arc::clone(&self.catalogue)),
+                .knowing(Arc::clone(&self.catalogue))
+                .with_merged(merged),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None },
             parent: None,

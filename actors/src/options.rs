@@ -75,7 +75,7 @@ impl Default for Options {
             transport: None,
             http: HttpLimits::default(),
             governor: GovernorLimits::default(),
-            files: Arc::new(LocalFiles),
+            files: Arc::new(LocalFiles::default()),
             file_ops: Arc::new(RealFiles),
             breakpoints: None,
             hook_chain: inherited_chain(),

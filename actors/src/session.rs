@@ -157,14 +157,15 @@ pub(crate) struct State {
 
 impl Actor for Session {
     type Msg = SessionMsg;
-    type State = State;
+    /// Boxed, because whoever starts an actor moves its state half a dozen times.
+    type State = Box<State>;
     type Arguments = Box<Setup>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<SessionMsg>,
         setup: Box<Setup>,
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<Box<State>, ActorProcessingErr> {
         let Setup { shared, conversation, archive, open, parent, layout } = *setup;
         let kind = if parent.is_some() { ActorKind::SubAgent } else { ActorKind::Session };
         let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
@@ -183,7 +184,7 @@ impl Actor for Session {
         let reply: ReplyTo = Arc::new(move |it| {
             let _gone = recorded.cast(SessionMsg::Recorded(it));
         });
-        Ok(State {
+        Ok(Box::new(State {
             _end_of_events: EndOfEvents(shared.hub.clone()),
             agents: Agents::new(parent),
             shared,
@@ -208,15 +209,17 @@ impl Actor for Session {
             outcomes: BTreeMap::new(),
             closing: None,
             _registration: registration,
-        })
+        }))
     }
 
     async fn handle(
         &self,
         myself: ActorRef<SessionMsg>,
         message: SessionMsg,
-        state: &mut State,
+        state: &mut Box<State>,
     ) -> Result<(), ActorProcessingErr> {
+        // What may have to wait for a child to start is boxed: this future is moved with every
+        // message, so it must be small.
         match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 state.queue.push_back((work, slot));
@@ -227,34 +230,36 @@ impl Actor for Session {
                 state.call_started(key, call, settled);
             }
             SessionMsg::RunHooks { firing, place, request } => {
-                state.run_hooks(&myself, *firing, place, request).await?;
+                Box::pin(state.run_hooks(&myself, *firing, place, request)).await?;
             }
             SessionMsg::SpawnAgent(request) => state.spawn_agent(&myself, *request)?,
             SessionMsg::HostProcess { key, work } => {
-                state.host_process(&myself, key, work).await?;
+                Box::pin(state.host_process(&myself, key, work)).await?;
             }
-            SessionMsg::Interrupt => state.interrupt(&myself).await?,
+            SessionMsg::Interrupt => Box::pin(state.interrupt(&myself)).await?,
             SessionMsg::Stop => state.stop_after_turn(),
             SessionMsg::StopAgent(call) => state.stop_agent(&call),
             SessionMsg::Status(reply) => {
                 // Who asked and left needs no answer.
                 let _gone = reply.send(state.status());
             }
-            SessionMsg::Close(reply) => state.close(&myself, reply).await?,
+            SessionMsg::Close(reply) => Box::pin(state.close(&myself, reply)).await?,
             SessionMsg::Ready(reply) => state.tell_when_ready(reply),
-            SessionMsg::Opened(opened) => state.opened(&myself, opened).await?,
+            SessionMsg::Opened(opened) => Box::pin(state.opened(&myself, opened)).await?,
             SessionMsg::Loaded(earlier) => state.loaded(*earlier)?,
-            SessionMsg::Recorded(recorded) => state.recorded(&myself, recorded).await?,
+            SessionMsg::Recorded(recorded) => state.recorded(&myself, recorded)?,
             SessionMsg::TurnDone { key, report, fingerprints } => {
-                state.turn_done(&myself, key, *report, fingerprints).await?;
+                state.turn_done(&myself, key, *report, fingerprints)?;
             }
-            SessionMsg::CannotRun { key, why } => state.cannot_run(&myself, key, why).await?,
+            SessionMsg::CannotRun { key, why } => {
+                Box::pin(state.cannot_run(&myself, key, why)).await?
+            }
             SessionMsg::TurnQuiet { key, late } => state.turn_quiet(&myself, key, late)?,
             SessionMsg::AgentEnded { agent, result } => {
                 state.agent_ended(&myself, &agent, *result)?;
             }
-            SessionMsg::Tree(message) => state.tree(&myself, message).await?,
-            SessionMsg::ChildGone(child) => state.child_gone(&myself, child).await?,
+            SessionMsg::Tree(message) => Box::pin(state.tree(&myself, message)).await?,
+            SessionMsg::ChildGone(child) => Box::pin(state.child_gone(&myself, child)).await?,
         }
         Ok(())
     }
@@ -263,7 +268,7 @@ impl Actor for Session {
         &self,
         myself: ActorRef<SessionMsg>,
         event: SupervisionEvent,
-        _: &mut State,
+        _: &mut Box<State>,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(child) = ended(&event) {
             myself.cast(SessionMsg::ChildGone(child))?;

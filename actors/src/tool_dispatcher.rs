@@ -98,7 +98,7 @@ impl Actor for ToolDispatcher {
         match message {
             DispatcherMsg::Execute(Admitted { work, slot }) => {
                 state.slots.push(slot);
-                execute(*work, &myself, state).await?;
+                Box::pin(execute(*work, &myself, state)).await?;
             }
             DispatcherMsg::Finished { call, outcome } => {
                 state.running.retain(|_, (it, _)| *it != call);

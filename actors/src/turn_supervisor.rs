@@ -15,7 +15,7 @@ use ennead_runtime::{
     hook::HandlerOutput,
     ids::ToolUseId,
     step::Step,
-    turn::{Input, Turn, TurnSetup},
+    turn::{Effect, Input, Turn, TurnSetup},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -144,45 +144,11 @@ impl Actor for TurnSupervisor {
         message: TurnMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let input = match message {
-            TurnMsg::Run(step) => match state.reach(&myself, step) {
-                Some(input) => input,
-                // It stands at a breakpoint; what it said so far goes out.
-                None => {
-                    for effect in state.turn.stand() {
-                        perform::perform(effect, &myself, state).await?;
-                    }
-                    return Ok(());
-                }
-            },
-            TurnMsg::Input(input) => input,
-            TurnMsg::Settings(input, fingerprints) => {
-                state.fingerprints = fingerprints;
-                input
+        // This future is moved with every message: it holds nothing but what is left to do.
+        for effect in state.heard(&myself, message)? {
+            if let Some(starting) = perform::perform(effect, &myself, state)? {
+                starting.await?;
             }
-            TurnMsg::Hooks(firing, outputs) => {
-                state.firing.take_if(|(awaited, _)| *awaited == firing);
-                Input::HooksAnswered { firing, outputs }
-            }
-            TurnMsg::HooksLost(firing, why) => match state.hooks_lost(Some(firing), why) {
-                Some(input) => input,
-                None => return Ok(()),
-            },
-            TurnMsg::HookRunnerGone => match state.hooks_lost(None, "the hook runner is gone") {
-                Some(input) => input,
-                None => return Ok(()),
-            },
-            TurnMsg::ChildGone(child) => return state.child_gone(&myself, child),
-        };
-        state.answered(&input);
-        let is_settings = matches!(input, Input::SettingsRead(..));
-        let at = state.shared.world.clock.now();
-        let effects = state.turn.handle(at, input);
-        if is_settings && let Some(output) = state.turn.output() {
-            state.shared.hub.set_output(output);
-        }
-        for effect in effects {
-            perform::perform(effect, &myself, state).await?;
         }
         Ok(())
     }
@@ -201,5 +167,51 @@ impl Actor for TurnSupervisor {
             myself.cast(TurnMsg::ChildGone(child))?;
         }
         Ok(())
+    }
+}
+
+impl State {
+    /// What the turn asks for after a message.
+    fn heard(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        message: TurnMsg,
+    ) -> Result<Vec<Effect>, ActorProcessingErr> {
+        let input = match message {
+            TurnMsg::Run(step) => match self.reach(myself, step) {
+                Some(input) => input,
+                // It stands at a breakpoint; what it said so far goes out.
+                None => return Ok(self.turn.stand()),
+            },
+            TurnMsg::Input(input) => input,
+            TurnMsg::Settings(input, fingerprints) => {
+                self.fingerprints = fingerprints;
+                input
+            }
+            TurnMsg::Hooks(firing, outputs) => {
+                self.firing.take_if(|(awaited, _)| *awaited == firing);
+                Input::HooksAnswered { firing, outputs }
+            }
+            TurnMsg::HooksLost(firing, why) => match self.hooks_lost(Some(firing), why) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::HookRunnerGone => match self.hooks_lost(None, "the hook runner is gone") {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::ChildGone(child) => {
+                self.child_gone(myself, child)?;
+                return Ok(Vec::new());
+            }
+        };
+        self.answered(&input);
+        let is_settings = matches!(input, Input::SettingsRead(..));
+        let at = self.shared.world.clock.now();
+        let effects = self.turn.handle(at, input);
+        if is_settings && let Some(output) = self.turn.output() {
+            self.shared.hub.set_output(output);
+        }
+        Ok(effects)
     }
 }

@@ -7,6 +7,7 @@ pub mod local_files;
 mod rules;
 pub mod simulated;
 mod sources;
+mod without;
 
 use std::sync::Arc;
 

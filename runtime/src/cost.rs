@@ -54,8 +54,9 @@ pub struct Accounts {
 /// What one agent and those below it used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostLedger {
-    /// Of the agent itself, by model; the empty name is the model that is asked first.
-    models: BTreeMap<Arc<str>, Accounts>,
+    /// Of the agent itself, by model; the empty name is the model that is asked first. Boxed,
+    /// because a map sets aside room for eleven entries and most agents ask one model.
+    models: BTreeMap<Arc<str>, Box<Accounts>>,
     agents: BTreeMap<AgentId, CostLedger>,
 }
 
@@ -158,7 +159,7 @@ impl CostLedger {
     pub fn add(&mut self, other: &Self) {
         for (model, accounts) in &other.models {
             let sum = self.models.entry(model.clone()).or_default();
-            *sum = *sum + *accounts;
+            **sum = **sum + **accounts;
         }
         for (agent, used) in &other.agents {
             self.agents.entry(agent.clone()).or_default().add(used);
@@ -170,14 +171,14 @@ impl CostLedger {
     pub fn named(mut self, model: &str) -> Self {
         if let Some(accounts) = self.models.remove("") {
             let sum = self.models.entry(model.into()).or_default();
-            *sum = *sum + accounts;
+            **sum = **sum + *accounts;
         }
         self
     }
 
     /// Of the agent itself.
     pub fn own(&self) -> Accounts {
-        self.models.values().fold(Accounts::default(), |sum, it| sum + *it)
+        self.models.values().fold(Accounts::default(), |sum, it| sum + **it)
     }
 
     /// Of the agent and all below it.
@@ -187,7 +188,8 @@ impl CostLedger {
 
     /// Of the agent and all below it, by model.
     pub fn by_model(&self) -> BTreeMap<Arc<str>, Accounts> {
-        let mut sums = self.models.clone();
+        let mut sums: BTreeMap<_, _> =
+            self.models.iter().map(|(model, it)| (Arc::clone(model), **it)).collect();
         for agent in self.agents.values() {
             for (model, accounts) in agent.by_model() {
                 let sum = sums.entry(model).or_default();

@@ -41,17 +41,23 @@ impl Digest {
 
     /// Appends the 32 digits to `out` without formatting machinery; for the writing of lines.
     pub fn push_hex(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.hex());
+    }
+
+    fn hex(self) -> [u8; 32] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        for byte in self.0 {
-            out.push(DIGITS[usize::from(byte >> 4)]);
-            out.push(DIGITS[usize::from(byte & 15)]);
+        let mut hex = [0; 32];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
         }
+        hex
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
 }
 
@@ -83,9 +89,7 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = Vec::with_capacity(32);
-        self.push_hex(&mut text);
-        serializer.serialize_str(&String::from_utf8_lossy(&text))
+        serializer.serialize_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
 }
 

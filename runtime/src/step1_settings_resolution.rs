@@ -6,6 +6,7 @@
 pub mod instructions;
 pub mod layer;
 pub mod merge;
+mod merged;
 mod models;
 mod own;
 pub mod trust;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
+pub use merged::Merged;
 
 use crate::{
     catalogue::Catalogue,

@@ -203,7 +203,7 @@ impl Turn {
 
     /// The layers that its settings were made of; its sub-agents have the same.
     pub fn layers(&self) -> Arc<[LayerText]> {
-        Arc::clone(&self.carry.layer_texts)
+        self.carry.merged.as_ref().map(|it| Arc::clone(&it.layers)).unwrap_or_default()
     }
 
     /// Limits on the tree of agents.

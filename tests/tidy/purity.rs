@@ -182,7 +182,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("archive/flusher.rs", "the queue of the thread that syncs"),
     ("archive/files.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("archive/handle.rs", "a reply that is given once"),
-    ("ennead.rs", "the count of sessions, for placing them"),
+    ("ennead.rs", "the count of sessions, for placing them, and settings that were merged before"),
     ("events.rs", "what goes out to listeners"),
     ("governor.rs", "the gates of an `Ennead`, by provider and key"),
     ("governor/gate.rs", "what all calls to one provider and key have in common"),
@@ -196,6 +196,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
+    ("world/without.rs", "directories that held nothing for a session"),
 ];
 
 // REQ: TRN-8

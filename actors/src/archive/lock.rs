@@ -72,11 +72,11 @@ impl SessionLock {
             .open(path)
             .map_err(LockError::File)?;
         let locked = file.try_lock();
-        let mut text = String::new();
+        let mut text = Vec::new();
         // What cannot be read names nobody; the lock itself is what counts.
-        let old: Option<Holder> = match file.read_to_string(&mut text) {
-            Ok(_) => serde_json::from_str(&text).ok(),
-            Err(_) => None,
+        let (old, old_len): (Option<Holder>, _) = match file.read_to_end(&mut text) {
+            Ok(length) => (serde_json::from_slice(&text).ok(), length),
+            Err(_) => (None, usize::MAX),
         };
         match locked {
             Ok(()) => {}
@@ -91,7 +91,7 @@ impl SessionLock {
             epoch,
             since: now.to_string(),
         };
-        write_over(&mut file, &holder).map_err(LockError::File)?;
+        write_over(&mut file, old_len, &holder).map_err(LockError::File)?;
         Ok(Self { file, epoch })
     }
 
@@ -113,12 +113,15 @@ impl Drop for SessionLock {
 static BOOT_ID: LazyLock<String> = LazyLock::new(|| line_of("/proc/sys/kernel/random/boot_id"));
 static HOST: LazyLock<String> = LazyLock::new(|| line_of("/proc/sys/kernel/hostname"));
 
-fn write_over(file: &mut File, holder: &Holder) -> io::Result<()> {
+fn write_over(file: &mut File, old_len: usize, holder: &Holder) -> io::Result<()> {
     let mut text = serde_json::to_vec(holder)?;
     text.push(b'\n');
     file.rewind()?;
     file.write_all(&text)?;
-    file.set_len(text.len() as u64)
+    if text.len() < old_len {
+        file.set_len(text.len() as u64)?;
+    }
+    Ok(())
 }
 
 fn line_of(path: &str) -> String {

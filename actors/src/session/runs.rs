@@ -275,7 +275,7 @@ impl State {
     }
 
     /// Lines are safe, or lost.
-    pub(super) async fn recorded(
+    pub(super) fn recorded(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         recorded: crate::transcript_writer::Recorded,
@@ -301,7 +301,7 @@ impl State {
     }
 
     /// A turn has reached its end.
-    pub(super) async fn turn_done(
+    pub(super) fn turn_done(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         key: u64,

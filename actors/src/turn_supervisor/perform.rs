@@ -38,8 +38,15 @@ use crate::{
 
 pub(super) type Done = Result<(), ActorProcessingErr>;
 
-/// Carries out one effect. Never waits for the world.
-pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+/// A child that is about to start.
+type Starting<'a> = Option<BoxFuture<'a, Done>>;
+
+/// Carries out one effect; what is left is to wait for a child to start. Never waits for the world.
+pub(super) fn perform<'a>(
+    effect: Effect,
+    myself: &'a ActorRef<TurnMsg>,
+    state: &'a mut State,
+) -> Result<Starting<'a>, ActorProcessingErr> {
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
@@ -52,7 +59,12 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
                 Some(found) => asked.tell(found),
                 None => {
                     let work = source_reader::settings(look, asked);
-                    state.leaf(myself, ActorKind::SourceReader, Pending::Settings, work).await?;
+                    return Ok(state.leaf(
+                        myself,
+                        ActorKind::SourceReader,
+                        Pending::Settings,
+                        work,
+                    ));
                 }
             }
         }
@@ -60,11 +72,11 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
             let mut work = source_reader::sources(Arc::clone(&state.shared), myself.clone());
             // Where no file contributes, nothing waits.
             if (&mut work).now_or_never().is_none() {
-                state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work).await?;
+                return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
             }
         }
-        Effect::Shape(order) => shape(*order, myself, state).await?,
-        Effect::CallModel(order) => call_model(*order, myself, state).await?,
+        Effect::Shape(order) => return Ok(shape(*order, myself, state)),
+        Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
         Effect::Wait { attempt, ms } => {
             let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
             let turn = myself.clone();
@@ -74,26 +86,26 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
                 let _gone = turn.cast(TurnMsg::Input(Input::TimerFired { attempt }));
             });
         }
-        Effect::Dispatch(calls) => dispatch(calls, myself, state).await?,
+        Effect::Dispatch(calls) => return Ok(Some(Box::pin(dispatch(calls, myself, state)))),
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
             let cwd = state.turn.cwd().to_owned();
             let work =
                 gate_worker::look(Arc::clone(&state.shared), cwd, call, given, myself.clone());
-            state.leaf(myself, ActorKind::GateWorker, pending, work).await?;
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::AskPermission { call, reason, suggestions } => {
             let pending = Pending::Approval(call.id.clone());
             let work = approval::ask(&state.shared, call, reason, suggestions, myself.clone());
-            state.leaf(myself, ActorKind::Approval, pending, work).await?;
+            return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
         Effect::ExecuteTool { permit, call, spec } => {
             let id = call.id.clone();
             let Some((dispatcher, (slot, checked))) =
                 state.dispatcher.as_ref().zip(state.slots.remove(&id))
             else {
-                return crashed(myself, &id);
+                return crashed(myself, &id).map(|()| None);
             };
             // A hook may have put another input in the place of the one that was checked.
             if checked != call.input
@@ -103,13 +115,13 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
                 let why = format!("{why} (the input is that of a PreToolUse hook)");
                 let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
                 myself.cast(TurnMsg::Input(Input::ToolFinished { call: id, outcome }))?;
-                return Ok(());
+                return Ok(None);
             }
             let execution = Box::new(Execution::new(*permit, call, spec, state.tool_context()));
             let (settled, key) = (execution.settled(), state.key);
             state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
             if dispatcher.send_with(slot, execution).is_err() {
-                return crashed(myself, &id);
+                return crashed(myself, &id).map(|()| None);
             }
             state.running.push(id);
         }
@@ -119,7 +131,7 @@ pub(super) async fn perform(effect: Effect, myself: &ActorRef<TurnMsg>, state: &
         Effect::Tell(event) => state.shared.hub.publish(event),
         Effect::Finish(report) => finish(report, myself, state)?,
     }
-    Ok(())
+    Ok(None)
 }
 
 fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
@@ -129,16 +141,24 @@ fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State
     Ok(())
 }
 
-async fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+fn shape<'a>(
+    order: ShapeOrder,
+    myself: &'a ActorRef<TurnMsg>,
+    state: &'a mut State,
+) -> Starting<'a> {
     let pending = Pending::Shape(order.stage);
     let work = shaper_stage::run(Arc::clone(&state.shared), order, myself.clone());
-    state.leaf(myself, ActorKind::ShaperStage, pending, work).await
+    state.leaf(myself, ActorKind::ShaperStage, pending, work)
 }
 
-async fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+fn call_model<'a>(
+    order: ModelCallOrder,
+    myself: &'a ActorRef<TurnMsg>,
+    state: &'a mut State,
+) -> Starting<'a> {
     let pending = Pending::Model(order.attempt);
     let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
-    state.leaf(myself, ActorKind::ModelCall, pending, work).await
+    state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
 /// Takes a slot of the dispatcher for each call and checks its input against the schema.
@@ -188,13 +208,13 @@ pub(crate) fn crash_outcome() -> ToolOutcome {
 
 impl State {
     /// Spawns a leaf that owes an answer.
-    async fn leaf(
-        &mut self,
-        myself: &ActorRef<TurnMsg>,
+    fn leaf<'a>(
+        &'a mut self,
+        myself: &'a ActorRef<TurnMsg>,
         kind: ActorKind,
         pending: Pending,
         work: BoxFuture<'static, ()>,
-    ) -> Done {
+    ) -> Starting<'a> {
         let token = self.scope.tracker.token();
         let work = Box::pin(async move {
             work.await;
@@ -206,9 +226,11 @@ impl State {
             directory: self.shared.directory.clone(),
             work,
         };
-        let id = spawn_leaf(job, myself.get_cell()).await?;
-        self.pending.push((id.get_id(), pending));
-        Ok(())
+        Some(Box::pin(async move {
+            let id = spawn_leaf(job, myself.get_cell()).await?;
+            self.pending.push((id.get_id(), pending));
+            Ok(())
+        }))
     }
 
     /// A step is reached: at a breakpoint the turn stands still until it is let go on.

@@ -20,7 +20,7 @@ use ennead_runtime::{
     turn::input::SettingsRead,
 };
 
-use super::sources;
+use super::{sources, without::Without};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +59,10 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 }
 
 /// The machine's files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LocalFiles;
+#[derive(Debug, Default)]
+pub struct LocalFiles {
+    without: Without,
+}
 
 impl SourceFiles for LocalFiles {
     fn settings(
@@ -85,7 +87,7 @@ impl SourceFiles for LocalFiles {
     }
 
     fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts> {
-        if !sources::has_files(place) {
+        if !sources::has_files(place, &self.without) {
             return Box::pin(std::future::ready(sources::without_files(place)));
         }
         let place = place.clone();

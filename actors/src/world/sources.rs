@@ -16,21 +16,29 @@ use ennead_runtime::{
     },
 };
 
-use super::{local_files::Place, rules};
+use super::{local_files::Place, rules, without::Without};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
 
 /// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
-/// each, and one for all candidates in a directory that is not there; where there is none, nothing
-/// needs the blocking pool.
-pub(super) fn has_files(place: &Place) -> bool {
+/// each, and one for all candidates in a directory that is not there or is as it was when it held none;
+/// where there is none, nothing needs the blocking pool.
+pub(super) fn has_files(place: &Place, without: &Without) -> bool {
     let has_instructions =
         |directory: &Path| directory.exists() && has_any(directory, &["CLAUDE.md", "rules"]);
     let in_ancestors = place.workspace.ancestors().any(|it| {
-        has_any(it, &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"])
-            || has_instructions(&it.join(".claude"))
+        !without.is_known(it) && {
+            let seen = Without::look(it);
+            let own = has_any(it, &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"]);
+            let below = it.join(".claude");
+            let is_below = below.exists();
+            if !own && !is_below {
+                without.remember(it, seen);
+            }
+            own || is_below && has_any(&below, &["CLAUDE.md", "rules"])
+        }
     });
     in_ancestors
         || has_instructions(&place.managed)

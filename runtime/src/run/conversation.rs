@@ -16,7 +16,7 @@ use crate::{
         facts::SessionFacts,
         no_progress::{DenialWatch, NoProgressWatch},
     },
-    step1_settings_resolution::{LayerText, Resolved, ShaperSettings},
+    step1_settings_resolution::{Merged, Resolved, ShaperSettings},
     step3_context_assembly::Sources,
     step4_context_shapers::fruitless::CompactionWatch,
     step5_model_call::{
@@ -85,8 +85,9 @@ pub struct Carry {
     pub stop_blocks: u32,
     /// Model calls that failed, in the whole session (MDL-6).
     pub retries: u32,
-    /// The settings layers as they were read; a sub-agent has its parent's.
-    pub layer_texts: Arc<[LayerText]>,
+    /// The settings layers as they were read, merged; a sub-agent has its parent's layers. Whoever
+    /// opens a session may put in what equal layers gave before.
+    pub merged: Option<Arc<Merged>>,
     /// The settings layers, as the transcript holds them.
     pub layers: Option<Repeated>,
     /// The source texts, as the transcript holds them.
@@ -142,6 +143,13 @@ impl Conversation {
     #[must_use]
     pub fn knowing(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.carry.catalogue = catalogue;
+        self
+    }
+
+    /// The same with settings that were merged before; used if its layers are equal to those.
+    #[must_use]
+    pub fn with_merged(mut self, merged: Arc<Merged>) -> Self {
+        self.carry.merged = Some(merged);
         self
     }
 

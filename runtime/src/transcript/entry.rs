@@ -9,7 +9,7 @@ mod conversation_line;
 mod step_detail;
 mod stored;
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -295,9 +295,9 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedStage {
     /// Its name.
-    pub stage: Arc<str>,
+    pub stage: Cow<'static, str>,
     /// Why not.
-    pub why: Arc<str>,
+    pub why: Cow<'static, str>,
 }
 
 /// An answer that is no line: a summary, or one that was cut, refused or paused.

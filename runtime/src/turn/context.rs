@@ -10,7 +10,7 @@ use crate::{
     recovery::chain::chain,
     run::conversation::ShapedView,
     step::Step,
-    step1_settings_resolution::{LayerText, Resolved, merge_with},
+    step1_settings_resolution::{LayerText, Merged, Resolved},
     step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
     step4_context_shapers::ShapedContext,
     step7_permission_gate::{GateSetup, Places},
@@ -77,11 +77,20 @@ impl Turn {
         self.carry.models.clone()
     }
 
-    fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<String>) {
-        let layers: Vec<LayerText> = self.facts.layers.iter().cloned().chain(read).collect();
-        let text = serde_json::to_string(&layers).unwrap_or_default();
-        let resolved = Arc::new(merge_with(&layers, &self.carry.catalogue));
-        self.carry.layer_texts = layers.into();
+    fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<Arc<str>>) {
+        let catalogue = &self.carry.catalogue;
+        let known = self
+            .carry
+            .merged
+            .take()
+            .filter(|known| known.is_of(self.facts.layers.iter().chain(&read), catalogue));
+        let merged = known.unwrap_or_else(|| {
+            let layers = self.facts.layers.iter().cloned().chain(read).collect();
+            Arc::new(Merged::new(layers, catalogue))
+        });
+        let resolved = Arc::clone(&merged.resolved);
+        let text = Arc::clone(&merged.text);
+        self.carry.merged = Some(merged);
         // Sub-agents have their parent's settings, and it was told.
         let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
         let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
