@@ -43,6 +43,7 @@ mod recovery;
 mod resume;
 mod sources;
 mod sub_agents;
+mod tls;
 
 // What people see of it.
 mod command;

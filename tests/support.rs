@@ -11,4 +11,5 @@ pub(crate) mod probe;
 pub(crate) mod processes;
 pub(crate) mod record;
 pub(crate) mod scripted;
+pub(crate) mod tls_server;
 pub(crate) mod tools;

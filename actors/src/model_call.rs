@@ -214,6 +214,7 @@ impl Call<'_> {
             headers: with_headers(&endpoint.headers, &order.request.headers),
             body: order.request.body.clone(),
             connect_timeout: limits.connect,
+            certificates: order.certificates.clone(),
         };
         let mut watchdog = Watchdog::new(limits, order.streamed);
         let sent = watchdog.head(self.shared.world.transport.send(request)).await;

@@ -206,6 +206,18 @@ pub struct WireRequest {
     pub body: Bytes,
     /// Until the connection stands. Who needs no connection does not look at it.
     pub connect_timeout: std::time::Duration,
+    /// Who vouches for the server. Who needs no connection does not look at it.
+    pub certificates: Certificates,
+}
+
+/// Files, in PEM, of certificate authorities that vouch for model servers beside the system's own. Each
+/// is as the environment of the process says where it is `None`, and there is none where it is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Certificates {
+    /// Named by `NODE_EXTRA_CA_CERTS`.
+    pub extra: Option<Arc<str>>,
+    /// Named by `SSL_CERT_FILE`.
+    pub file: Option<Arc<str>>,
 }
 
 /// The head of an answer, and its body to be read.

@@ -3,6 +3,7 @@
 //! A layer is what one file or flag says, all of it optional. [`merge()`] is a pure function of the
 //! layers; the result remembers which layer each value came from.
 
+mod certificates;
 pub mod instructions;
 pub mod layer;
 pub mod merge;
@@ -28,6 +29,7 @@ use crate::{
     digest::Digest,
     hook::HookTable,
     output::OutputSettings,
+    ports::Certificates,
     recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
@@ -103,6 +105,8 @@ pub struct Settings {
     pub agents: AgentLimits,
     /// How long a model server is waited for.
     pub http: HttpSettings,
+    /// Who vouches for a model server beside those whom the system trusts.
+    pub certificates: Certificates,
     /// How often lines are forced to disk.
     pub durability: Durability,
     /// Defaults of channels.
@@ -301,6 +305,7 @@ impl Default for Settings {
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
             http: HttpSettings::default(),
+            certificates: Certificates::default(),
             durability: Durability::default(),
             output: OutputSettings::default(),
             parameters: Parameters::default(),

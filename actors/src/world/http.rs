@@ -3,8 +3,10 @@
 //! One client per scheduler thread: its connections are tasks of that thread, so that a chunk that
 //! arrives wakes nobody elsewhere. Connections are pooled, HTTP/2 is used where a server offers it,
 //! TLS is rustls with ring, proxies come from the environment; loopback addresses never go through
-//! one. Of all waiting only that for a connection is done here; the rest is watched around every
+//! one. Who a server is, is checked by what the system trusts and what the user names. Of all waiting only that for a connection is done here; the rest is watched around every
 //! transport alike, by the model call.
+
+mod trust;
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +17,14 @@ use std::{
 
 use bytes::Bytes;
 use ennead_runtime::{
-    ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    ports::{
+        BoxFuture, Certificates, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
+    },
     step1_settings_resolution::HttpSettings,
 };
-use rustls_platform_verifier::BuilderVerifierExt;
 use thiserror::Error;
+
+pub use self::trust::TrustError;
 
 /// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
 /// otherwise under `ennead.http`.
@@ -81,9 +86,29 @@ const MAX_CLIENTS: usize = 8;
 /// reqwest behind the port.
 #[derive(Debug, Default)]
 pub struct Http {
-    /// By whether they are for loopback addresses, and by the time for connecting. Made when first
-    /// needed, since loading certificates takes milliseconds.
-    clients: Mutex<BTreeMap<(bool, Duration), reqwest::Client>>,
+    /// Made when first needed, since loading certificates takes milliseconds.
+    clients: Mutex<BTreeMap<Kind, reqwest::Client>>,
+}
+
+/// What requests have in common that go through one client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    /// For loopback addresses: no proxy.
+    is_near: bool,
+    /// Time for connecting.
+    connect: Duration,
+    /// Who vouches for servers. `None`: nobody, as nothing is encrypted.
+    trust: Option<Certificates>,
+}
+
+impl Kind {
+    fn of(url: &reqwest::Url, request: &WireRequest) -> Self {
+        let is_near = is_loopback(url);
+        // Far from here even what is not encrypted may go to a proxy over TLS.
+        let trust =
+            (!is_near || url.scheme() == "https").then(|| trust::resolved(&request.certificates));
+        Self { is_near, connect: request.connect_timeout, trust }
+    }
 }
 
 /// The client cannot be made.
@@ -93,6 +118,8 @@ pub struct Http {
 pub enum HttpSetupError {
     /// TLS cannot be used.
     Tls(#[source] rustls::Error),
+    /// It cannot be said whose certificates are trusted.
+    Trust(#[source] TrustError),
     /// The client refuses its settings.
     Client(#[source] reqwest::Error),
 }
@@ -104,64 +131,59 @@ impl Http {
     ///
     /// [`HttpSetupError`] when no client can be made.
     pub fn new() -> Result<Self, HttpSetupError> {
-        let clients = BTreeMap::from([((true, CONNECT), near_client(CONNECT)?)]);
-        Ok(Self { clients: Mutex::new(clients) })
+        let near = Kind { is_near: true, connect: CONNECT, trust: None };
+        let client = client(&near)?;
+        Ok(Self { clients: Mutex::new(BTreeMap::from([(near, client)])) })
     }
 
     fn client(
         &self,
         url: &reqwest::Url,
-        connect: Duration,
+        request: &WireRequest,
     ) -> Result<reqwest::Client, TransportError> {
-        let is_near = is_loopback(url);
+        let kind = Kind::of(url, request);
         // Only whole clients are put in, so a panic elsewhere spoils nothing.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&(is_near, connect)) {
+        if let Some(client) = clients.get(&kind) {
             return Ok(client.clone());
         }
-        let made = if is_near { near_client(connect) } else { far_client(connect) };
-        let client = made
-            .map_err(|error| TransportError::Tls { url: url.to_string(), why: in_words(&error) })?;
+        let client = client(&kind).map_err(|error| TransportError::Tls {
+            url: without_password(url.as_str()),
+            why: in_words(&error),
+        })?;
         if MAX_CLIENTS <= clients.len() {
             // Exchanges under way keep their connections.
             clients.clear();
         }
-        clients.insert((is_near, connect), client.clone());
+        clients.insert(kind, client.clone());
         Ok(client)
     }
 }
 
-/// For loopback addresses: no proxy, and no certificates to load.
-fn near_client(connect: Duration) -> Result<reqwest::Client, HttpSetupError> {
-    let no_roots = rustls::RootCertStore::empty();
-    let tls = tls_versions()?.with_root_certificates(no_roots).with_no_client_auth();
-    builder(connect, tls).no_proxy().build().map_err(HttpSetupError::Client)
-}
-
-/// For everything else.
-fn far_client(connect: Duration) -> Result<reqwest::Client, HttpSetupError> {
-    let tls = tls_versions()?
-        .with_platform_verifier()
-        .map_err(HttpSetupError::Tls)?
-        .with_no_client_auth();
-    builder(connect, tls).build().map_err(HttpSetupError::Client)
-}
-
-/// ring is named here and not installed for the process: an embedder may have chosen another.
-fn tls_versions()
--> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, HttpSetupError> {
-    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
+    // ring is named here and not installed for the process: an embedder may have chosen another.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(HttpSetupError::Tls)
-}
-
-fn builder(connect: Duration, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+        .map_err(HttpSetupError::Tls)?;
+    let tls = match &kind.trust {
+        None => tls.with_root_certificates(rustls::RootCertStore::empty()),
+        Some(files) => {
+            let verifier = trust::verifier(files, provider).map_err(HttpSetupError::Trust)?;
+            tls.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let mut tls = tls.with_no_client_auth();
+    // reqwest asks for neither when it is given a configuration.
+    tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+    let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .connect_timeout(connect)
+        .connect_timeout(kind.connect)
         .pool_idle_timeout(Duration::from_secs(60))
         .tcp_nodelay(true)
-        .redirect(reqwest::redirect::Policy::none())
+        .redirect(reqwest::redirect::Policy::none());
+    let builder = if kind.is_near { builder.no_proxy() } else { builder };
+    builder.build().map_err(HttpSetupError::Client)
 }
 
 fn is_loopback(url: &reqwest::Url) -> bool {
@@ -203,7 +225,7 @@ impl Http {
     fn prepare(&self, request: &WireRequest) -> Result<reqwest::RequestBuilder, TransportError> {
         let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
         let url = reqwest::Url::parse(&request.url).map_err(refused)?;
-        let mut builder = self.client(&url, request.connect_timeout)?.post(url);
+        let mut builder = self.client(&url, request)?.post(url);
         for (name, value) in request.headers.iter() {
             builder = builder.header(name, value);
         }
@@ -225,8 +247,9 @@ impl ResponseBody for Body {
 
 fn failed(url: &Arc<str>, error: &reqwest::Error) -> TransportError {
     let (url, why) = (without_password(url), in_words(error));
-    if error.is_connect() && why.contains("certificate") {
-        TransportError::Tls { url, why }
+    if let Some(refusal) = trust::refusal(error).filter(|_| error.is_connect()) {
+        let advice = trust::advice(refusal).map_or_else(String::new, |it| format!("; {it}"));
+        TransportError::Tls { url, why: format!("{refusal}{advice}") }
     } else if error.is_builder() {
         TransportError::Unsendable { why }
     } else if error.is_connect() {

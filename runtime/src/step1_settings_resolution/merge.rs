@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    LayerText, PermissionMode, Resolved, Scope, Settings,
+    LayerText, PermissionMode, Resolved, Scope, Settings, certificates,
     layer::{SettingsLayer, read_layer},
     models, own,
 };
@@ -95,6 +95,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         settings.env = env.iter().filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect();
     }
+    settings.certificates = certificates::certificates(&read, &mut warnings);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =

@@ -7,6 +7,7 @@ use crate::{
     hook::{HookEvent, HookHandler},
     ids::{ToolName, ToolUseId},
     message::{Message, Messages},
+    ports::Certificates,
     run::RunEnd,
     step::Step,
     step1_settings_resolution::HttpSettings,
@@ -165,6 +166,8 @@ pub struct ModelCallOrder {
     pub is_retry: bool,
     /// What the settings say about waiting for it.
     pub http: HttpSettings,
+    /// What the settings say about who vouches for it.
+    pub certificates: Certificates,
     /// Whether the answer is to be streamed.
     pub streamed: bool,
 }

@@ -83,7 +83,7 @@ impl Turn {
         self.state.model.asked = self.fallback_used();
         let (format, Link { provider, model }) = (self.format(&link), link);
         let is_retry = self.state.model.cause.is_some_and(is_retry);
-        let http = self.settings().http;
+        let (http, certificates) = (self.settings().http, self.settings().certificates.clone());
         let order = ModelCallOrder {
             purpose,
             attempt,
@@ -93,6 +93,7 @@ impl Turn {
             request,
             is_retry,
             http,
+            certificates,
             streamed,
         };
         self.effects.push(Effect::CallModel(Box::new(order)));

@@ -37,6 +37,7 @@ fn request(prompt: &str) -> WireRequest {
         headers: Arc::new([]),
         body: body.to_string().into(),
         connect_timeout: std::time::Duration::MAX,
+        certificates: Default::default(),
     }
 }
 

@@ -114,6 +114,7 @@ impl Client {
             headers: vec![("content-type".to_owned(), "application/json".to_owned())].into(),
             body: asking(prompt).into(),
             connect_timeout: std::time::Duration::MAX,
+            certificates: Default::default(),
         };
         self.http.send(request).await
     }

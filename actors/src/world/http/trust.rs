@@ -1,0 +1,140 @@
+//! Whose word is taken for who a model server is: the system's certificate authorities, and those in
+//! files that the user names.
+//!
+//! Apart from the transport, because it reads files and knows nothing of requests. The variables are
+//! the ones that other programs read, so that a machine which is set up for a company's own authority
+//! needs nothing more.
+
+use std::{env, fs, io, path::PathBuf, sync::Arc};
+
+use ennead_runtime::ports::Certificates;
+use rustls::{
+    CertificateError, RootCertStore,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use rustls_platform_verifier::Verifier;
+use thiserror::Error;
+
+/// Names a file of authorities that are trusted beside the system's.
+const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
+
+/// Names a file of authorities, too. On Unix the library that reads the system's takes this file in
+/// their place if the environment of the process names it, as OpenSSL does.
+const FILE: &str = "SSL_CERT_FILE";
+
+/// Bytes of a file of certificates. Those of systems have a few hundred thousand.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// It cannot be said who is trusted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrustError {
+    /// A file cannot be read.
+    #[error("cannot read `{}`, which {variable} names", path.display())]
+    Unreadable {
+        /// Who names it.
+        variable: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file has no certificate that can be used.
+    #[error("`{}`, which {variable} names, holds no certificate in PEM", path.display())]
+    NoCertificate {
+        /// Who names it.
+        variable: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// What the system trusts cannot be used.
+    #[error("cannot use the certificates of the system")]
+    System(#[source] rustls::Error),
+}
+
+/// What a session says, or else the environment of the process. Without empty names, so that equal
+/// values mean the same files.
+pub(super) fn resolved(said: &Certificates) -> Certificates {
+    let or_env = |said: &Option<Arc<str>>, variable| {
+        let value = said.clone().or_else(|| env::var(variable).ok().map(Into::into));
+        value.filter(|it| !it.is_empty())
+    };
+    Certificates { extra: or_env(&said.extra, EXTRA), file: or_env(&said.file, FILE) }
+}
+
+/// Checks servers by what the system and these files say.
+pub(super) fn verifier(
+    files: &Certificates,
+    provider: Arc<CryptoProvider>,
+) -> Result<Verifier, TrustError> {
+    let mut extra = Vec::new();
+    for (variable, path) in [(EXTRA, &files.extra), (FILE, &files.file)] {
+        if let Some(path) = path {
+            extra.append(&mut read(variable, PathBuf::from(&**path))?);
+        }
+    }
+    Verifier::new_with_extra_roots(extra, provider).map_err(TrustError::System)
+}
+
+fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let bytes = match regular(&path) {
+        Ok(bytes) => bytes,
+        Err(cause) => return Err(TrustError::Unreadable { variable, path, cause }),
+    };
+    // Bundles may have some that are too old to be used; the others count all the same.
+    let is_usable = |it: &CertificateDer<'static>| RootCertStore::empty().add(it.clone()).is_ok();
+    let found: Vec<_> =
+        CertificateDer::pem_slice_iter(&bytes).flatten().filter(is_usable).collect();
+    match found.is_empty() {
+        true => Err(TrustError::NoCertificate { variable, path }),
+        false => Ok(found),
+    }
+}
+
+/// All of a file, which no pipe is that would keep the thread waiting.
+fn regular(path: &std::path::Path) -> io::Result<Vec<u8>> {
+    let about = fs::metadata(path)?;
+    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !about.is_file() {
+        return refused("it is no regular file");
+    }
+    if MAX_BYTES < about.len() {
+        return refused("it is too large for a file of certificates");
+    }
+    fs::read(path)
+}
+
+/// The error of the TLS library behind a failed connection.
+pub(super) fn refusal<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a rustls::Error> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // An I/O error hides what it was made of from `source`.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = error.downcast_ref().or_else(|| inner?.downcast_ref());
+        if found.is_some() {
+            return found;
+        }
+        cause = match inner {
+            Some(inner) => Some(inner as &(dyn std::error::Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// What a person can do about it.
+pub(super) fn advice(refusal: &rustls::Error) -> Option<String> {
+    match refusal {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            Some(format!("if the certificate authority is your own, name its PEM file in {EXTRA}"))
+        }
+        rustls::Error::InvalidMessage(_) => {
+            Some("the server does not seem to speak TLS at this address".into())
+        }
+        _ => None,
+    }
+}
