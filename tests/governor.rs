@@ -99,7 +99,7 @@ async fn two_hundred_sessions_neither_storm_nor_get_lost_when_a_quota_is_used_up
     // One that nobody parked has met the end of the quota itself, or was just told of a pause.
     assert!(190 <= n_parked, "{n_parked} parked with a clear state");
     for (end, error) in ends.iter().flatten() {
-        let is_clear = *end == RunEnd::NoPendingTools || error.starts_with("rate_limit: ");
+        let is_clear = *end == RunEnd::NoPendingTools || error.starts_with("quota: ");
         assert!(is_clear, "{end:?}: {error}");
     }
     // All went on once it was there again.

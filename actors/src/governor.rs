@@ -116,7 +116,7 @@ impl Governors {
             .or_insert_with_key(|(base, secret)| {
                 let stream = self.stream.child(&format!("{base} {secret}"));
                 let provider = endpoint.provider.clone();
-                let gate = Gate::new(provider, base, self.limits, stream, self.shards.clone());
+                let gate = Gate::new(provider, self.limits, stream, self.shards.clone());
                 gate.start();
                 gate
             })

@@ -12,7 +12,7 @@ use ennead_runtime::{
     block::BlockKind,
     event::Event,
     governor::{
-        Outcome, ParkReason, Refusal,
+        Outcome, ParkReason,
         headers::{Report, outcome_of},
     },
     ports::{BoxFuture, WireRequest, WireResponse},
@@ -106,18 +106,6 @@ fn with_headers(
     headers.into()
 }
 
-/// The governor did not let it through. A failure like a refusal of the provider itself; it asks
-/// for a longer pause than a turn makes, so the chain is tried or the failure stands.
-fn not_sent(gate: &Gate, refusal: &Refusal) -> ModelFailure {
-    let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
-    ModelFailure {
-        class: FailureClass::Quota,
-        message: format!("not sent to {} after {waited_s} s: {why}", gate.provider()),
-        retry_after_ms: Some(refusal.retry_after_ms),
-        ..crashed()
-    }
-}
-
 /// A call is parked. Whoever asks how the session stands is told; listeners hear when it is over,
 /// whatever ended it.
 struct Parking<'a> {
@@ -171,8 +159,7 @@ impl Call<'_> {
                 pass.settle(Outcome::Answered, Some((input, usage.output_tokens)));
             }
             Err(failure) => {
-                let limits = &gate.limits().breaker;
-                pass.settle(outcome_of(failure, gate.is_first_party(), limits), None);
+                pass.settle(outcome_of(failure), None);
             }
         }
         result
@@ -199,7 +186,7 @@ impl Call<'_> {
                 .mark(reason, until_ms);
             self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
         };
-        gate.pass(request, told).await.map_err(|it| not_sent(gate, &it))
+        gate.pass(request, told).await.map_err(|it| failure::from_governor(gate.provider(), &it))
     }
 
     async fn talk(
@@ -223,7 +210,7 @@ impl Call<'_> {
             pass.heard(report);
         }
         if response.status != 200 {
-            return Err(self.refused(response, watchdog).await);
+            return Err(self.refused(endpoint, response, watchdog).await);
         }
         // A page or a whole answer in place of the stream that was asked for is read as what it is.
         match order.streamed && !whole::is_whole(&response.headers) {
@@ -291,10 +278,16 @@ impl Call<'_> {
         Ok(answer)
     }
 
-    async fn refused(&self, response: WireResponse, watchdog: Watchdog) -> ModelFailure {
+    async fn refused(
+        &self,
+        endpoint: &Endpoint,
+        response: WireResponse,
+        watchdog: Watchdog,
+    ) -> ModelFailure {
         let (status, headers) = (response.status, response.headers.clone());
         let body = read(response, watchdog).await.unwrap_or_default();
-        self.order.format.read_refusal(status, &headers, &body, self.shared.world.clock.now())
+        let now = self.shared.world.clock.now();
+        self.order.format.read_refusal(&endpoint.base, status, &headers, &body, now)
     }
 
     fn show(&mut self, shown: &mut Vec<StreamDelta>) {

@@ -145,7 +145,7 @@ pub struct ModelFailure {
 pub enum FailureClass {
     /// 429.
     RateLimit,
-    /// The account has nothing left to use; waiting minutes does not help.
+    /// The key has used up what it may for longer than a turn waits, or is held back for others' sake.
     Quota,
     /// 529, or an `overloaded_error` in the stream.
     Overloaded,
@@ -155,6 +155,8 @@ pub enum FailureClass {
     OutputOverflow,
     /// The output ceiling cut the answer.
     MaxOutput,
+    /// The account has nothing left to pay with: 402, an empty balance.
+    Billing,
     /// 401, 403: the key is wrong or may not.
     Auth,
     /// 400 and the like: asking again cannot help.
@@ -177,7 +179,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RateLimit,
         Self::Quota,
         Self::Overloaded,
@@ -190,6 +192,7 @@ impl FailureClass {
         Self::MaxOutput,
         Self::OutputOverflow,
         Self::ContextOverflow,
+        Self::Billing,
         Self::Auth,
         Self::InvalidRequest,
         Self::Internal,
@@ -204,6 +207,7 @@ impl FailureClass {
             FailureClass::ContextOverflow => "context_overflow",
             FailureClass::OutputOverflow => "output_overflow",
             FailureClass::MaxOutput => "max_output",
+            FailureClass::Billing => "billing",
             FailureClass::Auth => "auth",
             FailureClass::InvalidRequest => "invalid_request",
             FailureClass::Network => "network",

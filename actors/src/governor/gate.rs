@@ -15,8 +15,7 @@ use ennead_runtime::{
     entropy::Stream,
     governor::{
         Ask, Governor, Input, Outcome, Output, ParkReason, Refusal, Tenant, Ticket,
-        headers::{Report, is_first_party},
-        limits::GovernorLimits,
+        headers::Report, limits::GovernorLimits,
     },
 };
 use ractor::ActorRef;
@@ -34,7 +33,6 @@ pub(crate) struct Gate(Arc<Inner>);
 
 struct Inner {
     provider: Arc<str>,
-    first_party: bool,
     limits: GovernorLimits,
     /// Where its clock starts. The clock is the one that timers go by, so that the two agree.
     start: Instant,
@@ -83,7 +81,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Gate {
     pub(super) fn new(
         provider: Arc<str>,
-        base: &str,
         limits: GovernorLimits,
         stream: Stream,
         shards: Vec<ActorRef<ShardMsg>>,
@@ -96,15 +93,7 @@ impl Gate {
             actor: None,
             armed: None,
         });
-        let first_party = is_first_party(base);
-        Self(Arc::new(Inner {
-            provider,
-            first_party,
-            limits,
-            start: Instant::now(),
-            shards,
-            state,
-        }))
+        Self(Arc::new(Inner { provider, limits, start: Instant::now(), shards, state }))
     }
 
     /// Has the first living shard start the actor. Without one, which is the end of all, nobody
@@ -125,16 +114,6 @@ impl Gate {
     /// The provider.
     pub(crate) fn provider(&self) -> &Arc<str> {
         &self.0.provider
-    }
-
-    /// Whether this is a server of Anthropic itself.
-    pub(crate) fn is_first_party(&self) -> bool {
-        self.0.first_party
-    }
-
-    /// The numbers it goes by.
-    pub(crate) fn limits(&self) -> &GovernorLimits {
-        &self.0.limits
     }
 
     /// Waits until the call may be sent. `told` hears why it waits, each time that changes. Dropping

@@ -3,7 +3,7 @@
 //! The names differ by provider and are looked for all at once, since they exclude each other:
 //! `anthropic-ratelimit-tokens-remaining` and `x-ratelimit-remaining-tokens`.
 
-use super::{Outcome, bucket::Level, limits::BreakerLimits};
+use super::{Outcome, bucket::Level};
 use crate::{
     step5_model_call::{FailureClass, ModelFailure, failure::reset::reset_ms},
     time::Timestamp,
@@ -74,41 +74,32 @@ fn is_said(headers: &[(String, String)], of: &str) -> bool {
     })
 }
 
-/// Whether this is a server of Anthropic itself, which says in every 429 that is a pause how long.
-pub fn is_first_party(base: &str) -> bool {
-    let host = base.split_once("://").map_or(base, |(_, rest)| rest);
-    let host = host.split(['/', ':', '?']).next().unwrap_or_default();
-    host == "api.anthropic.com" || host.ends_with(".anthropic.com")
-}
-
-/// What a failed call means for everybody who uses the same key.
-///
-/// A quota is over when the provider says so (`insufficient_quota`, 402, an empty balance), when it
-/// asks for a pause that no turn waits for, and when Anthropic itself answers 429 without saying how
-/// long to wait, which is how it says that a spend limit is reached.
-pub fn outcome_of(failure: &ModelFailure, first_party: bool, limits: &BreakerLimits) -> Outcome {
+/// What a failed call means for everybody who uses the same key. It goes by the class alone, as the turn
+/// does, so that the two never read one failure differently.
+pub fn outcome_of(failure: &ModelFailure) -> Outcome {
     let retry_after_ms = failure.retry_after_ms;
-    match (failure.status, failure.class) {
-        (Some(402), _) | (_, FailureClass::Quota) => Outcome::QuotaOver { for_ms: retry_after_ms },
-        _ if failure.message.to_lowercase().contains("credit balance is too low") => {
-            Outcome::QuotaOver { for_ms: None }
-        }
-        (Some(429), FailureClass::RateLimit) if first_party && retry_after_ms.is_none() => {
-            Outcome::QuotaOver { for_ms: None }
-        }
-        _ if retry_after_ms.is_some_and(|it| limits.quota_from_ms < it) => {
+    match failure.class {
+        FailureClass::Quota | FailureClass::Billing => {
             Outcome::QuotaOver { for_ms: retry_after_ms }
         }
-        (_, FailureClass::RateLimit | FailureClass::Overloaded) => {
+        FailureClass::RateLimit | FailureClass::Overloaded => {
             Outcome::Overloaded { retry_after_ms }
         }
-        (_, FailureClass::Network | FailureClass::StreamBroken | FailureClass::BadAnswer) => {
+        FailureClass::Network | FailureClass::StreamBroken | FailureClass::BadAnswer => {
             Outcome::Broken
         }
         // No status and nothing to ask again: the handshake was refused.
-        (None, FailureClass::InvalidRequest) => Outcome::Broken,
+        FailureClass::InvalidRequest if failure.status.is_none() => Outcome::Broken,
         // It was answered: the server works.
-        _ => Outcome::Answered,
+        FailureClass::ContextOverflow
+        | FailureClass::OutputOverflow
+        | FailureClass::MaxOutput
+        | FailureClass::Auth
+        | FailureClass::InvalidRequest
+        | FailureClass::EmptyAnswer
+        | FailureClass::PauseTurn
+        | FailureClass::Refusal
+        | FailureClass::Internal => Outcome::Answered,
     }
 }
 

@@ -44,8 +44,6 @@ pub struct BreakerLimits {
     pub quota_ms: u64,
     /// The longest of these, in milliseconds; 15 minutes.
     pub quota_cap_ms: u64,
-    /// A pause asked for by the provider that is longer is a quota, in milliseconds; 10 minutes.
-    pub quota_from_ms: u64,
 }
 
 /// The budget that all retries of all sessions share.
@@ -85,7 +83,6 @@ impl Default for BreakerLimits {
             storm_cap_ms: 120_000,
             quota_ms: 60_000,
             quota_cap_ms: 900_000,
-            quota_from_ms: 600_000,
         }
     }
 }

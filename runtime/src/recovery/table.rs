@@ -155,6 +155,7 @@ const ASKING: &[Row] = &[
 
 /// Asking again cannot help, and nobody else is to be asked (MDL-13).
 const LASTING: &[Row] = &[
+    row(Billing, &[], Surface, &[]),
     row(Auth, &[], Surface, &[]),
     row(InvalidRequest, &[], Surface, &[]),
     row(Internal, &[], Surface, &[]),

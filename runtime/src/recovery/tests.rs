@@ -233,7 +233,7 @@ fn third_overload_in_a_row_switches_when_there_is_whom_to_switch_to() {
 // REQ: MDL-10
 #[test]
 fn permanent_failures_are_never_tried_again() {
-    for class in [Auth, InvalidRequest, Internal] {
+    for class in [Billing, Auth, InvalidRequest, Internal] {
         check_chain(&[class, Network], &[Surface, Surface]);
     }
 }

@@ -9,6 +9,7 @@ mod said;
 use super::{FailureClass, ModelAnswer, ModelFailure, StopReason, stream::StreamPhase};
 use crate::{
     block::{Block, BlockKind},
+    governor::Refusal,
     ports::TransportError,
     recovery::backoff::MAX_RETRY_AFTER_MS,
     time::Timestamp,
@@ -35,6 +36,7 @@ pub fn is_retryable(class: FailureClass) -> bool {
         | FailureClass::ContextOverflow
         | FailureClass::OutputOverflow
         | FailureClass::MaxOutput
+        | FailureClass::Billing
         | FailureClass::Auth
         | FailureClass::InvalidRequest
         | FailureClass::Refusal
@@ -57,9 +59,17 @@ pub fn is_retry(cause: &str) -> bool {
     again.iter().any(|it| it.code() == cause)
 }
 
-/// The failure that an answer with this HTTP status means. `headers` have names in lower case;
-/// `now` turns moments in headers into waiting times.
+/// Whether this is a server of Anthropic itself, which says in every 429 that is a pause how long.
+fn is_first_party(base: &str) -> bool {
+    let host = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let host = host.split(['/', ':', '?']).next().unwrap_or_default();
+    host == "api.anthropic.com" || host.ends_with(".anthropic.com")
+}
+
+/// The failure that an answer with this HTTP status means. `base` is where the server is, `headers`
+/// have names in lower case, `now` turns moments in headers into waiting times.
 pub fn from_response(
+    base: &str,
     status: u16,
     headers: &[(String, String)],
     body: &[u8],
@@ -70,14 +80,38 @@ pub fn from_response(
     let class = class_of_response(status, &kind, &code, &message);
     let names_wait = is_retryable(class) || class == FailureClass::Quota;
     let retry_after_ms = names_wait.then(|| retry_after(headers, now)).flatten();
-    // Whoever is to wait that long has used up what there was.
-    let is_quota = retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it);
     let class = match class {
-        FailureClass::RateLimit if is_quota => FailureClass::Quota,
-        class => class,
+        // How it says that a spend limit is reached (compat 9.5).
+        FailureClass::RateLimit if retry_after_ms.is_none() && is_first_party(base) => {
+            FailureClass::Quota
+        }
+        class => or_quota(class, retry_after_ms),
     };
     let partial_text = String::new();
     ModelFailure { class, status: Some(status), message, retry_after_ms, partial_text }
+}
+
+/// A rate limit that names so long a wait is a quota that is used up.
+pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> FailureClass {
+    match class {
+        FailureClass::RateLimit if retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it) => {
+            FailureClass::Quota
+        }
+        class => class,
+    }
+}
+
+/// The failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider
+/// itself that asks for a longer pause than a turn makes, so the chain is tried or the failure stands.
+pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
+    let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
+    ModelFailure {
+        class: FailureClass::Quota,
+        status: None,
+        message: format!("not sent to {provider} after {waited_s} s: {why}"),
+        retry_after_ms: Some(refusal.retry_after_ms),
+        partial_text: String::new(),
+    }
 }
 
 /// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
@@ -152,11 +186,12 @@ pub(super) fn class_of_error(kind: &str, message: &str, phase: StreamPhase) -> F
 
 fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> FailureClass {
     match status {
+        _ if is_billing(kind, code, message) => FailureClass::Billing,
+        402 => FailureClass::Billing,
         // Many servers say 503 when they are full.
         503 | 529 => FailureClass::Overloaded,
-        429 if code == "insufficient_quota" => FailureClass::Quota,
         429 => FailureClass::RateLimit,
-        401..=403 => FailureClass::Auth,
+        401 | 403 => FailureClass::Auth,
         413 => FailureClass::ContextOverflow,
         // Of Bedrock: the model failed, not the request.
         424 => FailureClass::Network,
@@ -171,14 +206,23 @@ fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> Fail
 
 fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
     match kind {
+        _ if is_billing(kind, code, message) => FailureClass::Billing,
         "overloaded_error" => FailureClass::Overloaded,
         "rate_limit_error" => FailureClass::RateLimit,
-        "authentication_error" | "permission_error" | "billing_error" => FailureClass::Auth,
+        "authentication_error" | "permission_error" => FailureClass::Auth,
         "request_too_large" => FailureClass::ContextOverflow,
         "not_found_error" | "conflict_error" => FailureClass::InvalidRequest,
         "invalid_request_error" => overflow(code, message).unwrap_or(FailureClass::InvalidRequest),
         _ => overflow(code, message).unwrap_or(FailureClass::Network),
     }
+}
+
+/// Whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
+pub(super) fn is_billing(kind: &str, code: &str, message: &str) -> bool {
+    let names =
+        ["billing_error", "insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+    names.iter().any(|it| [kind, code].contains(it))
+        || message.to_lowercase().contains("credit balance is too low")
 }
 
 /// Which side of the window is too small, if the message says so.

@@ -180,6 +180,7 @@ impl WireFormat {
     /// The failure that a response with another status means. See [`failure::from_response`].
     pub fn read_refusal(
         self,
+        base: &str,
         status: u16,
         headers: &[(String, String)],
         body: &[u8],
@@ -187,7 +188,7 @@ impl WireFormat {
     ) -> ModelFailure {
         match self {
             Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
-                failure::from_response(status, headers, body, now)
+                failure::from_response(base, status, headers, body, now)
             }
             Self::OpenAiChat | Self::OpenAiResponses => {
                 openai_shared::failure::from_response(status, headers, body, now)

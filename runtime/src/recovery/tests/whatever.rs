@@ -15,7 +15,7 @@ use super::{
 };
 
 fn any_class() -> impl Strategy<Value = FailureClass> {
-    let lasting = [Auth, InvalidRequest, Internal];
+    let lasting = [Billing, Auth, InvalidRequest, Internal];
     let classes: Vec<_> =
         FailureClass::ALL.into_iter().filter(|it| !lasting.contains(it)).collect();
     proptest::sample::select(classes)

@@ -6,6 +6,8 @@ use FailureClass::*;
 
 use super::*;
 
+const BASE: &str = "http://127.0.0.1:1";
+
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
 fn error(kind: &str, message: &str) -> String {
@@ -14,7 +16,7 @@ fn error(kind: &str, message: &str) -> String {
 
 #[track_caller]
 fn check(status: u16, body: &str, class: FailureClass) {
-    let failure = from_response(status, &[], body.as_bytes(), NOW);
+    let failure = from_response(BASE, status, &[], body.as_bytes(), NOW);
     assert_eq!((failure.class, failure.status), (class, Some(status)), "{body}");
     assert!(!failure.message.is_empty());
 }
@@ -22,7 +24,7 @@ fn check(status: u16, body: &str, class: FailureClass) {
 #[track_caller]
 fn check_wait(headers: &[(&str, &str)], wait_ms: Option<u64>) {
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-    let failure = from_response(429, &headers, b"", NOW);
+    let failure = from_response(BASE, 429, &headers, b"", NOW);
     assert_eq!((failure.class, failure.retry_after_ms), (RateLimit, wait_ms), "{headers:?}");
 }
 
@@ -47,13 +49,17 @@ fn status_and_type_name_one_class() {
     check(400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, ContextOverflow);
     check(400, r#"{"error":{"code":400,"message":"x"}}"#, InvalidRequest);
     check(401, &error("authentication_error", "bad key"), Auth);
-    check(402, &error("billing_error", "no money"), Auth);
+    check(402, &error("billing_error", "no money"), Billing);
+    check(402, "", Billing);
+    check(403, &error("billing_error", "no money"), Billing);
+    let empty = "Your credit balance is too low to access the Anthropic API.";
+    check(400, &error("invalid_request_error", empty), Billing);
     check(403, &error("permission_error", "no"), Auth);
     check(404, &error("not_found_error", "no such model"), InvalidRequest);
     check(409, &error("conflict_error", "x"), InvalidRequest);
     check(413, "<html>too large</html>", ContextOverflow);
     check(429, &error("rate_limit_error", "slow down"), RateLimit);
-    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Quota);
+    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Billing);
     check(500, &error("api_error", "oops"), Network);
     check(500, "", Network);
     check(503, "unavailable", Overloaded);
@@ -114,6 +120,7 @@ fn errors_in_a_stream_have_the_same_classes() {
     assert_eq!(class("api_error"), StreamBroken);
     assert_eq!(class("never_heard_of_it"), StreamBroken);
     assert_eq!(class("authentication_error"), Auth);
+    assert_eq!(class("billing_error"), Billing);
     assert_eq!(class("invalid_request_error"), InvalidRequest);
     assert_eq!(class_of_error("api_error", "", StreamPhase::Idle), Network);
     let said = "prompt is too long: 2 tokens > 1 maximum";
@@ -122,7 +129,7 @@ fn errors_in_a_stream_have_the_same_classes() {
 
 #[test]
 fn long_bodies_are_cut_for_people() {
-    let failure = from_response(500, &[], "\u{e9}".repeat(1_000).as_bytes(), NOW);
+    let failure = from_response(BASE, 500, &[], "\u{e9}".repeat(1_000).as_bytes(), NOW);
     let shown = failure.message.chars().filter(|it| *it == '\u{e9}').count();
     assert_eq!(shown, said::MAX_SHOWN_CHARS);
 }
@@ -130,7 +137,7 @@ fn long_bodies_are_cut_for_people() {
 #[track_caller]
 fn check_said(status: u16, headers: &[(&str, &str)], body: &str, class: FailureClass, said: &str) {
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-    let failure = from_response(status, &headers, body.as_bytes(), NOW);
+    let failure = from_response(BASE, status, &headers, body.as_bytes(), NOW);
     assert_eq!((failure.class, &*failure.message), (class, said));
 }
 
@@ -180,4 +187,76 @@ fn errors_of_bedrock_and_vertex_have_the_same_classes() {
     check_said(429, &[], &format!("[{of_vertex}]\n"), RateLimit, "quota");
     let denied = r#"{"error":{"code":403,"message":"denied","status":"PERMISSION_DENIED"}}"#;
     check_said(403, &[], denied, Auth, "denied");
+}
+
+#[test]
+fn servers_of_anthropic_are_known_by_their_host() {
+    for (base, expected) in [
+        ("https://api.anthropic.com", true),
+        ("https://api.anthropic.com/", true),
+        ("https://eu.api.anthropic.com:443/x", true),
+        ("http://127.0.0.1:8080", false),
+        ("https://api.anthropic.com.example", false),
+        ("https://notanthropic.com", false),
+    ] {
+        assert_eq!(is_first_party(base), expected, "{base}");
+    }
+}
+
+// T9.7  REQ: MDL-10, MDL-13
+#[test]
+fn quota_that_is_used_up_is_told_from_a_pause() {
+    let class = |base: &str, wait: Option<&str>| {
+        let headers: Vec<_> =
+            wait.into_iter().map(|it| ("retry-after".to_owned(), it.to_owned())).collect();
+        let failure = from_response(base, 429, &headers, b"", NOW);
+        assert_eq!(failure.retry_after_ms.is_some(), wait.is_some());
+        failure.class
+    };
+    let anthropic = "https://api.anthropic.com";
+    assert_eq!(class(anthropic, Some("3")), RateLimit);
+    assert_eq!(class(anthropic, None), Quota);
+    assert_eq!(class(BASE, None), RateLimit);
+    for base in [anthropic, BASE] {
+        assert_eq!(class(base, Some("600")), RateLimit);
+        assert_eq!(class(base, Some("601")), Quota);
+    }
+}
+
+// REQ: MDL-13
+#[test]
+fn refusal_of_the_governor_is_a_quota_that_no_turn_waits_for() {
+    use crate::governor::ParkReason::*;
+    for (reason, waited_ms, message) in [
+        (
+            ProviderQuota,
+            0,
+            "not sent to p after 0 s: the quota of this provider and key is used up",
+        ),
+        (
+            BreakerOpen,
+            10_999,
+            "not sent to p after 10 s: too many calls to this provider have failed",
+        ),
+        (RateLimit, 1_000, "not sent to p after 1 s: the provider's rate limit is reached"),
+        (
+            Concurrency,
+            600_000,
+            "not sent to p after 600 s: as many calls as the provider takes are under way",
+        ),
+        (
+            RetryBudget,
+            5,
+            "not sent to p after 0 s: all sessions together have retried as often as they may",
+        ),
+    ] {
+        let refusal =
+            crate::governor::Refusal { reason, waited_ms, retry_after_ms: MAX_RETRY_AFTER_MS + 1 };
+        let failure = from_governor("p", &refusal);
+        let retry_after_ms = Some(MAX_RETRY_AFTER_MS + 1);
+        let (message, partial_text) = (message.to_owned(), String::new());
+        let expected =
+            ModelFailure { class: Quota, status: None, message, retry_after_ms, partial_text };
+        assert_eq!(failure, expected);
+    }
 }

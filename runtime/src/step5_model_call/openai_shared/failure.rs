@@ -7,11 +7,10 @@ use serde_json::Value;
 
 use super::reader::Broken;
 use crate::{
-    recovery::backoff::MAX_RETRY_AFTER_MS,
     step5_model_call::{
         FailureClass, ModelFailure,
         failure::{
-            UNNAMED_ERROR, is_retryable,
+            UNNAMED_ERROR, is_billing, is_retryable, or_quota,
             reset::{length_ms, reset_ms},
             retry_after, shown,
         },
@@ -75,17 +74,14 @@ impl Said {
         names.into_iter().find(|it| is_word(it)).unwrap_or(UNNAMED_ERROR)
     }
 
-    /// Whether the account is at its end: asking again does not help before somebody pays.
-    fn is_quota(&self) -> bool {
-        let words = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
-        words.iter().any(|it| self.code == *it || self.kind == *it)
-            || self.message.contains("exceeded your current quota")
-    }
-
     /// The class of what stands for itself, whatever the status is.
     fn class(&self) -> Option<FailureClass> {
         let message = self.message.to_lowercase().replace('`', "");
-        if self.is_quota() {
+        if is_billing(&self.kind, &self.code, &self.message) {
+            return Some(FailureClass::Billing);
+        }
+        // Said by some without a name for it, also of what is there again tomorrow.
+        if message.contains("exceeded your current quota") {
             return Some(FailureClass::Quota);
         }
         if self.is_output_overflow(&message) {
@@ -167,12 +163,7 @@ pub(crate) fn from_response(
     let wait = || reset_of_limit(headers, now).or_else(|| wait_in_words(&said.message));
     let retry_after_ms =
         is_retryable(class).then(|| retry_after(headers, now).or_else(wait)).flatten();
-    // Whoever is to wait that long has used up what there was.
-    let is_quota = retry_after_ms.is_some_and(|it| MAX_RETRY_AFTER_MS < it);
-    let class = match class {
-        FailureClass::RateLimit if is_quota => FailureClass::Quota,
-        class => class,
-    };
+    let class = or_quota(class, retry_after_ms);
     let message = match said.message.is_empty() {
         true => format!("HTTP status {status}: {}", shown(title(&text))),
         false => said.message,
@@ -201,13 +192,15 @@ pub(crate) fn from_object(error: &Value, phase: StreamPhase) -> Broken {
 fn class_of_status(status: u16, said: &Said) -> FailureClass {
     let named = said.class();
     match status {
+        402 => FailureClass::Billing,
+        _ if named == Some(FailureClass::Billing) => FailureClass::Billing,
         429 => match named {
             Some(
                 class @ (FailureClass::Auth | FailureClass::Quota | FailureClass::ContextOverflow),
             ) => class,
             _ => FailureClass::RateLimit,
         },
-        401..=403 => FailureClass::Auth,
+        401 | 403 => FailureClass::Auth,
         413 => FailureClass::ContextOverflow,
         503 | 529 => FailureClass::Overloaded,
         // Also some server errors are about the length of the prompt.

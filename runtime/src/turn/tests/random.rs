@@ -55,6 +55,7 @@ fn one_answer(draws: &mut Draws, n: usize) -> Result<ModelAnswer, ModelFailure> 
             F::Network,
             F::StreamBroken,
             F::Refusal,
+            F::Billing,
             F::Auth,
             F::InvalidRequest,
             F::MaxOutput,

@@ -98,7 +98,8 @@ fn passing_failures_are_waited_out_ten_times_and_told_of_once() {
 // REQ: MDL-10
 #[test]
 fn what_asking_again_cannot_help_ends_the_turn() {
-    for class in [FailureClass::Auth, FailureClass::InvalidRequest, FailureClass::Internal] {
+    use FailureClass::{Auth, Billing, Internal, InvalidRequest};
+    for class in [Billing, Auth, InvalidRequest, Internal] {
         check(vec![failure(class)], "mark withdrawn surface");
     }
     check(vec![failure(Refusal)], "mark withdrawn surface");

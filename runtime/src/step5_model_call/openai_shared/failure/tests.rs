@@ -33,7 +33,10 @@ fn errors_of_the_api_have_their_class() {
     check(429, "requests", "rate_limit_exceeded", "slower", FailureClass::RateLimit);
     // It cannot be waited out.
     let quota = "You exceeded your current quota";
-    check(429, "insufficient_quota", "insufficient_quota", quota, FailureClass::Quota);
+    check(429, "insufficient_quota", "insufficient_quota", quota, FailureClass::Billing);
+    check(429, "", "", quota, FailureClass::Quota);
+    check(402, "", "", "Insufficient Balance", FailureClass::Billing);
+    check(400, "", "billing_hard_limit_reached", "x", FailureClass::Billing);
     let large =
         "Request too large for gpt-4o on tokens per min (TPM): Limit 10000, Requested 20000";
     check(429, "tokens", "rate_limit_exceeded", large, FailureClass::ContextOverflow);
