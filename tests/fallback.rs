@@ -57,8 +57,10 @@ fn used(provider: &str, model: &str) -> Option<FallbackUsed> {
 
 // T9.6  REQ: MDL-10, MDL-13
 #[tokio::test]
-async fn bad_request_and_wrong_key_are_surfaced_and_asked_of_nobody_else() {
-    for (status, kind) in [(400, "invalid_request_error"), (401, "authentication_error")] {
+async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_else() {
+    for (status, kind) in
+        [(400, "invalid_request_error"), (401, "authentication_error"), (402, "billing_error")]
+    {
         let (model, other) = (
             Model::says(vec![Reply::error(status, kind, "no good")]).await,
             Model::says(vec![Reply::text("hello")]).await,
@@ -70,6 +72,33 @@ async fn bad_request_and_wrong_key_are_surfaced_and_asked_of_nobody_else() {
         assert_eq!((model.asked().len(), other.asked().len()), (1, 0));
         assert_eq!((retries(&told), outcome.fallback), (vec![], None));
     }
+}
+
+// REQ: MDL-8
+#[tokio::test]
+async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
+    let model = Model::start(|ask| match ask.model() {
+        "claude-haiku-4-5" => overloaded(),
+        _ => Reply::text("hello"),
+    })
+    .await;
+    let world = World::start().await;
+    let options = world
+        .session(&[&model])
+        .model("claude-haiku-4-5")
+        .setting("fallbackModel", json!(["claude-sonnet-4-5"]))
+        .setting("effortLevel", json!("low"));
+    let (outcome, told, _) = world.run(options).await;
+    assert_eq!((outcome.text.as_str(), model.asked().len()), ("hello", 4));
+    let alerts: Vec<String> = told
+        .iter()
+        .filter_map(|it| match it {
+            Event::Alert { what } => Some(what.to_string()),
+            _ => None,
+        })
+        .collect();
+    let of = |model: &str| format!("{model}: the model takes no effort");
+    assert_eq!(alerts, [of("claude-haiku-4-5"), of("claude-sonnet-4-5")]);
 }
 
 // T9.7  REQ: MDL-6, MDL-10

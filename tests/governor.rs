@@ -237,7 +237,8 @@ async fn governor_whose_shard_ends_is_followed_by_one_on_another() {
         tokio::task::yield_now().await;
     }
     assert_eq!(sessions[0].status().await.map(|it| it.run), Err(RunError::Ended));
-    // It does its work: who waits can be interrupted, and the end is an orderly one.
+    // It does its work: the first learns that the quota is used up, the next one waits and can be interrupted, and the end is an orderly one.
+    assert_eq!(sessions[1].prompt("go").await.unwrap().end, RunEnd::Error);
     let mut log = EventLog::new(sessions[1].events());
     let run = prompt(&sessions[1], "go");
     log.until(|it| matches!(it, Event::Parked { .. })).await;

@@ -42,6 +42,9 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
         (&["-p", "a", "--settings", "bad.json"], "bad.json are no JSON"),
         (&["-p", "a", "--settings", "list.json"], "no JSON object"),
         (&["-p", "a", "--settings", "{bad"], "no JSON"),
+        (&["-p", "a", "--settings", "null"], "the settings of --settings are no JSON object"),
+        (&["-p", "a", "--settings", "[{}]"], "the settings of --settings are no JSON object"),
+        (&["-p", "a", "--settings", "7"], "the settings of --settings are no JSON object"),
         (&["-p", "a", "--add-dir", "nowhere"], "cannot add the directory nowhere"),
         (&["trace", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
         (&["verify", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
@@ -77,6 +80,19 @@ fn settings_that_cannot_be_read_end_the_run_and_malformed_ones_are_told() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let told: Vec<&str> = ended.stderr.lines().filter(|it| it.contains(what)).collect();
         assert_eq!(told.len(), 1, "{}", ended.stderr);
+    }
+}
+
+// REQ: SUR-2
+#[test]
+fn what_cannot_be_used_of_given_settings_is_told_once() {
+    let place = Place::new();
+    place.file("null", r#"{"fallbackModel": 7}"#);
+    for given in [r#"{"fallbackModel": 7}"#, "null"] {
+        let ended = place.run(&["-p", "hello", "--settings", given]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let n = ended.stderr.matches("`fallbackModel` has the wrong type").count();
+        assert_eq!(n, 1, "{}", ended.stderr);
     }
 }
 

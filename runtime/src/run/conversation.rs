@@ -3,7 +3,10 @@
 //! The session's actor owns one of these, and so does a replay: both feed turns from it and take
 //! in what the turns did, in the same way.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     catalogue::{Catalogue, Money},
@@ -20,6 +23,7 @@ use crate::{
     step3_context_assembly::Sources,
     step4_context_shapers::fruitless::CompactionWatch,
     step5_model_call::{
+        adaptation::Change,
         cache_watch::CacheWatch,
         provider::WireFormat,
         request::{EncodedHead, PrefixChain},
@@ -94,6 +98,8 @@ pub struct Carry {
     pub texts: Option<Repeated>,
     /// System prompt and tools, encoded for each wire format that was spoken.
     pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
+    /// What was changed for which model, as far as people were told.
+    pub changes_told: BTreeSet<(Arc<str>, Change)>,
     /// Digests of the messages that were sent before, for each model that was asked.
     pub prefixes: BTreeMap<(usize, Arc<str>), PrefixChain>,
     /// The watch for cached tokens that are lost.

@@ -65,7 +65,7 @@ pub struct Parameters {
 }
 
 /// What was changed for a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum Change {
     /// A budget became adaptive reasoning.

@@ -118,8 +118,11 @@ impl Turn {
         let (parameters, changes) =
             settings.parameters.for_model(&settings.models, &link.model, max_tokens);
         let format = self.format(&link);
-        for change in changes.iter().filter(|_| !self.carry.heads.contains_key(&format)) {
-            self.effects.push(Effect::Tell(change.alert(&link.model)));
+        for change in changes {
+            // Once per model, however often it is asked.
+            if self.carry.changes_told.insert((Arc::clone(&link.model), change)) {
+                self.effects.push(Effect::Tell(change.alert(&link.model)));
+            }
         }
         let kept = self.carry.heads.entry(format).or_insert_with(|| {
             let assembled = self.state.assembled.as_ref();

@@ -16,9 +16,7 @@ use ennead::{
         event::{Event, Numbered},
         recovery::backoff::MOST_RETRIES,
         run::RunRequest,
-        step1_settings_resolution::{
-            self as settings, LayerText, RuleKind, RuleText, Scope, trust::Trust,
-        },
+        step1_settings_resolution::{self as settings, RuleKind, RuleText, Scope, trust::Trust},
         step7_permission_gate::rule::Rule,
     },
     session::{RunOutcome, SessionHandle},
@@ -259,7 +257,10 @@ fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> 
 /// Settings given by `--settings`: JSON, or the name of a file.
 fn settings_of(given: &str) -> Result<Value, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
-    let (source, text) = match given.trim_start().starts_with('{') {
+    // `null` and `[]` are no names of files, unless there is such a file.
+    let is_text = given.trim_start().starts_with('{')
+        || (serde_json::from_str::<Value>(given).is_ok() && !Path::new(given).exists());
+    let (source, text) = match is_text {
         true => ("--settings".to_owned(), given.to_owned()),
         false => {
             let text = fs::read_to_string(given)
@@ -272,8 +273,7 @@ fn settings_of(given: &str) -> Result<Value, Failure> {
     if !value.is_object() {
         return Err(bad(format!("the settings of {source} are no JSON object")));
     }
-    let layer = LayerText { scope: Scope::CliArg, source, text };
-    settings::merge(&[layer]).warnings.iter().for_each(|it| show::problem(it));
+    // What cannot be used in them is told by the session, as for every other file.
     Ok(value)
 }
 
