@@ -19,6 +19,7 @@ use ennead::{
         event::Event,
         governor::{ParkReason, limits::GovernorLimits},
         run::RunEnd,
+        transcript::entry::What,
     },
     session::{RunError, SessionHandle},
 };
@@ -200,7 +201,7 @@ async fn interrupt_of_a_parked_session_frees_it_at_once() {
 #[tokio::test(start_paused = true)]
 async fn governor_that_is_killed_is_followed_by_another_who_wakes_those_who_wait() {
     let server = without_quota_for(30_000);
-    let house = House::new(&server, GovernorLimits::default()).await;
+    let house = House::timed(&server).await;
     let (session, mut log, run) = parked(&house).await;
     let governors = || {
         let all = house.ennead.directory().all();
@@ -213,6 +214,16 @@ async fn governor_that_is_killed_is_followed_by_another_who_wakes_those_who_wait
     }
     let outcome = run.await.unwrap().unwrap();
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
+    // The transcript says how long it was kept, and that this was not the model's time.
+    let attempts =
+        record::records(session.transcript()).into_iter().filter_map(|it| match it.what {
+            What::ModelAttempt { parked_ms, duration_ms, .. } => {
+                Some((parked_ms.unwrap(), duration_ms))
+            }
+            _ => None,
+        });
+    let (parked_ms, duration_ms) = attempts.last().unwrap();
+    assert!((59_000..67_000).contains(&parked_ms) && duration_ms < 100, "{parked_ms}");
     let seconds = server.now_ms() / 1_000;
     assert!((60..67).contains(&seconds), "{seconds}");
     assert!(log.has(|it| matches!(it, Event::Unparked { .. })));

@@ -7,6 +7,7 @@ pub(crate) mod host;
 pub(crate) mod hunter;
 pub(crate) mod model;
 pub(crate) mod model_server;
+pub(crate) mod paused;
 pub(crate) mod probe;
 pub(crate) mod processes;
 pub(crate) mod record;

@@ -23,7 +23,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::support::record;
+use crate::support::{paused::Paused, record};
 
 /// A server that answers the first request as a test says and every later one at once.
 #[derive(Debug)]
@@ -153,27 +153,6 @@ async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Valu
             _ => None,
         })
         .collect()
-}
-
-/// A clock that stands still with the timers and moves with them.
-#[derive(Debug)]
-struct Paused(tokio::time::Instant);
-
-impl Default for Paused {
-    fn default() -> Self {
-        Self(tokio::time::Instant::now())
-    }
-}
-
-impl ennead::runtime::ports::Clock for Paused {
-    fn now(&self) -> ennead::runtime::time::Timestamp {
-        let ms: u64 = self.elapsed().as_millis().try_into().unwrap();
-        ennead::runtime::time::Timestamp(1_790_000_000_000 + ms)
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
 }
 
 /// The first attempt fails as `class` after so many milliseconds with these words, and the second is

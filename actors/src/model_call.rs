@@ -49,8 +49,9 @@ pub(crate) fn run(
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
-        let (first_token_ms, usage) = (None, Usage::default());
-        let mut call = Call { shared: &shared, order: &order, started, first_token_ms, usage };
+        let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
+        let mut call =
+            Call { shared: &shared, order: &order, started, first_token_ms, parked_ms, usage };
         let result = call.exchange().await;
         let answered = Answered {
             attempt: order.attempt,
@@ -58,6 +59,7 @@ pub(crate) fn run(
             result,
             first_token_ms: call.first_token_ms,
             duration_ms: call.millis(),
+            parked_ms: call.parked_ms,
         };
         let _gone = turn.cast(TurnMsg::Input(Input::ModelAnswered(Box::new(answered))));
     })
@@ -135,6 +137,7 @@ struct Call<'a> {
     order: &'a ModelCallOrder,
     started: std::time::Duration,
     first_token_ms: Option<u64>,
+    parked_ms: Option<u64>,
     /// What the provider said that a broken stream used.
     usage: Usage,
 }
@@ -147,9 +150,11 @@ impl Call<'_> {
         else {
             return Err(no_provider());
         };
-        let pass = self.admitted(gate).await?;
+        let (pass, was_parked) = self.admitted(gate).await;
+        self.parked_ms = was_parked.then(|| self.millis());
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
+        let pass = pass?;
         let result = self.talk(endpoint, &pass).await;
         match &result {
             Ok(answer) => {
@@ -165,8 +170,9 @@ impl Call<'_> {
         result
     }
 
-    /// Waits at the gate; listeners and the directory are told while it is parked.
-    async fn admitted(&self, gate: &Gate) -> Result<Pass, ModelFailure> {
+    /// Waits at the gate, and says whether it had to. Listeners and the directory are told while it is
+    /// parked.
+    async fn admitted(&self, gate: &Gate) -> (Result<Pass, ModelFailure>, bool) {
         let order = self.order;
         let request = Request {
             tenant: self.shared.tenant.clone(),
@@ -186,7 +192,8 @@ impl Call<'_> {
                 .mark(reason, until_ms);
             self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
         };
-        gate.pass(request, told).await.map_err(|it| failure::from_governor(gate.provider(), &it))
+        let passed = gate.pass(request, told).await;
+        (passed.map_err(|it| failure::from_governor(gate.provider(), &it)), parking.is_some())
     }
 
     async fn talk(

@@ -21,6 +21,8 @@ use ennead::{
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+use crate::support::paused::Paused;
+
 /// How it answers one request.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
@@ -149,14 +151,26 @@ impl House {
         server: &Arc<Server>,
         governor: GovernorLimits,
     ) -> Self {
-        let options = Options {
-            placement,
-            seed: Some(7),
-            clock: Arc::new(ManualClock::at(1_790_000_000_000)),
-            transport: Some(Arc::new(Wire(Arc::clone(server)))),
-            governor,
-            ..Options::default()
-        };
+        let clock = Arc::new(ManualClock::at(1_790_000_000_000));
+        Self::with(Options { placement, governor, clock, ..Options::default() }, server).await
+    }
+
+    /// One whose records have the time of the timers; the others stand still.
+    pub(super) async fn timed(server: &Arc<Server>) -> Self {
+        Self::with(
+            Options {
+                placement: Placement::Ambient,
+                clock: Arc::new(Paused::default()),
+                ..Options::default()
+            },
+            server,
+        )
+        .await
+    }
+
+    async fn with(options: Options, server: &Arc<Server>) -> Self {
+        let transport: Arc<dyn Transport> = Arc::new(Wire(Arc::clone(server)));
+        let options = Options { seed: Some(7), transport: Some(transport), ..options };
         let ennead = Ennead::start(options).await.unwrap();
         Self { ennead, directory: TempDir::new().unwrap() }
     }

@@ -298,6 +298,7 @@ impl State {
                 usage: Usage::default(),
                 first_token_ms: None,
                 duration_ms: 0,
+                parked_ms: None,
             })),
             Pending::Path(call, given) => {
                 let path = gate_worker::unknown(given, PathKind::Invalid);

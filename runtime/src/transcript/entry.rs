@@ -160,6 +160,10 @@ pub enum What {
         first_token_ms: Option<u64>,
         /// Milliseconds in all.
         duration_ms: u64,
+        /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was
+        /// not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parked_ms: Option<u64>,
         /// The answer, where no line of the conversation holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unsaid: Option<Unsaid>,

@@ -90,7 +90,15 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             writeln!(out, ", {why}")
         }
         What::ModelAttempt {
-            attempt, purpose, cause, model, outcome, usage, duration_ms, ..
+            attempt,
+            purpose,
+            cause,
+            model,
+            outcome,
+            usage,
+            duration_ms,
+            parked_ms,
+            ..
         } => {
             write!(out, "    attempt {attempt} ({purpose})")?;
             if let Some(model) = model {
@@ -100,7 +108,11 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
                 write!(out, " because of {cause}")?;
             }
             let (input, output) = (usage.context().0, usage.output_tokens);
-            writeln!(out, ": {outcome}, {input} tokens in, {output} out, {duration_ms} ms")
+            write!(out, ": {outcome}, {input} tokens in, {output} out, {duration_ms} ms")?;
+            if let Some(ms) = parked_ms {
+                write!(out, ", parked for {ms} ms")?;
+            }
+            writeln!(out)
         }
         What::Permission { call, tool, mode, decision, .. } => {
             let verdict = if decision.allowed { "allowed" } else { "denied" };

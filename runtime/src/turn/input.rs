@@ -107,6 +107,8 @@ pub struct Answered {
     pub first_token_ms: Option<u64>,
     /// Milliseconds in all.
     pub duration_ms: u64,
+    /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was not.
+    pub parked_ms: Option<u64>,
 }
 
 /// Whether a call was let in.

@@ -228,6 +228,7 @@ impl Turn {
             cost,
             first_token_ms: answered.first_token_ms,
             duration_ms: answered.duration_ms,
+            parked_ms: answered.parked_ms,
             unsaid,
             cache_drop: cache_drop.map(Box::new),
         };

@@ -97,6 +97,7 @@ pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
         cost: None,
         first_token_ms: Some(1),
         duration_ms: 2,
+        parked_ms: None,
         unsaid: None,
         cache_drop: None,
     };

@@ -135,6 +135,7 @@ impl World {
             usage,
             first_token_ms: order.streamed.then_some(3),
             duration_ms: 11,
+            parked_ms: None,
         };
         Input::ModelAnswered(Box::new(answered))
     }

@@ -34,6 +34,7 @@ impl Told<'_> {
                 usage,
                 first_token_ms,
                 duration_ms,
+                parked_ms,
                 unsaid,
                 ..
             } => {
@@ -46,11 +47,16 @@ impl Told<'_> {
                     // Shown and withdrawn; nothing is decided by it.
                     partial_text: String::new(),
                 });
-                Some((failure, *usage, *first_token_ms, *duration_ms, unsaid.as_ref()))
+                Some((
+                    failure,
+                    *usage,
+                    (*first_token_ms, *duration_ms, *parked_ms),
+                    unsaid.as_ref(),
+                ))
             }
             _ => None,
         })?;
-        let (failure, usage, first_token_ms, duration_ms, unsaid) = told;
+        let (failure, usage, (first_token_ms, duration_ms, parked_ms), unsaid) = told;
         if order.purpose == Purpose::Turn {
             let asked = Some((order.provider, order.model.clone()));
             // Another model does not go on with what one has begun.
@@ -70,7 +76,7 @@ impl Told<'_> {
             self.n_paused += answer.blocks.len();
         }
         let attempt = order.attempt;
-        let answered = Answered { attempt, result, usage, first_token_ms, duration_ms };
+        let answered = Answered { attempt, result, usage, first_token_ms, duration_ms, parked_ms };
         Ok(Input::ModelAnswered(Box::new(answered)))
     }
 
