@@ -218,7 +218,7 @@ async fn governor_that_is_killed_is_followed_by_another_who_wakes_those_who_wait
     let attempts =
         record::records(session.transcript()).into_iter().filter_map(|it| match it.what {
             What::ModelAttempt { parked_ms, duration_ms, .. } => {
-                Some((parked_ms.unwrap(), duration_ms))
+                Some((parked_ms.unwrap().get(), duration_ms))
             }
             _ => None,
         });

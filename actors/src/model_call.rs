@@ -6,7 +6,7 @@
 
 mod watchdog;
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     block::BlockKind,
@@ -137,7 +137,7 @@ struct Call<'a> {
     order: &'a ModelCallOrder,
     started: std::time::Duration,
     first_token_ms: Option<u64>,
-    parked_ms: Option<u64>,
+    parked_ms: Option<NonZeroU32>,
     /// What the provider said that a broken stream used.
     usage: Usage,
 }
@@ -151,7 +151,8 @@ impl Call<'_> {
             return Err(no_provider());
         };
         let (pass, was_parked) = self.admitted(gate).await;
-        self.parked_ms = was_parked.then(|| self.millis());
+        let parked_ms = if was_parked { self.millis() } else { 0 };
+        self.parked_ms = NonZeroU32::new(u32::try_from(parked_ms).unwrap_or(u32::MAX));
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
         let pass = pass?;

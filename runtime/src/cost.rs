@@ -130,7 +130,7 @@ impl CostLedger {
     /// Counts a record, if it is one of a model call.
     pub fn note(&mut self, what: &What) {
         if let What::ModelAttempt { purpose, model, outcome, usage, cost, unsaid, .. } = what {
-            let kind = CallKind::of(purpose, outcome, unsaid.as_ref());
+            let kind = CallKind::of(purpose, outcome, unsaid.as_deref());
             // A record names the model where it is not the first of the chain.
             self.count(model.as_deref().unwrap_or_default(), kind, Account::of_call(*usage, *cost));
         }

@@ -9,7 +9,7 @@ mod conversation_line;
 mod step_detail;
 mod stored;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, num::NonZeroU32};
 
 use serde::{Deserialize, Serialize};
 
@@ -163,10 +163,10 @@ pub enum What {
         /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was
         /// not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parked_ms: Option<u64>,
+        parked_ms: Option<NonZeroU32>,
         /// The answer, where no line of the conversation holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        unsaid: Option<Unsaid>,
+        unsaid: Option<Box<Unsaid>>,
         /// Cached tokens that it should have read and did not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cache_drop: Option<Box<PromptCacheEvent>>,

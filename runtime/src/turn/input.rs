@@ -3,6 +3,8 @@
 //! Together with the clock reading it was taken from the mailbox at, every input is recorded in the
 //! transcript or can be computed from it, so a turn can be walked again from its record.
 
+use std::num::NonZeroU32;
+
 use crate::{
     hook::HandlerOutput,
     ids::ToolUseId,
@@ -108,7 +110,7 @@ pub struct Answered {
     /// Milliseconds in all.
     pub duration_ms: u64,
     /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was not.
-    pub parked_ms: Option<u64>,
+    pub parked_ms: Option<NonZeroU32>,
 }
 
 /// Whether a call was let in.

@@ -229,7 +229,7 @@ impl Turn {
             first_token_ms: answered.first_token_ms,
             duration_ms: answered.duration_ms,
             parked_ms: answered.parked_ms,
-            unsaid,
+            unsaid: unsaid.map(Box::new),
             cache_drop: cache_drop.map(Box::new),
         };
         self.journal.record(self.now, what);

@@ -51,7 +51,7 @@ impl Told<'_> {
                     failure,
                     *usage,
                     (*first_token_ms, *duration_ms, *parked_ms),
-                    unsaid.as_ref(),
+                    unsaid.as_deref(),
                 ))
             }
             _ => None,
