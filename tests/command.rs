@@ -5,6 +5,7 @@ mod bench;
 mod cases;
 mod demo;
 mod doctor;
+mod mcp;
 mod print;
 mod proxy;
 mod signals;
@@ -37,6 +38,17 @@ fault = { status = 429, headers = { "retry-after" = "300" } }
 name = "full"
 when.model.regex = "^full$"
 fault = { status = 529 }
+
+[[rule]]
+name = "calls a server"
+when.prompt.regex = "^mcp"
+when.answers = 0
+reply = [{ tool = "mcp__srv__echo", input = {} }]
+
+[[rule]]
+name = "has called it"
+when.prompt.regex = "^mcp"
+reply = [{ text = "{{ new_results|join }}" }]
 
 [[rule]]
 name = "writes"

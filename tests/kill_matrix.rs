@@ -44,6 +44,8 @@ macro_rules! kinds {
 kinds! {
     kill_shard Shard
     kill_governor Governor
+    kill_mcp_server McpServer
+    kill_mcp_connection McpConnection
     kill_archive Archive
     kill_transcript_writer TranscriptWriter
     kill_session Session

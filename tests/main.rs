@@ -37,6 +37,7 @@ mod governor;
 mod hooks;
 mod library;
 mod limits;
+mod mcp;
 mod openai;
 mod output;
 mod recovery;

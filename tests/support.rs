@@ -5,6 +5,7 @@ pub(crate) mod breaks;
 pub(crate) mod events;
 pub(crate) mod host;
 pub(crate) mod hunter;
+pub(crate) mod mcp_server;
 pub(crate) mod model;
 pub(crate) mod model_server;
 pub(crate) mod paused;

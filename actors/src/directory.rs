@@ -18,6 +18,10 @@ pub enum ActorKind {
     Shard,
     /// Wakes the calls that wait for one provider and key.
     Governor,
+    /// Keeps one MCP server at hand.
+    McpServer,
+    /// Owns the process of one MCP server and speaks with it.
+    McpConnection,
     /// Keeps the writers.
     Archive,
     /// Writes one transcript.
@@ -54,9 +58,11 @@ pub enum ActorKind {
 
 impl ActorKind {
     /// All kinds.
-    pub const ALL: [ActorKind; 18] = [
+    pub const ALL: [ActorKind; 20] = [
         ActorKind::Shard,
         ActorKind::Governor,
+        ActorKind::McpServer,
+        ActorKind::McpConnection,
         ActorKind::Archive,
         ActorKind::TranscriptWriter,
         ActorKind::Session,

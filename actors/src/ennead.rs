@@ -33,6 +33,7 @@ use crate::{
     events::EventHub,
     governor::Governors,
     mailbox::Mailbox,
+    mcp_server::{self, McpServers},
     options::{Endpoint, Options, SessionOptions},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
@@ -49,6 +50,7 @@ pub struct Ennead {
     stream: Stream,
     shards: Vec<ShardHandle>,
     governors: Governors,
+    mcp_servers: McpServers,
     directory: Directory,
     /// What is known about models; read once.
     catalogue: Arc<Catalogue>,
@@ -113,8 +115,18 @@ impl Ennead {
         let homes = shards.iter().map(|it| it.actor.clone()).collect();
         let governors = Governors::new(options.governor, stream, homes);
         let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));
-        let merged = Mutex::default();
-        Ok(Self { options, stream, shards, governors, directory, catalogue, merged, n_opened })
+        let (mcp_servers, merged) = (McpServers::default(), Mutex::default());
+        Ok(Self {
+            options,
+            stream,
+            shards,
+            governors,
+            mcp_servers,
+            directory,
+            catalogue,
+            merged,
+            n_opened,
+        })
     }
 
     /// Starts on the simulated model with its default playbook: no network, no key, and it says so
@@ -129,17 +141,22 @@ impl Ennead {
     }
 
     /// Opens a session, or goes on with one of an earlier process. Waits until its transcript is
-    /// open and locked.
+    /// open and locked, and its MCP servers are there or have failed.
     ///
     /// # Errors
     ///
     /// [`OpenError`]; a transcript that another process holds names the holder.
-    pub async fn open(&self, options: SessionOptions) -> Result<SessionHandle, OpenError> {
+    pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
-        let setup = self.setup(options, shard, number)?;
+        let told = match mcp_server::wants(&options) {
+            // In a box, since few sessions have any and every caller's future would carry it.
+            true => Box::pin(self.join_mcp(&mut options, shard)).await?,
+            false => Vec::new(),
+        };
+        let setup = self.setup(options, shard, number, told)?;
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
         let (reply, spawned) = oneshot::channel();
@@ -154,6 +171,17 @@ impl Ennead {
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();
         Ok(SessionHandle { session, transcript, actor, prompts, hub, directory })
+    }
+
+    /// Gives the session the tools of its MCP servers; returns what it is to tell.
+    async fn join_mcp(
+        &self,
+        options: &mut SessionOptions,
+        shard: &ShardHandle,
+    ) -> Result<Vec<Arc<str>>, OpenError> {
+        let (place, layers) = (place(options)?, layers(options));
+        let (common, servers, shard) = (&self.options, &self.mcp_servers, shard.actor.clone());
+        Ok(mcp_server::join(options, layers, &place, common, servers, shard).await)
     }
 
     /// Who lives in it.
@@ -185,6 +213,7 @@ impl Ennead {
         options: SessionOptions,
         shard: &ShardHandle,
         number: usize,
+        told: Vec<Arc<str>>,
     ) -> Result<Setup, OpenError> {
         let place = place(&options)?;
         let id = match &options.id {
@@ -255,6 +284,7 @@ impl Ennead {
             open: OpenPlan { place: file, frame, durability, meta: None },
             parent: None,
             layout,
+            told,
         })
     }
 }

@@ -49,6 +49,7 @@ pub mod archive;
 pub mod checkpoint;
 pub mod directory;
 mod governor;
+mod mcp_server;
 pub mod transcript_writer;
 
 // Groundwork.

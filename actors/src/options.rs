@@ -1,17 +1,21 @@
 //! What an embedder chooses: for all sessions, and for one.
 
 mod clouds;
+mod mcp;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
     governor::limits::GovernorLimits,
     ids::{SessionId, TenantId},
+    mcp::config::ServerConfig,
     ports::{Clock, Tool, Transport},
     step::Step,
     step1_settings_resolution::{Durability, PermissionMode, trust::Trust},
     step5_model_call::{provider::WireFormat, simulated::Playbook},
 };
+
+pub use mcp::McpLimits;
 
 use crate::{
     approval::Approver,
@@ -57,6 +61,8 @@ pub struct Options {
     pub files: Arc<dyn SourceFiles>,
     /// Writes transcripts.
     pub file_ops: Arc<dyn FileOps>,
+    /// Limits on MCP servers; from the environment unless said otherwise.
+    pub mcp: McpLimits,
     /// Makes turns stand still at steps.
     pub breakpoints: Option<Arc<dyn Breakpoints>>,
     /// Hooks that this process hangs from, outermost first; from the environment unless said
@@ -77,6 +83,7 @@ impl Default for Options {
             governor: GovernorLimits::default(),
             files: Arc::new(LocalFiles::default()),
             file_ops: Arc::new(RealFiles),
+            mcp: McpLimits::default(),
             breakpoints: None,
             hook_chain: inherited_chain(),
         }
@@ -187,6 +194,12 @@ pub struct SessionOptions {
     pub transcripts: Option<PathBuf>,
     /// The tools, in the order they are offered.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// MCP servers whose tools the session has. Sessions in one directory with the same
+    /// configuration share a server.
+    pub mcp_servers: Vec<ServerConfig>,
+    /// Whether the servers that `.mcp.json` of the working directory names are used, too; they are
+    /// not. With [`Trust::Untrusted`] the file is left alone all the same.
+    pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
     /// How far the workspace's own settings files are trusted; not at all unless said otherwise.
@@ -222,6 +235,8 @@ impl SessionOptions {
             id: None,
             transcripts: None,
             tools: ennead_tools::registry::builtin_tools(),
+            mcp_servers: Vec::new(),
+            reads_mcp_json: false,
             approver: None,
             trust: Trust::Untrusted,
             reads_settings: true,
@@ -293,6 +308,14 @@ impl SessionOptions {
             Some(same) => *same = tool,
             None => self.tools.push(tool),
         }
+        self
+    }
+
+    /// Adds an MCP server, or replaces the one of the same name.
+    #[must_use]
+    pub fn mcp_server(mut self, server: ServerConfig) -> Self {
+        self.mcp_servers.retain(|it| it.name != server.name);
+        self.mcp_servers.push(server);
         self
     }
 

@@ -115,6 +115,8 @@ pub(crate) struct Setup {
     pub(crate) open: runs::OpenPlan,
     pub(crate) parent: Option<agents::Parent>,
     pub(crate) layout: crate::archive::layout::Layout,
+    /// What its listeners are told with the first run.
+    pub(crate) told: Vec<Arc<str>>,
 }
 
 /// The actor that is a session.
@@ -138,9 +140,9 @@ pub(crate) struct State {
     active: Option<Active>,
     /// Runs begun; makes run ids differ.
     n_runs: u64,
-    /// What loading an earlier transcript mended; told with the first run, since nobody can listen
-    /// before the session is open.
-    repairs: Vec<Arc<str>>,
+    /// What loading an earlier transcript mended, and which MCP servers failed; told with the first
+    /// run, since nobody can listen before the session is open.
+    untold: Vec<Arc<str>>,
     next_key: u64,
     fingerprints: Option<Fingerprints>,
     hooks: Option<Mailbox<HookRequest, HookMsg>>,
@@ -166,7 +168,7 @@ impl Actor for Session {
         myself: ActorRef<SessionMsg>,
         setup: Box<Setup>,
     ) -> Result<Box<State>, ActorProcessingErr> {
-        let Setup { shared, conversation, archive, open, parent, layout } = *setup;
+        let Setup { shared, conversation, archive, open, parent, layout, told } = *setup;
         let kind = if parent.is_some() { ActorKind::SubAgent } else { ActorKind::Session };
         let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
         let (opened, recorded) = (myself.clone(), myself.clone());
@@ -199,7 +201,7 @@ impl Actor for Session {
             queue: VecDeque::new(),
             active: None,
             n_runs: 0,
-            repairs: Vec::new(),
+            untold: told,
             next_key: 1,
             fingerprints: None,
             hooks: None,

@@ -4,8 +4,9 @@
 //! turn. A shard is the root of their tree; shards know nothing of each other. When its archive
 //! ends the shard ends: what cannot be recorded is not done.
 
-use std::{collections::BTreeMap, sync::Arc, thread::Builder};
+use std::{collections::BTreeMap, sync::Arc, thread::Builder, time::Duration};
 
+use ennead_runtime::ports::Clock;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
@@ -14,10 +15,11 @@ use crate::{
     directory::{ActorKind, Directory, Registration},
     ennead::StartError,
     governor::{Gate, Governor, GovernorMsg},
+    mcp_server::{self, McpMsg, McpServer, Server, Tools},
     options::{Options, Placement},
     session::{Session, SessionMsg, Setup},
     supervision::{ended, spawn},
-    world::{World, http::Http},
+    world::{World, clock::Timer, http::Http},
 };
 
 /// What a shard hears.
@@ -26,6 +28,8 @@ pub(crate) enum ShardMsg {
     Open(Box<Setup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     /// Start the actor of this gate here.
     Govern(Gate),
+    /// Ask this server, whose actor lives here, for its tools. It is started if it is not there.
+    McpTools(Arc<Server>, oneshot::Sender<Tools>),
     /// Close the sessions, then the archive, then end.
     Shutdown(oneshot::Sender<()>),
 }
@@ -45,6 +49,9 @@ struct State {
     archive: ActorRef<ArchiveMsg>,
     sessions: BTreeMap<ActorId, ActorRef<SessionMsg>>,
     governors: BTreeMap<ActorId, ActorRef<GovernorMsg>>,
+    mcp_servers: BTreeMap<ActorId, (ActorRef<McpMsg>, Arc<Server>)>,
+    clock: Arc<dyn Clock>,
+    timer: Arc<dyn Timer>,
     directory: Directory,
     _registration: Registration,
     /// Hear when it has ended, by being dropped last; `None` as long as nobody wants that.
@@ -54,19 +61,23 @@ struct State {
 impl Actor for Shard {
     type Msg = ShardMsg;
     type State = State;
-    type Arguments = (ArchiveSetup, Directory);
+    type Arguments = (ArchiveSetup, Arc<dyn Timer>);
 
     async fn pre_start(
         &self,
         myself: ActorRef<ShardMsg>,
-        (setup, directory): (ArchiveSetup, Directory),
+        (setup, timer): (ArchiveSetup, Arc<dyn Timer>),
     ) -> Result<State, ActorProcessingErr> {
+        let (clock, directory) = (Arc::clone(&setup.clock), setup.directory.clone());
         let registration = directory.enter(ActorKind::Shard, None, myself.get_cell());
         let archive = spawn(Archive, setup, myself.get_cell()).await?;
         Ok(State {
             archive,
             sessions: BTreeMap::new(),
             governors: BTreeMap::new(),
+            mcp_servers: BTreeMap::new(),
+            clock,
+            timer,
             directory,
             shutdown: None,
             _registration: registration,
@@ -100,6 +111,11 @@ impl Actor for Shard {
                     state.governors.insert(governor.get_id(), governor);
                 }
             }
+            ShardMsg::McpTools(server, reply) => {
+                let actor = mcp_server(&myself, server, state).await?;
+                // An actor that is just ending drops the question, and that is the answer.
+                let _gone = actor.map(|it| it.cast(McpMsg::Tools(reply)));
+            }
             ShardMsg::Shutdown(reply) => {
                 state.shutdown.get_or_insert_default().push(reply);
                 for session in state.sessions.values() {
@@ -123,6 +139,16 @@ impl Actor for Shard {
             Some(who) if who == state.archive.get_id() => {
                 myself.stop(Some("the archive has ended".into()));
             }
+            Some(who) if state.mcp_servers.contains_key(&who) => {
+                let server = state.mcp_servers.remove(&who).map(|(_, server)| server);
+                if state.shutdown.is_some() {
+                    close_archive_if_last(state)?;
+                } else if let Some(server) = server
+                    && let Some(pause) = server.ended(state.clock.elapsed())
+                {
+                    start_mcp_server(&myself, server, Some(pause), state).await?;
+                }
+            }
             Some(who)
                 if state.sessions.remove(&who).is_some()
                     || state.governors.remove(&who).is_some() =>
@@ -135,14 +161,52 @@ impl Actor for Shard {
     }
 }
 
-/// When the shard is to end and its last session is gone, its governors end, then the archive, and
-/// the shard with it.
+/// The actor of a server; a new one, if it has none. `None` when the shard is to end.
+async fn mcp_server(
+    myself: &ActorRef<ShardMsg>,
+    server: Arc<Server>,
+    state: &mut State,
+) -> Result<Option<ActorRef<McpMsg>>, ActorProcessingErr> {
+    if state.shutdown.is_some() {
+        return Ok(None);
+    }
+    let found = state.mcp_servers.values().find(|(_, it)| Arc::ptr_eq(it, &server));
+    if let Some((actor, _)) = found {
+        return Ok(Some(actor.clone()));
+    }
+    Ok(Some(start_mcp_server(myself, server, None, state).await?))
+}
+
+async fn start_mcp_server(
+    myself: &ActorRef<ShardMsg>,
+    server: Arc<Server>,
+    pause: Option<Duration>,
+    state: &mut State,
+) -> Result<ActorRef<McpMsg>, ActorProcessingErr> {
+    let setup = mcp_server::Setup {
+        server: Arc::clone(&server),
+        clock: Arc::clone(&state.clock),
+        timer: Arc::clone(&state.timer),
+        directory: state.directory.clone(),
+        pause,
+    };
+    let actor = spawn(McpServer, setup, myself.get_cell()).await?;
+    state.mcp_servers.insert(actor.get_id(), (actor.clone(), server));
+    Ok(actor)
+}
+
+/// When the shard is to end and its last session is gone, its governors and MCP servers end, then
+/// the archive, and the shard with it.
 fn close_archive_if_last(state: &State) -> Result<(), ActorProcessingErr> {
     if state.shutdown.is_none() || !state.sessions.is_empty() {
         return Ok(());
     }
-    if !state.governors.is_empty() {
+    if !state.governors.is_empty() || !state.mcp_servers.is_empty() {
         state.governors.values().for_each(|it| it.stop(None));
+        for (actor, _) in state.mcp_servers.values() {
+            // Its end is heard of by supervision.
+            let _gone = actor.cast(McpMsg::Close);
+        }
     } else {
         state.archive.cast(ArchiveMsg::Shutdown(None))?;
     }
@@ -183,9 +247,9 @@ impl ShardHandle {
         let setup = ArchiveSetup {
             clock: Arc::clone(&options.clock),
             ops: Arc::clone(&options.file_ops),
-            directory: directory.clone(),
+            directory,
         };
-        let (actor, _) = Actor::spawn(None, Shard, (setup, directory))
+        let (actor, _) = Actor::spawn(None, Shard, (setup, Arc::clone(&options.timer)))
             .await
             .map_err(|error| StartError::Actor(error.to_string()))?;
         let archive = actor.get_children().into_iter().next().map(ActorRef::from);

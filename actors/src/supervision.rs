@@ -27,7 +27,24 @@ pub(crate) struct Job {
 ///
 /// When the parent is gone already.
 pub(crate) async fn spawn_leaf(job: Job, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
-    Ok(spawn(Leaf, job, parent).await?.get_cell())
+    let Job { kind, session, directory, work } = job;
+    let setup = LeafSetup { kind, session: Some(session), directory, work };
+    Ok(spawn(Leaf, setup, parent).await?.get_cell())
+}
+
+/// Spawns a leaf that works for no session in particular.
+///
+/// # Errors
+///
+/// When the parent is gone already.
+pub(crate) async fn spawn_common_leaf(
+    kind: ActorKind,
+    directory: Directory,
+    work: BoxFuture<'static, ()>,
+    parent: ActorCell,
+) -> Result<ActorCell, SpawnErr> {
+    let setup = LeafSetup { kind, session: None, directory, work };
+    Ok(spawn(Leaf, setup, parent).await?.get_cell())
 }
 
 /// Spawns an actor below `parent`.
@@ -51,6 +68,13 @@ pub(crate) fn spawn<A: Actor>(
 
 struct Leaf;
 
+struct LeafSetup {
+    kind: ActorKind,
+    session: Option<SessionId>,
+    directory: Directory,
+    work: BoxFuture<'static, ()>,
+}
+
 /// Begin.
 struct Go;
 
@@ -62,12 +86,17 @@ struct State {
 impl Actor for Leaf {
     type Msg = Go;
     type State = State;
-    type Arguments = Job;
+    type Arguments = LeafSetup;
 
-    async fn pre_start(&self, myself: ActorRef<Go>, job: Job) -> Result<State, ActorProcessingErr> {
-        let registration = job.directory.enter(job.kind, Some(&job.session), myself.get_cell());
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Go>,
+        setup: LeafSetup,
+    ) -> Result<State, ActorProcessingErr> {
+        let LeafSetup { kind, session, directory, work } = setup;
+        let registration = directory.enter(kind, session.as_ref(), myself.get_cell());
         myself.cast(Go)?;
-        Ok(State { work: Some(job.work), _registration: registration })
+        Ok(State { work: Some(work), _registration: registration })
     }
 
     async fn handle(

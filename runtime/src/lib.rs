@@ -22,6 +22,7 @@ pub mod turn;
 pub mod cost;
 pub mod governor;
 pub mod lease;
+pub mod mcp;
 pub mod output;
 pub mod run;
 pub mod transcript;

@@ -13,6 +13,7 @@ use crate::support::{
     events::EventLog,
     host::{Host, Running, check_answers, check_record, is_of, prompt},
     hunter::hunt,
+    mcp_server,
     processes::{GRANDCHILD, fifo, read_to_end},
     record,
 };
@@ -95,6 +96,9 @@ impl<'a> Case<'a> {
                 })
                 .collect();
             options = options.setting("hooks", hooks.into());
+        }
+        if matches!(self.kind, ActorKind::McpServer | ActorKind::McpConnection) {
+            options = options.mcp_server(mcp_server::configured("srv"));
         }
         if self.plan.prompt == "loop" {
             options = options

@@ -186,6 +186,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("events.rs", "what goes out to listeners"),
     ("governor.rs", "the gates of an `Ennead`, by provider and key"),
     ("governor/gate.rs", "what all calls to one provider and key have in common"),
+    ("mcp_server/server.rs", "the servers of an `Ennead`, and what outlives a crash of one"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/ending.rs", "a reply that is given once"),
     ("shard.rs", "a reply that is given once"),

@@ -24,8 +24,6 @@ mod cwd;
 mod hosted;
 mod process;
 mod shown;
-#[cfg(target_os = "linux")]
-mod sweep;
 mod words;
 
 /// Milliseconds a command may take if nothing else is said.

@@ -6,6 +6,7 @@
 
 // What embedders and the harness use.
 pub mod custom;
+pub mod mcp;
 pub mod registry;
 pub mod schema;
 
@@ -27,6 +28,7 @@ mod hidden;
 mod output;
 mod patch;
 mod paths;
+mod process_tree;
 mod walk;
 
 #[cfg(test)]

@@ -285,6 +285,7 @@ impl State {
             open,
             parent: Some(link),
             layout: self.layout.clone(),
+            told: Vec::new(),
         }))
     }
 

@@ -165,7 +165,7 @@ impl State {
             record(at, &id, 0, start),
         ];
         self.shared.hub.publish(Event::RunStarted { run: id.clone() });
-        for what in std::mem::take(&mut self.repairs) {
+        for what in std::mem::take(&mut self.untold) {
             self.shared.hub.publish(Event::Alert { what });
         }
         let run = Run::new(id, message.id.clone());

@@ -1,7 +1,7 @@
-//! The process tree of one command.
+//! One command, from its start to its end.
 //!
-//! Alone here is the promise that nothing of it outlives the call: however the call ends, also by
-//! dropping its future, a thread ends the whole tree, and only then lets go of the call's `hold`.
+//! However the call ends, also by dropping its future, its process tree is ended with it, and only
+//! then is the call's `hold` let go.
 
 use std::{
     ffi::OsString,
@@ -13,18 +13,15 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::{
-    ids::ToolUseId,
-    ports::{Hold, ToolContext},
-};
+use ennead_runtime::{ids::ToolUseId, ports::ToolContext};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
-use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, runtime::Handle};
+use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 
 use super::capture::Capture;
-use crate::output::spill_path;
-
-/// The variable that marks all processes of a call. A list, as a command may run another ennead.
-pub(super) const MARKER: &str = "ENNEAD_CALL";
+use crate::{
+    output::spill_path,
+    process_tree::{MARKER, Tree, marks_with},
+};
 
 /// Bytes of output after which a command is ended.
 const MAX_OUTPUT_BYTES: u64 = 5_000_000_000;
@@ -130,11 +127,7 @@ fn start(
     let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
     // One pipe for both, so that they stay in the order in which they were written.
     let (stdout, stderr) = (Stdio::from(writer.try_clone()?), Stdio::from(writer));
-    let mut marks = std::env::var_os(MARKER).unwrap_or_default();
-    if !marks.is_empty() {
-        marks.push(",");
-    }
-    marks.push(mark);
+    let marks = marks_with(mark);
     let mut wrap = CommandWrap::with_new(shell, |command| {
         command.arg("-c").arg(script(order)).current_dir(order.cwd);
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
@@ -178,94 +171,4 @@ fn quoted(text: &std::ffi::OsStr) -> OsString {
     }
     out.push(b'\'');
     OsString::from_vec(out)
-}
-
-/// All processes of a call. Ended when dropped.
-#[derive(Debug)]
-struct Tree {
-    /// Taken when the tree is being ended.
-    processes: Option<Processes>,
-    runtime: Handle,
-}
-
-impl Tree {
-    fn new(child: Box<dyn ChildWrapper>, mark: String, hold: Hold) -> Self {
-        let leader = child.id().and_then(|pid| i32::try_from(pid).ok());
-        // Not reaped yet, so the number is the shell's.
-        #[cfg(target_os = "linux")]
-        let leader = leader.and_then(|pid| Some((pid, super::sweep::started(pid)?)));
-        let processes =
-            Processes { child, leader, mark, has_exited: false, is_ended: false, _hold: hold };
-        Self { processes: Some(processes), runtime: Handle::current() }
-    }
-
-    /// Waits for the shell. May be dropped and called again.
-    async fn wait(&mut self) -> io::Result<ExitStatus> {
-        let Some(processes) = &mut self.processes else { return std::future::pending().await };
-        let status = processes.child.wait().await?;
-        processes.has_exited = true;
-        Ok(status)
-    }
-
-    /// Ends what is left and says how many that were.
-    async fn end(mut self) -> usize {
-        let Some(mut processes) = self.processes.take() else { return 0 };
-        let ended = self.runtime.spawn_blocking(move || processes.end());
-        // A panic in there ends the processes by dropping them.
-        ended.await.unwrap_or_default()
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        if let Some(mut processes) = self.processes.take() {
-            // If the runtime is being shut down, the closure is dropped and ends them then.
-            self.runtime.spawn_blocking(move || processes.end());
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Processes {
-    child: Box<dyn ChildWrapper>,
-    #[cfg(target_os = "linux")]
-    leader: Option<super::sweep::Process>,
-    #[cfg(not(target_os = "linux"))]
-    #[expect(dead_code, reason = "only Linux tells which processes there are")]
-    leader: Option<i32>,
-    mark: String,
-    has_exited: bool,
-    is_ended: bool,
-    _hold: Hold,
-}
-
-impl Processes {
-    /// Ends all and waits until they are gone. Returns how many were left beside the shell.
-    fn end(&mut self) -> usize {
-        self.is_ended = true;
-        let n_ended = self.sweep();
-        if !self.has_exited {
-            // Also where there is no sweep. The number is still ours, as the shell is not reaped.
-            let _gone_already = self.child.start_kill();
-        }
-        n_ended
-    }
-
-    #[cfg(target_os = "linux")]
-    fn sweep(&self) -> usize {
-        self.leader.map_or(0, |leader| super::sweep::end_all(leader, &self.mark))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn sweep(&self) -> usize {
-        0
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        if !self.is_ended {
-            self.end();
-        }
-    }
 }

@@ -77,6 +77,13 @@ pub(crate) struct Print {
     /// Settings with the rank of flags: a file, or JSON.
     #[arg(long, value_name = "FILE|JSON")]
     pub(crate) settings: Option<String>,
+    /// MCP servers whose tools the session has: files or JSON, `{"mcpServers": {…}}`. Those of
+    /// `.mcp.json` in the working directory are used, too.
+    #[arg(long, value_name = "FILE|JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
+    /// Use the MCP servers of --mcp-config only.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
     /// Further directories that count as workspace.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) add_dir: Vec<PathBuf>,

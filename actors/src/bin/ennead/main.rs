@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod endpoint;
 mod exit;
+mod mcp;
 mod print;
 mod rules;
 mod show;

@@ -30,7 +30,7 @@ use crate::{
     args::{Durability, OutputFormat, Print},
     endpoint::{self, Variables},
     exit::{Exit, Failure},
-    rules, show,
+    mcp, rules, show,
     signals::Signals,
 };
 
@@ -50,8 +50,16 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
-    let session =
-        ennead.open(options).await.map_err(|error| Failure::of(exit_of(&error), &error))?;
+    // Servers of the session may take their time.
+    let opened = tokio::select! {
+        biased;
+        opened = ennead.open(options) => opened,
+        exit = signals.next() => {
+            ennead.shutdown().await;
+            return Ok(exit);
+        }
+    };
+    let session = opened.map_err(|error| Failure::of(exit_of(&error), &error))?;
     if server.is_simulated {
         show::problem(
             "no ANTHROPIC_API_KEY and no ANTHROPIC_BASE_URL is set: the embedded simulated model \
@@ -220,6 +228,8 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
             };
         }
     }
+    options.mcp_servers = mcp::servers_of(&args.mcp_config)?;
+    options.reads_mcp_json = !args.strict_mcp_config;
     for dir in &args.add_dir {
         add_directory(&mut options, dir)?;
     }

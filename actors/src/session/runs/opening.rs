@@ -66,7 +66,7 @@ impl State {
         match earlier {
             Ok(loaded) => {
                 for report in &loaded.report {
-                    self.repairs.push(format!("the transcript was repaired: {report:?}").into());
+                    self.untold.push(format!("the transcript was repaired: {report:?}").into());
                 }
                 self.n_runs = loaded.tail.head.seq << 16;
                 self.spent = loaded.spent;

@@ -1,6 +1,6 @@
-//! Finds and ends every process of a call, also one that left its session.
+//! Finds and ends every process of a tree, also one that left its session.
 //!
-//! A process belongs to a call if its session or group is the shell's, if it carries the call's
+//! A process belongs to a tree if its session or group is the first one's, if it carries the tree's
 //! mark in its environment, or if an ancestor of it does. What escapes is only a process that left
 //! the session, lost its parent and wiped its environment; for that a PID namespace is needed.
 
@@ -14,7 +14,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use super::process::MARKER;
+use super::MARKER;
 
 /// A process, told apart from a later one with the same number by its start time.
 pub(super) type Process = (i32, u64);

@@ -1,0 +1,113 @@
+//! The leaf below the actor of a server: makes a connection, and carries calls over it.
+//!
+//! Alone, because it is what waits: for the pause, the start, the answers and the end.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::ports::Hold;
+use ennead_tools::mcp::{CallError, Caller, Connection, connect};
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
+use ractor::ActorRef;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{McpMsg, Order, server::Server};
+use crate::{mailbox::Admitted, world::clock::Timer};
+
+/// What cannot be killed is not waited for any longer.
+const LAST_LIMIT: Duration = Duration::from_secs(2);
+
+/// What a connection is made with.
+pub(super) struct Attempt {
+    pub(super) server: Arc<Server>,
+    pub(super) timer: Arc<dyn Timer>,
+    /// Before it begins.
+    pub(super) pause: Duration,
+    /// Closed when it is not wanted any more.
+    pub(super) stop: oneshot::Receiver<()>,
+    pub(super) back: ActorRef<McpMsg>,
+}
+
+/// Makes a connection and serves it until it ends; ends once nothing of the server is left.
+pub(super) async fn run(attempt: Attempt) {
+    let Attempt { server, timer, pause, stop, back } = attempt;
+    let (kept, gone) = oneshot::channel::<()>();
+    let limit = server.start_limit();
+    let connecting = async {
+        if !pause.is_zero() {
+            timer.sleep(pause).await;
+        }
+        let connecting = connect(server.launch(), Hold::new(kept));
+        match tokio::time::timeout(limit, connecting).await {
+            Err(_) => Err(format!("it was not ready within {} ms", limit.as_millis())),
+            Ok(connected) => connected.map_err(|error| error.to_string()),
+        }
+    };
+    let connected = tokio::select! {
+        biased;
+        _ = stop => Err("it is not needed any more".to_owned()),
+        connected = connecting => connected,
+    };
+    match connected {
+        Err(why) => {
+            // With the actor this leaf goes, too.
+            let _gone = back.cast(McpMsg::Ended { why });
+        }
+        Ok((connection, tools)) => {
+            let (orders, incoming) = mpsc::unbounded_channel();
+            if back.cast(McpMsg::Connected { tools: tools.into(), orders }).is_ok() {
+                serve(connection, incoming, &back).await;
+            }
+        }
+    }
+    // Nothing is ever sent: the end of it is the message.
+    let _over = tokio::time::timeout(LAST_LIMIT, gone).await;
+}
+
+/// Carries calls until the server ends, or until nobody can send any more.
+async fn serve(
+    mut connection: Connection,
+    mut incoming: mpsc::UnboundedReceiver<Admitted<Box<Order>>>,
+    back: &ActorRef<McpMsg>,
+) {
+    let caller = connection.caller();
+    let mut running = FuturesUnordered::new();
+    let why = loop {
+        tokio::select! {
+            biased;
+            Some(()) = running.next(), if !running.is_empty() => {}
+            why = connection.ended() => break why,
+            order = incoming.recv() => match order {
+                Some(order) => running.push(carry_out(caller.clone(), order)),
+                None => break "it is not needed any more".to_owned(),
+            },
+        }
+    };
+    // What was answered at the very end counts.
+    while let Some(Some(())) = running.next().now_or_never() {}
+    // This is said before the calls under way are answered, so that whoever goes on to call again
+    // comes behind it. What has not come to the server waits for the next one.
+    let _gone = back.cast(McpMsg::Ended { why });
+    while let Ok(order) = incoming.try_recv() {
+        let _gone = back.cast(McpMsg::Call(order));
+    }
+    drop(running);
+    connection.close().await;
+}
+
+/// One call, its slot included.
+async fn carry_out(caller: Caller, order: Admitted<Box<Order>>) {
+    let Admitted { work, slot: _slot } = order;
+    let Order { tool, arguments, mut reply } = *work;
+    if reply.is_closed() {
+        return;
+    }
+    match caller.call(tool, arguments, reply.closed()).await {
+        // Said by dropping the reply, once the actor knows.
+        Some(Err(CallError::Gone { .. })) => std::future::pending().await,
+        Some(answer) => {
+            // Whoever waited may have gone just now.
+            let _gone = reply.send(answer);
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,171 @@
+//! Before a session is opened: which servers it has, and what tools these give it.
+//!
+//! The tools of a session are fixed when it is opened and stand in its record, so this is the only
+//! time at which servers are looked for. A server that cannot be had is told, and the session is
+//! opened without it.
+
+use std::{io, path::Path, sync::Arc};
+
+use ennead_runtime::{
+    mcp::{
+        config::{self, ServerConfig, strongest},
+        policy::Policy,
+        spec::{NotOffered, offered},
+    },
+    ports::Tool,
+    step1_settings_resolution::{LayerText, trust::Trust},
+    turn::input::SettingsRead,
+};
+use ennead_tools::mcp::{Launch, McpTool};
+use futures::{StreamExt, stream};
+use ractor::ActorRef;
+
+use super::server::{McpServers, Server};
+use crate::{
+    options::{Options, SessionOptions},
+    shard::ShardMsg,
+    world::local_files::Place,
+};
+
+/// Servers that are started at once for a session (compat 7.5).
+const AT_ONCE: usize = 3;
+
+/// Where a project names its servers.
+const FILE: &str = ".mcp.json";
+
+/// Whether a session could have servers.
+pub(crate) fn wants(options: &SessionOptions) -> bool {
+    !options.mcp_servers.is_empty() || options.reads_mcp_json
+}
+
+/// Gives the session the tools of its servers. Returns what its listeners are to be told.
+pub(crate) async fn join(
+    options: &mut SessionOptions,
+    layers: Vec<LayerText>,
+    place: &Place,
+    common: &Options,
+    servers: &McpServers,
+    shard: ActorRef<ShardMsg>,
+) -> Vec<Arc<str>> {
+    let mut told = Vec::new();
+    let mut project = match options.reads_mcp_json {
+        true => of_project(place, &mut told),
+        false => Vec::new(),
+    };
+    // An entry wins as a whole, also one that may not start.
+    project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
+    if options.mcp_servers.is_empty() && project.is_empty() {
+        return told;
+    }
+    let policy = match policy(options, layers, place, common).await {
+        Ok(policy) => policy,
+        Err(error) => {
+            // Without the rules about servers none may start.
+            told.push(
+                format!("no MCP server is started: cannot read the settings: {error}").into(),
+            );
+            return told;
+        }
+    };
+    let mut allowed = |server: &ServerConfig, of_project: bool| {
+        let blocked = policy.blocks(server, of_project);
+        told.extend(blocked.iter().map(|it| it.to_string().into()));
+        blocked.is_none()
+    };
+    let mut own = options.mcp_servers.clone();
+    own.retain(|it| allowed(it, false));
+    project.retain(|it| allowed(it, true));
+    let workspace = place.workspace.clone();
+    let started: Vec<Arc<Server>> = strongest([own, project])
+        .into_iter()
+        .map(|config| {
+            let launch = Launch { config, workspace: workspace.clone() };
+            servers.of(launch, common.mcp.start, &shard)
+        })
+        .collect();
+    let asked = stream::iter(started.iter().cloned().map(Server::tools));
+    let tools: Vec<super::Tools> = asked.buffered(AT_ONCE).collect().await;
+    for (server, tools) in started.into_iter().zip(tools) {
+        match tools {
+            Ok(listed) => {
+                let (tools, left_out) = offered(server.config(), &listed, common.mcp.calls);
+                told.extend(left_out.iter().map(|it| it.to_string().into()));
+                for (remote, spec) in tools {
+                    told.extend(add(options, &server, &remote, spec));
+                }
+            }
+            Err(why) => told.push(format!("MCP server `{}` failed: {why}", server.name()).into()),
+        }
+    }
+    told
+}
+
+/// Adds one tool; says why, if it is not added.
+fn add(
+    options: &mut SessionOptions,
+    server: &Arc<Server>,
+    remote: &str,
+    spec: ennead_runtime::tool::ToolSpec,
+) -> Option<Arc<str>> {
+    let not_offered = || (server.config().name.clone(), remote.to_owned());
+    if options.tools.iter().any(|it| it.spec().name == spec.name) {
+        let (server, tool) = not_offered();
+        return Some(NotOffered::NameTaken { server, tool }.to_string().into());
+    }
+    match McpTool::new(spec, remote, Arc::clone(server) as Arc<dyn ennead_tools::mcp::Server>) {
+        Ok(tool) => {
+            options.tools.push(Arc::new(tool) as Arc<dyn Tool>);
+            None
+        }
+        Err(_) => {
+            let (server, tool) = not_offered();
+            Some(NotOffered::Schema { server, tool }.to_string().into())
+        }
+    }
+}
+
+/// What the project's own file names.
+fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
+    let path = place.workspace.join(FILE);
+    if place.trust == Trust::Untrusted {
+        if path.exists() {
+            told.push(format!("{FILE} is not read: the workspace is not trusted").into());
+        }
+        return Vec::new();
+    }
+    match configured(&path) {
+        Ok(Some(configured)) => {
+            told.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
+            configured.servers
+        }
+        Ok(None) => Vec::new(),
+        Err(why) => {
+            told.push(format!("{FILE} is not used: {why}").into());
+            Vec::new()
+        }
+    }
+}
+
+fn configured(path: &Path) -> Result<Option<config::Configured>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let read = config::read(&text, &|name| std::env::var(name).ok());
+    read.map(Some).map_err(|error| error.to_string())
+}
+
+async fn policy(
+    options: &SessionOptions,
+    mut layers: Vec<LayerText>,
+    place: &Place,
+    common: &Options,
+) -> io::Result<Policy> {
+    if options.reads_settings
+        && let (SettingsRead::Layers(read), _) = common.files.settings(place, None).await?
+    {
+        layers.extend(read);
+    }
+    Ok(Policy::of(&layers, place.trust, &|name| std::env::var(name).ok()))
+}

@@ -1,0 +1,62 @@
+//! What holds for the MCP servers of all sessions.
+
+use std::time::Duration;
+
+use ennead_runtime::mcp::spec::CallLimits;
+
+/// Milliseconds until a server must be ready, if nothing else is said.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Characters that a token stands for.
+const CHARS_PER_TOKEN: u32 = 4;
+
+/// Limits on MCP servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct McpLimits {
+    /// From the start of a server until it has listed its tools (`MCP_TIMEOUT`); 30 s.
+    pub start: Duration,
+    /// Calls: no limit of time (`MCP_TOOL_TIMEOUT`), 100,000 characters (`MAX_MCP_OUTPUT_TOKENS`,
+    /// four to a token).
+    pub calls: CallLimits,
+}
+
+impl McpLimits {
+    /// As these variables of the environment say. One that is no number above 0 says nothing.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|it| 0 < *it);
+        let calls = CallLimits::default();
+        let tokens = number("MAX_MCP_OUTPUT_TOKENS");
+        Self {
+            start: number("MCP_TIMEOUT")
+                .map_or(START_LIMIT, |ms| Duration::from_millis(u64::from(ms))),
+            calls: CallLimits {
+                timeout_ms: number("MCP_TOOL_TIMEOUT").map(u64::from),
+                result_chars: tokens
+                    .map_or(calls.result_chars, |it| it.saturating_mul(CHARS_PER_TOKEN)),
+            },
+        }
+    }
+}
+
+impl Default for McpLimits {
+    /// As the environment says.
+    fn default() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_what_the_variables_say_or_the_usual_ones() {
+        let usual = McpLimits::from_variables(|_| None);
+        assert_eq!((usual.start, usual.calls), (START_LIMIT, CallLimits::default()));
+        assert_eq!(McpLimits::from_variables(|_| Some("soon".into())), usual);
+        assert_eq!(McpLimits::from_variables(|_| Some("0".into())), usual);
+        let said = McpLimits::from_variables(|_| Some("500".into()));
+        assert_eq!(said.start, Duration::from_millis(500));
+        assert_eq!(said.calls, CallLimits { timeout_ms: Some(500), result_chars: 2000 });
+    }
+}

@@ -1,0 +1,265 @@
+//! What `.mcp.json` and `--mcp-config` say: `{"mcpServers": {"name": {…}}}` (compat 7.1).
+//!
+//! An entry that cannot be used is skipped and told; the others stay. Only a text that is no such
+//! object at all is an error.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use super::{
+    expansion::{Environment, expand},
+    names::is_server_name,
+};
+
+/// The least limit of a call that an entry may set, in milliseconds.
+const MIN_TIMEOUT_MS: u64 = 1000;
+
+/// A server, with its variables expanded.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerConfig {
+    /// As configured; the names of its tools come from it.
+    pub name: Arc<str>,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Milliseconds that one call may take; `None`: nothing is said.
+    pub timeout_ms: Option<u64>,
+}
+
+impl ServerConfig {
+    /// A server that is a child process and speaks through its standard input and output.
+    pub fn stdio(name: &str, command: &str, args: &[&str]) -> Self {
+        let args = args.iter().map(|it| (*it).to_owned()).collect();
+        let program = Program { command: command.to_owned(), args, env: BTreeMap::new() };
+        Self { name: name.into(), reach: Reach::Stdio(program), timeout_ms: None }
+    }
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// A child process, by its standard input and output.
+    Stdio(Program),
+    /// Streamable HTTP.
+    Http(Address),
+}
+
+/// A child process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Program {
+    /// Looked for as a shell would.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables beside those of ennead.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Where a remote server answers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    /// Absolute.
+    pub url: String,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// What a text says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// By name.
+    pub servers: Vec<ServerConfig>,
+    /// What was skipped, and what is odd about the rest.
+    pub problems: Vec<Problem>,
+}
+
+/// A text that is no configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// It is not JSON.
+    #[error("it is no JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// It has no `mcpServers`.
+    #[error("it is no object with an object `mcpServers`")]
+    NoServers,
+}
+
+/// Something about one entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Skipped: the name may not be used.
+    #[error("MCP server `{0}` is skipped: the name is reserved or cannot be a name")]
+    Name(String),
+    /// Skipped: a field is missing or of another kind.
+    #[error("MCP server `{server}` is skipped: `{field}` must be {wanted}")]
+    Field {
+        /// Which entry.
+        server: String,
+        /// Which field.
+        field: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// Skipped: an address without a type could be several things.
+    #[error("MCP server `{0}` is skipped: an entry with `url` needs a `type`, such as \"http\"")]
+    UrlWithoutType(String),
+    /// Skipped: the type is known and not spoken here.
+    #[error("MCP server `{server}` is skipped: the type \"{kind}\" is not supported")]
+    Unsupported {
+        /// Which entry.
+        server: String,
+        /// Its type.
+        kind: String,
+    },
+    /// A field has no effect.
+    #[error("MCP server `{server}`: `{field}` is not supported and has no effect")]
+    NoEffect {
+        /// Which entry.
+        server: String,
+        /// Which field.
+        field: &'static str,
+    },
+    /// The server is started, with the reference as it is written.
+    #[error("MCP server `{server}`: the variable {variable} is not set and has no default")]
+    Unset {
+        /// Which entry.
+        server: String,
+        /// Which variable.
+        variable: String,
+    },
+}
+
+/// Reads a configuration.
+///
+/// # Errors
+///
+/// [`ConfigError`] for a text that is none.
+pub fn read(text: &str, environment: Environment<'_>) -> Result<Configured, ConfigError> {
+    let value: Value = serde_json::from_str(text).map_err(ConfigError::NotJson)?;
+    let servers = value.get("mcpServers").and_then(Value::as_object);
+    let mut configured = Configured::default();
+    for (name, entry) in servers.ok_or(ConfigError::NoServers)? {
+        let mut reader = Entry { name, environment, problems: Vec::new() };
+        match reader.read(entry) {
+            Ok(server) => configured.servers.push(server),
+            Err(problem) => reader.problems = vec![problem],
+        }
+        configured.problems.append(&mut reader.problems);
+    }
+    Ok(configured)
+}
+
+/// The servers that hold, of scopes with the strongest first: an entry wins as a whole, and nothing
+/// of a weaker one of the same name is taken. By name.
+pub fn strongest(scopes: impl IntoIterator<Item = Vec<ServerConfig>>) -> Vec<ServerConfig> {
+    let mut winners = BTreeMap::new();
+    for server in scopes.into_iter().flatten() {
+        winners.entry(server.name.clone()).or_insert(server);
+    }
+    winners.into_values().collect()
+}
+
+/// One entry that is being read.
+struct Entry<'a> {
+    name: &'a str,
+    environment: Environment<'a>,
+    problems: Vec<Problem>,
+}
+
+impl Entry<'_> {
+    fn read(&mut self, entry: &Value) -> Result<ServerConfig, Problem> {
+        if !is_server_name(self.name) {
+            return Err(Problem::Name(self.name.to_owned()));
+        }
+        let entry = entry.as_object().ok_or_else(|| self.field("entry", "an object"))?;
+        let reach = match entry.get("type").map(Value::as_str) {
+            None if entry.contains_key("url") && !entry.contains_key("command") => {
+                return Err(Problem::UrlWithoutType(self.name.to_owned()));
+            }
+            None | Some(Some("stdio")) => Reach::Stdio(self.program(entry)?),
+            Some(Some("http" | "streamable-http")) => Reach::Http(self.address(entry)?),
+            Some(Some(kind)) => {
+                let server = self.name.to_owned();
+                return Err(Problem::Unsupported { server, kind: kind.to_owned() });
+            }
+            Some(None) => return Err(self.field("type", "a text")),
+        };
+        let timeout_ms = match entry.get("timeout") {
+            None => None,
+            Some(it) => match it.as_u64().filter(|ms| MIN_TIMEOUT_MS <= *ms) {
+                Some(ms) => Some(ms),
+                None => return Err(self.field("timeout", "a number of milliseconds, 1000 or more")),
+            },
+        };
+        Ok(ServerConfig { name: self.name.into(), reach, timeout_ms })
+    }
+
+    fn program(&mut self, entry: &Map<String, Value>) -> Result<Program, Problem> {
+        let command = self.text(entry, "command", "a text")?;
+        let args = match entry.get("args") {
+            None => Vec::new(),
+            Some(list) => {
+                let wrong = || self.field("args", "a list of texts");
+                let list = list.as_array().ok_or_else(wrong)?;
+                let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+                let texts = texts.ok_or_else(wrong)?;
+                texts.into_iter().map(|it| self.expanded(it)).collect()
+            }
+        };
+        Ok(Program { command, args, env: self.texts(entry, "env")? })
+    }
+
+    fn address(&mut self, entry: &Map<String, Value>) -> Result<Address, Problem> {
+        for field in ["headersHelper", "oauth"] {
+            if entry.contains_key(field) {
+                let server = self.name.to_owned();
+                self.problems.push(Problem::NoEffect { server, field });
+            }
+        }
+        let url = self.text(entry, "url", "an address")?;
+        Ok(Address { url, headers: self.texts(entry, "headers")? })
+    }
+
+    fn text(
+        &mut self,
+        entry: &Map<String, Value>,
+        field: &'static str,
+        wanted: &'static str,
+    ) -> Result<String, Problem> {
+        let text = entry.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
+        let text = text.ok_or_else(|| self.field(field, wanted))?;
+        Ok(self.expanded(text))
+    }
+
+    fn texts(
+        &mut self,
+        entry: &Map<String, Value>,
+        field: &'static str,
+    ) -> Result<BTreeMap<String, String>, Problem> {
+        let Some(said) = entry.get(field) else { return Ok(BTreeMap::new()) };
+        let wrong = || self.field(field, "an object of texts");
+        let said = said.as_object().ok_or_else(wrong)?;
+        let texts: Option<Vec<(&String, &str)>> =
+            said.iter().map(|(name, value)| Some((name, value.as_str()?))).collect();
+        let texts = texts.ok_or_else(wrong)?;
+        Ok(texts.into_iter().map(|(name, value)| (name.clone(), self.expanded(value))).collect())
+    }
+
+    fn expanded(&mut self, text: &str) -> String {
+        let mut unset = Vec::new();
+        let expanded = expand(text, self.environment, &mut unset);
+        let server = self.name;
+        let told = |variable| Problem::Unset { server: server.to_owned(), variable };
+        self.problems.extend(unset.into_iter().map(told));
+        expanded
+    }
+
+    fn field(&self, field: &'static str, wanted: &'static str) -> Problem {
+        Problem::Field { server: self.name.to_owned(), field, wanted }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! `--mcp-config`, `--strict-mcp-config` and `.mcp.json`.
+
+use std::{fs::File, io::Read};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{Place, Server, text};
+use crate::support::{
+    mcp_server::{entry, n_starts},
+    processes::fifo,
+};
+
+fn configuration() -> String {
+    json!({ "mcpServers": { "srv": entry() } }).to_string()
+}
+
+// T7.4
+#[test]
+fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
+    let inline = configuration();
+    for (file, flags, starts) in [
+        (None, &["--mcp-config", &*inline][..], 1),
+        (Some("servers.json"), &["--mcp-config", "servers.json"], 1),
+        (Some(".mcp.json"), &[], 1),
+        (Some(".mcp.json"), &["--strict-mcp-config"], 0),
+        (Some(".mcp.json"), &["--settings", r#"{"disabledMcpjsonServers": ["srv"]}"#], 0),
+    ] {
+        let place = Place::new();
+        let server = Server::start(&place);
+        if let Some(name) = file {
+            place.file(name, &inline);
+        }
+        let args = [&["-p", "mcp", "--allowedTools", "mcp__srv", "--model", "m"], flags].concat();
+        let ended = server.run(&place, &args);
+        assert_eq!(ended.code, Some(0), "{flags:?}: {ended:?}");
+        assert_eq!(n_starts(&place.work()), starts, "{flags:?}: {ended:?}");
+        assert_eq!(ended.stdout.contains("heard {}"), starts == 1, "{flags:?}: {ended:?}");
+        let verified = place.run(&["verify", text(&place.transcript(".transcripts"))]);
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+    }
+}
+
+// T7.1
+#[test]
+fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let servers = json!({ "mcpServers": {
+        "gone": { "command": "/nowhere/at-all" },
+        "old": { "type": "sse", "url": "https://x" },
+        "remote": { "type": "http", "url": "https://x" },
+    } });
+    let args = ["-p", "hey", "--model", "m", "--mcp-config", &servers.to_string()];
+    let ended = server.run(&place, &args);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: hey\n"), "{ended:?}");
+    for told in [
+        "MCP server `gone` failed: cannot start /nowhere/at-all",
+        "MCP server `old` is skipped: the type \"sse\" is not supported",
+        "MCP server `remote` failed: servers over HTTP are not supported yet",
+    ] {
+        assert!(ended.stderr.contains(told), "{told}: {}", ended.stderr);
+    }
+}
+
+// REQ: SUR-2, TOL-8
+#[test]
+fn ctrl_c_ends_the_wait_for_a_server_and_the_server() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    fifo(&place.work().join("alive"));
+    let script = "exec 3> alive; echo up >&3; exec sleep 100000";
+    let servers = json!({ "mcpServers": { "s": { "command": "sh", "args": ["-c", script] } } });
+    let args = ["-p", "hey", "--model", "m", "--mcp-config", &servers.to_string()];
+    let mut child = server.command(&place, &args).spawn().unwrap();
+    let mut alive = File::open(place.work().join("alive")).unwrap();
+    alive.read_exact(&mut [0]).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // It ends when nobody has it open any more.
+    alive.read_to_string(&mut String::new()).unwrap();
+}

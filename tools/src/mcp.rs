@@ -1,0 +1,58 @@
+//! Servers of the Model Context Protocol: the connection to one, and the tools that it gives.
+//!
+//! The protocol is rmcp's, the official library; its types stay in here. Who keeps a connection
+//! alive, starts it again and lets several sessions share it is not known here: a tool reaches its
+//! server through [`Server`].
+
+mod connection;
+mod tool;
+mod wire;
+
+use std::fmt;
+
+use ennead_runtime::{mcp::result::CallResult, ports::BoxFuture};
+use serde_json::{Map, Value};
+
+pub use connection::{Caller, ConnectError, Connection, Launch, connect};
+pub use tool::{McpTool, McpToolError};
+
+/// The way to a server, which may be gone at the moment.
+pub trait Server: Send + Sync + fmt::Debug {
+    /// Calls a tool by its name there. Dropping the future cancels the call.
+    fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'static, Result<CallResult, CallError>>;
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server was gone before the call came to it.
+    #[error("MCP server `{server}` is not connected: {why}")]
+    NotConnected {
+        /// Whose tool it is.
+        server: String,
+        /// The cause in words.
+        why: String,
+    },
+    /// The server ended during the call.
+    #[error("MCP server `{server}` ended during the call; what it did until then stays done")]
+    Gone {
+        /// Whose tool it is.
+        server: String,
+    },
+    /// The server refused the call.
+    #[error("{0}")]
+    Refused(String),
+    /// The server said nothing for too long; the call was cancelled.
+    #[error("MCP server `{server}` said nothing for {minutes} minutes, so the call was cancelled")]
+    Silent {
+        /// Whose tool it is.
+        server: String,
+        /// The limit.
+        minutes: u64,
+    },
+}

@@ -1,0 +1,357 @@
+//! One connection to one server: a child process that speaks through its input and output.
+//!
+//! It starts no task that outlives it. Dropping it ends the process and all that the process
+//! started; [`Connection::close`] asks first.
+
+use std::{path::PathBuf, pin::pin, process::Stdio, time::Duration};
+
+use ennead_runtime::{
+    mcp::{
+        config::{Program, Reach, ServerConfig},
+        result::CallResult,
+        spec::Listed,
+    },
+    ports::{BoxFuture, Hold},
+};
+use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessSession};
+use rmcp::{
+    ClientHandler, Peer, RoleClient, ServiceError, ServiceExt,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
+        ClientConfig, ClientRequest, Implementation, ProtocolVersion, ServerResult,
+    },
+    service::{PeerRequestOptions, RunningServiceCancellationToken},
+};
+use serde_json::{Map, Value};
+use tokio::{io::AsyncReadExt, process::ChildStderr};
+
+use super::{
+    CallError,
+    wire::{MAX_TOOLS, content, list, why_not_greeted, why_not_listed},
+};
+use crate::process_tree::{MARKER, Tree, marks_with};
+
+/// A call during which the server says nothing for so long is cancelled; progress counts.
+const SILENCE: Duration = Duration::from_secs(30 * 60);
+
+/// Bytes of what the server last wrote to its standard error that are kept.
+const MAX_SAID: usize = 2048;
+
+/// A server that is asked to end has so long before each sterner way.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Launch {
+    /// The server.
+    pub config: ServerConfig,
+    /// Where it runs, and what it is told is the project; absolute.
+    pub workspace: PathBuf,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The program cannot be started.
+    #[error("cannot start {command}: {cause}")]
+    Start {
+        /// Which.
+        command: String,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// It is reached in a way that is not spoken yet.
+    #[error("servers over HTTP are not supported yet")]
+    Http,
+    /// It did not speak the protocol.
+    #[error("{why}{}", said_at_the_end(said))]
+    Handshake {
+        /// The cause in words.
+        why: String,
+        /// The end of its standard error.
+        said: String,
+    },
+    /// It lists tools without end.
+    #[error("it lists more than {MAX_TOOLS} tools")]
+    TooManyTools,
+}
+
+fn said_at_the_end(said: &str) -> String {
+    match said.trim() {
+        "" => String::new(),
+        said => format!("; it said: {said}"),
+    }
+}
+
+/// A server that answers.
+pub struct Connection {
+    name: String,
+    peer: Peer<RoleClient>,
+    /// The loop of the protocol; `None` once it has ended.
+    serving: Option<BoxFuture<'static, ()>>,
+    stop: RunningServiceCancellationToken,
+    tree: Tree,
+    errors: Errors,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Calls tools of a connection.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    name: String,
+    peer: Peer<RoleClient>,
+}
+
+/// Starts a server, greets it and asks for its tools. Has no limit of its own; dropping the future
+/// ends the process. `hold` is let go once nothing of the server is left.
+///
+/// # Errors
+///
+/// [`ConnectError`]; nothing of the server is left then.
+pub async fn connect(
+    launch: &Launch,
+    hold: Hold,
+) -> Result<(Connection, Vec<Listed>), ConnectError> {
+    let Reach::Stdio(program) = &launch.config.reach else { return Err(ConnectError::Http) };
+    let mark = mark();
+    let mut child = start(program, launch, &mark)
+        .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;
+    let pipes = (child.stdout().take(), child.stdin().take());
+    let mut errors = Errors { pipe: child.stderr().take(), said: Vec::new() };
+    let tree = Tree::new(child, mark, hold);
+    let (Some(output), Some(input)) = pipes else {
+        return Err(ConnectError::Handshake { why: "it has no pipes".into(), said: String::new() });
+    };
+    let greeted = {
+        let mut greeting = pin!(async {
+            let service = Client.serve((output, input)).await;
+            let service = service.map_err(|error| why_not_greeted(&error))?;
+            let tools = list(service.peer()).await.map_err(|error| why_not_listed(&error))?;
+            Ok::<_, String>((service, tools))
+        });
+        loop {
+            tokio::select! {
+                biased;
+                greeted = &mut greeting => break greeted,
+                () = errors.read() => {}
+            }
+        }
+    };
+    let (service, tools) = match greeted {
+        Ok(greeted) => greeted,
+        Err(why) => {
+            // What it said last may lie in the pipe; once the tree is gone the pipe has an end.
+            tree.end().await;
+            while errors.pipe.is_some() {
+                errors.read().await;
+            }
+            return Err(ConnectError::Handshake { why, said: errors.text() });
+        }
+    };
+    let tools = tools.ok_or(ConnectError::TooManyTools)?;
+    let connection = Connection {
+        name: launch.config.name.to_string(),
+        peer: service.peer().clone(),
+        stop: service.cancellation_token(),
+        serving: Some(Box::pin(async move {
+            // However it ended, it is over.
+            let _over = service.waiting().await;
+        })),
+        tree,
+        errors,
+    };
+    Ok((connection, tools))
+}
+
+impl Connection {
+    /// For calls beside each other.
+    pub fn caller(&self) -> Caller {
+        Caller { name: self.name.clone(), peer: self.peer.clone() }
+    }
+
+    /// Waits until the server is gone, and says how it ended; what it answered before has come then.
+    /// May be dropped and called again.
+    pub async fn ended(&mut self) -> String {
+        let how = loop {
+            tokio::select! {
+                biased;
+                () = served(&mut self.serving) => break "it closed its output".to_owned(),
+                status = self.tree.wait() => match status {
+                    Ok(status) => break format!("it ended with {status}"),
+                    Err(error) => break format!("it cannot be waited for: {error}"),
+                },
+                () = self.errors.read() => {}
+            }
+        };
+        // Its last words may still be in the pipes. What it has started may hold these open.
+        let _late = tokio::time::timeout(GRACE, async {
+            served(&mut self.serving).await;
+            while self.errors.pipe.is_some() {
+                self.errors.read().await;
+            }
+        })
+        .await;
+        format!("{how}{}", said_at_the_end(&self.errors.text()))
+    }
+
+    /// Ends the server: closes its input and waits; asks it to end and waits; has what is left killed.
+    pub async fn close(mut self) {
+        self.stop.cancel();
+        // With the loop of the protocol goes the pipe to the server's input.
+        let gently = async {
+            served(&mut self.serving).await;
+            self.tree.wait().await
+        };
+        if tokio::time::timeout(GRACE, gently).await.is_err() {
+            self.tree.ask_to_end();
+            // It is killed next, whether it has ended or not.
+            let _ended = tokio::time::timeout(GRACE, self.tree.wait()).await;
+        }
+    }
+}
+
+/// Waits for the end of the protocol's loop.
+async fn served(serving: &mut Option<BoxFuture<'static, ()>>) {
+    if let Some(running) = serving {
+        running.await;
+        *serving = None;
+    }
+}
+
+impl Caller {
+    /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
+    /// has no result.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; [`CallError::Gone`] only once [`Connection::ended`] ends, too.
+    pub async fn call(
+        &self,
+        tool: String,
+        arguments: Map<String, Value>,
+        given_up: impl Future<Output = ()>,
+    ) -> Option<Result<CallResult, CallError>> {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::with_timeout(SILENCE).reset_timeout_on_progress();
+        let handle = match self.peer.send_request_with_option(request, options).await {
+            Ok(handle) => handle,
+            Err(error) => return Some(Err(self.failed(error))),
+        };
+        let id = handle.id.clone();
+        tokio::select! {
+            biased;
+            answer = handle.await_response() => Some(match answer {
+                Ok(ServerResult::CallToolResult(result)) => Ok(CallResult {
+                    content: result.content.into_iter().map(content).collect(),
+                    structured: result.structured_content,
+                    is_error: result.is_error.unwrap_or(false),
+                }),
+                Ok(ServerResult::InputRequiredResult(_)) => {
+                    let why = format!("MCP server `{}` wants input for the call, which cannot be \
+                        given", self.name);
+                    Err(CallError::Refused(why))
+                }
+                Ok(_) => {
+                    let why = format!("MCP server `{}` gave an answer to another question", self.name);
+                    Err(CallError::Refused(why))
+                }
+                Err(error) => Err(self.failed(error)),
+            }),
+            () = given_up => {
+                let why = Some("the call was given up".to_owned());
+                let cancelled = CancelledNotificationParam::new(Some(id), why);
+                // A server that is gone has stopped, too.
+                let _gone = self.peer.notify_cancelled(cancelled).await;
+                None
+            }
+        }
+    }
+
+    fn failed(&self, error: ServiceError) -> CallError {
+        let server = self.name.clone();
+        match error {
+            ServiceError::TransportClosed => CallError::Gone { server },
+            ServiceError::TransportSend(_) => {
+                CallError::NotConnected { server, why: "it does not take the call".into() }
+            }
+            ServiceError::Timeout { .. } => {
+                CallError::Silent { server, minutes: SILENCE.as_secs() / 60 }
+            }
+            ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
+            other => CallError::Refused(other.to_string()),
+        }
+    }
+}
+
+/// What the server writes to its standard error: a log, of which the end is kept.
+struct Errors {
+    pipe: Option<ChildStderr>,
+    said: Vec<u8>,
+}
+
+impl Errors {
+    /// Takes the next piece; waits for ever when there will be none.
+    async fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
+        let mut buffer = [0; 1024];
+        match pipe.read(&mut buffer).await {
+            Ok(0) | Err(_) => self.pipe = None,
+            Ok(n) => {
+                self.said.extend_from_slice(&buffer[..n]);
+                let surplus = self.said.len().saturating_sub(MAX_SAID);
+                self.said.drain(..surplus);
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.said).into_owned()
+    }
+}
+
+fn start(
+    program: &Program,
+    launch: &Launch,
+    mark: &str,
+) -> std::io::Result<Box<dyn process_wrap::tokio::ChildWrapper>> {
+    let mut wrap = CommandWrap::with_new(&program.command, |command| {
+        command
+            .args(&program.args)
+            .current_dir(&launch.workspace)
+            .env("CLAUDE_PROJECT_DIR", &launch.workspace)
+            .envs(&program.env)
+            .env(MARKER, marks_with(mark))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+    });
+    wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()
+}
+
+/// A word that no other server and no call has.
+fn mark() -> String {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("mcp-{}-{number}", std::process::id())
+}
+
+/// What we are to a server.
+#[derive(Debug)]
+struct Client;
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("ennead", env!("CARGO_PKG_VERSION"));
+        // The newest version that opens with `initialize`, as servers on pipes do.
+        ClientConfig::new(ClientCapabilities::default(), us)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+}

@@ -1,0 +1,222 @@
+//! A server's tool as a tool of a session.
+
+use std::{path::Path, sync::Arc};
+
+use ennead_runtime::{
+    ids::{ToolName, ToolUseId},
+    mcp::result::kept_in_file,
+    ports::{BoxFuture, Tool, ToolContext},
+    step7_permission_gate::Permit,
+    tool::{ToolErrorKind, ToolOutcome, ToolSpec},
+};
+
+use super::{CallError, Server};
+use crate::{
+    built_in::{foreign_permit, millis},
+    output::spill_path,
+    schema::{Schema, SchemaError},
+};
+
+/// One tool of one server.
+#[derive(Debug)]
+pub struct McpTool {
+    spec: ToolSpec,
+    schema: Schema,
+    /// Its name there.
+    remote: Arc<str>,
+    server: Arc<dyn Server>,
+}
+
+/// A listed tool cannot be one of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("the input schema of {name} cannot be used")]
+pub struct McpToolError {
+    /// Which.
+    pub name: ToolName,
+    /// What is wrong.
+    #[source]
+    pub cause: SchemaError,
+}
+
+impl McpTool {
+    /// The tool that `spec` declares and that its server knows by the name `remote`.
+    ///
+    /// # Errors
+    ///
+    /// [`McpToolError`], when no input could be checked with the schema.
+    pub fn new(
+        spec: ToolSpec,
+        remote: &str,
+        server: Arc<dyn Server>,
+    ) -> Result<Self, McpToolError> {
+        let schema = Schema::from_text(&spec.input_schema)
+            .map_err(|cause| McpToolError { name: spec.name.clone(), cause })?;
+        Ok(Self { spec, schema, remote: remote.into(), server })
+    }
+
+    fn call(
+        &self,
+        id: ToolUseId,
+        input: &str,
+        context: ToolContext,
+    ) -> BoxFuture<'static, ToolOutcome> {
+        let arguments = match serde_json::from_str(input) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let why = format!("InputValidationError: {error}");
+                return Box::pin(async { ToolOutcome::failed(ToolErrorKind::InvalidInput, why) });
+            }
+        };
+        let (started, clock) = (context.clock.elapsed(), context.clock.clone());
+        let answer = self.server.call(&self.remote, arguments);
+        let max_chars = self.spec.output_cap.and_then(|it| usize::try_from(it).ok());
+        Box::pin(async move {
+            let outcome = match answer.await {
+                Ok(result) => result.outcome(),
+                Err(error) => ToolOutcome::failed(kind_of(&error), error.to_string()),
+            };
+            let mut outcome = shortened(outcome, max_chars, &id, &context).await;
+            outcome.duration_ms = millis(clock.elapsed().saturating_sub(started));
+            outcome
+        })
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check_input(&self, input: &str) -> Result<(), String> {
+        self.schema.check(&self.spec.name, input)
+    }
+
+    fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        if let Some(refused) = foreign_permit(&permit, &self.spec) {
+            return Box::pin(async { refused });
+        }
+        let call = permit.call();
+        self.call(call.id.clone(), &call.input, context)
+    }
+}
+
+fn kind_of(error: &CallError) -> ToolErrorKind {
+    match error {
+        CallError::Gone { .. } => ToolErrorKind::Crashed,
+        CallError::Silent { .. } => ToolErrorKind::TimedOut,
+        CallError::NotConnected { .. } | CallError::Refused(_) => ToolErrorKind::Failed,
+    }
+}
+
+/// The outcome as it is; or, if its text is too long, with the text in a file. A file that cannot
+/// be written leaves the text as it is, for the shapers to cut.
+async fn shortened(
+    outcome: ToolOutcome,
+    max_chars: Option<usize>,
+    id: &ToolUseId,
+    context: &ToolContext,
+) -> ToolOutcome {
+    let Some(max_chars) = max_chars else { return outcome };
+    // A text has at most as many characters as bytes.
+    if outcome.text.len() <= max_chars {
+        return outcome;
+    }
+    let n_chars = outcome.text.chars().count();
+    if n_chars <= max_chars {
+        return outcome;
+    }
+    let path = spill_path(context, id);
+    match keep(&path, outcome.text.as_bytes()).await {
+        Ok(()) => kept_in_file(outcome, n_chars, &path.to_string_lossy()),
+        Err(_) => outcome,
+    }
+}
+
+async fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        tokio::fs::create_dir_all(directory).await?;
+    }
+    tokio::fs::write(path, text).await
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::mcp::{
+        config::ServerConfig,
+        result::{CallResult, Content},
+        spec::{CallLimits, Listed, offered},
+    };
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::test_support::{World, block_on};
+
+    /// Answers with what it was made with.
+    #[derive(Debug)]
+    struct Fixed(Result<CallResult, CallError>);
+
+    impl Server for Fixed {
+        fn call(
+            &self,
+            tool: &str,
+            arguments: Map<String, Value>,
+        ) -> BoxFuture<'static, Result<CallResult, CallError>> {
+            assert_eq!((tool, Value::Object(arguments)), ("say it", json!({"x": 1})));
+            Box::pin(std::future::ready(self.0.clone()))
+        }
+    }
+
+    fn tool(answer: Result<CallResult, CallError>) -> McpTool {
+        let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+        let listed = Listed {
+            name: "say it".into(),
+            description: String::new(),
+            input_schema: schema.as_object().unwrap().clone(),
+            read_only: true,
+            meta: Map::new(),
+        };
+        let server = ServerConfig::stdio("s", "x", &[]);
+        let (mut tools, _) = offered(&server, &[listed], CallLimits::default());
+        let (remote, spec) = tools.remove(0);
+        McpTool::new(spec, &remote, Arc::new(Fixed(answer))).unwrap()
+    }
+
+    fn text(text: impl Into<String>, is_error: bool) -> CallResult {
+        CallResult { content: vec![Content::Text(text.into())], structured: None, is_error }
+    }
+
+    #[track_caller]
+    fn run(answer: Result<CallResult, CallError>, world: &World) -> ToolOutcome {
+        let tool = tool(answer);
+        assert!(tool.check_input(r#"{"x":"y"}"#).is_err());
+        assert_eq!(tool.check_input(r#"{"x":1}"#), Ok(()));
+        block_on(tool.call("id".into(), r#"{"x":1}"#, world.context.clone()))
+    }
+
+    // T7.11
+    #[test]
+    fn an_answer_of_the_server_is_the_outcome_and_its_error_is_one() {
+        let world = World::new();
+        let outcome = run(Ok(text("said", false)), &world);
+        assert_eq!((outcome.text.as_str(), outcome.error), ("said", None));
+        let outcome = run(Ok(text("boom", true)), &world);
+        assert_eq!((outcome.text.as_str(), outcome.error), ("boom", Some(ToolErrorKind::Failed)));
+        let gone = CallError::Gone { server: "s".into() };
+        let outcome = run(Err(gone), &world);
+        assert_eq!(outcome.error, Some(ToolErrorKind::Crashed));
+        assert!(outcome.text.contains("`s` ended"), "{}", outcome.text);
+    }
+
+    // T7.10
+    #[test]
+    fn result_of_200_000_characters_is_kept_in_a_file_and_its_beginning_shown() {
+        let world = World::new();
+        let long = "x".repeat(200_000);
+        let outcome = run(Ok(text(long.clone(), false)), &world);
+        let path = outcome.truncation.unwrap().stored_at.unwrap();
+        assert!(outcome.text.contains(&path) && outcome.text.len() < 3000, "{}", outcome.text);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), long);
+        let fits = "x".repeat(100_000);
+        assert_eq!(run(Ok(text(fits.clone(), false)), &world).text, fits);
+    }
+}

@@ -1,0 +1,132 @@
+//! What rmcp reads, as the rules know it.
+
+use ennead_runtime::mcp::{result::Content, spec::Listed};
+use rmcp::{
+    Peer, RoleClient, ServiceError,
+    model::{ContentBlock, PaginatedRequestParams, ResourceContents, Tool},
+    service::ClientInitializeError,
+};
+
+/// Tools that a server may list.
+pub(super) const MAX_TOOLS: usize = 1000;
+
+/// All tools, page after page; `None`: there are too many.
+pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Option<Vec<Listed>>, ServiceError> {
+    let (mut tools, mut cursor) = (Vec::new(), None);
+    loop {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = cursor;
+        let page = peer.list_tools(Some(params)).await?;
+        tools.extend(page.tools.into_iter().map(listed));
+        cursor = page.next_cursor;
+        if MAX_TOOLS < tools.len() {
+            return Ok(None);
+        }
+        if cursor.is_none() {
+            return Ok(Some(tools));
+        }
+    }
+}
+
+fn listed(tool: Tool) -> Listed {
+    let meta = tool.meta.as_ref().and_then(|it| serde_json::to_value(it).ok());
+    Listed {
+        name: tool.name.into_owned(),
+        description: tool.description.unwrap_or_default().into_owned(),
+        input_schema: tool.input_schema.as_ref().clone(),
+        read_only: tool.annotations.and_then(|it| it.read_only_hint).unwrap_or(false),
+        meta: meta.and_then(|it| it.as_object().cloned()).unwrap_or_default(),
+    }
+}
+
+pub(super) fn content(block: ContentBlock) -> Content {
+    match block {
+        ContentBlock::Text(text) => Content::Text(text.text),
+        ContentBlock::Image(image) => {
+            Content::Binary { mime: image.mime_type, chars: image.data.len() }
+        }
+        ContentBlock::Audio(audio) => {
+            Content::Binary { mime: audio.mime_type, chars: audio.data.len() }
+        }
+        ContentBlock::ResourceLink(link) => Content::Link { uri: link.uri, name: link.name },
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                Content::Resource { uri, text }
+            }
+            ResourceContents::BlobResourceContents { mime_type, blob, .. } => Content::Binary {
+                mime: mime_type.unwrap_or_else(|| "application/octet-stream".into()),
+                chars: blob.len(),
+            },
+            newer => as_it_came(&newer),
+        },
+        newer => as_it_came(&newer),
+    }
+}
+
+/// A kind of content that is newer than we are.
+fn as_it_came(content: &impl serde::Serialize) -> Content {
+    Content::Text(serde_json::to_string(content).unwrap_or_default())
+}
+
+/// One end has many ways to be noticed.
+const TOO_EARLY: &str = "it ended before it was ready";
+
+/// Why a server could not be greeted, in words.
+pub(super) fn why_not_greeted(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. } => TOO_EARLY.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Why its tools could not be listed, in words.
+pub(super) fn why_not_listed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => TOO_EARLY.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(block: Value, found: Content) {
+        let block: ContentBlock = serde_json::from_value(block).unwrap();
+        assert_eq!(content(block), found);
+    }
+
+    #[test]
+    fn pieces_of_a_result_keep_what_a_model_can_read() {
+        check(json!({"type": "text", "text": "t"}), Content::Text("t".into()));
+        let binary = |mime: &str| Content::Binary { mime: mime.into(), chars: 4 };
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        check(image, binary("image/png"));
+        let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
+        check(audio, binary("audio/wav"));
+        let link = json!({"type": "resource_link", "uri": "u:1", "name": "n"});
+        check(link, Content::Link { uri: "u:1".into(), name: "n".into() });
+        let text = json!({"type": "resource", "resource": {"uri": "u:2", "text": "t"}});
+        check(text, Content::Resource { uri: "u:2".into(), text: "t".into() });
+        let blob = json!({"type": "resource", "resource": {"uri": "u:3", "blob": "AAAA"}});
+        check(blob, binary("application/octet-stream"));
+    }
+
+    #[test]
+    fn listed_tools_keep_their_hints_and_their_meta() {
+        let tool = json!({
+            "name": "n", "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": true}, "_meta": {"k": 1},
+        });
+        let tool = listed(serde_json::from_value(tool).unwrap());
+        assert_eq!((tool.name.as_str(), tool.description.as_str()), ("n", ""));
+        assert!(tool.read_only);
+        assert_eq!(Value::Object(tool.meta), json!({"k": 1}));
+        let bare = listed(serde_json::from_value(json!({"name": "n", "inputSchema": {}})).unwrap());
+        assert!(!bare.read_only && bare.meta.is_empty());
+    }
+}
