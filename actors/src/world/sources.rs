@@ -7,6 +7,7 @@ use std::{
 };
 
 use ennead_runtime::{
+    ports::Clock,
     step1_settings_resolution::{
         Scope,
         instructions::{joined, with_imports},
@@ -16,7 +17,7 @@ use ennead_runtime::{
     },
 };
 
-use super::{local_files::Place, rules, without::Without};
+use super::{clock::SystemClock, local_files::Place, rules, without::Without};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
@@ -31,19 +32,29 @@ pub(super) fn has_files(place: &Place, without: &Without) -> bool {
     let in_ancestors = place.workspace.ancestors().any(|it| {
         !without.is_known(it) && {
             let seen = Without::look(it);
-            let own = has_any(it, &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"]);
-            let below = it.join(".claude");
-            let is_below = below.exists();
-            if !own && !is_below {
-                without.remember(it, seen);
+            let is_found = has_any(it, NAMES) || has_instructions(&it.join(".claude"));
+            if !is_found && holds_none(it) {
+                without.remember(it, seen, SystemClock::new().now());
             }
-            own || is_below && has_any(&below, &["CLAUDE.md", "rules"])
+            is_found
         }
     });
     in_ancestors
         || has_instructions(&place.managed)
         || has_instructions(&place.config)
         || memory_file(place).exists()
+}
+
+/// What a directory may hold for a session, beside `.claude`.
+const NAMES: &[&str] = &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"];
+
+/// Whether a directory has none of the names, whatever they would be of. A link to nowhere is there:
+/// what it leads to may come into being without a change of the directory.
+fn holds_none(directory: &Path) -> bool {
+    NAMES.iter().chain(&[".claude"]).all(|name| {
+        let found = directory.join(name).symlink_metadata();
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    })
 }
 
 fn has_any(directory: &Path, names: &[&str]) -> bool {
@@ -190,4 +201,18 @@ fn memory(place: &Place) -> Option<String> {
 fn memory_file(place: &Place) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
     place.config.join("projects").join(name).join("memory/MEMORY.md")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_with_a_link_to_nowhere_does_not_hold_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(holds_none(directory.path()));
+        let link = directory.path().join("CLAUDE.md");
+        std::os::unix::fs::symlink(directory.path().join("later.md"), &link).unwrap();
+        assert!(!link.exists() && !holds_none(directory.path()));
+    }
 }
