@@ -62,4 +62,5 @@ kinds! {
     kill_tool_executor ToolExecutor
     kill_approval Approval
     kill_turn_ending TurnEnding
+    kill_run_timer RunTimer
 }

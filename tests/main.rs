@@ -42,6 +42,7 @@ mod openai;
 mod output;
 mod recovery;
 mod resume;
+mod run_request;
 mod sources;
 mod sub_agents;
 mod tls;

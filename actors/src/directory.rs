@@ -54,11 +54,13 @@ pub enum ActorKind {
     Approval,
     /// Waits until an ended turn touches nothing any more.
     TurnEnding,
+    /// Waits for the wall-clock limit of a run.
+    RunTimer,
 }
 
 impl ActorKind {
     /// All kinds.
-    pub const ALL: [ActorKind; 20] = [
+    pub const ALL: [ActorKind; 21] = [
         ActorKind::Shard,
         ActorKind::Governor,
         ActorKind::McpServer,
@@ -79,6 +81,7 @@ impl ActorKind {
         ActorKind::ToolExecutor,
         ActorKind::Approval,
         ActorKind::TurnEnding,
+        ActorKind::RunTimer,
     ];
 }
 

@@ -91,6 +91,10 @@ pub(crate) enum SessionMsg {
     TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
     /// A turn cannot run.
     CannotRun { key: u64, why: String },
+    /// Wait for the limit of this run.
+    WatchTime { run: u64 },
+    /// The limit of this run is reached.
+    TimeIsUp { run: u64 },
     /// Nothing of an ended turn works any more, or it was not waited for any longer.
     TurnQuiet { key: u64, late: bool },
     /// A sub-agent has ended its run.
@@ -225,7 +229,7 @@ impl Actor for Session {
         match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 state.queue.push_back((work, slot));
-                state.next_run();
+                state.next_run(&myself);
             }
             SessionMsg::Append { key, append } => state.append(key, append),
             SessionMsg::CallStarted { key, call, settled } => {
@@ -248,7 +252,7 @@ impl Actor for Session {
             SessionMsg::Close(reply) => Box::pin(state.close(&myself, reply)).await?,
             SessionMsg::Ready(reply) => state.tell_when_ready(reply),
             SessionMsg::Opened(opened) => Box::pin(state.opened(&myself, opened)).await?,
-            SessionMsg::Loaded(earlier) => state.loaded(*earlier)?,
+            SessionMsg::Loaded(earlier) => state.loaded(&myself, *earlier)?,
             SessionMsg::Recorded(recorded) => state.recorded(&myself, recorded)?,
             SessionMsg::TurnDone { key, report, fingerprints } => {
                 state.turn_done(&myself, key, *report, fingerprints)?;
@@ -256,6 +260,8 @@ impl Actor for Session {
             SessionMsg::CannotRun { key, why } => {
                 Box::pin(state.cannot_run(&myself, key, why)).await?
             }
+            SessionMsg::WatchTime { run } => Box::pin(state.watch_time(&myself, run)).await?,
+            SessionMsg::TimeIsUp { run } => Box::pin(state.time_is_up(&myself, run)).await?,
             SessionMsg::TurnQuiet { key, late } => state.turn_quiet(&myself, key, late)?,
             SessionMsg::AgentEnded { agent, result } => {
                 state.agent_ended(&myself, &agent, *result)?;

@@ -8,6 +8,8 @@ pub mod conversation;
 pub mod facts;
 pub mod no_progress;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
     tokens::Usage,
 };
 
-/// What a run is asked for with (TRN-14, first part).
+/// What a run is asked for with (TRN-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
     /// The prompt.
@@ -26,12 +28,21 @@ pub struct RunRequest {
     pub run: Option<RunId>,
     /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
     pub origin: &'static str,
+    /// How long it may take by the wall clock, counted from when it begins and not while it waits
+    /// in the queue; then it ends as [`RunEnd::TimedOut`]. `None`: as long as it takes.
+    pub time_limit: Option<Duration>,
 }
 
 impl RunRequest {
     /// A run through the library's handle.
     pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), run: None, origin: "api" }
+        Self { prompt: prompt.into(), run: None, origin: "api", time_limit: None }
+    }
+
+    /// The same with a limit on its time.
+    #[must_use]
+    pub fn time_limit(self, limit: Duration) -> Self {
+        Self { time_limit: Some(limit), ..self }
     }
 }
 
@@ -52,6 +63,8 @@ pub enum RunEnd {
     MaxTurns,
     /// It was interrupted.
     Interrupted,
+    /// Its wall-clock limit was reached.
+    TimedOut,
     /// A hook prevented continuation.
     HookStopped,
     /// The same call gave the same result too often.
@@ -78,6 +91,7 @@ impl RunEnd {
             RunEnd::BudgetExceeded => "budget_exceeded",
             RunEnd::MaxTurns => "max_turns",
             RunEnd::Interrupted => "interrupted",
+            RunEnd::TimedOut => "timed_out",
             RunEnd::HookStopped => "hook_stopped",
             RunEnd::NoProgress => "no_progress",
             RunEnd::TooManyDenials => "too_many_denials",
@@ -92,7 +106,9 @@ impl RunEnd {
     pub fn agent_status(self) -> AgentStatus {
         match self {
             RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
-            RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit => AgentStatus::Cut,
+            RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit | RunEnd::TimedOut => {
+                AgentStatus::Cut
+            }
             RunEnd::NoProgress | RunEnd::TooManyDenials => AgentStatus::Stalled,
             RunEnd::Interrupted => AgentStatus::Cancelled,
             RunEnd::Error

@@ -1,9 +1,15 @@
 //! One victim at one step.
 
+use std::time::Duration;
+
 use ennead::{
     directory::{ActorKind, Live},
     options::{Placement, SessionOptions},
-    runtime::{ids::SessionId, run::RunEnd, step::Step},
+    runtime::{
+        ids::SessionId,
+        run::{RunEnd, RunRequest},
+        step::Step,
+    },
     session::{RunError, RunOutcome, SessionHandle},
 };
 
@@ -11,7 +17,7 @@ use super::plan::{Meaning, Meet, Plan, Where};
 use crate::support::{
     barrier::Barrier,
     events::EventLog,
-    host::{Host, Running, check_answers, check_record, is_of, prompt},
+    host::{Host, Running, ask, check_answers, check_record, is_of, prompt},
     hunter::hunt,
     mcp_server,
     processes::{GRANDCHILD, fifo, read_to_end},
@@ -108,12 +114,24 @@ impl<'a> Case<'a> {
         options
     }
 
+    /// Begins the run; for its timer to live it has a limit, which is far away.
+    fn prompt(&self, session: &SessionHandle) -> Running {
+        let request = RunRequest::new(self.plan.prompt);
+        ask(
+            session,
+            match self.kind {
+                ActorKind::RunTimer => request.time_limit(Duration::from_secs(3600)),
+                _ => request,
+            },
+        )
+    }
+
     /// Sets the run going, meets the victim, kills it, and lets everything go.
     async fn kill(&self, host: &Host, session: &SessionHandle) -> Result<RunOutcome, RunError> {
         match self.plan.meet {
             Meet::Breakpoint => {
                 host.breaks.hold(session.id(), self.step);
-                let run = prompt(session, self.plan.prompt);
+                let run = self.prompt(session);
                 host.breaks.reached().await;
                 kill_and_wait(&self.victim(host, session.id())).await;
                 host.open_all();

@@ -14,7 +14,7 @@ use ennead::{
     runtime::{
         ids::SessionId,
         ports::{BoxFuture, Tool},
-        run::RunEnd,
+        run::{RunEnd, RunRequest},
         step1_settings_resolution::{Durability, LayerText, Scope},
         step3_context_assembly::SourceTexts,
         step7_permission_gate::Answer,
@@ -205,8 +205,13 @@ pub(crate) type Running = tokio::task::JoinHandle<Result<RunOutcome, RunError>>;
 
 /// Begins a run.
 pub(crate) fn prompt(session: &SessionHandle, text: impl Into<String>) -> Running {
-    let (session, text) = (session.clone(), text.into());
-    tokio::spawn(async move { session.prompt(text).await })
+    ask(session, RunRequest::new(text))
+}
+
+/// Begins this run.
+pub(crate) fn ask(session: &SessionHandle, request: RunRequest) -> Running {
+    let session = session.clone();
+    tokio::spawn(async move { session.run(request).await })
 }
 
 /// Waits for the end of a run that was interrupted.

@@ -270,12 +270,15 @@ impl State {
             }
             return Ok(());
         }
+        if self.timer_gone(myself, child) {
+            return Ok(());
+        }
         if self.processes.gone(child) {
             // Its call hears of it from what it waits for.
             return Ok(());
         }
         if self.loader == Some(child) {
-            return self.loaded(Err("whoever read it crashed".into()));
+            return self.loaded(myself, Err("whoever read it crashed".into()));
         }
         match self.active.as_ref().map(|it| &it.phase) {
             Some(Phase::Turning(turn)) if turn.supervisor.get_id() == child => {

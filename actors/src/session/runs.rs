@@ -1,7 +1,9 @@
 //! Runs of a session: from the queue, turn after turn, to their end.
 
+mod beginning;
 mod opening;
 mod outcome;
+mod time_limit;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,7 +18,7 @@ use ennead_runtime::{
     step1_settings_resolution::{Durability, Settings},
     step5_model_call::cache_watch::PromptCacheEvent,
     transcript::{
-        entry::{ConversationLine, Line, LineFrame, Record, Stored, What},
+        entry::{Line, LineFrame, Record, What},
         load::Loaded,
     },
     turn::{
@@ -26,8 +28,9 @@ use ennead_runtime::{
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
 
+use self::time_limit::TimeLimit;
 use super::{
-    Prompt, RunError, SessionMsg, State,
+    SessionMsg, State,
     recorder::{Answer, Origin},
 };
 use crate::{
@@ -56,6 +59,10 @@ pub(super) struct Active {
     reply: super::RunReply,
     _slot: Slot,
     started: Duration,
+    /// Which run of the session, counted from its opening.
+    number: u64,
+    /// When it is to end at the latest.
+    limit: Option<TimeLimit>,
     pub(super) phase: Phase,
     /// Why it is not to begin its first turn.
     pub(super) cut: Option<RunEnd>,
@@ -122,88 +129,6 @@ impl Active {
 type Done = Result<(), ActorProcessingErr>;
 
 impl State {
-    /// Begins the next run of the queue, when nothing is under way.
-    pub(super) fn next_run(&mut self) {
-        while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
-            let Some((prompt, slot)) = self.queue.pop_front() else { break };
-            self.begin(prompt, slot);
-        }
-        if matches!(self.ready, Some(Err(_))) {
-            for (prompt, _slot) in self.queue.drain(..) {
-                (prompt.reply)(Err(RunError::Failed("the transcript is not open".into())));
-            }
-        }
-    }
-
-    fn begin(&mut self, prompt: Prompt, slot: Slot) {
-        let Prompt { request, reply } = prompt;
-        if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
-            return reply(Ok(outcome.clone()));
-        }
-        let at = self.shared.world.clock.now();
-        self.n_runs += 1;
-        let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
-        let id = request.run.unwrap_or_else(made);
-        let message = Arc::new(self.conversation.prompt(at, id.as_str(), &request.prompt));
-        let mut stored = Vec::new();
-        let start = What::RunStart {
-            prompt: message.id.clone(),
-            origin: request.origin.into(),
-            stream: self.conversation.stream.to_hex(),
-            first: self.conversation.setup.is_none(),
-            setup: self.setup_text(&mut stored),
-        };
-        let lines = vec![
-            Line::Conversation(Box::new(ConversationLine {
-                at,
-                parent: self.conversation.last_entry.clone(),
-                message: Arc::clone(&message),
-                answer: None,
-                tool_result: None,
-                boundary: None,
-            })),
-            record(at, &id, 0, start),
-        ];
-        self.shared.hub.publish(Event::RunStarted { run: id.clone() });
-        for what in std::mem::take(&mut self.untold) {
-            self.shared.hub.publish(Event::Alert { what });
-        }
-        let run = Run::new(id, message.id.clone());
-        self.active = Some(Active {
-            run,
-            reply,
-            _slot: slot,
-            started: self.shared.world.clock.elapsed(),
-            phase: Phase::Prompting,
-            cut: None,
-            stops: false,
-            error: None,
-            said: vec![Arc::clone(&message)],
-            denied: Vec::new(),
-            compactions: Vec::new(),
-            cache_drops: Vec::new(),
-            cost: CostLedger::default(),
-            turn_costs: BTreeMap::new(),
-            fallback: None,
-        });
-        self.conversation.begin_run(message);
-        self.recorder.append(Origin::Prompt, lines, stored, true);
-    }
-
-    /// What was fixed when the session was opened. A long text is stored once and named by digest; a
-    /// short one stands in each run anew, since it lies nowhere else.
-    fn setup_text(
-        &mut self,
-        stored: &mut Vec<ennead_runtime::transcript::entry::StoredText>,
-    ) -> Stored {
-        let facts = &self.shared.facts;
-        let kept = self.conversation.setup.get_or_insert_with(|| {
-            let text = serde_json::to_string(&**facts).unwrap_or_default();
-            Stored::alone(&text, stored)
-        });
-        kept.clone()
-    }
-
     /// Spawns the next turn.
     pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         let budget = match &self.active {
@@ -283,7 +208,7 @@ impl State {
         match self.recorder.answered(recorded) {
             Answer::Stale => Ok(()),
             Answer::Lost(error) => {
-                self.lose(error.to_string());
+                self.lose(myself, error.to_string());
                 Ok(())
             }
             Answer::Recorded(Origin::Prompt, _) => self.ask_for_turn(myself),

@@ -26,7 +26,7 @@ impl State {
                 self.recorder.opened(handle);
                 if head.seq == 0 {
                     self.is_ready(Ok(()));
-                    self.next_run();
+                    self.next_run(myself);
                 } else {
                     self.load(myself).await?;
                 }
@@ -36,7 +36,7 @@ impl State {
                 if self.ready.is_none() {
                     self.is_ready(Err(error));
                 }
-                self.lose(why);
+                self.lose(myself, why);
             }
         }
         Ok(())
@@ -61,7 +61,11 @@ impl State {
         Ok(())
     }
 
-    pub(in crate::session) fn loaded(&mut self, earlier: Earlier) -> Done {
+    pub(in crate::session) fn loaded(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        earlier: Earlier,
+    ) -> Done {
         self.loader = None;
         match earlier {
             Ok(loaded) => {
@@ -81,7 +85,7 @@ impl State {
                 self.is_ready(Err(OpenError::File(error)));
             }
         }
-        self.next_run();
+        self.next_run(myself);
         Ok(())
     }
 

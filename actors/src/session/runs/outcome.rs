@@ -20,9 +20,9 @@ const KEPT_OUTCOMES: usize = 16;
 
 impl State {
     /// What cannot be recorded is not done: the run ends here and now.
-    pub(super) fn lose(&mut self, why: String) {
+    pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) {
         let Some(active) = self.active.take() else {
-            return self.next_run();
+            return self.next_run(myself);
         };
         if let Some(turn) = active.phase.in_flight() {
             turn.scope.cancel.cancel();
@@ -37,7 +37,7 @@ impl State {
             self.close_lost(&active);
         }
         (active.reply)(Err(RunError::Failed(why)));
-        self.next_run();
+        self.next_run(myself);
     }
 
     /// Writes the last record of the run.
@@ -105,7 +105,7 @@ impl State {
         if let Some(reply) = self.closing.take() {
             return self.close_now(myself, reply);
         }
-        self.next_run();
+        self.next_run(myself);
         Ok(())
     }
 }

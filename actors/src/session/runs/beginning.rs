@@ -1,0 +1,104 @@
+//! The beginning of a run: from the queue to its first lines.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ennead_runtime::{
+    cost::CostLedger,
+    event::Event,
+    run::Run,
+    transcript::entry::{ConversationLine, Line, Stored, StoredText, What},
+};
+use ractor::ActorRef;
+
+use super::{Active, Phase, record, time_limit::TimeLimit};
+use crate::{
+    mailbox::Slot,
+    session::{Prompt, RunError, SessionMsg, State, recorder::Origin},
+};
+
+impl State {
+    /// Begins the next run of the queue, when nothing is under way.
+    pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) {
+        while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
+            let Some((prompt, slot)) = self.queue.pop_front() else { break };
+            self.begin(myself, prompt, slot);
+        }
+        if matches!(self.ready, Some(Err(_))) {
+            for (prompt, _slot) in self.queue.drain(..) {
+                (prompt.reply)(Err(RunError::Failed("the transcript is not open".into())));
+            }
+        }
+    }
+
+    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) {
+        let Prompt { request, reply } = prompt;
+        if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
+            return reply(Ok(outcome.clone()));
+        }
+        let at = self.shared.world.clock.now();
+        self.n_runs += 1;
+        let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
+        let id = request.run.unwrap_or_else(made);
+        let message = Arc::new(self.conversation.prompt(at, id.as_str(), &request.prompt));
+        let mut stored = Vec::new();
+        let start = What::RunStart {
+            prompt: message.id.clone(),
+            origin: request.origin.into(),
+            stream: self.conversation.stream.to_hex(),
+            first: self.conversation.setup.is_none(),
+            setup: self.setup_text(&mut stored),
+        };
+        let lines = vec![
+            Line::Conversation(Box::new(ConversationLine {
+                at,
+                parent: self.conversation.last_entry.clone(),
+                message: Arc::clone(&message),
+                answer: None,
+                tool_result: None,
+                boundary: None,
+            })),
+            record(at, &id, 0, start),
+        ];
+        self.shared.hub.publish(Event::RunStarted { run: id.clone() });
+        for what in std::mem::take(&mut self.untold) {
+            self.shared.hub.publish(Event::Alert { what });
+        }
+        let run = Run::new(id, message.id.clone());
+        self.active = Some(Active {
+            run,
+            reply,
+            _slot: slot,
+            started: self.shared.world.clock.elapsed(),
+            number: self.n_runs,
+            limit: request.time_limit.map(TimeLimit::new),
+            phase: Phase::Prompting,
+            cut: None,
+            stops: false,
+            error: None,
+            said: vec![Arc::clone(&message)],
+            denied: Vec::new(),
+            compactions: Vec::new(),
+            cache_drops: Vec::new(),
+            cost: CostLedger::default(),
+            turn_costs: BTreeMap::new(),
+            fallback: None,
+        });
+        self.conversation.begin_run(message);
+        self.recorder.append(Origin::Prompt, lines, stored, true);
+        if request.time_limit.is_some() {
+            // A session that is gone has no run.
+            let _gone = myself.cast(SessionMsg::WatchTime { run: self.n_runs });
+        }
+    }
+
+    /// What was fixed when the session was opened. A long text is stored once and named by digest; a
+    /// short one stands in each run anew, since it lies nowhere else.
+    fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
+        let facts = &self.shared.facts;
+        let kept = self.conversation.setup.get_or_insert_with(|| {
+            let text = serde_json::to_string(&**facts).unwrap_or_default();
+            Stored::alone(&text, stored)
+        });
+        kept.clone()
+    }
+}

@@ -1,0 +1,3 @@
+//! What a run is asked for with, beside a text: what each part does, and that the transcript tells it.
+
+mod time_limit;

@@ -1,0 +1,175 @@
+//! The wall-clock limit of a run. A timer that a test holds says when it is reached.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead::{
+    directory::ActorKind,
+    options::{Options, Placement},
+    runtime::{
+        ports::BoxFuture,
+        run::{RunEnd, RunRequest},
+        step::Step,
+    },
+    world::clock::Timer,
+};
+
+use crate::support::{
+    barrier::Barrier,
+    host::{Host, Running, ask, check_usable, results},
+    record,
+};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Over when the barrier says so, whatever it was asked for.
+#[derive(Debug)]
+struct HeldTimer(Barrier);
+
+impl Timer for HeldTimer {
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        let barrier = self.0.clone();
+        Box::pin(async move { barrier.pass().await })
+    }
+}
+
+async fn start(placement: Placement, time: &Barrier) -> Host {
+    let timer = Arc::new(HeldTimer(time.clone()));
+    Host::start_with(placement, |it| Options { timer, ..it }).await
+}
+
+async fn timed_out(run: Running) -> ennead::session::RunOutcome {
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, outcome.end.code()), (RunEnd::TimedOut, "timed_out"));
+    outcome
+}
+
+/// Until the timer of the last run is gone.
+async fn no_timer(host: &Host, session: &ennead::session::SessionHandle) {
+    while !host.live(session.id(), ActorKind::RunTimer).is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) -> &Barrier) {
+    let time = Barrier::closed();
+    let host = start(placement, &time).await;
+    let session = host.open().await;
+    at(&host).close();
+    let run = ask(&session, RunRequest::new(text).time_limit(LIMIT));
+    at(&host).arrived().await;
+    time.arrived().await;
+    time.open();
+    timed_out(run).await;
+    assert_eq!(record::run_ends(session.transcript()), ["timed_out"], "{text}");
+    let ends = record::early_ends(session.transcript());
+    assert_eq!(ends, [("timed_out".to_owned(), Some(step.number()))], "{text}");
+    at(&host).open();
+    check_usable(&session).await;
+}
+
+// REQ: TRN-14
+#[tokio::test]
+async fn whatever_a_turn_waits_for_the_limit_ends_the_run() {
+    type Case = (&'static str, Step, fn(&Host) -> &Barrier);
+    let cases: [Case; 5] = [
+        ("again", Step::SettingsResolution, |it| &it.files.settings),
+        ("again", Step::ContextAssembly, |it| &it.files.sources),
+        ("held hello", Step::ModelCall, |it| &it.model.stream),
+        ("use asked", Step::PermissionGate, |it| &it.approver.barrier),
+        ("delegate use wait", Step::ToolExecution, |it| &it.workshop.wait),
+    ];
+    for (text, step, at) in cases {
+        check_wait(Placement::Ambient, text, step, at).await;
+        check_wait(Placement::Threads(1), text, step, at).await;
+    }
+}
+
+// REQ: TRN-14
+#[tokio::test]
+async fn calls_that_the_limit_cuts_off_are_answered_and_the_session_can_be_resumed() {
+    let time = Barrier::closed();
+    let host = start(Placement::Ambient, &time).await;
+    let session = host.open().await;
+    host.workshop.wait.close();
+    let run = ask(&session, RunRequest::new("use echo wait").time_limit(LIMIT));
+    host.workshop.wait.arrived().await;
+    time.open();
+    let outcome = timed_out(run).await;
+    let told = results(&outcome);
+    assert_eq!(told.len(), 2);
+    assert!(told[1].0 && told[1].1.starts_with("Interrupted"), "{told:?}");
+    host.workshop.wait.open();
+    let mut options = host.options();
+    options.id = Some(session.id().clone());
+    session.close().await;
+    let again = host.ennead.open(options).await.unwrap();
+    check_usable(&again).await;
+}
+
+// REQ: TRN-14
+#[tokio::test]
+async fn limit_that_is_over_at_once_ends_the_run_at_its_beginning() {
+    let time = Barrier::default();
+    let host = start(Placement::Ambient, &time).await;
+    let session = host.open().await;
+    host.model.answer.close();
+    let request = RunRequest::new("held hello").time_limit(Duration::ZERO);
+    let outcome = timed_out(ask(&session, request)).await;
+    assert!(outcome.turns <= 1);
+    host.model.answer.open();
+    check_usable(&session).await;
+    assert_eq!(record::run_ends(session.transcript()), ["timed_out", "no_pending_tools"]);
+}
+
+// REQ: TRN-14
+#[tokio::test]
+async fn timer_goes_with_its_run_and_does_not_end_the_next_one() {
+    let time = Barrier::closed();
+    let host = start(Placement::Ambient, &time).await;
+    let session = host.open().await;
+    let request = || RunRequest::new("again").time_limit(LIMIT);
+    for _ in 0..3 {
+        assert_eq!(session.run(request()).await.unwrap().end, RunEnd::NoPendingTools);
+    }
+    no_timer(&host, &session).await;
+    time.open();
+    check_usable(&session).await;
+}
+
+// REQ: TRN-14, RUN-1
+#[tokio::test]
+async fn timer_that_is_killed_has_a_successor() {
+    let time = Barrier::closed();
+    let host = start(Placement::Ambient, &time).await;
+    let session = host.open().await;
+    host.model.answer.close();
+    let run = ask(&session, RunRequest::new("held hello").time_limit(LIMIT));
+    host.model.answer.arrived().await;
+    time.arrived().await;
+    let timers = host.live(session.id(), ActorKind::RunTimer);
+    assert_eq!(timers.len(), 1);
+    timers[0].cell.kill();
+    time.arrived().await;
+    time.open();
+    timed_out(run).await;
+    host.model.answer.open();
+    check_usable(&session).await;
+}
+
+// REQ: TRN-14
+#[tokio::test(start_paused = true)]
+async fn limit_is_counted_from_the_beginning_of_the_run() {
+    let host = Host::start(Placement::Ambient).await;
+    let session = host.open().await;
+    host.model.answer.close();
+    let began = tokio::time::Instant::now();
+    let first = ask(&session, RunRequest::new("held hello").time_limit(LIMIT));
+    host.model.answer.arrived().await;
+    let second = ask(&session, RunRequest::new("held on").time_limit(LIMIT / 2));
+    timed_out(first).await;
+    assert_eq!(began.elapsed().as_secs(), 60);
+    timed_out(second).await;
+    assert_eq!(began.elapsed().as_secs(), 90, "it waited in the queue first");
+    host.model.answer.open();
+    check_usable(&session).await;
+}
