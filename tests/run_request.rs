@@ -1,3 +1,4 @@
 //! What a run is asked for with, beside a text: what each part does, and that the transcript tells it.
 
+mod sender;
 mod time_limit;

@@ -7,9 +7,9 @@ pub mod agent_types;
 pub mod conversation;
 pub mod facts;
 pub mod no_progress;
+pub mod request;
 
-use std::time::Duration;
-
+pub use request::{InvalidRequest, RunRequest, Sender};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -18,33 +18,6 @@ use crate::{
     step1_settings_resolution::Settings,
     tokens::Usage,
 };
-
-/// What a run is asked for with (TRN-14).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRequest {
-    /// The prompt.
-    pub prompt: String,
-    /// Names the run; a repeated id answers with the earlier outcome. `None`: one is made.
-    pub run: Option<RunId>,
-    /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
-    pub origin: &'static str,
-    /// How long it may take by the wall clock, counted from when it begins and not while it waits
-    /// in the queue; then it ends as [`RunEnd::TimedOut`]. `None`: as long as it takes.
-    pub time_limit: Option<Duration>,
-}
-
-impl RunRequest {
-    /// A run through the library's handle.
-    pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), run: None, origin: "api", time_limit: None }
-    }
-
-    /// The same with a limit on its time.
-    #[must_use]
-    pub fn time_limit(self, limit: Duration) -> Self {
-        Self { time_limit: Some(limit), ..self }
-    }
-}
 
 /// Why a run ended. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use ennead_runtime::{
     ids::{EntryId, RunId, SessionId, ToolName, ToolUseId},
     message::Messages,
     output::{ChannelPolicy, OutputSettings},
-    run::{RunEnd, RunRequest},
+    run::{InvalidRequest, RunEnd, RunRequest, Sender},
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
     tokens::Usage,
@@ -44,6 +44,8 @@ pub struct SessionHandle {
 pub struct RunOutcome {
     /// Which run.
     pub run: RunId,
+    /// Who asked for it, if that was said.
+    pub sender: Option<Sender>,
     /// Why it ended.
     pub end: RunEnd,
     /// The text of its last answer; empty when there is none.
@@ -101,6 +103,9 @@ pub enum RunError {
     /// The session holds as many prompts as it may. This one comes back.
     #[error("the session is busy: its queue of prompts is full")]
     Busy(RunRequest),
+    /// It cannot be asked for like this. Nothing was recorded.
+    #[error("the run cannot begin: {0}")]
+    Invalid(#[from] InvalidRequest),
     /// The session has ended.
     #[error("the session has ended")]
     Ended,

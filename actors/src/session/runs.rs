@@ -13,7 +13,7 @@ use ennead_runtime::{
     ids::{EntryId, ToolUseId},
     message::{Message, Messages},
     ports::Settled,
-    run::{AfterTurn, Run, RunEnd},
+    run::{AfterTurn, Run, RunEnd, Sender},
     step::Step,
     step1_settings_resolution::{Durability, Settings},
     step5_model_call::cache_watch::PromptCacheEvent,
@@ -56,6 +56,8 @@ pub(crate) type Earlier = Result<Loaded, String>;
 /// A run under way.
 pub(super) struct Active {
     pub(super) run: Run,
+    /// Who asked for it.
+    sender: Option<Sender>,
     reply: super::RunReply,
     _slot: Slot,
     started: Duration,

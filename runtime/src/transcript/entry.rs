@@ -18,6 +18,7 @@ use crate::{
     digest::Digest,
     hook::HookEvent,
     ids::{AgentId, EntryId, RunId, ToolName, ToolUseId},
+    run::Sender,
     step::Step,
     step1_settings_resolution::PermissionMode,
     step5_model_call::cache_watch::PromptCacheEvent,
@@ -31,8 +32,8 @@ pub use conversation_line::{
     AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
 };
 pub use step_detail::StepDetail;
-pub(crate) use stored::clip;
 pub use stored::{Place, Repeated, Stored, StoredText};
+pub(crate) use stored::{clip, wire_len};
 
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,9 @@ pub enum What {
         /// It is the first since the session was opened: what a session knows between turns was
         /// made anew from the transcript.
         first: bool,
+        /// Who asked for it; absent when nobody said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sender: Option<Sender>,
     },
     /// A step of a turn, once per step.
     TurnStep {

@@ -8,7 +8,7 @@ use super::{
     entry::{ConversationLine, Record, StepDetail, What},
     read::{Entry, read_line},
 };
-use crate::block::BlockKind;
+use crate::{block::BlockKind, run::Sender};
 
 /// The nine sources of the context, in order.
 const SOURCES: usize = 9;
@@ -63,9 +63,14 @@ fn said(line: &ConversationLine, out: &mut String) -> fmt::Result {
 
 fn record(record: &Record, out: &mut String) -> fmt::Result {
     match &record.what {
-        What::RunStart { origin, .. } => {
+        What::RunStart { origin, sender, .. } => {
             let run = record.run.as_ref().map_or("?", |run| run.as_str());
-            writeln!(out, "run {run} from {origin}")
+            write!(out, "run {run} from {origin}")?;
+            if let Some(Sender { id, is_owner }) = sender {
+                let who = if *is_owner { "the owner" } else { "the guest" };
+                write!(out, ", asked for by {who} {id}")?;
+            }
+            writeln!(out)
         }
         What::TurnStep { number, step, detail } => {
             if *number == 1 {

@@ -47,7 +47,9 @@ pub(super) fn report(agent: &AgentId, result: Result<RunOutcome, RunError>) -> A
         Err(error) => AgentReport {
             status: match error {
                 RunError::Ended => AgentStatus::Cancelled,
-                RunError::Busy(_) | RunError::Failed(_) => AgentStatus::Failed,
+                RunError::Busy(_) | RunError::Failed(_) | RunError::Invalid(_) => {
+                    AgentStatus::Failed
+                }
             },
             agent,
             text: error.to_string(),

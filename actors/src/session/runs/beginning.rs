@@ -35,6 +35,9 @@ impl State {
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             return reply(Ok(outcome.clone()));
         }
+        if let Err(wrong) = request.check() {
+            return reply(Err(wrong.into()));
+        }
         let at = self.shared.world.clock.now();
         self.n_runs += 1;
         let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
@@ -47,6 +50,7 @@ impl State {
             stream: self.conversation.stream.to_hex(),
             first: self.conversation.setup.is_none(),
             setup: self.setup_text(&mut stored),
+            sender: request.sender.clone(),
         };
         let lines = vec![
             Line::Conversation(Box::new(ConversationLine {
@@ -66,6 +70,7 @@ impl State {
         let run = Run::new(id, message.id.clone());
         self.active = Some(Active {
             run,
+            sender: request.sender,
             reply,
             _slot: slot,
             started: self.shared.world.clock.elapsed(),

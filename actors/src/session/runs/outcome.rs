@@ -72,6 +72,7 @@ impl State {
         let last = active.said.iter().rev().find(|it| it.kind == MessageKind::Answer);
         let outcome = RunOutcome {
             run: active.run.id.clone(),
+            sender: active.sender,
             end,
             text: last.map(|it| it.text()).unwrap_or_default(),
             denials: denials(&active.said, &active.denied),

@@ -177,7 +177,17 @@ pub(super) fn good() -> Vec<Line> {
     let nothing = || StepDetail::Nothing { nothing: "no calls".into() };
     let mut lines = vec![
         said(Message::prompt("p1".into(), "go")),
-        record(0, What::RunStart { prompt, origin, stream: "00".into(), setup, first: true }),
+        record(
+            0,
+            What::RunStart {
+                prompt,
+                origin,
+                stream: "00".into(),
+                setup,
+                first: true,
+                sender: None,
+            },
+        ),
     ];
     lines.extend(first_steps(1));
     lines.extend([

@@ -127,7 +127,7 @@ pub(crate) fn clip(text: &mut String, max_bytes: usize) {
 }
 
 /// Bytes of the text as JSON string, without the quotes.
-pub(in crate::transcript) fn wire_len(text: &str) -> usize {
+pub(crate) fn wire_len(text: &str) -> usize {
     text.bytes()
         .map(|byte| match byte {
             b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
