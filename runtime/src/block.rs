@@ -167,10 +167,18 @@ impl Block {
             }
             "stop_request" => (BlockKind::StopRequest, 0),
             "error" => (BlockKind::Error(fields.error.unwrap_or_default().into()), 0),
-            other => (BlockKind::Opaque { kind: other.into() }, chars(text)),
+            other => {
+                (BlockKind::Opaque { kind: other.into() }, opaque_chars(other, text, chars(text)))
+            }
         };
         let open = text.strip_suffix('}').unwrap_or(text).trim_end();
         Ok(Self::new(kind, open.to_owned(), n_chars))
+    }
+
+    /// An image or a document: its JSON object without the closing brace.
+    pub(crate) fn media(kind: &str, wire: String) -> Self {
+        let n_chars = opaque_chars(kind, &wire, chars(&wire) + 1);
+        Self::new(BlockKind::Opaque { kind: kind.into() }, wire, n_chars)
     }
 
     fn new(kind: BlockKind, wire: String, chars: u64) -> Self {
@@ -313,6 +321,17 @@ fn joined_text(content: serde_json::Value) -> String {
             .collect::<Vec<_>>()
             .join("\n"),
         _ => String::new(),
+    }
+}
+
+/// What a block of `n_chars` counts for that is not read as text.
+fn opaque_chars(kind: &str, wire: &str, n_chars: u64) -> u64 {
+    match kind {
+        // 1,600 tokens, to which the provider scales a picture down.
+        "image" => 6400,
+        // 3,000 tokens for a page of 50 kB, as the provider says of a full one.
+        "document" if wire.contains(r#""type":"base64""#) => n_chars / 6,
+        _ => n_chars,
     }
 }
 

@@ -9,7 +9,10 @@ pub mod facts;
 pub mod no_progress;
 pub mod request;
 
-pub use request::{InvalidRequest, RunRequest, Sender};
+pub use request::{
+    InvalidRequest, RunRequest, Sender,
+    content::{ImageType, PromptBlock},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{

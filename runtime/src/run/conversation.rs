@@ -9,11 +9,12 @@ use std::{
 };
 
 use crate::{
+    block::Block,
     catalogue::{Catalogue, Money},
     digest::Digest,
     entropy::Stream,
     ids::EntryId,
-    message::{Message, Messages},
+    message::{Message, MessageKind, Messages},
     run::{
         Run,
         facts::SessionFacts,
@@ -160,8 +161,9 @@ impl Conversation {
     }
 
     /// The prompt of a new run, to be recorded before its first turn.
-    pub fn prompt(&self, at: Timestamp, run: &str, text: &str) -> Message {
-        Message::prompt(self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low()), text)
+    pub fn prompt(&self, at: Timestamp, run: &str, content: Vec<Block>) -> Message {
+        let id = self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low());
+        Message::user(id, MessageKind::Prompt, content)
     }
 
     /// Takes in the prompt of a new run. What is counted per run is counted anew.

@@ -1,10 +1,13 @@
 //! What a run is asked for with.
 
+pub mod content;
+
 use std::time::Duration;
 
+use content::PromptBlock;
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::RunId, transcript::entry::wire_len};
+use crate::{block::Block, ids::RunId, transcript::entry::wire_len};
 
 /// Bytes that a name of the caller's (a run's, a sender's) may take as JSON string. It stands in
 /// records, which are at most 4 KiB.
@@ -13,8 +16,8 @@ const MAX_NAME_BYTES: usize = 128;
 /// What a run is asked for with (TRN-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
-    /// The prompt.
-    pub prompt: String,
+    /// The prompt, in order.
+    pub content: Vec<PromptBlock>,
     /// Names the run; a repeated id answers with the earlier outcome. `None`: one is made.
     pub run: Option<RunId>,
     /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
@@ -48,12 +51,60 @@ pub enum InvalidRequest {
         /// Its length as JSON string, without the quotes.
         bytes: usize,
     },
+    /// There is no content, or a text in it is blank; models take neither.
+    #[error("the prompt is empty")]
+    Empty,
+    /// The data of an image or document is not base64.
+    #[error("the {of} is not base64")]
+    NotBase64 {
+        /// `image` or `document`.
+        of: &'static str,
+    },
+    /// An address that a provider cannot fetch.
+    #[error("the {of} has no http or https address")]
+    NotUrl {
+        /// `image` or `document`.
+        of: &'static str,
+    },
+    /// No provider takes so much.
+    #[error("the {of} has {bytes} bytes as base64; {max} are the most that can be sent")]
+    TooLarge {
+        /// `image` or `document`.
+        of: &'static str,
+        /// Its length as base64.
+        bytes: usize,
+        /// The most.
+        max: usize,
+    },
 }
 
 impl RunRequest {
-    /// A run through the library's handle.
+    /// A run of a text through the library's handle.
     pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), run: None, origin: "api", sender: None, time_limit: None }
+        Self::of([PromptBlock::text(&prompt.into())])
+    }
+
+    /// A run of texts, images and documents through the library's handle.
+    pub fn of(content: impl IntoIterator<Item = PromptBlock>) -> Self {
+        Self {
+            content: content.into_iter().collect(),
+            run: None,
+            origin: "api",
+            sender: None,
+            time_limit: None,
+        }
+    }
+
+    /// The same with a further block.
+    #[must_use]
+    pub fn and(mut self, block: PromptBlock) -> Self {
+        self.content.push(block);
+        self
+    }
+
+    /// Its content, as a message holds it.
+    pub fn blocks(&self) -> Vec<Block> {
+        self.content.iter().map(|it| it.block().clone()).collect()
     }
 
     /// The same with a limit on its time.
@@ -74,6 +125,11 @@ impl RunRequest {
     ///
     /// [`InvalidRequest`], the first thing that is wrong.
     pub fn check(&self) -> Result<(), InvalidRequest> {
+        let is_blank =
+            |it: &PromptBlock| it.block().as_text().is_some_and(|it| it.trim().is_empty());
+        if self.content.is_empty() || self.content.iter().any(is_blank) {
+            return Err(InvalidRequest::Empty);
+        }
         let run = self.run.iter().map(|it| ("run", it.as_str()));
         let sender = self.sender.iter().map(|it| ("sender", it.id.as_str()));
         for (of, name) in run.chain(sender) {
@@ -88,7 +144,18 @@ impl RunRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{content::ImageType, *};
+
+    // REQ: TRN-14
+    #[test]
+    fn request_without_content_is_refused() {
+        let empty = Err(InvalidRequest::Empty);
+        assert_eq!(RunRequest::of([]).check(), empty);
+        assert_eq!(RunRequest::new("").check(), empty);
+        assert_eq!(RunRequest::new("go").and(PromptBlock::text(" \n")).check(), empty);
+        let image = PromptBlock::image(ImageType::Png, "QUJD").unwrap();
+        assert_eq!(RunRequest::of([image]).check(), Ok(()));
+    }
 
     // REQ: TRN-14
     #[test]

@@ -41,8 +41,8 @@ impl State {
         let at = self.shared.world.clock.now();
         self.n_runs += 1;
         let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
-        let id = request.run.unwrap_or_else(made);
-        let message = Arc::new(self.conversation.prompt(at, id.as_str(), &request.prompt));
+        let id = request.run.clone().unwrap_or_else(made);
+        let message = Arc::new(self.conversation.prompt(at, id.as_str(), request.blocks()));
         let mut stored = Vec::new();
         let start = What::RunStart {
             prompt: message.id.clone(),

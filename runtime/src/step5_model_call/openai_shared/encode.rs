@@ -192,6 +192,7 @@ fn media(block: &Value) -> Option<Part<'static>> {
         ("image", "base64") => data_url().map(Part::Image),
         ("image", "url") => word("url").map(|it| Part::Image(it.to_owned())),
         ("document", "text") => word("data").map(|it| Part::Text(it.to_owned().into())),
+        ("document", "url") => Some(Part::Text(format!("[document at {}]", word("url")?).into())),
         ("document", "base64") => {
             let name = block["title"].as_str().unwrap_or("document.pdf").to_owned();
             Some(Part::File { name, data: data_url()? })

@@ -109,7 +109,11 @@ impl Play {
         let n_runs = self.ends.len();
         self.asked_to_stop = false;
         let id = self.conversation.stream.uuid(Timestamp(self.now), "run", n_runs as u64);
-        let message = std::sync::Arc::new(self.conversation.prompt(self.at(), &id, prompt));
+        let message = std::sync::Arc::new(self.conversation.prompt(
+            self.at(),
+            &id,
+            vec![Block::text(prompt)],
+        ));
         let line = ConversationLine {
             at: self.at(),
             parent: self.conversation.last_entry.clone(),

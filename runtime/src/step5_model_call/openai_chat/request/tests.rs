@@ -158,11 +158,12 @@ fn what_the_format_has_no_word_for_is_left_out_or_named() {
     let result = Block::tool_result(&long.as_str().into(), "", false);
     let document = wire(&json!({"type": "document", "title": "a.pdf", "source":
         {"type": "base64", "media_type": "application/pdf", "data": "QUJD"}}));
+    let linked = wire(&json!({"type": "document", "source": {"type": "url", "url": "http://a/b"}}));
     let odd = wire(&json!({"type": "container_upload", "file_id": "f"}));
     let sent = body(
         &head(true),
         vec![
-            user(&[document, odd]),
+            user(&[document, odd, linked]),
             assistant(&[Block::thinking("", Some("s")), item]),
             user(&[Block::text("on")]),
             assistant(&[call]),
@@ -174,6 +175,7 @@ fn what_the_format_has_no_word_for_is_left_out_or_named() {
     assert_eq!(roles, ["system", "user", "user", "assistant", "tool"]);
     assert_eq!(sent[1]["content"][0]["file"]["file_data"], "data:application/pdf;base64,QUJD");
     assert_eq!(sent[1]["content"][1]["text"], "[a block of type container_upload is left out]");
+    assert_eq!(sent[1]["content"][2]["text"], "[document at http://a/b]");
     let id = sent[3]["tool_calls"][0]["id"].as_str().unwrap();
     assert!(id.len() <= 40, "{id}");
     assert_eq!(sent[4]["tool_call_id"], id);
