@@ -28,7 +28,7 @@ async fn full_queue_gives_the_prompt_back() {
     for n in 0..100 {
         let request = RunRequest::new(format!("prompt {n}"));
         let refused = session.run(request.clone()).await.unwrap_err();
-        assert_eq!(refused, RunError::Busy(request));
+        assert_eq!(refused, RunError::Busy(Box::new(request)));
     }
     host.workshop.wait.open();
     assert_eq!(first.await.unwrap().unwrap().end, RunEnd::NoPendingTools);

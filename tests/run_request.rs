@@ -2,4 +2,5 @@
 
 mod content;
 mod sender;
+mod system;
 mod time_limit;

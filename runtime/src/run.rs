@@ -9,6 +9,8 @@ pub mod facts;
 pub mod no_progress;
 pub mod request;
 
+use std::sync::Arc;
+
 pub use request::{
     InvalidRequest, RunRequest, Sender,
     content::{ImageType, PromptBlock},
@@ -108,6 +110,8 @@ pub struct Run {
     pub id: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
+    /// Stands behind the system prompt in its turns.
+    pub system: Option<Arc<str>>,
     /// Turns begun.
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
@@ -128,7 +132,13 @@ pub enum AfterTurn {
 impl Run {
     /// Begins a run.
     pub fn new(id: RunId, prompt: EntryId) -> Self {
-        Self { id, prompt, turns: 0, usage: Usage::default(), warned: false }
+        Self { id, prompt, system: None, turns: 0, usage: Usage::default(), warned: false }
+    }
+
+    /// The same with a text behind the system prompt.
+    #[must_use]
+    pub fn with_system(self, system: Option<Arc<str>>) -> Self {
+        Self { system, ..self }
     }
 
     /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only

@@ -54,6 +54,8 @@ pub struct TurnSetup {
     pub run: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
+    /// What the run has behind the session's system prompt.
+    pub system: Option<Arc<str>>,
     /// Counted from 1 within the run.
     pub number: u32,
     /// What was said so far.
@@ -74,6 +76,8 @@ pub struct Turn {
     number: u32,
     /// Tokens of the run before this turn.
     used: u64,
+    /// Stands behind the session's system prompt.
+    system: Option<Arc<str>>,
     /// What was said so far, this turn included.
     history: Messages,
     carry: Carry,
@@ -124,14 +128,25 @@ enum Awaits {
 impl Turn {
     /// A turn before its first step. The first input is `Run(SettingsResolution)`.
     pub fn new(setup: TurnSetup) -> Self {
-        let TurnSetup { facts, stream, run, number, history, last_entry, carry, budget, .. } =
-            setup;
+        let TurnSetup {
+            facts,
+            stream,
+            run,
+            system,
+            number,
+            history,
+            last_entry,
+            carry,
+            budget,
+            ..
+        } = setup;
         Self {
             journal: journal::Journal::new(run, number, stream, last_entry),
             facts,
             stream,
             number,
             used: budget.used,
+            system,
             history,
             carry,
             state: TurnState::default(),

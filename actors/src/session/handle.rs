@@ -102,7 +102,7 @@ pub struct Denial {
 pub enum RunError {
     /// The session holds as many prompts as it may. This one comes back.
     #[error("the session is busy: its queue of prompts is full")]
-    Busy(RunRequest),
+    Busy(Box<RunRequest>),
     /// It cannot be asked for like this. Nothing was recorded.
     #[error("the run cannot begin: {0}")]
     Invalid(#[from] InvalidRequest),
@@ -156,7 +156,7 @@ impl SessionHandle {
         });
         match self.prompts.try_send(Prompt { request, reply: back }) {
             Ok(()) => outcome.await.unwrap_or(Err(RunError::Ended)),
-            Err(Refused::Full(prompt)) => Err(RunError::Busy(prompt.request)),
+            Err(Refused::Full(prompt)) => Err(RunError::Busy(Box::new(prompt.request))),
             Err(Refused::Stopped(_)) => Err(RunError::Ended),
         }
     }

@@ -99,6 +99,8 @@ pub struct Carry {
     pub texts: Option<Repeated>,
     /// System prompt and tools, encoded for each wire format that was spoken.
     pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
+    /// The same for a run that has a system prompt of its own.
+    pub run_heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
     /// What was changed for which model, as far as people were told.
     pub changes_told: BTreeSet<(Arc<str>, Change)>,
     /// Digests of the messages that were sent before, for each model that was asked.
@@ -172,6 +174,7 @@ impl Conversation {
         self.carry.denials = DenialWatch::default();
         self.carry.compactions = CompactionWatch::default();
         self.carry.stop_blocks = 0;
+        self.carry.run_heads.clear();
         self.said(Said::Message(prompt));
     }
 
@@ -200,6 +203,7 @@ impl Conversation {
             stream: self.stream.child(run.id.as_str()),
             run: run.id.clone(),
             prompt: run.prompt.clone(),
+            system: run.system.clone(),
             number: run.turns,
             history: self.history.clone(),
             last_entry: self.last_entry.clone(),

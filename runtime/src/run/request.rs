@@ -22,6 +22,9 @@ pub struct RunRequest {
     pub run: Option<RunId>,
     /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
     pub origin: &'static str,
+    /// What stands behind the system prompt in the turns of this run; its sub-agents do not have it.
+    /// `None` or blank: nothing.
+    pub system: Option<String>,
     /// Who asks, for the record. `None`: nobody said.
     pub sender: Option<Sender>,
     /// How long it may take by the wall clock, counted from when it begins and not while it waits
@@ -90,6 +93,7 @@ impl RunRequest {
             content: content.into_iter().collect(),
             run: None,
             origin: "api",
+            system: None,
             sender: None,
             time_limit: None,
         }
@@ -111,6 +115,12 @@ impl RunRequest {
     #[must_use]
     pub fn time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
+    }
+
+    /// The same with a text behind the system prompt.
+    #[must_use]
+    pub fn system(self, text: impl Into<String>) -> Self {
+        Self { system: Some(text.into()), ..self }
     }
 
     /// The same, asked for by this sender.

@@ -108,6 +108,14 @@ impl Sources {
     }
 }
 
+impl Assembled {
+    /// Appends a segment to the system prompt.
+    pub fn append_system(&mut self, text: &str) {
+        self.sizes[0] += chars(text);
+        self.system.push(text.to_owned());
+    }
+}
+
 /// Places the nine sources. Equal arguments give equal contexts.
 pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
     let history = since_last_summary(conversation);

@@ -78,6 +78,9 @@ pub enum What {
         /// It is the first since the session was opened: what a session knows between turns was
         /// made anew from the transcript.
         first: bool,
+        /// What stands behind the system prompt in its turns; absent when nothing does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<Stored>,
         /// Who asked for it; absent when nobody said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,

@@ -111,7 +111,8 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
                     let (offset, prompt) = prompt.take().ok_or(no_setup.clone())?;
                     let before = bytes.get(..offset).unwrap_or_default();
                     let begun = Session::begin(session, file_line, record, before, stored)?;
-                    session = Some(begun.ok_or(no_setup)?.with_prompt(record, prompt));
+                    let system = system_of(record, file_line.number, stored)?;
+                    session = Some(begun.ok_or(no_setup)?.with_prompt(record, prompt, system));
                 }
                 _ if record.turn != 0 => {
                     let Some(session) = &mut session else { continue };
@@ -157,9 +158,14 @@ impl Session {
         Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
     }
 
-    fn with_prompt(mut self, record: &Record, prompt: Arc<Message>) -> Self {
+    fn with_prompt(
+        mut self,
+        record: &Record,
+        prompt: Arc<Message>,
+        system: Option<Arc<str>>,
+    ) -> Self {
         if let Some(run) = &record.run {
-            self.run = Run::new(run.clone(), prompt.id.clone());
+            self.run = Run::new(run.clone(), prompt.id.clone()).with_system(system);
         }
         self.conversation.begin_run(prompt);
         self
@@ -183,6 +189,16 @@ impl Session {
             None => Ok(()),
         }
     }
+}
+
+/// What a run has behind the system prompt.
+fn system_of(
+    record: &Record,
+    line: u64,
+    stored: StoredTexts<'_>,
+) -> Result<Option<Arc<str>>, ReplayError> {
+    let What::RunStart { system: Some(system), .. } = &record.what else { return Ok(None) };
+    text_of(system, line, stored).map(|it| Some(it.into()))
 }
 
 /// A text inside or beside the transcript.

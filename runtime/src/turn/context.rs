@@ -173,7 +173,10 @@ impl Turn {
         let id = self.stream.entry_id(self.now, "path_rules", self.number.into());
         let Some(sources) = &mut self.carry.sources else { return };
         Arc::make_mut(sources).files_read(&self.carry.memory, id);
-        let assembled = assemble_context(sources, &view);
+        let mut assembled = assemble_context(sources, &view);
+        if let Some(text) = &self.system {
+            assembled.append_system(text);
+        }
         // System prompt and tools; the rest of the sizes is in the messages.
         let fixed = assembled.sizes[0] + assembled.sizes[5];
         self.state.model.fixed_estimate = Tokens::from_chars(fixed);

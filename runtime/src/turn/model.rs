@@ -111,7 +111,7 @@ impl Turn {
     }
 
     /// System prompt and tools, encoded once for the session and format: both are fixed while it
-    /// lives.
+    /// lives. A run that has a system prompt of its own has its own ones.
     fn head(&mut self, purpose: Purpose) -> EncodedHead {
         let (link, settings) = (self.link(), self.settings());
         let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
@@ -124,7 +124,11 @@ impl Turn {
                 self.effects.push(Effect::Tell(change.alert(&link.model)));
             }
         }
-        let kept = self.carry.heads.entry(format).or_insert_with(|| {
+        let heads = match self.system {
+            Some(_) => &mut self.carry.run_heads,
+            None => &mut self.carry.heads,
+        };
+        let kept = heads.entry(format).or_insert_with(|| {
             let assembled = self.state.assembled.as_ref();
             let tools = assembled.map(|it| &it.tools[..]).unwrap_or_default();
             let head = RequestHead {

@@ -44,12 +44,14 @@ impl State {
         let id = request.run.clone().unwrap_or_else(made);
         let message = Arc::new(self.conversation.prompt(at, id.as_str(), request.blocks()));
         let mut stored = Vec::new();
+        let system = request.system.filter(|it| !it.trim().is_empty());
         let start = What::RunStart {
             prompt: message.id.clone(),
             origin: request.origin.into(),
             stream: self.conversation.stream.to_hex(),
             first: self.conversation.setup.is_none(),
             setup: self.setup_text(&mut stored),
+            system: system.as_deref().map(|it| Stored::beside(it, &mut stored)),
             sender: request.sender.clone(),
         };
         let lines = vec![
@@ -67,7 +69,7 @@ impl State {
         for what in std::mem::take(&mut self.untold) {
             self.shared.hub.publish(Event::Alert { what });
         }
-        let run = Run::new(id, message.id.clone());
+        let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
         self.active = Some(Active {
             run,
             sender: request.sender,

@@ -185,6 +185,7 @@ pub(super) fn good() -> Vec<Line> {
                 stream: "00".into(),
                 setup,
                 first: true,
+                system: None,
                 sender: None,
             },
         ),

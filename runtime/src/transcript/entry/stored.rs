@@ -98,14 +98,19 @@ impl Stored {
         Self::within(MAX_ALONE, text, beside)
     }
 
-    fn within(limit: usize, text: &str, beside: &mut Vec<StoredText>) -> Self {
-        if wire_len(text) <= limit {
-            return Self::Text(text.to_owned());
-        }
+    /// The digest of the text, which joins those to be stored: for records that have no room.
+    pub fn beside(text: &str, beside: &mut Vec<StoredText>) -> Self {
         let stored = StoredText::new(text, Place::Records);
         let digest = stored.digest;
         beside.push(stored);
         Self::At(digest)
+    }
+
+    fn within(limit: usize, text: &str, beside: &mut Vec<StoredText>) -> Self {
+        if wire_len(text) <= limit {
+            return Self::Text(text.to_owned());
+        }
+        Self::beside(text, beside)
     }
 }
 

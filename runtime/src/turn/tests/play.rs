@@ -133,6 +133,7 @@ impl Play {
             stream: self.conversation.stream.to_hex(),
             setup: Stored::new(&setup, &mut beside),
             first: std::mem::take(&mut self.first),
+            system: None,
             sender: None,
         };
         self.stored.extend(beside.into_iter().map(|it| (it.digest, it.text.to_string())));
