@@ -48,9 +48,16 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Whether the server could not be reached, or does not accept the caller.
+    /// Whether the server could not be reached, is not believed, or does not accept the caller.
     pub fn is_no_service(&self) -> bool {
-        matches!(self.class.as_str(), "auth" | "network")
+        let says = |words: &str| self.message.as_ref().is_some_and(|it| it.starts_with(words));
+        match self.class.as_str() {
+            "auth" | "network" => true,
+            // Of this class because nothing is to be asked again. A request that the server refuses in
+            // the middle of an answer has neither a status nor these words.
+            "invalid_request" => self.status.is_none() && says("secure connection to "),
+            _ => false,
+        }
     }
 }
 
@@ -223,7 +230,24 @@ fn denial(denial: &Denial) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ennead_runtime::{ports::TransportError, step5_model_call::failure::from_transport};
+
     use super::*;
+
+    // REQ: SUR-2, MDL-13
+    #[test]
+    fn server_that_is_not_believed_is_no_service_and_one_that_refuses_a_request_is() {
+        let check = |status: Option<u16>, message: &str, expected: bool| {
+            let (class, message) = ("invalid_request".into(), Some(message.to_owned()));
+            assert_eq!(Failure { class, status, message }.is_no_service(), expected);
+        };
+        let error = TransportError::Tls { url: "https://a".into(), why: "expired".into() };
+        let failure = from_transport(&error, String::new());
+        assert_eq!(failure.class.code(), "invalid_request");
+        check(failure.status, &failure.message, true);
+        check(None, "max_tokens is too large", false);
+        check(Some(400), &failure.message, false);
+    }
 
     // REQ: SUR-2
     #[test]

@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     RunFailed,
     /// Flags, files or settings cannot be used.
     BadInput,
-    /// The model server cannot be reached or does not accept the caller.
+    /// The model server cannot be reached, is not believed, or does not accept the caller.
     NoModel,
     /// A transcript is not in order, or a case was missed.
     NotVerified,
@@ -29,7 +29,7 @@ Exit codes:
   0    success
   1    the run ended with an error
   2    bad input: flags, files, settings
-  3    the model server cannot be reached, or does not accept the key
+  3    the model server cannot be reached, its certificate is not trusted, or it does not accept the key
   4    a transcript is not in order, or a case was missed
   5    the transcript is locked by another process
   130  interrupted (Ctrl-C)
