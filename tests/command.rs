@@ -35,6 +35,12 @@ when.prompt.regex = "^busy"
 fault = { status = 429, headers = { "retry-after" = "300" } }
 
 [[rule]]
+name = "says that its limit is used up"
+when.prompt.regex = "^limited"
+reply = [{ tool = "Glob", input = { pattern = "*" } }]
+fault.headers = { x-ratelimit-remaining-requests = "0", x-ratelimit-reset-requests = "5m0s" }
+
+[[rule]]
 name = "full"
 when.model.regex = "^full$"
 fault = { status = 529 }

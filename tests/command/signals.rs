@@ -13,16 +13,16 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// `told` is what standard error says first. Then the run is under way, and waits.
 #[track_caller]
-fn check(signal: Signal, code: i32) {
+fn check(prompt: &str, told: &str, signal: Signal, code: i32) {
     let place = Place::new();
     let server = Server::start(&place);
-    let mut child = server.command(&place, &["-p", "busy"]).spawn().unwrap();
+    let mut child = server.command(&place, &["-p", prompt]).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    // It is told that the model is asked again; then the run is under way.
     stderr.read_line(&mut line).unwrap();
-    assert!(line.contains("rate_limit"), "{line}");
+    assert!(line.contains(told), "{line}");
     send(&child, signal);
     assert_eq!(child.wait().unwrap().code(), Some(code));
     let mut said = String::new();
@@ -35,13 +35,19 @@ fn check(signal: Signal, code: i32) {
 // REQ: SUR-2
 #[test]
 fn ctrl_c_interrupts_the_run_and_ends_with_130() {
-    check(Signal::INT, 130);
+    check("busy", "rate_limit", Signal::INT, 130);
 }
 
 // REQ: SUR-2
 #[test]
 fn sigterm_interrupts_the_run_and_ends_with_143() {
-    check(Signal::TERM, 143);
+    check("busy", "rate_limit", Signal::TERM, 143);
+}
+
+// REQ: SUR-2, MDL-13
+#[test]
+fn call_that_waits_for_the_provider_says_so_and_can_be_interrupted() {
+    check("limited", "at least, because the provider's rate limit is reached", Signal::INT, 130);
 }
 
 // REQ: MDL-11

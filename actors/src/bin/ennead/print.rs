@@ -14,6 +14,7 @@ use ennead::{
     options::{Endpoint, SessionOptions},
     runtime::{
         event::{Event, Numbered},
+        ports::Clock,
         recovery::backoff::MOST_RETRIES,
         run::RunRequest,
         step1_settings_resolution::{self as settings, RuleKind, RuleText, Scope, trust::Trust},
@@ -23,6 +24,7 @@ use ennead::{
     surface::print::{
         MAX_INPUT, ModelRecord, join_input, model_record, result_object, shown_text, why,
     },
+    world::clock::SystemClock,
 };
 use serde_json::Value;
 
@@ -100,6 +102,7 @@ async fn converse(
     let mut run = std::pin::pin!(session.run(request));
     let mut ended_by = None;
     let mut listening = true;
+    let mut is_parked = false;
     loop {
         tokio::select! {
             biased;
@@ -109,16 +112,24 @@ async fn converse(
                 Some(_) => return (None, Some(exit)),
             },
             event = events.next(), if listening => match event {
-                Some(event) => tell(&event),
+                Some(event) => tell(&event, &mut is_parked),
                 None => listening = false,
             },
         }
     }
 }
 
-/// What a person who waits wants to know.
-fn tell(event: &Numbered) {
+/// What a person who waits wants to know. That a call waits is told once, although the reason may
+/// change.
+fn tell(event: &Numbered, is_parked: &mut bool) {
     match &event.event {
+        Event::Parked { .. } if *is_parked => {}
+        Event::Parked { provider, reason, until_ms, .. } => {
+            *is_parked = true;
+            let (why, how_long) = (reason.in_words(), how_long(*until_ms));
+            show::problem(&format!("the call to {provider} waits {how_long}, because {why}"));
+        }
+        Event::Unparked { .. } => *is_parked = false,
         Event::RecoveryTaken { cause, remedy, model } if *remedy != "surface" => {
             let whom = model.as_ref().map(|it| format!(" to {it}")).unwrap_or_default();
             show::problem(&format!("the model call failed ({cause}); remedy: {remedy}{whom}"));
@@ -126,6 +137,13 @@ fn tell(event: &Numbered) {
         Event::Alert { what } => show::problem(what),
         _ => {}
     }
+}
+
+/// `until_ms` is in milliseconds since 1970.
+fn how_long(until_ms: Option<u64>) -> String {
+    let Some(until_ms) = until_ms else { return "until another call has ended".into() };
+    let left_ms = until_ms.saturating_sub(SystemClock::default().now().0);
+    format!("for {} s at least", left_ms.div_ceil(1_000).max(1))
 }
 
 fn end(
