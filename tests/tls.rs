@@ -1,14 +1,20 @@
 //! Model servers over TLS: what is spoken, how many connections it takes, and whom ennead believes.
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use axum::http::Version;
 use ennead::{
     ennead::Ennead,
     options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{run::RunEnd, transcript::entry::What},
+    runtime::{
+        ports::{Certificates, Transport, WireRequest, WireResponse},
+        run::RunEnd,
+        transcript::entry::What,
+    },
     session::RunOutcome,
+    world::http::Http,
 };
+use futures::FutureExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -18,7 +24,7 @@ use tokio::{
 
 use crate::support::{
     record,
-    tls_server::{TlsServer, Traffic},
+    tls_server::{First, TlsServer, Traffic},
 };
 
 /// Addresses that the certificates of these tests are for.
@@ -30,12 +36,8 @@ async fn two_prompts(base: &str, env: Value) -> ([RunOutcome; 2], Vec<(String, S
     let options = Options { placement: Placement::Ambient, ..Options::default() };
     let ennead = Ennead::start(options).await.unwrap();
     let directory = TempDir::new().unwrap();
-    let session = SessionOptions {
-        home: Some(directory.path().to_owned()),
-        tools: Vec::new(),
-        ..SessionOptions::new(directory.path(), Endpoint::messages(base, None))
-    };
-    let session = ennead.open(session.isolated().setting("env", env)).await.unwrap();
+    let session = session_in(&directory, base).setting("env", env);
+    let session = ennead.open(session).await.unwrap();
     let outcomes = [session.prompt("one").await.unwrap(), session.prompt("two").await.unwrap()];
     session.close().await;
     record::verified(session.transcript());
@@ -45,6 +47,15 @@ async fn two_prompts(base: &str, env: Value) -> ([RunOutcome; 2], Vec<(String, S
         _ => None,
     });
     (outcomes, attempts.collect())
+}
+
+fn session_in(directory: &TempDir, base: &str) -> SessionOptions {
+    let session = SessionOptions {
+        home: Some(directory.path().to_owned()),
+        tools: Vec::new(),
+        ..SessionOptions::new(directory.path(), Endpoint::messages(base, None))
+    };
+    session.isolated()
 }
 
 fn trusting(file: &Path) -> Value {
@@ -68,6 +79,84 @@ async fn calls_go_over_one_connection_in_the_best_protocol_that_is_offered() {
         let expected = Traffic { connections: 1, refused: 0, requests: vec![version; 2] };
         assert_eq!(server.traffic(), expected, "{protocols:?}");
     }
+}
+
+// REQ: MDL-1, MDL-12
+#[tokio::test]
+async fn connection_that_fails_an_exchange_is_not_used_again() {
+    for (protocol, version) in [("h2", Version::HTTP_2), ("http/1.1", Version::HTTP_11)] {
+        for (first, class) in [
+            (First::IsSilent, "network"),
+            (First::Stalls, "stream_broken"),
+            (First::Cuts, "stream_broken"),
+        ] {
+            let server = TlsServer::start_with(first, &[protocol], HERE).await;
+            let options = Options { placement: Placement::Ambient, ..Options::default() };
+            let ennead = Ennead::start(options).await.unwrap();
+            let directory = TempDir::new().unwrap();
+            let session = session_in(&directory, &server.base())
+                .setting("env", trusting(&server.authority()))
+                .own_setting("maxRetries", 1.into())
+                // Only the bad connection is silent, so how long it is waited for decides nothing.
+                .own_setting("http", json!({ "firstByteMs": 1_000, "idleMs": 1_000 }));
+            let session = ennead.open(session).await.unwrap();
+            let outcome = session.prompt("go").await.unwrap();
+            let what = format!("{protocol}, {first:?}");
+            assert_eq!((outcome.end, &*outcome.text), (RunEnd::NoPendingTools, "done"), "{what}");
+            session.close().await;
+            let records = record::records(session.transcript()).into_iter();
+            let attempts: Vec<_> = records
+                .filter_map(|it| match it.what {
+                    What::ModelAttempt { outcome, .. } => Some(outcome),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(attempts, [class, "ok"], "{what}");
+            let expected = Traffic { connections: 2, refused: 0, requests: vec![version; 2] };
+            assert_eq!(server.traffic(), expected, "{what}");
+        }
+    }
+}
+
+/// A streamed request as the transport is given it.
+fn wire_request(server: &TlsServer) -> WireRequest {
+    let messages = json!([{ "role": "user", "content": "go" }]);
+    let body = json!({ "model": "m", "max_tokens": 9, "stream": true, "messages": messages });
+    let file = |path: &Path| Some(path.to_str().unwrap().into());
+    WireRequest {
+        url: format!("{}/v1/messages", server.base()).into(),
+        headers: [("content-type".to_owned(), "application/json".to_owned())].into(),
+        body: body.to_string().into(),
+        connect_timeout: Duration::from_secs(10),
+        certificates: Certificates { extra: file(&server.authority()), file: file(Path::new("")) },
+    }
+}
+
+async fn whole(mut response: WireResponse) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.body.chunk().await.unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    bytes
+}
+
+// REQ: MDL-1, MDL-12
+#[tokio::test]
+async fn what_is_under_way_stays_on_a_connection_that_another_exchange_gave_up() {
+    let server = TlsServer::start_with(First::Stalls, &["h2"], HERE).await;
+    let http = Http::default();
+    let under_way = http.send(wire_request(&server)).await.unwrap();
+    let mut given_up = http.send(wire_request(&server)).await.unwrap();
+    assert_eq!(server.traffic().connections, 1);
+    // As a watchdog does that has waited long enough.
+    while given_up.body.chunk().now_or_never().is_some() {}
+    drop(given_up);
+    let after = whole(http.send(wire_request(&server)).await.unwrap()).await;
+    assert!(String::from_utf8_lossy(&after).contains("message_stop"), "{after:?}");
+    server.resume();
+    assert_eq!(whole(under_way).await.len(), after.len());
+    let requests = vec![Version::HTTP_2; 3];
+    assert_eq!(server.traffic(), Traffic { connections: 2, refused: 0, requests });
 }
 
 /// Both runs fail at once with these words, and each is one attempt that no other follows.
@@ -167,6 +256,6 @@ async fn command_believes_whom_its_environment_names() {
         assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n", "{name}: {ended:?}");
     }
     let ended = asked(None);
-    assert!(!ended.status.success(), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     assert!(String::from_utf8_lossy(&ended.stderr).contains("NODE_EXTRA_CA_CERTS"), "{ended:?}");
 }

@@ -68,6 +68,34 @@ fn proxy_of_the_environment_is_asked_for_what_is_not_near_and_not_excepted() {
 
 // REQ: MDL-1
 #[test]
+fn what_is_not_encrypted_needs_nobody_to_trust() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let far = server.address.replace("127.0.0.1", "0.0.0.0");
+    let (nowhere, missing) = (place.work(), place.work().join("missing.pem"));
+    // The system has no authorities; then files that the user names are missing.
+    for (name, value) in
+        [("SSL_CERT_DIR", &nowhere), ("SSL_CERT_FILE", &missing), ("NODE_EXTRA_CA_CERTS", &missing)]
+    {
+        let ask = |base: &str| {
+            let mut command = asks(&place, base);
+            for name in ["SSL_CERT_DIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"] {
+                command.env_remove(name);
+            }
+            command.env(name, value).output().unwrap()
+        };
+        let ended = ask(&far);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), "m: hey\n", "{name}: {ended:?}");
+        // Over TLS it is told at once, and not taken for a certificate that nobody vouches for.
+        let ended = ask(&far.replace("http:", "https:"));
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{name}: {ended:?}");
+        assert!(said.contains("cannot set up the HTTP client: cannot "), "{name}: {said}");
+    }
+}
+
+// REQ: MDL-1
+#[test]
 fn secure_connections_are_made_through_the_proxy() {
     let (place, (proxy, told)) = (Place::new(), proxy());
     let mut command = asks(&place, "https://model.invalid");

@@ -1,9 +1,10 @@
 //! The simulated model behind TLS, on a real socket, with a certificate authority of its own.
 //!
 //! What it counts is what only a server can see: how many connections were made, and what was spoken
-//! on them.
+//! on them. Its first connection may be a bad one.
 
 use std::{
+    future::pending,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -13,13 +14,15 @@ use std::{
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State, connect_info::Connected},
     http::{Response, Version},
+    serve::IncomingStream,
 };
 use ennead::{
     runtime::step5_model_call::simulated::{Exchange, Playbook},
     world::simulated::Simulator,
 };
+use futures::{FutureExt, StreamExt, stream};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair,
     PKCS_ECDSA_P256_SHA256,
@@ -27,6 +30,7 @@ use rcgen::{
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::Notify,
     task::JoinHandle,
 };
 use tokio_rustls::{
@@ -51,12 +55,29 @@ pub(crate) struct Traffic {
     pub(crate) requests: Vec<Version>,
 }
 
+type Resume = Arc<Notify>;
+
+/// What becomes of every request on the first connection. The connection itself stays open as long as
+/// the client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// It is answered.
+    Answers,
+    /// Nothing comes, ever.
+    IsSilent,
+    /// The answer stops in the middle until [`TlsServer::resume`].
+    Stalls,
+    /// The answer ends in the middle.
+    Cuts,
+}
+
 /// See the module. Ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     address: SocketAddr,
     directory: TempDir,
     seen: Seen,
+    resume: Resume,
     serving: JoinHandle<()>,
 }
 
@@ -64,19 +85,26 @@ impl TlsServer {
     /// Says "done" to everybody who trusts it. `protocols` are offered by ALPN; `names` are those that its
     /// certificate is for.
     pub(crate) async fn start(protocols: &[&str], names: &[&str]) -> Self {
+        Self::start_with(First::Answers, protocols, names).await
+    }
+
+    /// The same, behind a first connection like this.
+    pub(crate) async fn start_with(first: First, protocols: &[&str], names: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let tls = configuration(&directory, protocols, names);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Seen::default();
+        let (seen, resume) = (Seen::default(), Resume::default());
         let listener =
             Listener { listener, acceptor: TlsAcceptor::from(Arc::new(tls)), seen: seen.clone() };
         let playbook =
             Playbook::parse("[[rule]]\nname = \"done\"\nreply = [{ text = \"done\" }]\n", "test");
         let model = Simulator::new(playbook.unwrap());
-        let app = Router::new().fallback(answer).with_state((model, seen.clone()));
+        let app =
+            Router::new().fallback(answer).with_state((first, resume.clone(), model, seen.clone()));
+        let app = app.into_make_service_with_connect_info::<Nth>();
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, directory, seen, serving }
+        Self { address, directory, seen, resume, serving }
     }
 
     /// Where it is, as the model's base URL.
@@ -87,6 +115,11 @@ impl TlsServer {
     /// The PEM file of its authority.
     pub(crate) fn authority(&self) -> PathBuf {
         self.directory.path().join("authority.pem")
+    }
+
+    /// Goes on with the answers that stopped in the middle.
+    pub(crate) fn resume(&self) {
+        self.resume.notify_waiters();
     }
 
     /// What it saw up to now.
@@ -131,32 +164,48 @@ struct Listener {
 
 impl axum::serve::Listener for Listener {
     type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
+    type Addr = usize;
 
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+    async fn accept(&mut self) -> (Self::Io, usize) {
         loop {
-            let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+            let (stream, _) = axum::serve::Listener::accept(&mut self.listener).await;
             match self.acceptor.accept(stream).await {
                 Ok(stream) => {
-                    self.seen.0.lock().unwrap().connections += 1;
-                    return (stream, address);
+                    let mut seen = self.seen.0.lock().unwrap();
+                    seen.connections += 1;
+                    return (stream, seen.connections);
                 }
                 Err(_) => self.seen.0.lock().unwrap().refused += 1,
             }
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn local_addr(&self) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+/// The number of a connection, from 1.
+#[derive(Clone, Copy, Debug)]
+struct Nth(usize);
+
+impl Connected<IncomingStream<'_, Listener>> for Nth {
+    fn connect_info(stream: IncomingStream<'_, Listener>) -> Self {
+        Self(*stream.remote_addr())
     }
 }
 
 async fn answer(
-    State((model, seen)): State<(Arc<Simulator>, Seen)>,
+    State((first, resume, model, seen)): State<(First, Resume, Arc<Simulator>, Seen)>,
+    ConnectInfo(Nth(nth)): ConnectInfo<Nth>,
     request: Request,
 ) -> Response<Body> {
+    let first = if nth == 1 { first } else { First::Answers };
     let (head, body) = request.into_parts();
     seen.0.lock().unwrap().requests.push(head.version);
+    if first == First::IsSilent {
+        return pending().await;
+    }
     let body = to_bytes(body, usize::MAX).await.unwrap();
     let path = head.uri.path();
     let script =
@@ -166,6 +215,22 @@ async fn answer(
         response = response.header(name, value);
     }
     // A piece is a packet: what is sent in one would not show that a stream is one.
-    let pieces = script.pieces.into_iter().map(|it| Ok::<_, io::Error>(it.bytes));
-    response.body(Body::from_stream(futures::stream::iter(pieces))).unwrap()
+    let mut begun: Vec<_> = script.pieces.into_iter().map(|it| Ok(it.bytes)).collect();
+    let middle = if first == First::Answers { begun.len() } else { begun.len() / 2 };
+    let rest = begun.split_off(middle);
+    let begun = stream::iter(begun);
+    let body = match first {
+        First::Stalls => {
+            // From now on, not from when the middle is reached.
+            let resumed = resume.notified_owned();
+            let rest = resumed.map(|()| stream::iter(rest)).flatten_stream();
+            Body::from_stream(begun.chain(rest))
+        }
+        First::Cuts => {
+            let cut = io::Error::from(io::ErrorKind::ConnectionReset);
+            Body::from_stream(begun.chain(stream::iter([Err(cut)])))
+        }
+        _ => Body::from_stream(begun),
+    };
+    response.body(body).unwrap()
 }

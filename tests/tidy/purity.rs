@@ -195,7 +195,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("surface/simulate/socket.rs", "the simulated server's connections"),
     ("transcript_writer/file.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("world/clock.rs", "a clock that is moved by hand"),
-    ("world/http.rs", "the HTTP clients of a thread"),
+    ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
     ("world/without.rs", "directories that held nothing for a session"),
 ];

@@ -3,28 +3,23 @@
 //! One client per scheduler thread: its connections are tasks of that thread, so that a chunk that
 //! arrives wakes nobody elsewhere. Connections are pooled, HTTP/2 is used where a server offers it,
 //! TLS is rustls with ring, proxies come from the environment; loopback addresses never go through
-//! one. Who a server is, is checked by what the system trusts and what the user names. Of all waiting only that for a connection is done here; the rest is watched around every
-//! transport alike, by the model call.
+//! one. Who a server is, is checked by what the system trusts and what the user names. Of all waiting
+//! only that for a connection is done here; the rest is watched around every transport alike, by the
+//! model call.
 
+mod pools;
 mod trust;
 
-use std::{
-    collections::BTreeMap,
-    num::NonZeroU64,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ennead_runtime::{
-    ports::{
-        BoxFuture, Certificates, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
-    },
+    ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
     step1_settings_resolution::HttpSettings,
 };
-use thiserror::Error;
 
-pub use self::trust::TrustError;
+use self::pools::{Pool, Pools};
+pub use self::{pools::HttpSetupError, trust::TrustError};
 
 /// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
 /// otherwise under `ennead.http`.
@@ -79,49 +74,10 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// No wait is longer, whatever is said: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// Clients that are kept, each with its pool. reqwest fixes the time for connecting per client, and
-/// sessions hardly ever differ in it.
-const MAX_CLIENTS: usize = 8;
-
 /// reqwest behind the port.
 #[derive(Debug, Default)]
 pub struct Http {
-    /// Made when first needed, since loading certificates takes milliseconds.
-    clients: Mutex<BTreeMap<Kind, reqwest::Client>>,
-}
-
-/// What requests have in common that go through one client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
-    /// For loopback addresses: no proxy.
-    is_near: bool,
-    /// Time for connecting.
-    connect: Duration,
-    /// Who vouches for servers. `None`: nobody, as nothing is encrypted.
-    trust: Option<Certificates>,
-}
-
-impl Kind {
-    fn of(url: &reqwest::Url, request: &WireRequest) -> Self {
-        let is_near = is_loopback(url);
-        // Far from here even what is not encrypted may go to a proxy over TLS.
-        let trust =
-            (!is_near || url.scheme() == "https").then(|| trust::resolved(&request.certificates));
-        Self { is_near, connect: request.connect_timeout, trust }
-    }
-}
-
-/// The client cannot be made.
-#[derive(Debug, Error)]
-#[error("cannot set up the HTTP client")]
-#[non_exhaustive]
-pub enum HttpSetupError {
-    /// TLS cannot be used.
-    Tls(#[source] rustls::Error),
-    /// It cannot be said whose certificates are trusted.
-    Trust(#[source] TrustError),
-    /// The client refuses its settings.
-    Client(#[source] reqwest::Error),
+    pools: Pools,
 }
 
 impl Http {
@@ -131,69 +87,27 @@ impl Http {
     ///
     /// [`HttpSetupError`] when no client can be made.
     pub fn new() -> Result<Self, HttpSetupError> {
-        let near = Kind { is_near: true, connect: CONNECT, trust: None };
-        let client = client(&near)?;
-        Ok(Self { clients: Mutex::new(BTreeMap::from([(near, client)])) })
+        Ok(Self { pools: Pools::with_near(CONNECT)? })
     }
 
-    fn client(
+    fn prepare(
         &self,
-        url: &reqwest::Url,
         request: &WireRequest,
-    ) -> Result<reqwest::Client, TransportError> {
-        let kind = Kind::of(url, request);
-        // Only whole clients are put in, so a panic elsewhere spoils nothing.
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&kind) {
-            return Ok(client.clone());
-        }
-        let client = client(&kind).map_err(|error| TransportError::Tls {
+    ) -> Result<(reqwest::RequestBuilder, Exchange), TransportError> {
+        let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
+        let url = reqwest::Url::parse(&request.url).map_err(refused)?;
+        let pool = self.pools.get(&url, request).map_err(|error| TransportError::Tls {
             url: without_password(url.as_str()),
             why: in_words(&error),
         })?;
-        if MAX_CLIENTS <= clients.len() {
-            // Exchanges under way keep their connections.
-            clients.clear();
+        let mut builder = pool.client.post(url);
+        for (name, value) in request.headers.iter() {
+            builder = builder.header(name, value);
         }
-        clients.insert(kind, client.clone());
-        Ok(client)
-    }
-}
-
-fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
-    // ring is named here and not installed for the process: an embedder may have chosen another.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(HttpSetupError::Tls)?;
-    let tls = match &kind.trust {
-        None => tls.with_root_certificates(rustls::RootCertStore::empty()),
-        Some(files) => {
-            let verifier = trust::verifier(files, provider).map_err(HttpSetupError::Trust)?;
-            tls.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-        }
-    };
-    let mut tls = tls.with_no_client_auth();
-    // reqwest asks for neither when it is given a configuration.
-    tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
-    let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .connect_timeout(kind.connect)
-        .pool_idle_timeout(Duration::from_secs(60))
-        .tcp_nodelay(true)
-        .redirect(reqwest::redirect::Policy::none());
-    let builder = if kind.is_near { builder.no_proxy() } else { builder };
-    builder.build().map_err(HttpSetupError::Client)
-}
-
-fn is_loopback(url: &reqwest::Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
-        None => false,
+        let is_shared = pool.may_share_connections();
+        let exchange =
+            Exchange { pools: self.pools.clone(), pool, is_shared, is_unfinished: false };
+        Ok((builder.body(request.body.clone()), exchange))
     }
 }
 
@@ -204,7 +118,13 @@ impl Transport for Http {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let prepared = self.prepare(&request);
         Box::pin(async move {
-            let response = prepared?.send().await.map_err(|it| failed(&request.url, &it))?;
+            let (builder, mut exchange) = prepared?;
+            exchange.is_unfinished = true;
+            let sent = builder.send().await;
+            // Where no connection was made there is none to give up.
+            exchange.is_unfinished = sent.as_ref().is_err_and(|it| !it.is_connect());
+            let response = sent.map_err(|it| failed(&request.url, &it))?;
+            exchange.is_shared = response.version() == reqwest::Version::HTTP_2;
             let headers = response
                 .headers()
                 .iter()
@@ -215,33 +135,49 @@ impl Transport for Http {
             Ok(WireResponse {
                 status: response.status().as_u16(),
                 headers,
-                body: Box::new(Body { response, url: request.url }),
+                body: Box::new(Body { response, exchange, url: request.url }),
             })
         })
     }
 }
 
-impl Http {
-    fn prepare(&self, request: &WireRequest) -> Result<reqwest::RequestBuilder, TransportError> {
-        let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
-        let url = reqwest::Url::parse(&request.url).map_err(refused)?;
-        let mut builder = self.client(&url, request)?.post(url);
-        for (name, value) in request.headers.iter() {
-            builder = builder.header(name, value);
+/// Gives the connections up when it is dropped unfinished. That may be for a user who interrupts, too:
+/// it cannot be told apart here, and costs a connection.
+#[derive(Debug)]
+struct Exchange {
+    pools: Pools,
+    pool: Pool,
+    /// Whether others may use the connection. One that is used by nobody else is closed with the
+    /// exchange anyway.
+    is_shared: bool,
+    /// Whether something is waited for, or has failed. Who has read all that it wants waits for nothing,
+    /// even if it leaves the end of the body unread.
+    is_unfinished: bool,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.is_shared && self.is_unfinished {
+            self.pools.give_up(&self.pool);
         }
-        Ok(builder.body(request.body.clone()))
     }
 }
 
 #[derive(Debug)]
 struct Body {
     response: reqwest::Response,
+    exchange: Exchange,
     url: Arc<str>,
 }
 
 impl ResponseBody for Body {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async { self.response.chunk().await.map_err(|it| failed(&self.url, &it)) })
+        Box::pin(async {
+            self.exchange.is_unfinished = true;
+            let chunk = self.response.chunk().await;
+            self.exchange.is_unfinished = chunk.is_err();
+            chunk.map_err(|it| failed(&self.url, &it))
+        })
     }
 }
 

@@ -1,0 +1,241 @@
+//! The HTTP clients, each with its pool of connections, and which of them are given up.
+//!
+//! Apart from the transport, because what is shared between exchanges is here and nothing else is. A
+//! connection of HTTP/2 carries many exchanges, and giving one of them up closes it for no other:
+//! one that has fallen silent would be taken again for each retry. So a client is forgotten by which
+//! an exchange went that did not end. Exchanges under way keep their connections.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use ennead_runtime::ports::{Certificates, WireRequest};
+use thiserror::Error;
+
+use super::trust::{self, TrustError};
+
+/// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
+/// differ in it.
+const MAX_CLIENTS: usize = 8;
+
+/// How long a connection of HTTP/2 with an exchange on it may be silent before the other side is asked
+/// whether it is still there, and how long that answer may take. The numbers of Kubernetes' clients
+/// (`HTTP2_READ_IDLE_TIMEOUT_SECONDS`, `HTTP2_PING_TIMEOUT_SECONDS`).
+const ASKED_AFTER: Duration = Duration::from_secs(30);
+const ANSWERS_IN: Duration = Duration::from_secs(15);
+
+/// See the module. Copies share the clients.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pools(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    n_made: u64,
+    /// The oldest first.
+    pools: Vec<Pool>,
+}
+
+/// A client, which is cheap to copy.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    kind: Kind,
+    pub(super) client: reqwest::Client,
+    /// No two have the same.
+    number: u64,
+}
+
+/// What requests have in common that go through one client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kind {
+    /// For loopback addresses: no proxy.
+    is_near: bool,
+    /// For `https`.
+    is_secure: bool,
+    /// Time for connecting.
+    connect: Duration,
+    /// Who vouches for servers. `None`: nobody, as nothing is encrypted.
+    trust: Option<Certificates>,
+}
+
+impl Kind {
+    fn of(url: &reqwest::Url, request: &WireRequest) -> Self {
+        let (is_near, is_secure) = (is_loopback(url), url.scheme() == "https");
+        // Far from here even what is not encrypted may go to a proxy over TLS.
+        let trust = (!is_near || is_secure).then(|| trust::resolved(&request.certificates));
+        Self { is_near, is_secure, connect: request.connect_timeout, trust }
+    }
+}
+
+/// The client cannot be made.
+#[derive(Debug, Error)]
+#[error("cannot set up the HTTP client")]
+#[non_exhaustive]
+pub enum HttpSetupError {
+    /// TLS cannot be used.
+    Tls(#[source] rustls::Error),
+    /// It cannot be said whose certificates are trusted.
+    Trust(#[source] TrustError),
+    /// The client refuses its settings.
+    Client(#[source] reqwest::Error),
+}
+
+impl Pools {
+    /// With a client for this machine.
+    pub(super) fn with_near(connect: Duration) -> Result<Self, HttpSetupError> {
+        let pools = Self::default();
+        pools.of(Kind { is_near: true, is_secure: false, connect, trust: None })?;
+        Ok(pools)
+    }
+
+    /// The one that a request goes through. Made when first needed, since loading certificates takes
+    /// milliseconds.
+    pub(super) fn get(
+        &self,
+        url: &reqwest::Url,
+        request: &WireRequest,
+    ) -> Result<Pool, HttpSetupError> {
+        self.of(Kind::of(url, request))
+    }
+
+    fn of(&self, kind: Kind) -> Result<Pool, HttpSetupError> {
+        let found = self.lock().find(&kind);
+        match found {
+            Some(pool) => Ok(pool),
+            // Files are read here, which others do not wait for.
+            None => {
+                let client = client(&kind)?;
+                Ok(self.lock().keep(kind, client))
+            }
+        }
+    }
+
+    /// Who asks from now on connects anew, unless that is so already.
+    pub(super) fn give_up(&self, pool: &Pool) {
+        self.lock().pools.retain(|it| it.number != pool.number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        // Only whole pools are put in, so a panic elsewhere spoils nothing.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&self, kind: &Kind) -> Option<Pool> {
+        self.pools.iter().find(|it| it.kind == *kind).cloned()
+    }
+
+    fn keep(&mut self, kind: Kind, client: reqwest::Client) -> Pool {
+        // Somebody may have been faster.
+        if let Some(pool) = self.find(&kind) {
+            return pool;
+        }
+        if MAX_CLIENTS <= self.pools.len() {
+            self.pools.remove(0);
+        }
+        self.n_made += 1;
+        let pool = Pool { kind, client, number: self.n_made };
+        self.pools.push(pool.clone());
+        pool
+    }
+}
+
+impl Pool {
+    /// Whether HTTP/2 may be spoken, which is agreed on by TLS.
+    pub(super) fn may_share_connections(&self) -> bool {
+        self.kind.trust.is_some()
+    }
+}
+
+fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls(kind)?)
+        .connect_timeout(kind.connect)
+        .pool_idle_timeout(Duration::from_secs(60))
+        .http2_keep_alive_interval(ASKED_AFTER)
+        .http2_keep_alive_timeout(ANSWERS_IN)
+        .tcp_nodelay(true)
+        .redirect(reqwest::redirect::Policy::none());
+    let builder = if kind.is_near { builder.no_proxy() } else { builder };
+    builder.build().map_err(HttpSetupError::Client)
+}
+
+fn tls(kind: &Kind) -> Result<rustls::ClientConfig, HttpSetupError> {
+    // ring is named here and not installed for the process: an embedder may have chosen another.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(HttpSetupError::Tls)?;
+    let verifier = kind.trust.as_ref().map(|files| trust::verifier(files, provider)).transpose();
+    let tls = match verifier {
+        Ok(Some(verifier)) => tls.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
+        Err(error) if kind.is_secure => return Err(HttpSetupError::Trust(error)),
+        // What is not encrypted needs nobody's word. A proxy over TLS is believed by nobody then, and
+        // that is told when there is one.
+        Ok(None) | Err(_) => tls.with_root_certificates(rustls::RootCertStore::empty()),
+    };
+    let mut tls = tls.with_no_client_auth();
+    // reqwest asks for neither when it is given a configuration.
+    tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+    Ok(tls)
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(connect_ms: u64) -> Kind {
+        let connect = Duration::from_millis(connect_ms);
+        Kind { is_near: true, is_secure: false, connect, trust: None }
+    }
+
+    fn numbers(pools: &Pools) -> Vec<u64> {
+        pools.lock().pools.iter().map(|it| it.number).collect()
+    }
+
+    // REQ: MDL-1
+    #[test]
+    fn the_oldest_client_makes_way_and_the_others_stay() {
+        let pools = Pools::default();
+        for ms in 1..=8 {
+            pools.of(kind(ms)).unwrap();
+            assert_eq!(pools.of(kind(1)).unwrap().number, 1, "it is kept");
+        }
+        assert_eq!(numbers(&pools), [1, 2, 3, 4, 5, 6, 7, 8]);
+        pools.of(kind(9)).unwrap();
+        assert_eq!(numbers(&pools), [2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+
+    // REQ: MDL-1, MDL-12
+    #[test]
+    fn a_pool_is_given_up_once_however_many_of_its_exchanges_fail() {
+        let pools = Pools::default();
+        let other = pools.of(kind(1)).unwrap();
+        let [first, second] = [pools.of(kind(2)).unwrap(), pools.of(kind(2)).unwrap()];
+        pools.give_up(&first);
+        let new = pools.of(kind(2)).unwrap();
+        pools.give_up(&second);
+        assert_eq!(numbers(&pools), [other.number, new.number]);
+    }
+
+    // REQ: MDL-1
+    #[test]
+    fn whoever_makes_a_client_at_the_same_time_takes_the_one_that_is_there_first() {
+        let pools = Pools::default();
+        let made = [client(&kind(1)).unwrap(), client(&kind(1)).unwrap()];
+        let kept = made.map(|it| pools.lock().keep(kind(1), it).number);
+        assert_eq!((kept, numbers(&pools)), ([1, 1], vec![1]));
+    }
+}
