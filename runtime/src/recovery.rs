@@ -41,7 +41,8 @@ pub enum Remedy {
     AskAgain,
     /// Send back what was said so far, unchanged, and ask for the rest.
     Continue,
-    /// Ask again with a higher output ceiling; the cut answer is not kept.
+    /// Ask again with a higher output ceiling, as a stream again where the session streams; the cut
+    /// answer is not kept.
     EscalateOutput {
         /// The ceiling, in tokens.
         max_tokens: u32,
@@ -95,8 +96,10 @@ pub struct Situation<'a> {
     pub max_tokens: u32,
     /// The highest ceiling that the model takes, in tokens.
     pub model_max_tokens: u32,
-    /// Whether it was a stream.
+    /// Whether it was a stream. One that was not has a ceiling of [`WHOLE_MAX_TOKENS`] at most.
     pub streamed: bool,
+    /// Whether the session streams where nothing speaks against it.
+    pub streams: bool,
     /// The provider of each model of the chain, the first one included.
     pub providers: &'a [usize],
     /// Retries per model.
@@ -296,7 +299,9 @@ impl Ledger {
                 && it.class == FailureClass::OutputOverflow
         };
         let too_high = self.decided.iter().filter(did_not_fit).map(|it| it.max_tokens).min();
-        raised(situation.max_tokens, situation.model_max_tokens, too_high)
+        // More than fits in one piece is asked for as a stream, whatever broke the last one.
+        let most = if situation.streams { u32::MAX } else { WHOLE_MAX_TOKENS };
+        raised(situation.max_tokens, situation.model_max_tokens.min(most), too_high)
     }
 
     fn count(&self, purpose: Purpose, is: impl Fn(&Decision) -> bool) -> u32 {

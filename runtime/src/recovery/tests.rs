@@ -20,6 +20,7 @@ const SITUATION: Situation<'static> = Situation {
     max_tokens: 8_000,
     model_max_tokens: 64_000,
     streamed: true,
+    streams: true,
     providers: &[0],
     max_retries: 10,
     // Half of each step: the shortest wait.
@@ -51,9 +52,10 @@ fn check_in(
     for (class, retry_after_ms) in failures {
         let remedy = ledger.decide(&failure(*class, *retry_after_ms), &situation);
         match remedy {
-            EscalateOutput { max_tokens } | ReduceOutput { max_tokens } => {
-                situation.max_tokens = max_tokens;
+            EscalateOutput { max_tokens } => {
+                (situation.streamed, situation.max_tokens) = (situation.streams, max_tokens);
             }
+            ReduceOutput { max_tokens } => situation.max_tokens = max_tokens,
             RetryAfter { streamed, max_tokens, .. } => {
                 (situation.streamed, situation.max_tokens) = (streamed, max_tokens);
             }
@@ -107,6 +109,20 @@ fn ceiling_never_passes_what_the_model_takes() {
     let small = Situation { model_max_tokens: 10_000, ..SITUATION };
     check_in(small, &[(MaxOutput, None); 2], &[EscalateOutput { max_tokens: 10_000 }, Surface]);
     check_in(Situation { model_max_tokens: 8_000, ..SITUATION }, &[(MaxOutput, None)], &[Surface]);
+}
+
+// REQ: MDL-4, MDL-7
+#[test]
+fn more_than_fits_in_one_piece_is_asked_for_as_a_stream_or_not_at_all() {
+    let whole = RetryAfter { delay_ms: 250, streamed: false, max_tokens: WHOLE_MAX_TOKENS };
+    let long = Situation { max_tokens: 32_000, ..SITUATION };
+    let escalated = EscalateOutput { max_tokens: 2 * WHOLE_MAX_TOKENS };
+    let failures = [(StreamBroken, None), (MaxOutput, None), (StreamBroken, None)];
+    let again = RetryAfter { delay_ms: 500, streamed: false, max_tokens: WHOLE_MAX_TOKENS };
+    check_in(long, &failures, &[whole, escalated, again]);
+    let never = Situation { streamed: false, streams: false, max_tokens: 16_000, ..SITUATION };
+    let most = EscalateOutput { max_tokens: WHOLE_MAX_TOKENS };
+    check_in(never, &[(MaxOutput, None); 2], &[most, Surface]);
 }
 
 // REQ: MDL-5

@@ -11,6 +11,7 @@ use crate::{
     recovery::{
         Remedy, Situation,
         chain::{Link, model_limits},
+        path1_output_escalation::WHOLE_MAX_TOKENS,
     },
     run::RunEnd,
     step::Step,
@@ -51,8 +52,10 @@ impl Turn {
             true => u32::MAX,
             false => model_limits(&settings, &self.link().model).max_output,
         };
+        let streamed = self.facts.streams;
+        let most = if streamed { most } else { most.min(WHOLE_MAX_TOKENS) };
         let max_tokens = settings.max_output_tokens.min(most);
-        let asking = Asking { max_tokens, streamed: self.facts.streams };
+        let asking = Asking { max_tokens, streamed };
         (self.state.model.answering, self.state.model.summarising) = (asking, asking);
     }
 
@@ -68,6 +71,7 @@ impl Turn {
             max_tokens,
             model_max_tokens: model_limits(&settings, &self.link().model).max_output,
             streamed,
+            streams: self.facts.streams,
             providers: &providers,
             max_retries: settings.max_retries,
             jitter_draw: draw as u64,
@@ -88,7 +92,12 @@ impl Turn {
                 *self.state.model.asking(purpose) = Asking { max_tokens, streamed };
                 self.wait(purpose, delay_ms, &failure);
             }
-            Remedy::EscalateOutput { max_tokens } | Remedy::ReduceOutput { max_tokens } => {
+            Remedy::EscalateOutput { max_tokens } => {
+                let streamed = self.facts.streams;
+                *self.state.model.asking(purpose) = Asking { max_tokens, streamed };
+                self.ask(purpose, cause);
+            }
+            Remedy::ReduceOutput { max_tokens } => {
                 self.state.model.asking(purpose).max_tokens = max_tokens;
                 self.ask(purpose, cause);
             }

@@ -59,7 +59,10 @@ fn walk(so_far: &Walk<'_>, length: usize, seen: &mut Seen) {
                 seen.sequences += behind(length + 1);
                 continue;
             }
-            EscalateOutput { max_tokens } => next.situation.max_tokens = max_tokens,
+            EscalateOutput { max_tokens } => {
+                next.situation.streamed = true;
+                next.situation.max_tokens = max_tokens;
+            }
             RetryAfter { streamed, max_tokens, .. } => {
                 next.situation.streamed = streamed;
                 next.situation.max_tokens = max_tokens;

@@ -43,6 +43,7 @@ proptest! {
             (any_class(), proptest::option::of(0u64..2_000_000), 1u32..2_000_000, any::<u64>()),
             MAX_DECISIONS + 1,
         ),
+        streams in any::<bool>(),
         streamed in any::<bool>(),
         providers in proptest::collection::vec(0usize..3, 0..5),
         max_retries in 0..=MOST_RETRIES,
@@ -50,10 +51,14 @@ proptest! {
         let mut ledger = Ledger::new();
         let mut remedies = Vec::new();
         for (class, retry_after_ms, max_tokens, jitter_draw) in failures {
+            let streamed = streams && streamed;
+            let fits = |ceiling: u32, streamed: bool| streamed || ceiling <= WHOLE_MAX_TOKENS;
+            let max_tokens = if streamed { max_tokens } else { max_tokens.min(WHOLE_MAX_TOKENS) };
             let situation = Situation {
                 max_tokens,
                 model_max_tokens: 128_000,
                 streamed,
+                streams,
                 providers: &providers,
                 max_retries,
                 jitter_draw,
@@ -61,7 +66,8 @@ proptest! {
             };
             let remedy = ledger.decide(&failure(class, retry_after_ms), &situation);
             match remedy {
-                RetryAfter { delay_ms, max_tokens: ceiling, .. } => {
+                RetryAfter { delay_ms, max_tokens: ceiling, streamed } => {
+                    prop_assert!(fits(ceiling, streamed));
                     let named = (class != StreamBroken && class != BadAnswer)
                         .then_some(retry_after_ms)
                         .flatten();
@@ -74,8 +80,11 @@ proptest! {
                 }
                 EscalateOutput { max_tokens: ceiling } => {
                     prop_assert!(max_tokens < ceiling && ceiling <= 128_000);
+                    prop_assert!(fits(ceiling, streams));
                 }
-                ReduceOutput { max_tokens: ceiling } => prop_assert!(ceiling < max_tokens),
+                ReduceOutput { max_tokens: ceiling } => {
+                    prop_assert!(ceiling < max_tokens && fits(ceiling, streamed));
+                }
                 SwitchModel { index } => prop_assert!(index < providers.len()),
                 _ => {}
             }

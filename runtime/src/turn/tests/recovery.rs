@@ -76,6 +76,18 @@ fn broken_stream_is_withdrawn_and_asked_for_in_one_piece() {
     );
 }
 
+// REQ: MDL-4, MDL-7
+#[test]
+fn answer_in_one_piece_that_is_cut_is_asked_for_as_a_stream_again() {
+    let cut = answer("max_tokens", vec![Block::text("half")]);
+    let play = check(
+        vec![failure(StreamBroken), cut, text("whole")],
+        "withdrawn retry_without_streaming wait withdrawn max_output_escalation answer",
+    );
+    let ways: Vec<_> = attempts(&play).into_iter().map(|it| (it.1, it.2)).collect();
+    assert_eq!(ways, [(32_000, true), (21_333, false), (42_666, true)]);
+}
+
 // REQ: MDL-6, MDL-10
 #[test]
 fn passing_failures_are_waited_out_ten_times_and_told_of_once() {
