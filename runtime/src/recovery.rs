@@ -174,6 +174,12 @@ impl Ledger {
         self.model
     }
 
+    /// Whether another provider is left in the chain: who is asked next when the one in use is away.
+    /// `providers` is as in [`Situation`].
+    pub fn has_other_provider(&self, providers: &[usize]) -> bool {
+        self.next_provider(providers).is_some()
+    }
+
     /// Retries of the model in use.
     pub fn n_retries(&self, purpose: Purpose) -> u32 {
         self.count(purpose, |it| it.model == self.model && it.action.is_retry())
@@ -236,7 +242,7 @@ impl Ledger {
                 OVERLOADS_TO_SWITCH as usize <= before + 1
             }
             Condition::NextModel => self.next_model(situation).is_some(),
-            Condition::NextProvider => self.next_provider(situation).is_some(),
+            Condition::NextProvider => self.has_other_provider(situation.providers),
             Condition::CeilingCanRise => self.raised(situation).is_some(),
             Condition::CeilingAboveFloor => lowered(situation.max_tokens).is_some(),
         }
@@ -276,7 +282,9 @@ impl Ledger {
             Action::Compact => Remedy::CompactReactively,
             Action::ShrinkSummary => Remedy::ShrinkSummary,
             Action::SwitchModel => Remedy::SwitchModel { index: self.next_model(situation)? },
-            Action::SwitchProvider => Remedy::SwitchModel { index: self.next_provider(situation)? },
+            Action::SwitchProvider => {
+                Remedy::SwitchModel { index: self.next_provider(situation.providers)? }
+            }
             Action::Surface => Remedy::Surface,
         })
     }
@@ -286,10 +294,10 @@ impl Ledger {
         (next < situation.providers.len()).then_some(next)
     }
 
-    fn next_provider(&self, situation: &Situation<'_>) -> Option<usize> {
-        let here = situation.providers.get(self.model)?;
-        let is_other = |it: &usize| situation.providers.get(*it).is_some_and(|it| it != here);
-        (self.model + 1..situation.providers.len()).find(is_other)
+    fn next_provider(&self, providers: &[usize]) -> Option<usize> {
+        let here = providers.get(self.model)?;
+        let is_other = |it: &usize| providers.get(*it).is_some_and(|it| it != here);
+        (self.model + 1..providers.len()).find(is_other)
     }
 
     fn raised(&self, situation: &Situation<'_>) -> Option<u32> {

@@ -164,6 +164,8 @@ pub struct ModelCallOrder {
     pub request: EncodedRequest,
     /// Whether it repeats a call that failed.
     pub is_retry: bool,
+    /// Whether the turn asks another provider when this one cannot be asked now.
+    pub has_other_provider: bool,
     /// What the settings say about waiting for it.
     pub http: HttpSettings,
     /// What the settings say about who vouches for it.

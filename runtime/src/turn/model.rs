@@ -83,6 +83,7 @@ impl Turn {
         self.state.model.asked = self.fallback_used();
         let (format, Link { provider, model }) = (self.format(&link), link);
         let is_retry = self.state.model.cause.is_some_and(is_retry);
+        let has_other_provider = self.has_other_provider();
         let (http, certificates) = (self.settings().http, self.settings().certificates.clone());
         let order = ModelCallOrder {
             purpose,
@@ -92,6 +93,7 @@ impl Turn {
             model,
             request,
             is_retry,
+            has_other_provider,
             http,
             certificates,
             streamed,

@@ -59,13 +59,23 @@ impl Turn {
         (self.state.model.answering, self.state.model.summarising) = (asking, asking);
     }
 
+    /// The provider of each model of the chain.
+    fn providers(&self) -> Vec<usize> {
+        self.state.model.chain.iter().map(|it| it.provider).collect()
+    }
+
+    /// Whether another provider is asked when the one in use is away.
+    pub(super) fn has_other_provider(&self) -> bool {
+        self.state.model.ledger.has_other_provider(&self.providers())
+    }
+
     pub(super) fn decide(&mut self, purpose: Purpose, failure: &ModelFailure) -> Remedy {
         let draw = self
             .stream
             .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
         let settings = self.settings();
         let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
-        let providers: Vec<usize> = self.state.model.chain.iter().map(|it| it.provider).collect();
+        let providers = self.providers();
         let situation = Situation {
             purpose,
             max_tokens,
@@ -111,7 +121,10 @@ impl Turn {
             Remedy::CompactReactively => self.shape_again(Stage::AutoCompact, failure),
             Remedy::ShrinkSummary => self.shrink_summary(cause),
             Remedy::Surface => match purpose {
-                Purpose::Turn => self.fail(&failure),
+                Purpose::Turn => {
+                    self.drop_paused();
+                    self.fail(&failure);
+                }
                 Purpose::Compaction => self.no_summary(&format!("no summary: {cause}")),
             },
         }
@@ -159,7 +172,8 @@ impl Turn {
         }
     }
 
-    /// Another model cannot go on with what one has begun.
+    /// Nobody goes on with what was begun: another model cannot, and behind the last failure nobody
+    /// asks.
     fn drop_paused(&mut self) {
         self.state.model.paused = None;
         for attempt in std::mem::take(&mut self.state.model.paused_attempts) {

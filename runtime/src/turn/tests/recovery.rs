@@ -10,9 +10,12 @@ use super::{
 use crate::{
     block::Block,
     run::RunEnd,
-    step5_model_call::FailureClass::{
-        self, ContextOverflow, Network, OutputOverflow, Overloaded, RateLimit, Refusal,
-        StreamBroken,
+    step5_model_call::{
+        FailureClass::{
+            self, ContextOverflow, Network, OutputOverflow, Overloaded, RateLimit, Refusal,
+            StreamBroken,
+        },
+        provider::Provider,
     },
     tool::ToolOutcome,
     transcript::entry::What,
@@ -205,6 +208,34 @@ fn paused_answer_is_continued_and_joined() {
     assert_eq!(said.message.text(), "one\ntwo\nthree");
     let last = String::from_utf8(play.requests[2].request.body.to_vec()).unwrap();
     assert!(last.contains("one") && last.contains("two"));
+}
+
+// REQ: MDL-10
+#[test]
+fn paused_answer_whose_rest_fails_for_good_is_withdrawn() {
+    let pause = |text: &str| answer("pause_turn", vec![Block::text(text)]);
+    let failures = vec![pause("one"), pause("two"), failure(FailureClass::Auth)];
+    let play = check(failures, "mark withdrawn surface withdrawn withdrawn");
+    assert!(play.said().all(|it| it.answer.is_none()));
+}
+
+// REQ: MDL-8, MDL-13
+#[test]
+fn call_says_whether_another_provider_is_left_in_the_chain() {
+    for (fallback, expected) in [
+        (vec!["second"], vec![false, false]),
+        (vec!["other/second"], vec![true, false]),
+        (vec!["other/second", "third"], vec![true, true, false]),
+    ] {
+        let mut answers = vec![failure(Refusal); fallback.len()];
+        answers.push(text("x"));
+        let mut world = World::with(serde_json::json!({ "fallbackModel": fallback }), answers);
+        let other = Provider { name: "other".into(), format: Default::default() };
+        std::sync::Arc::make_mut(&mut world.facts).providers.push(other);
+        let play = play(world);
+        let left: Vec<_> = play.requests.iter().map(|it| it.has_other_provider).collect();
+        assert_eq!(left, expected, "{fallback:?}");
+    }
 }
 
 // REQ: MDL-10
