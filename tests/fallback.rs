@@ -76,6 +76,33 @@ async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_el
 
 // REQ: MDL-8
 #[tokio::test]
+async fn open_bill_is_told_to_everybody_at_once_in_the_words_of_the_provider() {
+    let model = Model::says(vec![Reply::error(402, "billing_error", "credit is gone, pay")]).await;
+    let other = Model::says(vec![Reply::text("from there")]).await;
+    let world = World::start().await;
+    for _ in 0..3 {
+        let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
+        assert!(outcome.error.unwrap().starts_with("billing: credit is gone, pay"));
+        assert!(!told.iter().any(|it| matches!(it, Event::Parked { .. })), "{told:?}");
+    }
+    assert_eq!((model.asked().len(), other.asked().len()), (1, 0));
+}
+
+// REQ: MDL-7, MDL-10
+#[tokio::test]
+async fn connection_that_ends_before_an_answer_is_asked_for_a_stream_again() {
+    let unread = Reply::error(400, "invalid_request_error", "prompt is too long").cut();
+    let model = Model::says(vec![Reply::hung_up(), unread, Reply::text("hello")]).await;
+    let world = World::start().await;
+    let (outcome, _, session) = world.run(world.session(&[&model])).await;
+    assert_eq!(outcome.text, "hello");
+    assert!(model.asked().iter().all(Ask::streamed));
+    let classes: Vec<String> = attempts(&session).into_iter().map(|it| it.2).collect();
+    assert_eq!(classes, ["network", "network", "ok"]);
+}
+
+// REQ: MDL-10
+#[tokio::test]
 async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
     let model = Model::start(|ask| match ask.model() {
         "claude-haiku-4-5" => overloaded(),

@@ -24,6 +24,7 @@ use ennead::{
     session::{RunError, SessionHandle},
 };
 use futures::future::join_all;
+use serde_json::json;
 use server::{House, Reply, Server, ok, status};
 use tokio::time::{Instant, sleep};
 
@@ -278,6 +279,51 @@ async fn call_that_would_wait_longer_than_it_may_is_a_failure_at_once() {
     let other = Endpoint::messages("https://api.anthropic.com", Some("another key"));
     let _outcome = house.open_at(other, "a").await.prompt("go").await.unwrap();
     assert_eq!(server.log().len(), 2);
+}
+
+// REQ: MDL-10, MDL-13
+#[tokio::test(start_paused = true)]
+async fn who_has_paid_goes_on_after_a_few_seconds() {
+    let server = Server::new(|now, _| if now < 15_000 { status(402, 10) } else { ok(10) });
+    let house = House::new(&server, GovernorLimits::default()).await;
+    let session = house.open("a").await;
+    let mut ends = Vec::new();
+    for _ in 0..20 {
+        let outcome = session.prompt("go").await.unwrap();
+        let error = outcome.error.unwrap_or_default();
+        assert!(error.is_empty() || error.starts_with("billing: "), "{error}");
+        ends.push(outcome.end);
+        sleep(Duration::from_secs(2)).await;
+    }
+    // Two were sent, a third found that it is paid, and none was parked.
+    let n_refused = ends.iter().filter(|it| **it == RunEnd::Error).count();
+    assert!((11..=12).contains(&n_refused), "{ends:?}");
+    assert_eq!(server.log().iter().filter(|it| it.status == 402).count(), 2);
+    session.close().await;
+    record::verified(session.transcript());
+}
+
+// REQ: MDL-8, MDL-13
+#[tokio::test(start_paused = true)]
+async fn call_waits_where_the_chain_has_no_other_provider_however_many_there_are() {
+    let server = Server::new(|_, number| if number == 0 { status(429, 10) } else { ok(10) });
+    let house = House::timed(&server).await;
+    let first = house.open("a").await.prompt("go").await.unwrap();
+    assert_eq!(first.end, RunEnd::Error);
+    for (chain, other, seconds) in [("other/second", Some("other"), 0), ("second", None, 60)] {
+        let mut options = house.options(House::endpoint(), "a").isolated();
+        let elsewhere = Endpoint::messages("https://other.example", Some("another key"));
+        options.fallbacks = vec![Endpoint { provider: "other".into(), ..elsewhere }];
+        let session = house.open_with(options.setting("fallbackModel", json!([chain]))).await;
+        let began = Instant::now();
+        let outcome = session.prompt("go").await.unwrap();
+        assert_eq!(outcome.end, RunEnd::NoPendingTools, "{:?}", outcome.error);
+        assert_eq!(outcome.fallback.as_ref().map(|it| &*it.provider), other);
+        let waited = began.elapsed().as_secs();
+        assert!((seconds..=seconds + 6).contains(&waited), "{waited}");
+        session.close().await;
+        record::verified(session.transcript());
+    }
 }
 
 // REQ: MDL-13

@@ -226,8 +226,8 @@ fault = { status = 400, error = "context_length_exceeded", message = "Too much" 
 "#;
     let server = Server::start(REFUSES).await;
     for (kind, prompt, error) in [
-        (Kind::Chat, "quota", "billing: Nothing left"),
-        (Kind::Responses, "quota", "billing: Nothing left"),
+        (Kind::Chat, "quota", "quota: Nothing left"),
+        (Kind::Responses, "quota", "quota: Nothing left"),
         (Kind::Chat, "long", "context_overflow: Too much"),
         (Kind::Responses, "none", "invalid_request: playbook test: no rule"),
     ] {

@@ -213,7 +213,7 @@ impl Call<'_> {
         };
         let mut watchdog = Watchdog::new(limits, order.streamed);
         let sent = watchdog.head(self.shared.world.transport.send(request)).await;
-        let response = sent.map_err(|error| failure::from_transport(&error, String::new()))?;
+        let response = sent.map_err(|error| failure::before_head(&error))?;
         if let Some(report) = Report::read(&response.headers, self.shared.world.clock.now()) {
             pass.heard(report);
         }
@@ -293,7 +293,13 @@ impl Call<'_> {
         watchdog: Watchdog,
     ) -> ModelFailure {
         let (status, headers) = (response.status, response.headers.clone());
-        let body = read(response, watchdog).await.unwrap_or_default();
+        let body = match read(response, watchdog).await {
+            Ok(body) => body,
+            Err(error) => match failure::of_unread(status, error) {
+                Some(failure) => return failure,
+                None => Vec::new(),
+            },
+        };
         let now = self.shared.world.clock.now();
         self.order.format.read_refusal(&endpoint.base, status, &headers, &body, now)
     }

@@ -17,10 +17,13 @@ pub mod shares;
 pub mod window;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use crate::{entropy::Stream, recovery::backoff::MAX_RETRY_AFTER_MS};
-use breaker::{Breaker, Cause, Word};
+use breaker::{Breaker, Word};
 use buckets::Buckets;
 use fair_queue::FairQueue;
 use limits::GovernorLimits;
@@ -73,6 +76,8 @@ pub struct Governor {
     buckets: Buckets,
     /// The provider asked all to wait until then.
     held_until: u64,
+    /// What it said when the account had last nothing to pay with.
+    bill: Arc<str>,
     shares: Shares,
     queue: FairQueue,
     /// Retries that wait for the budget, in the order they came.
@@ -92,6 +97,7 @@ impl Governor {
             window: Window::new(limits.concurrency),
             buckets: Buckets::default(),
             held_until: 0,
+            bill: Arc::default(),
             shares: Shares::default(),
             queue: FairQueue::new(limits.quantum),
             repeaters: VecDeque::new(),
@@ -220,7 +226,7 @@ impl Governor {
         let all =
             |reason, until| Some(Obstacle { parking: Parking { reason, until }, for_all: true });
         if let Word::Wait(cause, until) = self.breaker.word(now) {
-            return all(reason_of(cause), until);
+            return all(cause.into(), until);
         }
         if now < self.held_until {
             return all(ParkReason::RateLimit, Some(self.held_until));
@@ -292,12 +298,23 @@ impl Governor {
             }
             Outcome::Overloaded { retry_after_ms } => {
                 self.window.shrink(admission, under_way, self.n_admitted);
-                let held = retry_after_ms.map_or(0, |it| now.saturating_add(it));
-                self.held_until = self.held_until.max(held);
+                // However long a pause it names: then somebody looks.
+                let pause_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
+                self.held_until = self.held_until.max(now.saturating_add(pause_ms));
                 self.breaker.failed(now, is_probe)
             }
             Outcome::Broken => self.breaker.failed(now, is_probe),
             Outcome::QuotaOver { for_ms } => self.breaker.quota_is_over(now, for_ms, is_probe),
+            Outcome::Unpaid { message } => {
+                self.bill = message;
+                self.breaker.bill_is_open(now, is_probe)
+            }
+            Outcome::Unclear => {
+                if is_probe {
+                    self.breaker.probe_lost();
+                }
+                false
+            }
         };
         if has_opened {
             let waiting: Vec<Ticket> = self.deadlines.iter().map(|(_, it)| *it).collect();
@@ -340,7 +357,9 @@ impl Governor {
         }
         let deadline = call.deadline();
         let parking = self.parking(now, ticket);
-        if parking.until.is_some_and(|it| deadline < it) || deadline <= now {
+        // Waiting pays no bill; only for the end of a probe it is worth it.
+        let is_unpaid = parking.reason == ParkReason::Billing && parking.until.is_some();
+        if is_unpaid || parking.until.is_some_and(|it| deadline < it) || deadline <= now {
             self.refuse(now, ticket, parking, out);
         } else {
             out.push(Output::Park(ticket, parking));
@@ -350,12 +369,9 @@ impl Governor {
     fn refuse(&mut self, now: u64, ticket: Ticket, parking: Parking, out: &mut Vec<Output>) {
         let waited_ms = self.calls.get(&ticket).map_or(0, |it| now.saturating_sub(it.asked_at));
         self.abandon(now, ticket);
-        let until = parking.until.unwrap_or(now);
-        let retry_after_ms = until.saturating_sub(now).max(MAX_RETRY_AFTER_MS + 1);
-        out.push(Output::Refuse(
-            ticket,
-            Refusal { reason: parking.reason, waited_ms, retry_after_ms },
-        ));
+        let reason = parking.reason;
+        let bill = (reason == ParkReason::Billing).then(|| Arc::clone(&self.bill));
+        out.push(Output::Refuse(ticket, Refusal { reason, waited_ms, bill }));
     }
 
     fn parking(&self, now: u64, ticket: Ticket) -> Parking {
@@ -372,13 +388,6 @@ impl Governor {
             // Others are in front.
             (None, _) => Parking { reason: ParkReason::Concurrency, until: None },
         }
-    }
-}
-
-fn reason_of(cause: Cause) -> ParkReason {
-    match cause {
-        Cause::Storm => ParkReason::BreakerOpen,
-        Cause::Quota => ParkReason::ProviderQuota,
     }
 }
 

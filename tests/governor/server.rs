@@ -177,19 +177,29 @@ impl House {
 
     /// A session that talks to Anthropic's own server, for this tenant.
     pub(super) async fn open(&self, tenant: &str) -> SessionHandle {
-        let endpoint = Endpoint::messages("https://api.anthropic.com", Some("a key"));
-        self.open_at(endpoint, tenant).await
+        self.open_at(Self::endpoint(), tenant).await
+    }
+
+    pub(super) fn endpoint() -> Endpoint {
+        Endpoint::messages("https://api.anthropic.com", Some("a key"))
     }
 
     pub(super) async fn open_at(&self, endpoint: Endpoint, tenant: &str) -> SessionHandle {
+        self.open_with(self.options(endpoint, tenant)).await
+    }
+
+    pub(super) fn options(&self, endpoint: Endpoint, tenant: &str) -> SessionOptions {
         let path = self.directory.path();
-        let options = SessionOptions {
+        SessionOptions {
             home: Some(path.to_owned()),
             transcripts: Some(path.join("transcripts")),
             tools: Vec::new(),
             tenant: Some(tenant.into()),
             ..SessionOptions::new(path, endpoint)
-        };
+        }
+    }
+
+    pub(super) async fn open_with(&self, options: SessionOptions) -> SessionHandle {
         self.ennead.open(options.isolated().durability(Durability::Process)).await.unwrap()
     }
 }

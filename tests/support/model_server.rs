@@ -73,10 +73,12 @@ enum Body {
     Text(String),
 }
 
-/// What happens in the middle of a body.
+/// What happens in the middle of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Proper,
+    /// Even before the head.
+    HungUp,
     Cut,
     Stall,
 }
@@ -113,6 +115,11 @@ impl Reply {
     /// The connection ends in the middle of the body.
     pub(crate) fn cut(self) -> Self {
         Self { end: End::Cut, ..self }
+    }
+
+    /// The connection ends without a byte of an answer.
+    pub(crate) fn hung_up() -> Self {
+        Self { end: End::HungUp, ..Self::body(200, "") }
     }
 
     /// Nothing comes behind the middle of the body, and the connection stays.
@@ -240,6 +247,9 @@ async fn serve(stream: TcpStream, script: Arc<Script>, count: Arc<AtomicUsize>) 
     while let Some(body) = read_request(&mut stream).await {
         let ask = Ask { body, number: count.fetch_add(1, Ordering::SeqCst) + 1 };
         let reply = script(&ask);
+        if reply.end == End::HungUp {
+            return;
+        }
         let (body, content_type) = reply.encode(&ask);
         let half = body.len() / 2;
         let mut head = format!(
@@ -255,7 +265,7 @@ async fn serve(stream: TcpStream, script: Arc<Script>, count: Arc<AtomicUsize>) 
         }
         head.push_str("\r\n");
         let sent = match reply.end {
-            End::Proper => &body[..],
+            End::Proper | End::HungUp => &body[..],
             End::Cut | End::Stall => &body[..half],
         };
         let sent = format!("{head}{sent}");
@@ -264,7 +274,7 @@ async fn serve(stream: TcpStream, script: Arc<Script>, count: Arc<AtomicUsize>) 
         }
         match reply.end {
             End::Proper => {}
-            End::Cut => return,
+            End::HungUp | End::Cut => return,
             End::Stall => {
                 // Until the client has had enough.
                 let _closed = stream.read_u8().await;

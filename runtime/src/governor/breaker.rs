@@ -16,6 +16,8 @@ pub enum Cause {
     Storm,
     /// The quota of the key is used up.
     Quota,
+    /// The account of the key has nothing to pay with.
+    Bill,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +125,24 @@ impl Breaker {
         }
     }
 
+    /// The provider says that the account has nothing to pay with. True when this opened the circuit.
+    pub fn bill_is_open(&mut self, now: u64, is_probe: bool) -> bool {
+        let opens = match self.state {
+            State::Closed | State::Open { cause: Cause::Storm, .. } => true,
+            State::Open { .. } => false,
+            State::HalfOpen { .. } => is_probe,
+        };
+        if opens {
+            self.open(now, Cause::Bill, None);
+        }
+        opens
+    }
+
     /// The provider says that the quota is used up, for so many milliseconds if it knows. True when
-    /// this opened the circuit, or opened it for longer.
+    /// this opened the circuit, or opened it for longer. However long it says, somebody looks after the
+    /// longest time of the limits: who buys more does not wait for the end of the month.
     pub fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
+        let for_ms = for_ms.map(|it| it.min(self.limits.quota_cap_ms));
         let known = match self.state {
             State::Open { cause: Cause::Quota, until } => Some(until),
             State::HalfOpen { cause: Cause::Quota, .. } if !is_probe => return false,
@@ -146,6 +163,8 @@ impl Breaker {
         let (first, cap) = match cause {
             Cause::Storm => (self.limits.storm_ms, self.limits.storm_cap_ms),
             Cause::Quota => (self.limits.quota_ms, self.limits.quota_cap_ms),
+            // Who has paid goes on soon, however often somebody looked before.
+            Cause::Bill => (self.limits.billing_ms, self.limits.billing_ms),
         };
         let doubled = first.saturating_mul(1 << self.doublings.min(MAX_DOUBLINGS)).min(cap);
         let ms = for_ms.unwrap_or(doubled);
@@ -153,7 +172,9 @@ impl Breaker {
         let draw = self.stream.draw("breaker", self.n_openings) as u64;
         let until = now.saturating_add(ms).saturating_add(draw % (ms / 10 + 1));
         self.state = State::Open { until, cause };
-        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
+        if cause != Cause::Bill {
+            self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
+        }
         self.n_openings += 1;
         (self.failed, self.n_seen) = (0, 0);
     }

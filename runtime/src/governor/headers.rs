@@ -79,17 +79,17 @@ fn is_said(headers: &[(String, String)], of: &str) -> bool {
 pub fn outcome_of(failure: &ModelFailure) -> Outcome {
     let retry_after_ms = failure.retry_after_ms;
     match failure.class {
-        FailureClass::Quota | FailureClass::Billing => {
-            Outcome::QuotaOver { for_ms: retry_after_ms }
-        }
+        FailureClass::Quota => Outcome::QuotaOver { for_ms: retry_after_ms },
+        FailureClass::Billing => Outcome::Unpaid { message: failure.message.as_str().into() },
         FailureClass::RateLimit | FailureClass::Overloaded => {
             Outcome::Overloaded { retry_after_ms }
         }
         FailureClass::Network | FailureClass::StreamBroken | FailureClass::BadAnswer => {
             Outcome::Broken
         }
-        // No status and nothing to ask again: the handshake was refused.
-        FailureClass::InvalidRequest if failure.status.is_none() => Outcome::Broken,
+        // An error inside a stream, a request that cannot be sent, or a certificate that this session
+        // does not believe: others fare as they would.
+        FailureClass::InvalidRequest if failure.status.is_none() => Outcome::Unclear,
         // It was answered: the server works.
         FailureClass::ContextOverflow
         | FailureClass::OutputOverflow

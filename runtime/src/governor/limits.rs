@@ -42,8 +42,11 @@ pub struct BreakerLimits {
     /// How long it stays open when a quota is used up and nobody says until when, in milliseconds;
     /// 60 s, doubled each time a probe fails.
     pub quota_ms: u64,
-    /// The longest of these, in milliseconds; 15 minutes.
+    /// The longest of these, in milliseconds; 15 minutes. Also of what the provider says.
     pub quota_cap_ms: u64,
+    /// How long it stays open when the account has nothing to pay with, in milliseconds; 10 s each time.
+    /// A refused request costs nothing, and whoever has paid does not want to wait.
+    pub billing_ms: u64,
 }
 
 /// The budget that all retries of all sessions share.
@@ -83,6 +86,7 @@ impl Default for BreakerLimits {
             storm_cap_ms: 120_000,
             quota_ms: 60_000,
             quota_cap_ms: 900_000,
+            billing_ms: 10_000,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What is said to a governor and what it answers. Apart from what it does about it, because everybody
 //! who asks needs the words and nobody the rest.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use super::{Tenant, headers::Report};
+use super::{Tenant, breaker::Cause, headers::Report};
 
 /// One call, as long as it is asked for or under way. Given by who asks; never twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,13 +27,13 @@ pub struct Ask {
 }
 
 /// How a call ended, as far as others are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server did what it should, a refusal of this request included.
     Answered,
     /// Too many requests, or too much load.
     Overloaded {
-        /// The pause it asks for, which then holds for all.
+        /// The pause it asks for, which then holds for all, for 10 minutes at most.
         retry_after_ms: Option<u64>,
     },
     /// No connection, a server error, or a stream that broke.
@@ -41,6 +43,14 @@ pub enum Outcome {
         /// For how long, if it says.
         for_ms: Option<u64>,
     },
+    /// The account of the key has nothing to pay with.
+    Unpaid {
+        /// What the provider says about it.
+        message: Arc<str>,
+    },
+    /// It says nothing about the server: what is wrong is the request, or what one session says about
+    /// who is to be believed.
+    Unclear,
 }
 
 /// What the governor hears.
@@ -97,6 +107,8 @@ pub struct Parking {
 pub enum ParkReason {
     /// The quota of the key is used up.
     ProviderQuota,
+    /// The account of the key has nothing to pay with, and a probe looks whether it has again.
+    Billing,
     /// Too many calls failed.
     BreakerOpen,
     /// The provider asked for a pause, or its limit is used up for the moment.
@@ -112,6 +124,7 @@ impl ParkReason {
     pub fn code(self) -> &'static str {
         match self {
             Self::ProviderQuota => "provider_quota",
+            Self::Billing => "billing",
             Self::BreakerOpen => "breaker_open",
             Self::RateLimit => "rate_limit",
             Self::Concurrency => "concurrency",
@@ -123,6 +136,7 @@ impl ParkReason {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::ProviderQuota => "the quota of this provider and key is used up",
+            Self::Billing => "the account of this provider and key has nothing to pay with",
             Self::BreakerOpen => "too many calls to this provider have failed",
             Self::RateLimit => "the provider's rate limit is reached",
             Self::Concurrency => "as many calls as the provider takes are under way",
@@ -131,14 +145,23 @@ impl ParkReason {
     }
 }
 
+impl From<Cause> for ParkReason {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Storm => Self::BreakerOpen,
+            Cause::Quota => Self::ProviderQuota,
+            Cause::Bill => Self::Billing,
+        }
+    }
+}
+
 /// A call that will not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// What stood in the way.
     pub reason: ParkReason,
     /// How long it waited, in milliseconds.
     pub waited_ms: u64,
-    /// When to ask again, in milliseconds. Always longer than a turn waits for a provider, so that
-    /// the next provider of the chain is asked or the failure stands.
-    pub retry_after_ms: u64,
+    /// What the provider said, where the account has nothing to pay with.
+    pub bill: Option<Arc<str>>,
 }

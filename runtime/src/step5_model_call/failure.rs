@@ -102,16 +102,17 @@ pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> Fail
 }
 
 /// The failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider
-/// itself that asks for a longer pause than a turn makes, so the chain is tried or the failure stands.
+/// itself: a used-up quota, so the chain is tried or the failure stands, or the bill that is still open.
 pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
-    ModelFailure {
-        class: FailureClass::Quota,
-        status: None,
-        message: format!("not sent to {provider} after {waited_s} s: {why}"),
-        retry_after_ms: Some(refusal.retry_after_ms),
-        partial_text: String::new(),
-    }
+    let (class, message) = match &refusal.bill {
+        Some(bill) => (
+            FailureClass::Billing,
+            format!("{bill} (said before by {provider}, which was not asked again yet)"),
+        ),
+        None => (FailureClass::Quota, format!("not sent to {provider} after {waited_s} s: {why}")),
+    };
+    ModelFailure { class, status: None, message, retry_after_ms: None, partial_text: String::new() }
 }
 
 /// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
@@ -130,6 +131,27 @@ pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFail
     };
     let message = error.to_string();
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
+}
+
+/// The failure of an exchange that ended before the head of an answer: nothing had begun, so nothing
+/// speaks against a stream.
+pub fn before_head(error: &TransportError) -> ModelFailure {
+    without_stream(from_transport(error, String::new()))
+}
+
+/// The failure that an answer with this HTTP status means whose body could not be read because of
+/// `failure`; `None` where the status alone says it. Of a bad request only the body says whether it is
+/// too long, so it is asked again.
+pub fn of_unread(status: u16, failure: ModelFailure) -> Option<ModelFailure> {
+    let is_explained_in_body = matches!(status, 400 | 422);
+    is_explained_in_body.then(|| ModelFailure { status: Some(status), ..without_stream(failure) })
+}
+
+fn without_stream(failure: ModelFailure) -> ModelFailure {
+    match failure.class {
+        FailureClass::StreamBroken => ModelFailure { class: FailureClass::Network, ..failure },
+        _ => failure,
+    }
 }
 
 /// The failure that a whole answer stands for, if it is none to go on with: cut by the output
@@ -190,6 +212,7 @@ fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> Fail
         402 => FailureClass::Billing,
         // Many servers say 503 when they are full.
         503 | 529 => FailureClass::Overloaded,
+        429 if code == "insufficient_quota" || kind == "insufficient_quota" => FailureClass::Quota,
         429 => FailureClass::RateLimit,
         401 | 403 => FailureClass::Auth,
         413 => FailureClass::ContextOverflow,
@@ -209,6 +232,7 @@ fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
         _ if is_billing(kind, code, message) => FailureClass::Billing,
         "overloaded_error" => FailureClass::Overloaded,
         "rate_limit_error" => FailureClass::RateLimit,
+        "insufficient_quota" => FailureClass::Quota,
         "authentication_error" | "permission_error" => FailureClass::Auth,
         "request_too_large" => FailureClass::ContextOverflow,
         "not_found_error" | "conflict_error" => FailureClass::InvalidRequest,
@@ -219,8 +243,7 @@ fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
 
 /// Whether somebody has to pay before anything else helps. Statuses differ: 400, 402, 403 and 429.
 pub(super) fn is_billing(kind: &str, code: &str, message: &str) -> bool {
-    let names =
-        ["billing_error", "insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+    let names = ["billing_error", "billing_hard_limit_reached", "billing_not_active"];
     names.iter().any(|it| [kind, code].contains(it))
         || message.to_lowercase().contains("credit balance is too low")
 }

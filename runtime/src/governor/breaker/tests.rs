@@ -89,11 +89,42 @@ fn quota_opens_it_at_once_for_as_long_as_the_provider_says() {
     check_about(open_ms(&breaker, 0), 60_000);
     // The others that were under way say the same, and that is no news.
     assert!(!breaker.quota_is_over(10, None, false));
-    assert!(breaker.quota_is_over(10, Some(3_600_000), false));
-    check_about(open_ms(&breaker, 10), 3_600_000);
+    assert!(breaker.quota_is_over(10, Some(600_000), false));
+    check_about(open_ms(&breaker, 10), 600_000);
     assert!(!breaker.quota_is_over(10, Some(60_000), false));
     let later = 10 + open_ms(&breaker, 10);
     breaker.probe_sent();
     assert!(breaker.quota_is_over(later, None, true));
     assert!(60_000 < open_ms(&breaker, later));
+}
+
+// REQ: MDL-13
+#[test]
+fn however_long_the_quota_is_said_to_be_over_somebody_looks_after_a_quarter_of_an_hour() {
+    let mut breaker = breaker();
+    assert!(breaker.quota_is_over(0, Some(86_400_000), false));
+    check_about(open_ms(&breaker, 0), 900_000);
+    assert!(!breaker.quota_is_over(0, Some(86_400_000), false), "that is no news");
+}
+
+// REQ: MDL-13
+#[test]
+fn open_bill_is_looked_at_every_ten_seconds() {
+    let mut breaker = breaker();
+    assert!(breaker.bill_is_open(0, false));
+    let mut now = 0;
+    for _ in 0..5 {
+        let open = open_ms(&breaker, now);
+        check_about(open, 10_000);
+        assert!(!breaker.bill_is_open(now, false), "others that were under way say the same");
+        now += open;
+        breaker.probe_sent();
+        assert!(breaker.bill_is_open(now, true));
+    }
+    now += open_ms(&breaker, now);
+    breaker.probe_sent();
+    assert!(breaker.succeeded(true));
+    // It has nothing to do with how long a storm is waited out.
+    (0..20).for_each(|_| _ = breaker.failed(now, false));
+    check_about(open_ms(&breaker, now), 5_000);
 }

@@ -100,7 +100,7 @@ fn check(
     outcome: Outcome,
 ) {
     for &class in classes {
-        let (message, partial_text) = (String::new(), String::new());
+        let (message, partial_text) = ("said".to_owned(), String::new());
         let failure = ModelFailure { class, status, message, retry_after_ms, partial_text };
         assert_eq!(outcome_of(&failure), outcome, "{class:?}");
     }
@@ -110,7 +110,7 @@ fn check(
 #[test]
 fn class_of_a_failure_says_what_it_means_for_others() {
     use FailureClass::*;
-    let quota = [Quota, Billing];
+    let quota = [Quota];
     check((Some(429), &quota, None), Outcome::QuotaOver { for_ms: None });
     check((Some(429), &quota, Some(700_000)), Outcome::QuotaOver { for_ms: Some(700_000) });
     let full = [RateLimit, Overloaded];
@@ -119,10 +119,13 @@ fn class_of_a_failure_says_what_it_means_for_others() {
     let broken = [Network, StreamBroken, BadAnswer];
     check((Some(500), &broken, None), Outcome::Broken);
     check((None, &broken, None), Outcome::Broken);
-    check((None, &[InvalidRequest], None), Outcome::Broken);
+    check((None, &[InvalidRequest], None), Outcome::Unclear);
+    let unpaid = [Billing];
+    check((Some(402), &unpaid, None), Outcome::Unpaid { message: "said".into() });
+    check((None, &unpaid, None), Outcome::Unpaid { message: "said".into() });
     let own: Vec<_> = FailureClass::ALL
         .into_iter()
-        .filter(|it| ![&quota[..], &full, &broken].concat().contains(it))
+        .filter(|it| ![&quota[..], &full, &broken, &unpaid].concat().contains(it))
         .collect();
     assert_eq!(own.len(), 9);
     check((Some(400), &own, None), Outcome::Answered);

@@ -1,14 +1,11 @@
 //! Whatever is asked, and however calls end: what always holds. Built under `#[cfg(test)]` only.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-};
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use proptest::prelude::*;
 
 use super::super::{
-    Ask, Governor, Input, Outcome, Output, Ticket, bucket::Level, headers::Report,
+    Ask, Governor, Input, Outcome, Output, ParkReason, Ticket, bucket::Level, headers::Report,
     limits::GovernorLimits,
 };
 use crate::entropy::Stream;
@@ -35,7 +32,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         2 => prop::option::of(1_u64..5_000)
             .prop_map(|retry_after_ms| Outcome::Overloaded { retry_after_ms }),
         2 => Just(Outcome::Broken),
-        1 => prop::option::of(1_u64..900_000).prop_map(|for_ms| Outcome::QuotaOver { for_ms }),
+        1 => prop::option::of(1_u64..2_000_000).prop_map(|for_ms| Outcome::QuotaOver { for_ms }),
+        1 => Just(Outcome::Unpaid { message: "pay".into() }),
+        1 => Just(Outcome::Unclear),
     ]
 }
 
@@ -72,12 +71,12 @@ impl Bench {
     fn give(&mut self, input: Input) -> Result<(), TestCaseError> {
         let mut out = Vec::new();
         self.governor.handle(self.now, input, &mut out);
-        let mut refused = BTreeSet::new();
         for output in out {
             let (ticket, fate) = match output {
                 Output::Admit(ticket) => (ticket, Fate::Admitted),
                 Output::Refuse(ticket, refusal) => {
-                    refused.insert(refusal.retry_after_ms);
+                    let is_bill = refusal.reason == ParkReason::Billing;
+                    prop_assert_eq!(refusal.bill.is_some(), is_bill);
                     (ticket, Fate::Refused)
                 }
                 Output::Park(ticket, parking) => {
@@ -89,7 +88,6 @@ impl Bench {
             let before = self.fates.insert(ticket, fate);
             prop_assert_eq!(before, Some(Fate::Waiting), "{:?} twice", ticket);
         }
-        prop_assert!(refused.iter().all(|it| 600_000 < *it), "{refused:?}");
         let n_of = |fate| self.fates.values().filter(|it| **it == fate).count();
         prop_assert_eq!(self.governor.in_flight() as usize, n_of(Fate::Admitted));
         prop_assert_eq!(self.governor.n_parked(), n_of(Fate::Waiting));

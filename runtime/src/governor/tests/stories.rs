@@ -106,6 +106,59 @@ fn retry_after_holds_everybody_back_and_the_reset_too() {
     assert_eq!(story.at(4_000), "3+");
 }
 
+// REQ: MDL-13
+#[test]
+fn pause_of_a_day_holds_nobody_back_for_longer_than_ten_minutes() {
+    let mut story = Story::new(GovernorLimits::default());
+    story.ask("a");
+    story.end(0, Outcome::Overloaded { retry_after_ms: Some(86_400_000) });
+    story.now = 1;
+    assert_eq!(story.ask("a"), "1 rate_limit");
+    assert_eq!(story.at(599_999), "");
+    assert_eq!(story.at(600_000), "1+");
+}
+
+// REQ: MDL-10, MDL-13
+#[test]
+fn open_bill_refuses_everybody_at_once_and_who_has_paid_goes_on_after_a_probe() {
+    let mut story = Story::with_slots(2);
+    assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
+    assert_eq!(story.ask("a"), "2 concurrency");
+    let unpaid = Outcome::Unpaid { message: "pay".into() };
+    assert_eq!(story.end(0, unpaid.clone()), "2- billing");
+    assert_eq!(
+        (story.ask("b"), story.ask_as("b", true, 0)),
+        ("3- billing".into(), "4- billing".into())
+    );
+    assert_eq!(story.end(1, unpaid.clone()), "");
+    story.now = 11_000;
+    assert_eq!(story.ask("a"), "5+");
+    // While somebody looks it may have been paid.
+    assert_eq!(story.ask("a"), "6 billing");
+    assert_eq!(story.end(5, unpaid), "6- billing");
+    story.now = 22_000;
+    assert_eq!((story.ask("a"), story.ask("a")), ("7+".into(), "8 billing".into()));
+    assert_eq!(story.answer(7), "8+");
+}
+
+// REQ: MDL-13
+#[test]
+fn request_that_fails_by_itself_neither_opens_nor_closes_the_breaker() {
+    let mut story = Story::new(GovernorLimits::default());
+    for ticket in 0..100 {
+        assert_eq!(story.ask("a"), format!("{ticket}+"));
+        assert_eq!(story.end(ticket, Outcome::Unclear), "");
+    }
+    story.ask("a");
+    story.end(100, Outcome::QuotaOver { for_ms: Some(1_000) });
+    assert_eq!(
+        (story.ask("a"), story.ask("a")),
+        ("101 provider_quota".into(), "102 provider_quota".into())
+    );
+    assert_eq!(story.at(1_100), "101+");
+    assert_eq!(story.end(101, Outcome::Unclear), "102+");
+}
+
 // REQ: MDL-10, MDL-13
 #[test]
 fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
@@ -113,7 +166,7 @@ fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.ask("a"), "2 concurrency");
     let over = Outcome::QuotaOver { for_ms: None };
-    assert_eq!(story.end(0, over), "2 provider_quota");
+    assert_eq!(story.end(0, over.clone()), "2 provider_quota");
     assert_eq!(story.ask("b"), "3 provider_quota");
     // Somebody who cannot wait is told at once.
     assert_eq!(story.ask_as("b", false, 10_000), "4- provider_quota");
@@ -173,7 +226,7 @@ fn retry_without_budget_can_be_the_probe_and_is_not_looked_at_before() {
 
 // REQ: MDL-13
 #[test]
-fn who_waited_as_long_as_it_may_is_refused_with_a_pause_no_turn_makes() {
+fn who_waited_as_long_as_it_may_is_refused() {
     let mut story = Story::with_slots(1);
     story.ask("a");
     assert_eq!(story.ask_as("a", false, 5_000), "1 concurrency");

@@ -5,6 +5,7 @@
 use FailureClass::*;
 
 use super::*;
+use crate::governor;
 
 const BASE: &str = "http://127.0.0.1:1";
 
@@ -59,7 +60,7 @@ fn status_and_type_name_one_class() {
     check(409, &error("conflict_error", "x"), InvalidRequest);
     check(413, "<html>too large</html>", ContextOverflow);
     check(429, &error("rate_limit_error", "slow down"), RateLimit);
-    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Billing);
+    check(429, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, Quota);
     check(500, &error("api_error", "oops"), Network);
     check(500, "", Network);
     check(503, "unavailable", Overloaded);
@@ -109,6 +110,22 @@ fn transport_errors_have_a_class_and_keep_what_was_shown() {
     assert_eq!(class(TransportError::Tls { url, why: why.clone() }), InvalidRequest);
     assert_eq!(class(TransportError::Idle { ms: 1 }), StreamBroken);
     assert_eq!(class(TransportError::Broken { why }), StreamBroken);
+}
+
+// REQ: MDL-7, MDL-10
+#[test]
+fn what_ends_before_any_answer_speaks_against_no_stream() {
+    let why = String::from("y");
+    let broken = [TransportError::Broken { why: why.clone() }, TransportError::Total { ms: 1 }];
+    assert!(broken.iter().all(|it| before_head(it).class == Network));
+    assert_eq!(before_head(&TransportError::Unsendable { why }).class, InvalidRequest);
+    for status in [400, 422] {
+        let failure = of_unread(status, from_transport(&broken[0], String::new())).unwrap();
+        assert_eq!((failure.class, failure.status), (Network, Some(status)));
+    }
+    for status in [401, 402, 429, 500, 529] {
+        assert_eq!(of_unread(status, from_transport(&broken[0], String::new())), None);
+    }
 }
 
 // REQ: MDL-10
@@ -226,7 +243,7 @@ fn quota_that_is_used_up_is_told_from_a_pause() {
 // REQ: MDL-13
 #[test]
 fn refusal_of_the_governor_is_a_quota_that_no_turn_waits_for() {
-    use crate::governor::ParkReason::*;
+    use governor::ParkReason::*;
     for (reason, waited_ms, message) in [
         (
             ProviderQuota,
@@ -250,13 +267,20 @@ fn refusal_of_the_governor_is_a_quota_that_no_turn_waits_for() {
             "not sent to p after 0 s: all sessions together have retried as often as they may",
         ),
     ] {
-        let refusal =
-            crate::governor::Refusal { reason, waited_ms, retry_after_ms: MAX_RETRY_AFTER_MS + 1 };
-        let failure = from_governor("p", &refusal);
-        let retry_after_ms = Some(MAX_RETRY_AFTER_MS + 1);
+        let failure = from_governor("p", &governor::Refusal { reason, waited_ms, bill: None });
         let (message, partial_text) = (message.to_owned(), String::new());
-        let expected =
-            ModelFailure { class: Quota, status: None, message, retry_after_ms, partial_text };
+        let (class, retry_after_ms) = (Quota, None);
+        let expected = ModelFailure { class, status: None, message, retry_after_ms, partial_text };
         assert_eq!(failure, expected);
     }
+}
+
+// REQ: MDL-10, MDL-13
+#[test]
+fn bill_that_is_still_open_is_told_in_the_words_of_the_provider() {
+    let reason = governor::ParkReason::Billing;
+    let refusal = governor::Refusal { reason, waited_ms: 0, bill: Some("pay".into()) };
+    let failure = from_governor("p", &refusal);
+    let message = "pay (said before by p, which was not asked again yet)";
+    assert_eq!((failure.class, failure.message.as_str()), (Billing, message));
 }

@@ -80,7 +80,10 @@ impl Said {
         if is_billing(&self.kind, &self.code, &self.message) {
             return Some(FailureClass::Billing);
         }
-        // Said by some without a name for it, also of what is there again tomorrow.
+        // Of what is there again tomorrow, or when somebody has bought more; some have no name for it.
+        if self.code == "insufficient_quota" || self.kind == "insufficient_quota" {
+            return Some(FailureClass::Quota);
+        }
         if message.contains("exceeded your current quota") {
             return Some(FailureClass::Quota);
         }
@@ -194,6 +197,7 @@ fn class_of_status(status: u16, said: &Said) -> FailureClass {
     match status {
         402 => FailureClass::Billing,
         _ if named == Some(FailureClass::Billing) => FailureClass::Billing,
+        401 | 403 if named == Some(FailureClass::Quota) => FailureClass::Quota,
         429 => match named {
             Some(
                 class @ (FailureClass::Auth | FailureClass::Quota | FailureClass::ContextOverflow),

@@ -33,7 +33,8 @@ fn errors_of_the_api_have_their_class() {
     check(429, "requests", "rate_limit_exceeded", "slower", FailureClass::RateLimit);
     // It cannot be waited out.
     let quota = "You exceeded your current quota";
-    check(429, "insufficient_quota", "insufficient_quota", quota, FailureClass::Billing);
+    check(429, "insufficient_quota", "insufficient_quota", quota, FailureClass::Quota);
+    check(403, "insufficient_quota", "", "x", FailureClass::Quota);
     check(429, "", "", quota, FailureClass::Quota);
     check(402, "", "", "Insufficient Balance", FailureClass::Billing);
     check(400, "", "billing_hard_limit_reached", "x", FailureClass::Billing);
