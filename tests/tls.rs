@@ -88,7 +88,7 @@ async fn connection_that_fails_an_exchange_is_not_used_again() {
         for (first, class) in [
             (First::IsSilent, "network"),
             (First::Stalls, "stream_broken"),
-            (First::Cuts, "stream_broken"),
+            (First::Cuts, "network"),
         ] {
             let server = TlsServer::start_with(first, &[protocol], HERE).await;
             let options = Options { placement: Placement::Ambient, ..Options::default() };
