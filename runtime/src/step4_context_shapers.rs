@@ -95,6 +95,8 @@ pub struct ShaperSetup {
     pub idle_ms: u64,
     /// Tools that declare their results exempt, beside those that the settings name.
     pub exempt_tools: Arc<[ToolName]>,
+    /// Characters of a result, for tools whose own cap is larger than the setting and holds instead.
+    pub own_caps: Arc<[(ToolName, u64)]>,
 }
 
 impl ShaperSetup {

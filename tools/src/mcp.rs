@@ -4,6 +4,7 @@
 //! alive, starts it again and lets several sessions share it is not known here: a tool reaches its
 //! server through [`Server`].
 
+mod caller;
 mod connection;
 mod tool;
 mod wire;
@@ -13,7 +14,8 @@ use std::fmt;
 use ennead_runtime::{mcp::result::CallResult, ports::BoxFuture};
 use serde_json::{Map, Value};
 
-pub use connection::{Caller, ConnectError, Connection, Launch, connect};
+pub use caller::Caller;
+pub use connection::{ConnectError, Connection, Launch, connect};
 pub use tool::{McpTool, McpToolError};
 
 /// The way to a server, which may be gone at the moment.

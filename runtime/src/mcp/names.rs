@@ -1,27 +1,25 @@
 //! What a server's tool is called (compat 7.3).
 
-use crate::digest::Digest;
+use crate::ids::ToolName;
 
 /// Characters of a name that model servers take.
 const MAX_NAME: usize = 64;
-
-/// Characters of the hash that stands for what was cut off.
-const HASH: usize = 8;
 
 /// Names that a configured server may not have.
 const RESERVED: [&str; 5] =
     ["workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"];
 
-/// `mcp__server__tool`, with `_` for every character that may not stand in a name. A name longer
-/// than model servers take is cut, and ends with a hash of the whole name as it was configured, so
-/// that it is the same in every session.
-pub fn tool_name(server: &str, tool: &str) -> String {
+/// `mcp__server__tool`, with `_` for every character that may not stand in a name. `None`: it is
+/// longer than model servers take. It is not cut, as a rule about the name as it is configured, above
+/// all one that denies, would not match what is left.
+pub fn tool_name(server: &str, tool: &str) -> Option<String> {
     let whole = format!("mcp__{}__{}", tidy(server), tidy(tool));
-    if whole.len() <= MAX_NAME {
-        return whole;
-    }
-    let hash = Digest::of(server.as_bytes()).chain(Digest::of(tool.as_bytes())).to_string();
-    format!("{}_{}", &whole[..MAX_NAME - HASH - 1], &hash[..HASH])
+    (whole.len() <= MAX_NAME).then_some(whole)
+}
+
+/// Whether a tool of this name is one of a server.
+pub fn is_of_server(tool: &ToolName) -> bool {
+    tool.as_str().starts_with("mcp__")
 }
 
 /// Whether a server may be called so: not empty, on one line, and not a name that is taken. Odd
@@ -30,7 +28,6 @@ pub fn is_server_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.contains(char::is_control) && !RESERVED.contains(&name)
 }
 
-/// ASCII only, so that cutting it falls between characters.
 fn tidy(name: &str) -> String {
     let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     name.chars().map(|c| if fits(&c) { c } else { '_' }).collect()
@@ -43,21 +40,16 @@ mod tests {
     // T7.5
     #[test]
     fn odd_characters_become_underscores() {
-        assert_eq!(tool_name("my.srv", "read file"), "mcp__my_srv__read_file");
-        assert_eq!(tool_name("a-b", "ü/x"), "mcp__a-b____x");
+        assert_eq!(tool_name("my.srv", "read file").unwrap(), "mcp__my_srv__read_file");
+        assert_eq!(tool_name("a-b", "ü/x").unwrap(), "mcp__a-b____x");
     }
 
     #[test]
-    fn long_names_are_cut_at_64_and_stay_apart() {
+    fn name_over_64_characters_is_none_since_no_rule_would_match_it() {
         // `mcp__s__` has 8 characters.
         let fits = "x".repeat(56);
-        assert_eq!(tool_name("s", &fits), format!("mcp__s__{fits}"));
-        let (one, other) =
-            (tool_name("s", &format!("{fits}1")), tool_name("s", &format!("{fits}2")));
-        assert_eq!((one.len(), other.len()), (64, 64));
-        assert_ne!(one, other);
-        assert!(one.starts_with("mcp__s__xxx"));
-        assert_eq!(one, tool_name("s", &format!("{fits}1")), "the same in every session");
+        assert_eq!(tool_name("s", &fits), Some(format!("mcp__s__{fits}")));
+        assert_eq!(tool_name("s", &format!("{fits}1")), None);
     }
 
     #[test]

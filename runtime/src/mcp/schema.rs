@@ -1,7 +1,8 @@
 //! Input schemas of servers, as model servers take them (compat 7.5).
 //!
 //! The root must be an object without `anyOf`, `oneOf` and `allOf`. What stands in these is merged
-//! into the root, looser than it was written: the server still checks what it gets.
+//! into the root, looser than it was written: the server still checks what it gets. A property that
+//! branches know differently may be what any of them says, and for `allOf` must be what all say.
 
 use serde_json::{Map, Value, json};
 
@@ -35,14 +36,19 @@ fn flatten(root: &mut Map<String, Value>, depth: usize) {
         if depth == 0 {
             continue;
         }
+        // One that is no object (`true`) requires nothing.
         let mut branches: Vec<Map<String, Value>> =
-            branches.into_iter().filter_map(|it| it.as_object().cloned()).collect();
+            branches.into_iter().map(|it| it.as_object().cloned().unwrap_or_default()).collect();
         branches.iter_mut().for_each(|it| flatten(it, depth - 1));
-        let required = required_of(&branches, combiner == "allOf");
+        let all_hold = combiner == "allOf";
+        let required = required_of(&branches, all_hold);
         for branch in branches {
-            for key in ["properties", "$defs", "definitions"] {
+            // A definition is no demand: what refers to it may mean any.
+            for (key, all_hold) in
+                [("properties", all_hold), ("$defs", false), ("definitions", false)]
+            {
                 if let Some(Value::Object(of_branch)) = branch.get(key) {
-                    merge(root, key, of_branch);
+                    merge(root, key, of_branch, all_hold);
                 }
             }
         }
@@ -52,14 +58,37 @@ fn flatten(root: &mut Map<String, Value>, depth: usize) {
     }
 }
 
-/// The first to name a property says what it is.
-fn merge(root: &mut Map<String, Value>, key: &str, more: &Map<String, Value>) {
+/// A property that is known already gets both schemas.
+fn merge(root: &mut Map<String, Value>, key: &str, more: &Map<String, Value>, all_hold: bool) {
     let entry = root.entry(key).or_insert_with(|| json!({}));
     if let Value::Object(known) = entry {
         for (name, schema) in more {
-            known.entry(name).or_insert_with(|| schema.clone());
+            let both = match known.get(name) {
+                None => schema.clone(),
+                Some(known) => combined(known, schema, all_hold),
+            };
+            known.insert(name.clone(), both);
         }
     }
+}
+
+/// One schema for two: that both hold, or that one does.
+fn combined(known: &Value, more: &Value, all_hold: bool) -> Value {
+    let takes_all = |it: &Value| *it == Value::Bool(true) || *it == json!({});
+    if known == more || takes_all(if all_hold { more } else { known }) {
+        return known.clone();
+    }
+    if takes_all(if all_hold { known } else { more }) {
+        return more.clone();
+    }
+    let key = if all_hold { "allOf" } else { "anyOf" };
+    // A list of before is made longer, if there is nothing beside it.
+    let list = known.as_object().filter(|it| it.len() == 1).and_then(|it| it.get(key)?.as_array());
+    let mut list = list.cloned().unwrap_or_else(|| vec![known.clone()]);
+    if !list.contains(more) {
+        list.push(more.clone());
+    }
+    json!({ key: list })
 }
 
 /// What all of the branches (or any of them) require.
@@ -117,6 +146,36 @@ mod tests {
         check(
             json!({"allOf": [a, {"anyOf": [b]}]}),
             Some(json!({"type": "object", "properties": properties, "required": ["a", "k"]})),
+        );
+    }
+
+    // T7.12
+    #[test]
+    fn property_that_branches_know_differently_takes_what_each_of_them_takes() {
+        let kind = |kind: &str| json!({"const": kind});
+        let branch =
+            |it: &str| json!({"properties": {"kind": kind(it), it: {}}, "required": ["kind", it]});
+        let properties = |kinds: Value| json!({"kind": kinds, "a": {}, "b": {}, "c": {}});
+        for (combiner, kinds, required) in [
+            ("oneOf", json!({"anyOf": [kind("a"), kind("b"), kind("c")]}), json!(["kind"])),
+            ("anyOf", json!({"anyOf": [kind("a"), kind("b"), kind("c")]}), json!(["kind"])),
+            (
+                "allOf",
+                json!({"allOf": [kind("a"), kind("b"), kind("c")]}),
+                json!(["kind", "a", "b", "c"]),
+            ),
+        ] {
+            check(
+                json!({combiner: [branch("a"), branch("b"), branch("c"), branch("a")]}),
+                Some(json!({
+                    "type": "object", "properties": properties(kinds), "required": required,
+                })),
+            );
+        }
+        let text = json!({"properties": {"x": {"type": "string"}}, "required": ["x"]});
+        check(
+            json!({"anyOf": [text, true, {"properties": {"x": true}}]}),
+            Some(json!({"type": "object", "properties": {"x": true}})),
         );
     }
 

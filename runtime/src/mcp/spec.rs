@@ -1,14 +1,18 @@
 //! What a server's tool is to a session (compat 7.5).
 //!
-//! A server's hints are believed only where that makes a call more careful or lets reads run beside
-//! each other: every call needs a rule or an answer, whatever the server says of it.
+//! A server's hints give no right: every call needs a rule or an answer, whatever the server says of
+//! it. That a tool only reads is believed for the rest: such calls run beside each other, nothing is
+//! forced to disk before them, and after a crash they are taken to have changed nothing.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
 use super::{config::ServerConfig, names::tool_name, schema::normalized};
-use crate::tool::{Access, Concurrency, ToolEffect, ToolSpec};
+use crate::{
+    ids::ToolName,
+    tool::{Access, Concurrency, ToolEffect, ToolSpec},
+};
 
 /// Bytes of a description that are sent.
 const MAX_DESCRIPTION: usize = 2048;
@@ -57,6 +61,14 @@ pub enum NotOffered {
         /// Which.
         tool: String,
     },
+    /// Rules could not name it, nor a model call it.
+    #[error("{tool} of MCP server `{server}` is not offered: its full name has over 64 characters")]
+    NameTooLong {
+        /// Whose.
+        server: Arc<str>,
+        /// Which.
+        tool: String,
+    },
     /// Another tool has the name.
     #[error("{tool} of MCP server `{server}` is not offered: there is a tool of that name")]
     NameTaken {
@@ -96,11 +108,15 @@ pub fn offered(
             left_out.push(NotOffered::WantsPerson { server: of, tool: name });
             continue;
         }
+        let Some(full_name) = tool_name(&server.name, &tool.name) else {
+            left_out.push(NotOffered::NameTooLong { server: of, tool: name });
+            continue;
+        };
         let Some(schema) = normalized(&tool.input_schema) else {
             left_out.push(NotOffered::Schema { server: of, tool: name });
             continue;
         };
-        let spec = spec(server, tool, schema, limits);
+        let spec = spec(full_name.as_str().into(), server, tool, schema, limits);
         if names.insert(spec.name.clone()) {
             tools.push((name, spec));
         } else {
@@ -111,6 +127,7 @@ pub fn offered(
 }
 
 fn spec(
+    name: ToolName,
     server: &ServerConfig,
     tool: &Listed,
     schema: Map<String, Value>,
@@ -123,7 +140,7 @@ fn spec(
         false => (ToolEffect::SideEffects, Concurrency::Alone),
     };
     ToolSpec {
-        name: tool_name(&server.name, &tool.name).as_str().into(),
+        name,
         description: cut(&tool.description).into(),
         input_schema: Value::Object(schema).to_string().into(),
         effect,
@@ -219,9 +236,17 @@ mod tests {
             Listed { input_schema: bad.as_object().unwrap().clone(), ..listed("schema") },
             listed("a b"),
             listed("a.b"),
+            // `mcp__my_srv__` has 13 characters.
+            listed(&"x".repeat(52)),
+            listed(&"y".repeat(51)),
         ];
         let (found, left_out) = offered(&server(), &tools, CallLimits::default());
-        assert_eq!(found.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), ["a b"]);
+        let names: Vec<&str> = found.iter().map(|it| it.0.as_str()).collect();
+        assert_eq!(names, ["a b", &"y".repeat(51)]);
+        let too_long = format!(
+            "{} of MCP server `my.srv` is not offered: its full name has over 64 characters",
+            "x".repeat(52)
+        );
         let told: Vec<String> = left_out.iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
@@ -229,6 +254,7 @@ mod tests {
                 "person of MCP server `my.srv` is not offered: it wants a person at each call",
                 "schema of MCP server `my.srv` is not offered: its input schema cannot be used",
                 "a.b of MCP server `my.srv` is not offered: there is a tool of that name",
+                &too_long,
             ]
         );
     }

@@ -134,6 +134,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         reference_prefix: "tool-results".into(),
         idle_ms: idle_minutes.saturating_mul(60_000),
         exempt_tools: Arc::new([]),
+        own_caps: Arc::new([]),
     };
     let summariser = match config["summariser"].as_str().or(case["summariser"].as_str()) {
         Some("fails") => Summariser::Fails,

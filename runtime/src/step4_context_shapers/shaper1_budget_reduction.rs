@@ -1,6 +1,6 @@
 //! Shaper 1: no tool result is larger than its cap.
 //!
-//! Always on; the newest results are cut, too. Beginning and end stay, the middle is replaced by a
+//! Always on; the newest results are cut, too. A tool's own cap holds where it is larger. Beginning and end stay, the middle is replaced by a
 //! reference to the whole. Under pressure the results of one message together are capped as well.
 
 use super::{ShapedContext, ShaperSetup, StageResult, history, marker, pressure::under_pressure};
@@ -22,7 +22,7 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
     let is_due = |at: usize| {
         let limit = limit_for(messages, at, setup, has_pressure);
         let blocks = &messages[at].blocks;
-        blocks.iter().any(|it| limit < it.chars() && is_ours(messages, at, it, setup))
+        blocks.iter().any(|it| limit_of(messages, at, it, limit, setup) < it.chars())
     };
     if (0..messages.len()).any(is_due) { Ok(()) } else { Err("no result is above its cap") }
 }
@@ -34,7 +34,8 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     for at in 0..messages.len() {
         let limit = limit_for(&context.messages, at, setup, has_pressure);
         history::replace_blocks(&mut messages, at, |_, block| {
-            if block.chars() <= limit || !is_ours(&context.messages, at, block, setup) {
+            let limit = limit_of(&context.messages, at, block, limit, setup);
+            if block.chars() <= limit {
                 return None;
             }
             let (block, whole) = cut(block, limit, setup)?;
@@ -47,6 +48,23 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     }
     let why = format!("cut {} tool results to their cap", stored.len());
     StageResult::Changed { context: context.with(messages), stored, why }
+}
+
+/// Characters that this block may have, where results of its message may have `limit`. A tool's own
+/// cap counts unless the message has to share.
+fn limit_of(messages: &Messages, at: usize, block: &Block, limit: u64, setup: &ShaperSetup) -> u64 {
+    if block.chars() <= limit {
+        return limit;
+    }
+    if !is_ours(messages, at, block, setup) {
+        return u64::MAX;
+    }
+    if setup.own_caps.is_empty() || limit < setup.settings.per_result_cap_chars {
+        return limit;
+    }
+    let tool = block.as_tool_result().and_then(|(id, ..)| history::tool_of(messages, at, id));
+    let own = setup.own_caps.iter().find(|(name, _)| Some(name) == tool);
+    own.map_or(limit, |(_, cap)| limit.max(*cap))
 }
 
 /// Characters that a result of this message may have.

@@ -10,6 +10,7 @@ use crate::{
     catalogue::Money,
     event::Event,
     hook::{Firing, HookVerdict},
+    mcp::names::is_of_server,
     message::{Message, MessageKind, Messages, tokens_of},
     run::{RunEnd, conversation::ShapedView},
     step::Step,
@@ -27,6 +28,10 @@ impl Turn {
     pub(super) fn shape_context(&mut self) {
         let settings = self.settings();
         let budget = settings.context_window.saturating_sub(settings.max_output_tokens.into());
+        // A result of a server is whole up to its cap, or in a file: cut again, the documented limit
+        // would be none.
+        let of_servers = self.facts.tools.iter().filter(|it| is_of_server(&it.name));
+        let own_caps = of_servers.filter_map(|it| Some((it.name.clone(), it.output_cap?.into())));
         let exempt = self.facts.tools.iter().filter(|it| it.output_cap.is_none());
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {
             settings: self.shapers(),
@@ -36,6 +41,7 @@ impl Turn {
             reference_prefix: format!("{}/tool-results", self.facts.directory).into(),
             idle_ms: self.state.idle_ms,
             exempt_tools: exempt.map(|it| it.name.clone()).collect(),
+            own_caps: own_caps.collect(),
         }));
         self.shape_from(0);
     }

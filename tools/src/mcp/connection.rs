@@ -3,42 +3,30 @@
 //! It starts no task that outlives it. Dropping it ends the process and all that the process
 //! started; [`Connection::close`] asks first.
 
-use std::{path::PathBuf, pin::pin, process::Stdio, time::Duration};
+use std::{path::PathBuf, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{
         config::{Program, Reach, ServerConfig},
-        result::CallResult,
         spec::Listed,
     },
     ports::{BoxFuture, Hold},
 };
 use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessSession};
-use rmcp::{
-    ClientHandler, Peer, RoleClient, ServiceError, ServiceExt,
-    model::{
-        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-        ClientConfig, ClientRequest, Implementation, ProtocolVersion, ServerResult,
-    },
-    service::{PeerRequestOptions, RunningServiceCancellationToken},
-};
-use serde_json::{Map, Value};
-use tokio::{io::AsyncReadExt, process::ChildStderr};
+use rmcp::{ServiceExt, service::RunningServiceCancellationToken};
+use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
 
 use super::{
-    CallError,
-    wire::{MAX_TOOLS, content, list, why_not_greeted, why_not_listed},
+    caller::{Caller, Client},
+    wire::{MAX_TOOLS, list, why_not_greeted, why_not_listed},
 };
 use crate::process_tree::{MARKER, Tree, marks_with};
-
-/// A call during which the server says nothing for so long is cancelled; progress counts.
-const SILENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
 
-/// A server that is asked to end has so long before each sterner way.
-const GRACE: Duration = Duration::from_millis(500);
+/// A server that is asked to end, or told of the end of a call, has so long before each sterner way.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// What to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +76,9 @@ fn said_at_the_end(said: &str) -> String {
 /// A server that answers.
 pub struct Connection {
     name: String,
-    peer: Peer<RoleClient>,
+    caller: Caller,
+    /// Notified by a call that could not be taken back.
+    broken: Arc<Notify>,
     /// The loop of the protocol; `None` once it has ended.
     serving: Option<BoxFuture<'static, ()>>,
     stop: RunningServiceCancellationToken,
@@ -100,13 +90,6 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// Calls tools of a connection.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    name: String,
-    peer: Peer<RoleClient>,
 }
 
 /// Starts a server, greets it and asks for its tools. Has no limit of its own; dropping the future
@@ -131,7 +114,7 @@ pub async fn connect(
     };
     let greeted = {
         let mut greeting = pin!(async {
-            let service = Client.serve((output, input)).await;
+            let service = Client::new().serve((output, input)).await;
             let service = service.map_err(|error| why_not_greeted(&error))?;
             let tools = list(service.peer()).await.map_err(|error| why_not_listed(&error))?;
             Ok::<_, String>((service, tools))
@@ -156,9 +139,12 @@ pub async fn connect(
         }
     };
     let tools = tools.ok_or(ConnectError::TooManyTools)?;
+    let (name, broken) = (launch.config.name.to_string(), Arc::new(Notify::new()));
+    let peer = service.peer().clone();
     let connection = Connection {
-        name: launch.config.name.to_string(),
-        peer: service.peer().clone(),
+        caller: Caller::new(name.clone(), peer, service.service(), Arc::clone(&broken)),
+        name,
+        broken,
         stop: service.cancellation_token(),
         serving: Some(Box::pin(async move {
             // However it ended, it is over.
@@ -173,11 +159,11 @@ pub async fn connect(
 impl Connection {
     /// For calls beside each other.
     pub fn caller(&self) -> Caller {
-        Caller { name: self.name.clone(), peer: self.peer.clone() }
+        self.caller.clone()
     }
 
-    /// Waits until the server is gone, and says how it ended; what it answered before has come then.
-    /// May be dropped and called again.
+    /// Waits until the server is gone or takes nothing any more, and says how it ended; what it
+    /// answered before has come then. May be dropped and called again.
     pub async fn ended(&mut self) -> String {
         let how = loop {
             tokio::select! {
@@ -187,6 +173,7 @@ impl Connection {
                     Ok(status) => break format!("it ended with {status}"),
                     Err(error) => break format!("it cannot be waited for: {error}"),
                 },
+                () = self.broken.notified() => break "it takes no messages any more".to_owned(),
                 () = self.errors.read() => {}
             }
         };
@@ -222,72 +209,6 @@ async fn served(serving: &mut Option<BoxFuture<'static, ()>>) {
     if let Some(running) = serving {
         running.await;
         *serving = None;
-    }
-}
-
-impl Caller {
-    /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
-    /// has no result.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]; [`CallError::Gone`] only once [`Connection::ended`] ends, too.
-    pub async fn call(
-        &self,
-        tool: String,
-        arguments: Map<String, Value>,
-        given_up: impl Future<Output = ()>,
-    ) -> Option<Result<CallResult, CallError>> {
-        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::with_timeout(SILENCE).reset_timeout_on_progress();
-        let handle = match self.peer.send_request_with_option(request, options).await {
-            Ok(handle) => handle,
-            Err(error) => return Some(Err(self.failed(error))),
-        };
-        let id = handle.id.clone();
-        tokio::select! {
-            biased;
-            answer = handle.await_response() => Some(match answer {
-                Ok(ServerResult::CallToolResult(result)) => Ok(CallResult {
-                    content: result.content.into_iter().map(content).collect(),
-                    structured: result.structured_content,
-                    is_error: result.is_error.unwrap_or(false),
-                }),
-                Ok(ServerResult::InputRequiredResult(_)) => {
-                    let why = format!("MCP server `{}` wants input for the call, which cannot be \
-                        given", self.name);
-                    Err(CallError::Refused(why))
-                }
-                Ok(_) => {
-                    let why = format!("MCP server `{}` gave an answer to another question", self.name);
-                    Err(CallError::Refused(why))
-                }
-                Err(error) => Err(self.failed(error)),
-            }),
-            () = given_up => {
-                let why = Some("the call was given up".to_owned());
-                let cancelled = CancelledNotificationParam::new(Some(id), why);
-                // A server that is gone has stopped, too.
-                let _gone = self.peer.notify_cancelled(cancelled).await;
-                None
-            }
-        }
-    }
-
-    fn failed(&self, error: ServiceError) -> CallError {
-        let server = self.name.clone();
-        match error {
-            ServiceError::TransportClosed => CallError::Gone { server },
-            ServiceError::TransportSend(_) => {
-                CallError::NotConnected { server, why: "it does not take the call".into() }
-            }
-            ServiceError::Timeout { .. } => {
-                CallError::Silent { server, minutes: SILENCE.as_secs() / 60 }
-            }
-            ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
-            other => CallError::Refused(other.to_string()),
-        }
     }
 }
 
@@ -341,17 +262,4 @@ fn mark() -> String {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     format!("mcp-{}-{number}", std::process::id())
-}
-
-/// What we are to a server.
-#[derive(Debug)]
-struct Client;
-
-impl ClientHandler for Client {
-    fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("ennead", env!("CARGO_PKG_VERSION"));
-        // The newest version that opens with `initialize`, as servers on pipes do.
-        ClientConfig::new(ClientCapabilities::default(), us)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
 }

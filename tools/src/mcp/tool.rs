@@ -12,6 +12,7 @@ use ennead_runtime::{
 
 use super::{CallError, Server};
 use crate::{
+    blocking::blocking,
     built_in::{foreign_permit, millis},
     output::spill_path,
     schema::{Schema, SchemaError},
@@ -126,17 +127,23 @@ async fn shortened(
         return outcome;
     }
     let path = spill_path(context, id);
-    match keep(&path, outcome.text.as_bytes()).await {
-        Ok(()) => kept_in_file(outcome, n_chars, &path.to_string_lossy()),
-        Err(_) => outcome,
+    let (file, text) = (path.clone(), outcome.text.clone());
+    // On the thread that the call's hold waits for, as with every other file of a tool.
+    let kept = blocking(context, move |_| match keep(&file, text.as_bytes()) {
+        Ok(()) => ToolOutcome::ok(String::new()),
+        Err(error) => ToolOutcome::failed(ToolErrorKind::Failed, error.to_string()),
+    });
+    match kept.await.error {
+        None => kept_in_file(outcome, n_chars, &path.to_string_lossy()),
+        Some(_) => outcome,
     }
 }
 
-async fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
+fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
-        tokio::fs::create_dir_all(directory).await?;
+        std::fs::create_dir_all(directory)?;
     }
-    tokio::fs::write(path, text).await
+    std::fs::write(path, text)
 }
 
 #[cfg(test)]

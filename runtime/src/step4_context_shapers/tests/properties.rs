@@ -186,6 +186,7 @@ prop_compose! {
             reference_prefix: prefix.into(),
             idle_ms: if is_idle { 3_600_000 } else { 0 },
             exempt_tools: Arc::new([]),
+            own_caps: Arc::new([]),
         }
     }
 }

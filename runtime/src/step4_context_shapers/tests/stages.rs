@@ -23,6 +23,7 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         reference_prefix: "/kept".into(),
         idle_ms: 0,
         exempt_tools: Arc::new([]),
+        own_caps: Arc::new([]),
     }
 }
 
@@ -137,6 +138,29 @@ fn tools_may_declare_themselves_exempt() {
     let messages = vec![prompt(0, 4), call(1, "t"), results(2, &[("t", 500)])];
     let context = ShapedContext::estimated(messages);
     assert!(trigger(Stage::BudgetReduction, &context, &setup).is_err());
+}
+
+// REQ: SHP-3
+#[test]
+fn budget_of_a_result_is_the_tools_own_cap_if_that_is_larger() {
+    for (own, chars, is_cut) in [
+        (None, 1_001, true),
+        (Some(2_000), 2_000, false),
+        (Some(2_000), 2_001, true),
+        (Some(9), 1_000, false),
+    ] {
+        let mut setup = setup(|it| it.per_result_cap_chars = 1_000);
+        setup.own_caps = own.map(|cap| ("Bash".into(), cap)).into_iter().collect();
+        let messages = vec![prompt(0, 4), call(1, "t"), results(2, &[("t", chars)])];
+        let context = ShapedContext::estimated(messages);
+        assert_eq!(trigger(Stage::BudgetReduction, &context, &setup).is_ok(), is_cut, "{own:?}");
+        if is_cut {
+            let (after, _) = changed(run_stage(Stage::BudgetReduction, &context, &setup));
+            let limit = own.unwrap_or(1_000);
+            assert!(after.messages[2].blocks[0].chars() <= limit, "{own:?}");
+            assert!(trigger(Stage::BudgetReduction, &after, &setup).is_err(), "once is enough");
+        }
+    }
 }
 
 // REQ: SHP-3

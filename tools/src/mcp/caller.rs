@@ -1,0 +1,199 @@
+//! Calls of tools over a connection, and the three ends that one may have: an answer, silence, or
+//! nobody who waits for it any more.
+//!
+//! Alone, because no end may depend on the server: one that reads nothing any more cannot be told of
+//! the end of a call either. Then the connection is broken, and that ends the process.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use ennead_runtime::mcp::result::CallResult;
+use rmcp::{
+    ClientHandler, Peer, RoleClient, ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
+        ClientConfig, ClientRequest, Implementation, ProgressNotificationParam, ProgressToken,
+        ProtocolVersion, RequestId, ServerResult,
+    },
+    service::{NotificationContext, PeerRequestOptions},
+};
+use serde_json::{Map, Value};
+use tokio::{
+    sync::{Notify, broadcast},
+    time::{sleep, timeout},
+};
+
+use super::{CallError, connection::GRACE, wire::content};
+
+/// A call during which the server says nothing for so long is cancelled; progress counts.
+const SILENCE: Duration = Duration::from_secs(30 * 60);
+
+/// Signs of progress that a call may be behind; more than these are one, too.
+const MAX_UNHEARD: usize = 16;
+
+/// What we are to a server.
+#[derive(Debug)]
+pub(super) struct Client {
+    heard: broadcast::Sender<ProgressToken>,
+}
+
+impl Client {
+    pub(super) fn new() -> Self {
+        Self { heard: broadcast::Sender::new(MAX_UNHEARD) }
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("ennead", env!("CARGO_PKG_VERSION"));
+        // The newest version that opens with `initialize`, as servers on pipes do.
+        ClientConfig::new(ClientCapabilities::default(), us)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        // There may be no call under way.
+        let _unheard = self.heard.send(progress.progress_token);
+    }
+}
+
+/// Calls tools of a connection.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    name: String,
+    peer: Peer<RoleClient>,
+    heard: broadcast::Sender<ProgressToken>,
+    broken: Arc<Notify>,
+}
+
+impl Caller {
+    /// For the connection of `client`; notifies `broken` when that takes nothing any more.
+    pub(super) fn new(
+        name: String,
+        peer: Peer<RoleClient>,
+        client: &Client,
+        broken: Arc<Notify>,
+    ) -> Self {
+        Self { name, peer, heard: client.heard.clone(), broken }
+    }
+
+    /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
+    /// has no result. A server that cannot be told within half a second is ended.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; [`CallError::Gone`] only once [`Connection::ended`](super::Connection::ended)
+    /// ends, too.
+    pub async fn call(
+        &self,
+        tool: String,
+        arguments: Map<String, Value>,
+        given_up: impl Future<Output = ()>,
+    ) -> Option<Result<CallResult, CallError>> {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let mut heard = self.heard.subscribe();
+        let mut given_up = pin!(given_up);
+        let options = PeerRequestOptions::no_options();
+        let mut sending = pin!(self.peer.send_request_with_option(request, options));
+        let sent = tokio::select! {
+            biased;
+            sent = &mut sending => sent,
+            () = &mut given_up => match timeout(GRACE, sending).await {
+                Ok(Ok(handle)) => {
+                    self.cancel(handle.id).await;
+                    return None;
+                }
+                Ok(Err(_)) => return None,
+                Err(_) => {
+                    self.broken.notify_one();
+                    return None;
+                }
+            },
+        };
+        let handle = match sent {
+            Ok(handle) => handle,
+            Err(error) => return Some(Err(self.failed(error))),
+        };
+        let (id, token) = (handle.id.clone(), handle.progress_token.clone());
+        let without_answer = tokio::select! {
+            biased;
+            answer = handle.await_response() => return Some(self.read(answer)),
+            () = &mut given_up => None,
+            () = silence(&mut heard, &token) => {
+                let (server, minutes) = (self.name.clone(), SILENCE.as_secs() / 60);
+                Some(Err(CallError::Silent { server, minutes }))
+            }
+        };
+        self.cancel(id).await;
+        without_answer
+    }
+
+    /// Tells the server that nobody waits for a call; breaks the connection if it does not listen.
+    async fn cancel(&self, id: RequestId) {
+        let why = Some("the call was given up".to_owned());
+        let cancelled = CancelledNotificationParam::new(Some(id), why);
+        match timeout(GRACE, self.peer.notify_cancelled(cancelled)).await {
+            // A server that is gone has stopped, too.
+            Ok(_told_or_gone) => {}
+            Err(_) => self.broken.notify_one(),
+        }
+    }
+
+    fn read(&self, answer: Result<ServerResult, ServiceError>) -> Result<CallResult, CallError> {
+        match answer {
+            Ok(ServerResult::CallToolResult(result)) => Ok(CallResult {
+                content: result.content.into_iter().map(content).collect(),
+                structured: result.structured_content,
+                is_error: result.is_error.unwrap_or(false),
+            }),
+            Ok(ServerResult::InputRequiredResult(_)) => Err(CallError::Refused(format!(
+                "MCP server `{}` wants input for the call, which cannot be given",
+                self.name
+            ))),
+            Ok(_) => Err(CallError::Refused(format!(
+                "MCP server `{}` gave an answer to another question",
+                self.name
+            ))),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: ServiceError) -> CallError {
+        let server = self.name.clone();
+        match error {
+            ServiceError::TransportClosed => CallError::Gone { server },
+            ServiceError::TransportSend(_) => {
+                CallError::NotConnected { server, why: "it does not take the call".into() }
+            }
+            ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
+            other => CallError::Refused(other.to_string()),
+        }
+    }
+}
+
+/// Ends once nothing was heard of the call for too long.
+async fn silence(heard: &mut broadcast::Receiver<ProgressToken>, call: &ProgressToken) {
+    let mut limit = pin!(sleep(SILENCE));
+    loop {
+        let of_call = tokio::select! {
+            biased;
+            said = heard.recv() => match said {
+                Ok(token) => token == *call,
+                Err(broadcast::error::RecvError::Lagged(_)) => true,
+                // As long as there is a caller there is a sender.
+                Err(broadcast::error::RecvError::Closed) => return limit.await,
+            },
+            () = &mut limit => return,
+        };
+        if of_call {
+            limit.as_mut().reset(tokio::time::Instant::now() + SILENCE);
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;
