@@ -7,6 +7,7 @@ use std::{
 
 use ennead::{
     directory::ActorKind,
+    ennead::OpenError,
     options::{McpLimits, Options, Placement, SessionOptions},
     runtime::{
         event::Event, mcp::config::ServerConfig, ports::BoxFuture, run::RunEnd,
@@ -342,4 +343,30 @@ async fn server_of_the_options_wins_over_one_of_the_project() {
     let session = host.ennead.open(options).await.unwrap();
     let outcome = session.prompt("use mcp__srv__echo").await.unwrap();
     assert!(!only_result(&outcome).0);
+}
+
+#[tokio::test]
+async fn tool_of_the_options_wins_over_one_of_the_project_whose_name_becomes_the_same() {
+    let host = start(&Pauses::default()).await;
+    let file = json!({ "mcpServers": { "a.b": entry() } });
+    std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
+    // By name, the one of the project would come first.
+    let options = SessionOptions {
+        trust: Trust::Trusted,
+        reads_mcp_json: true,
+        ..host.options().mcp_server(configured("a_b"))
+    };
+    let session = host.ennead.open(options).await.unwrap();
+    let alerts = told(&session).await;
+    let why = "echo of MCP server `a.b` is not offered: there is a tool of that name";
+    assert!(alerts.iter().any(|it| it == why), "{alerts:?}");
+    assert!(!alerts.iter().any(|it| it.contains("`a_b` is not offered: there is")), "{alerts:?}");
+}
+
+#[tokio::test]
+async fn session_that_cannot_have_its_id_starts_no_server() {
+    let host = start(&Pauses::default()).await;
+    let options = SessionOptions { id: Some("no uuid".into()), ..with_server(&host) };
+    assert!(matches!(host.ennead.open(options).await, Err(OpenError::BadId(_))));
+    assert_eq!(n_starts(host.directory.path()), 0);
 }

@@ -149,6 +149,8 @@ impl Ennead {
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
+        // Before servers are started for what cannot be opened.
+        let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
         let told = match mcp_server::wants(&options) {
@@ -156,7 +158,7 @@ impl Ennead {
             true => Box::pin(self.join_mcp(&mut options, shard)).await?,
             false => Vec::new(),
         };
-        let setup = self.setup(options, shard, number, told)?;
+        let setup = self.setup(options, shard, id, told)?;
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
         let (reply, spawned) = oneshot::channel();
@@ -190,7 +192,8 @@ impl Ennead {
     }
 
     /// Interrupts what runs, closes every session, and ends once everything is on disk. A run that
-    /// does not let go is waited for at most two seconds.
+    /// does not let go is waited for at most two seconds. MCP servers live until then, whether a
+    /// session uses them or not.
     pub async fn shutdown(self) {
         futures::future::join_all(self.shards.iter().map(ShardHandle::shutdown)).await;
     }
@@ -208,22 +211,26 @@ impl Ennead {
         }
     }
 
+    /// The one that is given, or a new one for the session of this number.
+    fn session_id(&self, options: &SessionOptions, number: usize) -> Result<SessionId, OpenError> {
+        match &options.id {
+            Some(id) if is_uuid(id.as_str()) => Ok(id.clone()),
+            Some(id) => Err(OpenError::BadId(id.to_string())),
+            None => {
+                let now = self.options.clock.now();
+                Ok(SessionId::new(self.stream.uuid(now, "session", number as u64)))
+            }
+        }
+    }
+
     fn setup(
         &self,
         options: SessionOptions,
         shard: &ShardHandle,
-        number: usize,
+        id: SessionId,
         told: Vec<Arc<str>>,
     ) -> Result<Setup, OpenError> {
         let place = place(&options)?;
-        let id = match &options.id {
-            Some(id) if is_uuid(id.as_str()) => id.clone(),
-            Some(id) => return Err(OpenError::BadId(id.to_string())),
-            None => {
-                let now = self.options.clock.now();
-                SessionId::new(self.stream.uuid(now, "session", number as u64))
-            }
-        };
         let layout = layout(&options, &place);
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         let layers = layers(&options);

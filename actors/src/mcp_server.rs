@@ -224,6 +224,11 @@ impl State {
     }
 
     fn connected(&mut self, tools: Arc<[Listed]>, orders: Orders) {
+        if self.closing {
+            // It was on its way when the end was asked for. Without `orders` its leaf ends, too,
+            // and what that says answers those who wait.
+            return;
+        }
         for asker in self.askers.drain(..) {
             let _gone = asker.send(Ok(Arc::clone(&tools)));
         }

@@ -33,6 +33,12 @@ const AT_ONCE: usize = 3;
 /// Where a project names its servers.
 const FILE: &str = ".mcp.json";
 
+/// Where an organisation names the only servers that may be used.
+const MANAGED: &str = "managed-mcp.json";
+
+/// Characters of what is told about one server.
+const MAX_TOLD: usize = 1000;
+
 /// Whether a session could have servers.
 pub(crate) fn wants(options: &SessionOptions) -> bool {
     !options.mcp_servers.is_empty() || options.reads_mcp_json
@@ -40,6 +46,18 @@ pub(crate) fn wants(options: &SessionOptions) -> bool {
 
 /// Gives the session the tools of its servers. Returns what its listeners are to be told.
 pub(crate) async fn join(
+    options: &mut SessionOptions,
+    layers: Vec<LayerText>,
+    place: &Place,
+    common: &Options,
+    servers: &McpServers,
+    shard: ActorRef<ShardMsg>,
+) -> Vec<Arc<str>> {
+    let told = found(options, layers, place, common, servers, shard).await;
+    told.into_iter().map(|it| one_line(&it).into()).collect()
+}
+
+async fn found(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
     place: &Place,
@@ -55,6 +73,10 @@ pub(crate) async fn join(
     // An entry wins as a whole, also one that may not start.
     project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
     if options.mcp_servers.is_empty() && project.is_empty() {
+        return told;
+    }
+    if let Some(why) = only_managed(place) {
+        told.push(why.into());
         return told;
     }
     let policy = match policy(options, layers, place, common).await {
@@ -76,8 +98,10 @@ pub(crate) async fn join(
     own.retain(|it| allowed(it, false));
     project.retain(|it| allowed(it, true));
     let workspace = place.workspace.clone();
-    let started: Vec<Arc<Server>> = strongest([own, project])
+    // Those of the project come last: of two tools whose names become the same, the first stays.
+    let started: Vec<Arc<Server>> = [own, project]
         .into_iter()
+        .flat_map(|scope| strongest([scope]))
         .map(|config| {
             let launch = Launch { config, workspace: workspace.clone() };
             servers.of(launch, common.mcp.start, &shard)
@@ -121,6 +145,34 @@ fn add(
             let (server, tool) = not_offered();
             Some(NotOffered::Schema { server, tool }.to_string().into())
         }
+    }
+}
+
+/// Why no server may be started that the organisation does not name itself.
+fn only_managed(place: &Place) -> Option<String> {
+    let path = place.managed.join(MANAGED);
+    // A file that cannot be looked at may be there.
+    path.try_exists().unwrap_or(true).then(|| {
+        format!(
+            "no MCP server is started: {} has the only ones that may be used, and is not supported yet",
+            path.display()
+        )
+    })
+}
+
+/// What a server says is shown on terminals: on one line, without what would control these, and cut.
+fn one_line(text: &str) -> String {
+    let harmless = |c: char| match c {
+        // These turn the direction of what follows.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ' ',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let text: String = text.chars().map(harmless).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(MAX_TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -168,4 +220,32 @@ async fn policy(
         layers.extend(read);
     }
     Ok(Policy::of(&layers, place.trust, &|name| std::env::var(name).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_harmless_line() {
+        assert_eq!(one_line("a\n\u{1b}[31mb\r\u{7}\u{202e}c  d "), "a [31mb c d");
+        let long = "ä".repeat(MAX_TOLD);
+        assert_eq!(one_line(&long), long);
+        assert_eq!(one_line(&format!("{long}x")), format!("{long}…"));
+    }
+
+    #[test]
+    fn managed_file_leaves_no_other_servers() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place {
+            workspace: directory.path().into(),
+            home: directory.path().into(),
+            config: directory.path().into(),
+            managed: directory.path().into(),
+            trust: Trust::Headless,
+        };
+        assert_eq!(only_managed(&place), None);
+        std::fs::write(directory.path().join(MANAGED), "{}").unwrap();
+        assert!(only_managed(&place).is_some_and(|it| it.contains(MANAGED)));
+    }
 }

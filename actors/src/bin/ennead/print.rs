@@ -61,7 +61,14 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
             return Ok(exit);
         }
     };
-    let session = opened.map_err(|error| Failure::of(exit_of(&error), &error))?;
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => {
+            // Servers may have been started for it.
+            ennead.shutdown().await;
+            return Err(Failure::of(exit_of(&error), &error));
+        }
+    };
     if server.is_simulated {
         show::problem(
             "no ANTHROPIC_API_KEY and no ANTHROPIC_BASE_URL is set: the embedded simulated model \
