@@ -2,12 +2,12 @@
 
 use std::{fs::File, io::Read};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
 use super::{Place, Server, text};
 use crate::support::{
-    mcp_server::{entry, n_starts},
+    mcp_server::{entry, last_pid, n_starts},
     processes::fifo,
 };
 
@@ -79,4 +79,18 @@ fn ctrl_c_ends_the_wait_for_a_server_and_the_server() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // It ends when nobody has it open any more.
     alive.read_to_string(&mut String::new()).unwrap();
+}
+
+// REQ: SUR-2, TOL-8
+#[test]
+fn session_that_cannot_be_opened_leaves_no_server() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    place.file(".transcripts", "where a directory must be");
+    let ended =
+        server.run(&place, &["-p", "hey", "--model", "m", "--mcp-config", &configuration()]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert_eq!(n_starts(&place.work()), 1);
+    let pid = Pid::from_raw(last_pid(&place.work()).try_into().unwrap()).unwrap();
+    assert!(test_kill_process(pid).is_err(), "it is gone when the command is");
 }

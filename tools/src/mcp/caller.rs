@@ -195,5 +195,5 @@ async fn silence(heard: &mut broadcast::Receiver<ProgressToken>, call: &Progress
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
