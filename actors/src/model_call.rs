@@ -179,7 +179,7 @@ impl Call<'_> {
             tenant: self.shared.tenant.clone(),
             tokens: Tokens::from_chars(order.request.body.len() as u64).0,
             is_retry: order.is_retry,
-            has_fallback: order.has_other_provider,
+            has_other_provider: order.has_other_provider,
         };
         // Dropped with this future, and so on an interrupt, too.
         let mut parking = None;

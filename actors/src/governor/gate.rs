@@ -62,7 +62,7 @@ pub(crate) struct Request {
     /// Whether it repeats a call that failed.
     pub(crate) is_retry: bool,
     /// Whether there is another provider to turn to.
-    pub(crate) has_fallback: bool,
+    pub(crate) has_other_provider: bool,
 }
 
 /// Why a call waits.
@@ -149,7 +149,7 @@ impl Gate {
 
     fn ask(&self, request: Request) -> (Pass, Option<Output>, Option<UnboundedReceiver<Output>>) {
         let limits = &self.0.limits;
-        let patience_ms = match request.has_fallback {
+        let patience_ms = match request.has_other_provider {
             true => limits.max_park_with_fallback_ms,
             false => limits.max_park_ms,
         };
