@@ -40,7 +40,7 @@ use crate::{
     hook_runner::{HookMsg, HookRequest},
     mailbox::{Admitted, Mailbox, Slot},
     session::{agents::Agents, recorder::Recorder, runs::Active},
-    supervision::ended,
+    supervision::{ended, ended_owing},
     transcript_writer::{Recorded, ReplyTo},
     turn_supervisor::TurnMsg,
     world::{hook_process::HookPlace, local_files::Fingerprints},
@@ -61,6 +61,8 @@ pub(crate) enum SessionMsg {
     Prompt(Admitted<Prompt>),
     /// A turn wants lines written. The key names the turn.
     Append { key: u64, append: Append },
+    /// A turn waits and has no lines yet: those of the turn before wait no longer.
+    Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
     CallStarted { key: u64, call: ToolUseId, settled: Settled },
     /// A turn wants handlers run.
@@ -229,9 +231,10 @@ impl Actor for Session {
         match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
                 state.queue.push_back((work, slot));
-                state.next_run(&myself);
+                state.next_run(&myself)?;
             }
             SessionMsg::Append { key, append } => state.append(key, append),
+            SessionMsg::Flush => state.recorder.flush(),
             SessionMsg::CallStarted { key, call, settled } => {
                 state.call_started(key, call, settled);
             }
@@ -276,9 +279,11 @@ impl Actor for Session {
         &self,
         myself: ActorRef<SessionMsg>,
         event: SupervisionEvent,
-        _: &mut Box<State>,
+        state: &mut Box<State>,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(child) = ended(&event) {
+        // A turn that has said how it ended owes nothing; the ends of others are noted all the same.
+        let Some(child) = ended(&event) else { return Ok(()) };
+        if ended_owing(&event).is_some() || !state.is_turn(child) {
             myself.cast(SessionMsg::ChildGone(child))?;
         }
         Ok(())

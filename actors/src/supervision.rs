@@ -108,8 +108,25 @@ impl Actor for Leaf {
         if let Some(work) = state.work.take() {
             work.await;
         }
-        myself.stop(None);
+        stop_behind_answer(&myself);
         Ok(())
+    }
+}
+
+/// Why an actor ends that has told its parent all it was there for.
+const TOLD: &str = "told";
+
+/// Ends an actor that has just told its parent all it owed.
+pub(crate) fn stop_behind_answer<M: ractor::Message>(actor: &ActorRef<M>) {
+    actor.stop(Some(TOLD.into()));
+}
+
+/// The actor that an event is about, if it is the end of one that may still owe an answer. What it
+/// told before it ended is in the mailbox by then, though not handled yet.
+pub(crate) fn ended_owing(event: &SupervisionEvent) -> Option<ActorId> {
+    match event {
+        SupervisionEvent::ActorTerminated(.., Some(why)) if why == TOLD => None,
+        event => ended(event),
     }
 }
 

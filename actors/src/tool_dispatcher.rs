@@ -19,7 +19,7 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
     session::shared::Shared,
-    supervision::{Job, ended, spawn_leaf},
+    supervision::{Job, ended_owing, spawn_leaf},
     turn_supervisor::{TurnMsg, crash_outcome},
 };
 
@@ -120,7 +120,7 @@ impl Actor for ToolDispatcher {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(child) = ended(&event)
+        if let Some(child) = ended_owing(&event)
             && state.running.contains_key(&child)
         {
             myself.cast(DispatcherMsg::ChildGone(child))?;

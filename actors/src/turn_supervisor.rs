@@ -24,7 +24,7 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
     session::{SessionMsg, shared::Shared},
-    supervision::ended,
+    supervision::ended_owing,
     tool_dispatcher::{DispatcherMsg, Execution},
     world::local_files::Fingerprints,
 };
@@ -161,7 +161,7 @@ impl Actor for TurnSupervisor {
     ) -> Result<(), ActorProcessingErr> {
         // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
         // ARCHITECTURE.md). A child whose answer was handled owes none.
-        if let Some(child) = ended(&event)
+        if let Some(child) = ended_owing(&event)
             && state.pending.iter().any(|(id, _)| *id == child)
         {
             myself.cast(TurnMsg::ChildGone(child))?;

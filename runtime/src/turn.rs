@@ -109,8 +109,6 @@ enum Then {
     AskModel,
     /// The calls of the group whose intents were recorded.
     StartGroup,
-    /// The end.
-    Finish,
 }
 
 /// The one question that is open, beside firings of hooks, model calls and calls of tools, which
@@ -270,7 +268,6 @@ impl Turn {
             Then::Step(step) => self.next(step),
             Then::AskModel => self.ask_model(self.state.model.cause),
             Then::StartGroup => self.start_group(),
-            Then::Finish => self.finish(),
         }
     }
 

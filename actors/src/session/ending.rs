@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::{
     HookToken, SessionMsg, State, Status,
     recorder::Origin,
-    runs::{Active, InFlight, Phase, record},
+    runs::{Active, InFlight, Phase, last, record},
 };
 use crate::{
     archive::ArchiveMsg,
@@ -59,10 +59,6 @@ impl State {
             }
             // Between turns there is nothing to close but the run itself.
             Phase::Asking => self.end_run(end),
-            Phase::Prompting => {
-                active.phase = Phase::Prompting;
-                active.cut = Some(end);
-            }
             phase @ (Phase::Stopping(..) | Phase::Ending(_)) => active.phase = phase,
         }
         Ok(())
@@ -136,7 +132,7 @@ impl State {
             head: None,
         };
         let line = record(self.shared.world.clock.now(), &active.run.id, 0, what);
-        self.recorder.append(Origin::Closing, vec![line], Vec::new(), true);
+        self.recorder.append(Origin::Nobody, last(line));
     }
 
     /// What the lines that close a turn are made of.
@@ -158,14 +154,14 @@ impl State {
     }
 
     fn write_closing(&mut self, open: OpenTurn, end: RunEnd) {
-        let closing = close(open, self.shared.world.clock.now(), end);
-        for said in closing.append.said {
+        let mut closing = close(open, self.shared.world.clock.now(), end);
+        for said in closing.append.said.drain(..) {
             if let (Some(active), Some(message)) = (&mut self.active, said.message()) {
                 active.remember(message);
             }
             self.conversation.said(said);
         }
-        self.recorder.append(Origin::Closing, closing.append.lines, closing.append.stored, true);
+        self.recorder.append(Origin::Nobody, closing.append.into());
     }
 
     /// Closes the run that a killed process left open.
@@ -188,7 +184,7 @@ impl State {
             head: None,
         };
         let line = record(self.shared.world.clock.now(), &open_run.run, 0, what);
-        self.recorder.append(Origin::Closing, vec![line], Vec::new(), true);
+        self.recorder.append(Origin::Nobody, last(line));
     }
 
     /// A turn cannot run at all.

@@ -2,12 +2,16 @@
 //!
 //! Every line of a session goes through here, so that after a crash of the writer everything
 //! unanswered is sent again in order, and so that the session knows what was said.
+//!
+//! Lines that nobody waits for and that others will follow at once are held here and go out with
+//! those, in one write: a prompt, and the end of a turn behind which another begins.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use ennead_runtime::{
     digest::Digest,
     transcript::entry::{Line, StoredText},
+    turn,
 };
 
 use crate::{
@@ -20,10 +24,8 @@ use crate::{
 pub(super) enum Origin {
     /// A turn, by its key, with its own ticket.
     Turn(u64, u64),
-    /// The prompt of a run.
-    Prompt,
-    /// The closing of a turn that is gone.
-    Closing,
+    /// Nobody: what closes a turn that is gone, what went out alone.
+    Nobody,
     /// The end of a run.
     RunEnd,
 }
@@ -36,10 +38,36 @@ struct Unanswered {
     sync: bool,
 }
 
+/// Lines that go out together.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) lines: Vec<Line>,
+    /// Texts that they name.
+    pub(super) stored: Vec<StoredText>,
+    /// Whether they are to be on disk, where the durability mode says so for such lines.
+    pub(super) sync: bool,
+}
+
+impl From<turn::effect::Append> for Lines {
+    fn from(append: turn::effect::Append) -> Self {
+        Self { lines: append.lines, stored: append.stored, sync: append.sync }
+    }
+}
+
+impl Lines {
+    fn extend(&mut self, later: Self) {
+        self.lines.extend(later.lines);
+        self.stored.extend(later.stored);
+        self.sync |= later.sync;
+    }
+}
+
 /// Lines on their way to the writer.
 pub(super) struct Recorder {
     writer: Option<WriterHandle>,
     unanswered: VecDeque<Unanswered>,
+    /// Go out with the next ones.
+    held: Lines,
     /// Whether something unanswered is known not to be written.
     has_lost: bool,
     next: u64,
@@ -58,7 +86,8 @@ pub(super) enum Answer {
 
 impl Recorder {
     pub(super) fn new(reply: ReplyTo) -> Self {
-        Self { writer: None, unanswered: VecDeque::new(), has_lost: false, next: 1, reply }
+        let (unanswered, held) = (VecDeque::new(), Lines::default());
+        Self { writer: None, unanswered, held, has_lost: false, next: 1, reply }
     }
 
     /// There is a writer, or another one: everything unanswered is sent.
@@ -79,16 +108,26 @@ impl Recorder {
 
     /// Nobody waits for what is unanswered any more; it is still to be written.
     pub(super) fn give_up_waiting(&mut self) {
-        self.unanswered.iter_mut().for_each(|it| it.origin = Origin::Closing);
+        self.unanswered.iter_mut().for_each(|it| it.origin = Origin::Nobody);
     }
 
-    pub(super) fn append(
-        &mut self,
-        origin: Origin,
-        lines: Vec<Line>,
-        stored: Vec<StoredText>,
-        sync: bool,
-    ) {
+    /// Keeps lines back until the next ones, which are to follow before anything is waited for.
+    pub(super) fn hold(&mut self, lines: Lines) {
+        self.held.extend(lines);
+    }
+
+    /// No lines follow at once: what is held goes out alone.
+    pub(super) fn flush(&mut self) {
+        if !self.held.lines.is_empty() {
+            self.append(Origin::Nobody, Lines::default());
+        }
+    }
+
+    /// Sends lines, behind what was held.
+    pub(super) fn append(&mut self, origin: Origin, lines: Lines) {
+        let mut all = std::mem::take(&mut self.held);
+        all.extend(lines);
+        let Lines { lines, stored, sync } = all;
         let ticket = self.next;
         self.next += 1;
         let unanswered = Unanswered { ticket, origin, lines: Arc::new(lines), stored, sync };

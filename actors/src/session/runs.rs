@@ -23,7 +23,7 @@ use ennead_runtime::{
     },
     turn::{
         Input,
-        effect::{FallbackUsed, Said, TurnReport},
+        effect::{Append, FallbackUsed, Said, TurnReport},
     },
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
@@ -31,7 +31,7 @@ use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use self::time_limit::TimeLimit;
 use super::{
     SessionMsg, State,
-    recorder::{Answer, Origin},
+    recorder::{Answer, Lines, Origin},
 };
 use crate::{
     archive::layout::Place,
@@ -66,8 +66,6 @@ pub(super) struct Active {
     /// When it is to end at the latest.
     limit: Option<TimeLimit>,
     pub(super) phase: Phase,
-    /// Why it is not to begin its first turn.
-    pub(super) cut: Option<RunEnd>,
     /// Whether it is to end behind its present turn, or behind the next if none is under way.
     pub(super) stops: bool,
     pub(super) error: Option<String>,
@@ -88,8 +86,6 @@ pub(super) struct Active {
 
 /// Where a run stands.
 pub(super) enum Phase {
-    /// Its prompt is on its way to the transcript.
-    Prompting,
     /// The tree of agents is asked for a turn.
     Asking,
     /// A turn walks.
@@ -131,6 +127,12 @@ impl Active {
 type Done = Result<(), ActorProcessingErr>;
 
 impl State {
+    /// Whether this child walks the turn that is under way.
+    pub(super) fn is_turn(&self, child: ActorId) -> bool {
+        let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
+        in_flight.is_some_and(|it| it.supervisor.get_id() == child)
+    }
+
     /// Spawns the next turn.
     pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         let budget = match &self.active {
@@ -168,10 +170,18 @@ impl State {
         Ok(())
     }
 
-    /// Writes what a turn wants written, and remembers what was said.
-    pub(super) fn append(&mut self, key: u64, append: ennead_runtime::turn::effect::Append) {
-        let Some(active) = &mut self.active else { return };
-        let Some(turn) = active.phase.in_flight_mut().filter(|it| it.key == key) else { return };
+    /// Writes what a turn wants written.
+    pub(super) fn append(&mut self, key: u64, mut append: Append) {
+        if self.take_in(key, &mut append) {
+            self.recorder.append(Origin::Turn(key, append.ticket), append.into());
+        }
+    }
+
+    /// Remembers what was said and done by lines of a turn. `false` when that turn is over.
+    fn take_in(&mut self, key: u64, append: &mut Append) -> bool {
+        let Some(active) = &mut self.active else { return false };
+        let in_flight = active.phase.in_flight_mut();
+        let Some(turn) = in_flight.filter(|it| it.key == key) else { return false };
         turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
         for line in &append.lines {
             if let Line::Harness(record) = line {
@@ -183,15 +193,14 @@ impl State {
             }
         }
         active.denied.extend(append.lines.iter().filter_map(denied_call));
-        for said in append.said {
+        for said in append.said.drain(..) {
             match &said {
                 Said::Message(message) => active.said.push(Arc::clone(message)),
                 Said::Compacted { summary, .. } => active.compactions.push(summary.id.clone()),
             }
             self.conversation.said(said);
         }
-        let origin = Origin::Turn(key, append.ticket);
-        self.recorder.append(origin, append.lines, append.stored, append.sync);
+        true
     }
 
     pub(super) fn call_started(&mut self, key: u64, call: ToolUseId, settled: Settled) {
@@ -209,11 +218,7 @@ impl State {
     ) -> Done {
         match self.recorder.answered(recorded) {
             Answer::Stale => Ok(()),
-            Answer::Lost(error) => {
-                self.lose(myself, error.to_string());
-                Ok(())
-            }
-            Answer::Recorded(Origin::Prompt, _) => self.ask_for_turn(myself),
+            Answer::Lost(error) => self.lose(myself, error.to_string()),
             Answer::Recorded(Origin::Turn(key, ticket), _) => {
                 let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
                 if let Some(turn) = in_flight.filter(|it| it.key == key) {
@@ -222,7 +227,7 @@ impl State {
                 }
                 Ok(())
             }
-            Answer::Recorded(Origin::Closing, _) => Ok(()),
+            Answer::Recorded(Origin::Nobody, _) => Ok(()),
             Answer::Recorded(Origin::RunEnd, head) => self.ended(myself, head),
         }
     }
@@ -232,9 +237,15 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         key: u64,
-        report: TurnReport,
+        mut report: TurnReport,
         fingerprints: Option<Fingerprints>,
     ) -> Done {
+        if let Some(mut append) = report.append.take()
+            && self.take_in(key, &mut append)
+        {
+            // The next turn, or the end of the run, has more to write at once.
+            self.recorder.hold(append.into());
+        }
         let Some(active) = &mut self.active else { return Ok(()) };
         if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {
             return Ok(());
@@ -272,14 +283,14 @@ impl Phase {
     pub(super) fn in_flight(&self) -> Option<&InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Prompting | Phase::Asking | Phase::Ending(_) => None,
+            Phase::Asking | Phase::Ending(_) => None,
         }
     }
 
     fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Prompting | Phase::Asking | Phase::Ending(_) => None,
+            Phase::Asking | Phase::Ending(_) => None,
         }
     }
 }
@@ -292,6 +303,11 @@ pub(super) fn record(
     what: What,
 ) -> Line {
     Line::Harness(Box::new(Record { at, run: Some(run.clone()), turn, what }))
+}
+
+/// The last line of a run.
+pub(super) fn last(line: Line) -> Lines {
+    Lines { lines: vec![line], stored: Vec::new(), sync: true }
 }
 
 fn denied_call(line: &Line) -> Option<ToolUseId> {

@@ -31,7 +31,7 @@ use crate::{
     session::{HookToken, SessionMsg, agents::AgentPort, processes::ProcessPort, shared::Shared},
     shaper_stage,
     source_reader::{self, SettingsAsked},
-    supervision::{Job, spawn, spawn_leaf},
+    supervision::{Job, spawn, spawn_leaf, stop_behind_answer},
     tool_dispatcher::{self, DispatcherMsg, Execution, ToolDispatcher},
     world::hook_process::HookPlace,
 };
@@ -58,6 +58,7 @@ pub(super) fn perform<'a>(
             match (&mut look).now_or_never() {
                 Some(found) => asked.tell(found),
                 None => {
+                    state.session.cast(SessionMsg::Flush)?;
                     let work = source_reader::settings(look, asked);
                     return Ok(state.leaf(
                         myself,
@@ -137,7 +138,7 @@ pub(super) fn perform<'a>(
 fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
     let fingerprints = state.fingerprints.take();
     state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
-    myself.stop(None);
+    stop_behind_answer(myself);
     Ok(())
 }
 
@@ -249,6 +250,7 @@ impl State {
                 drop(go_on);
                 return Some(Input::Run(step));
             }
+            let _gone = self.session.cast(SessionMsg::Flush);
             return None;
         }
         Some(Input::Run(step))

@@ -72,7 +72,7 @@ pub enum Effect {
     Append(Append),
     /// Tell the listeners.
     Tell(Event),
-    /// The turn is over and everything it wrote is acknowledged.
+    /// The turn is over. Its last lines are in the report.
     Finish(Box<TurnReport>),
 }
 
@@ -201,8 +201,10 @@ pub struct FallbackUsed {
 }
 
 /// How a turn ended.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct TurnReport {
+    /// Its last lines, to be written before anything else of the session is.
+    pub append: Option<Append>,
     /// `None`: the run goes on with another turn.
     pub end: Option<RunEnd>,
     /// Tokens of all model calls of the turn.

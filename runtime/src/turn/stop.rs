@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Effect, Then, Turn};
+use super::{Effect, Turn};
 use crate::{
     block::Block,
     event::Event,
@@ -85,13 +85,15 @@ impl Turn {
             });
         }
         self.journal.sync();
-        self.once_recorded(Then::Finish);
+        self.finish();
     }
 
-    /// Everything is acknowledged; the last effect of the turn.
-    pub(super) fn finish(&mut self) {
+    /// The last effect of the turn. Its last lines go with it, for whoever takes them to let go out
+    /// with those that follow at once.
+    fn finish(&mut self) {
         self.tell(Event::TurnFinished { turn: self.number });
         let report = TurnReport {
+            append: self.journal.take(),
             fallback: self.fallback_used(),
             end: self.end,
             usage: self.state.model.usage,

@@ -90,17 +90,19 @@ impl State {
         self.take_limits(None);
         let worst = self.worst_case();
         let Some(active) = &mut self.active else { return Ok(()) };
-        if let Some(end) = active.cut {
-            self.end_run(end);
-            return Ok(());
-        }
         active.phase = Phase::Asking;
         // A turn that was ended from outside has settled nothing.
         self.settle_turn(myself, Usage::default())?;
         self.agents.debited = Some(worst);
         self.agents.settled = Tokens(0);
         let agent = self.agents.parent.as_ref().map(|it| it.agent.clone());
-        self.tell_top(myself, TreeMsg::Debit { agent, worst, from: myself.clone() })
+        self.tell_top(myself, TreeMsg::Debit { agent, worst, from: myself.clone() })?;
+        let is_granted = self.agents.sums.as_ref().is_some_and(|it| it.waiting.is_empty());
+        if !is_granted {
+            // Others may let this turn wait.
+            self.recorder.flush();
+        }
+        Ok(())
     }
 
     /// The largest request that was seen plus the output ceiling.

@@ -10,33 +10,36 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{Active, Phase, record, time_limit::TimeLimit};
+use super::{Active, Done, Phase, record, time_limit::TimeLimit};
 use crate::{
     mailbox::Slot,
-    session::{Prompt, RunError, SessionMsg, State, recorder::Origin},
+    session::{Prompt, RunError, SessionMsg, State, recorder::Lines},
 };
 
 impl State {
     /// Begins the next run of the queue, when nothing is under way.
-    pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) {
+    pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
             let Some((prompt, slot)) = self.queue.pop_front() else { break };
-            self.begin(myself, prompt, slot);
+            self.begin(myself, prompt, slot)?;
         }
         if matches!(self.ready, Some(Err(_))) {
             for (prompt, _slot) in self.queue.drain(..) {
                 (prompt.reply)(Err(RunError::Failed("the transcript is not open".into())));
             }
         }
+        Ok(())
     }
 
-    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) {
+    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) -> Done {
         let Prompt { request, reply } = prompt;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
-            return reply(Ok(outcome.clone()));
+            reply(Ok(outcome.clone()));
+            return Ok(());
         }
         if let Err(wrong) = request.check() {
-            return reply(Err(wrong.into()));
+            reply(Err(wrong.into()));
+            return Ok(());
         }
         let at = self.shared.world.clock.now();
         self.n_runs += 1;
@@ -78,8 +81,7 @@ impl State {
             started: self.shared.world.clock.elapsed(),
             number: self.n_runs,
             limit: request.time_limit.map(TimeLimit::new),
-            phase: Phase::Prompting,
-            cut: None,
+            phase: Phase::Asking,
             stops: false,
             error: None,
             said: vec![Arc::clone(&message)],
@@ -91,11 +93,13 @@ impl State {
             fallback: None,
         });
         self.conversation.begin_run(message);
-        self.recorder.append(Origin::Prompt, lines, stored, true);
+        // The first turn has more to write at once.
+        self.recorder.hold(Lines { lines, stored, sync: true });
         if request.time_limit.is_some() {
             // A session that is gone has no run.
             let _gone = myself.cast(SessionMsg::WatchTime { run: self.n_runs });
         }
+        self.ask_for_turn(myself)
     }
 
     /// What was fixed when the session was opened. A long text is stored once and named by digest; a

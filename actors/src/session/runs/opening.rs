@@ -26,7 +26,7 @@ impl State {
                 self.recorder.opened(handle);
                 if head.seq == 0 {
                     self.is_ready(Ok(()));
-                    self.next_run(myself);
+                    self.next_run(myself)?;
                 } else {
                     self.load(myself).await?;
                 }
@@ -36,7 +36,7 @@ impl State {
                 if self.ready.is_none() {
                     self.is_ready(Err(error));
                 }
-                self.lose(myself, why);
+                self.lose(myself, why)?;
             }
         }
         Ok(())
@@ -85,8 +85,7 @@ impl State {
                 self.is_ready(Err(OpenError::File(error)));
             }
         }
-        self.next_run(myself);
-        Ok(())
+        self.next_run(myself)
     }
 
     fn is_ready(&mut self, ready: Result<(), OpenError>) {

@@ -12,7 +12,7 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{Done, Phase, record};
+use super::{Done, Phase, last, record};
 use crate::session::{Denial, RunError, RunOutcome, SessionMsg, State, recorder::Origin};
 
 /// Outcomes that are kept for repeated run ids.
@@ -20,7 +20,7 @@ const KEPT_OUTCOMES: usize = 16;
 
 impl State {
     /// What cannot be recorded is not done: the run ends here and now.
-    pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) {
+    pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) -> Done {
         let Some(active) = self.active.take() else {
             return self.next_run(myself);
         };
@@ -37,7 +37,7 @@ impl State {
             self.close_lost(&active);
         }
         (active.reply)(Err(RunError::Failed(why)));
-        self.next_run(myself);
+        self.next_run(myself)
     }
 
     /// Writes the last record of the run.
@@ -52,7 +52,7 @@ impl State {
         };
         let at = self.shared.world.clock.now();
         let line = record(at, &active.run.id, 0, what);
-        self.recorder.append(Origin::RunEnd, vec![line], Vec::new(), true);
+        self.recorder.append(Origin::RunEnd, last(line));
     }
 
     /// The run is over and all of it is safe.
@@ -106,8 +106,7 @@ impl State {
         if let Some(reply) = self.closing.take() {
             return self.close_now(myself, reply);
         }
-        self.next_run(myself);
-        Ok(())
+        self.next_run(myself)
     }
 }
 

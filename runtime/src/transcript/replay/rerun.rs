@@ -85,7 +85,12 @@ impl<'a> Rerun<'a> {
             while let Some(effect) = waiting.pop_front() {
                 match effect {
                     Effect::Append(append) => waiting.extend(self.compare(append)?),
-                    Effect::Finish(report) => self.report = Some(*report),
+                    Effect::Finish(mut report) => {
+                        if let Some(append) = report.append.take() {
+                            waiting.extend(self.compare(append)?);
+                        }
+                        self.report = Some(*report);
+                    }
                     Effect::Tell(_) => {}
                     asked => self.asked.push_back(asked),
                 }
