@@ -3,53 +3,16 @@
 use std::{io, sync::Arc};
 
 use ennead_runtime::{
-    ports::BoxFuture,
-    step3_context_assembly::SourceTexts,
-    turn::{Input, input::SettingsRead},
+    ports::BoxFuture, step3_context_assembly::SourceTexts, turn::input::SettingsRead,
 };
-use ractor::ActorRef;
 
-use crate::{
-    session::{SessionMsg, shared::Shared},
-    turn_supervisor::TurnMsg,
-    world::local_files::Fingerprints,
-};
+use crate::{session::shared::Shared, world::local_files::Fingerprints};
 
 /// What a look at the settings files gives.
-type Look = io::Result<(SettingsRead, Fingerprints)>;
-
-/// Who waits for the settings.
-pub(crate) struct SettingsAsked {
-    pub(crate) turn: ActorRef<TurnMsg>,
-    pub(crate) session: ActorRef<SessionMsg>,
-    pub(crate) key: u64,
-}
-
-impl SettingsAsked {
-    /// Tells what a look gave. Whoever is gone needs no answer.
-    pub(crate) fn tell(self, found: Look) {
-        let _gone = match found {
-            Ok((read, seen)) => {
-                self.turn.cast(TurnMsg::Settings(Input::SettingsRead(read), Some(seen))).is_ok()
-            }
-            Err(error) => {
-                let why = format!("cannot read the settings: {error}");
-                self.session.cast(SessionMsg::CannotRun { key: self.key, why }).is_ok()
-            }
-        };
-    }
-}
-
-/// Waits for a look that takes longer than an answer at once.
-pub(crate) fn settings(
-    look: BoxFuture<'static, Look>,
-    asked: SettingsAsked,
-) -> BoxFuture<'static, ()> {
-    Box::pin(async move { asked.tell(look.await) })
-}
+pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
 /// Reads the world's part of the nine sources, and puts in what the embedder gave.
-pub(crate) fn sources(shared: Arc<Shared>, turn: ActorRef<TurnMsg>) -> BoxFuture<'static, ()> {
+pub(crate) fn sources(shared: Arc<Shared>) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
         let mut texts = if shared.reads_sources {
             shared.world.files.sources(&shared.place).await
@@ -60,13 +23,13 @@ pub(crate) fn sources(shared: Arc<Shared>, turn: ActorRef<TurnMsg>) -> BoxFuture
             for_agent(&shared.facts.agent_type, &mut texts);
         }
         put_in_own(&mut texts, &shared);
-        let _gone = turn.cast(TurnMsg::Input(Input::SourcesRead(Box::new(texts))));
+        Box::new(texts)
     })
 }
 
 /// What stands for sources that could not be read: what the embedder gave is still there.
-pub(crate) fn without_files(shared: &Shared) -> SourceTexts {
-    let mut texts = SourceTexts::default();
+pub(crate) fn without_files(shared: &Shared) -> Box<SourceTexts> {
+    let mut texts = Box::<SourceTexts>::default();
     put_in_own(&mut texts, shared);
     texts
 }

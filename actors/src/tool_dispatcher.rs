@@ -2,7 +2,8 @@
 //!
 //! Child of a turn supervisor, spawned when an answer holds tool uses. Its mailbox is a quota: the
 //! slot of every call is kept until the turn ends, so the call after the last slot is refused,
-//! however fast the others end.
+//! however fast the others end. Executors tell the turn themselves; the dispatcher answers for those
+//! that end without a word.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
     session::shared::Shared,
-    supervision::{Job, ended_owing, spawn_leaf},
+    supervision::{Job, ended, ended_owing, spawn_leaf},
     turn_supervisor::{TurnMsg, crash_outcome},
 };
 
@@ -35,15 +36,6 @@ pub(crate) struct Execution {
 pub(crate) enum DispatcherMsg {
     /// Run this call. Its slot is kept until the turn ends.
     Execute(Admitted<Box<Execution>>),
-    /// A call has ended.
-    Finished {
-        /// Which.
-        call: ToolUseId,
-        /// How.
-        outcome: Box<ToolOutcome>,
-    },
-    /// An executor has ended. Queued behind what it said.
-    ChildGone(ActorId),
 }
 
 /// What a dispatcher is given.
@@ -95,35 +87,24 @@ impl Actor for ToolDispatcher {
         message: DispatcherMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        match message {
-            DispatcherMsg::Execute(Admitted { work, slot }) => {
-                state.slots.push(slot);
-                Box::pin(execute(*work, &myself, state)).await?;
-            }
-            DispatcherMsg::Finished { call, outcome } => {
-                state.running.retain(|_, (it, _)| *it != call);
-                state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
-            }
-            DispatcherMsg::ChildGone(child) => {
-                if let Some((call, settled)) = state.running.remove(&child) {
-                    let outcome = Box::new(settled.get().cloned().unwrap_or_else(crash_outcome));
-                    state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
-                }
-            }
-        }
-        Ok(())
+        let DispatcherMsg::Execute(Admitted { work, slot }) = message;
+        state.slots.push(slot);
+        Box::pin(execute(*work, &myself, state)).await
     }
 
     async fn handle_supervisor_evt(
         &self,
-        myself: ActorRef<DispatcherMsg>,
+        _: ActorRef<DispatcherMsg>,
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(child) = ended_owing(&event)
-            && state.running.contains_key(&child)
+        let ended = ended(&event).and_then(|it| state.running.remove(&it));
+        if let Some((call, settled)) = ended
+            && ended_owing(&event).is_some()
         {
-            myself.cast(DispatcherMsg::ChildGone(child))?;
+            // Should it have told the turn just before it was killed, the turn takes only the first.
+            let outcome = Box::new(settled.get().cloned().unwrap_or_else(crash_outcome));
+            state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
         }
         Ok(())
     }
@@ -154,7 +135,7 @@ async fn execute(
 ) -> Result<(), ActorProcessingErr> {
     let (call, settled) = (execution.call.id.clone(), execution.settled());
     let tool = state.shared.tools.get(&execution.call.name).cloned();
-    let back = myself.clone();
+    let turn = state.turn.clone();
     let work = Box::pin(async move {
         let call = execution.call.id.clone();
         let clock = Arc::clone(&execution.context.clock);
@@ -162,8 +143,8 @@ async fn execute(
         let mut outcome = run(tool, execution).await;
         let took = clock.elapsed().saturating_sub(started).as_millis();
         outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
-        // A dispatcher that is gone has taken its turn along: nobody waits for this.
-        let _gone = back.cast(DispatcherMsg::Finished { call, outcome: Box::new(outcome) });
+        let outcome = Box::new(outcome);
+        let _gone = turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }));
     });
     let job = Job {
         kind: ActorKind::ToolExecutor,

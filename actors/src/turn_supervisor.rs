@@ -6,10 +6,15 @@
 //! once, and stopping this actor stops everything that the turn has started.
 
 mod perform;
+mod questions;
 
-pub(crate) use perform::crash_outcome;
+use perform::Left;
+pub(crate) use questions::crash_outcome;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use ennead_runtime::{
     hook::HandlerOutput,
@@ -24,6 +29,7 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
     session::{SessionMsg, shared::Shared},
+    source_reader::Look,
     supervision::ended_owing,
     tool_dispatcher::{DispatcherMsg, Execution},
     world::local_files::Fingerprints,
@@ -36,7 +42,7 @@ pub(crate) enum TurnMsg {
     /// Something the turn asked for has an answer.
     Input(Input),
     /// The settings files were looked at.
-    Settings(Input, Option<Fingerprints>),
+    Settings(Box<Look>),
     /// Handlers of a firing have ended.
     Hooks(u32, Vec<HandlerOutput>),
     /// The handlers of a firing could not be run, for this reason.
@@ -145,10 +151,15 @@ impl Actor for TurnSupervisor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         // This future is moved with every message: it holds nothing but what is left to do.
-        for effect in state.heard(&myself, message)? {
-            if let Some(starting) = perform::perform(effect, &myself, state)? {
-                starting.await?;
-            }
+        let mut effects = VecDeque::from(state.heard(&myself, message)?);
+        while let Some(effect) = effects.pop_front() {
+            let known = match perform::perform(effect, &myself, state)? {
+                Left::Nothing => None,
+                Left::Known(input) => Some(input),
+                Left::Starting(child) => child.await?,
+            };
+            // An answer that is at hand takes no way round the mailbox.
+            effects.extend(known.into_iter().flat_map(|it| state.tell(it)));
         }
         Ok(())
     }
@@ -184,10 +195,10 @@ impl State {
                 None => return Ok(self.turn.stand()),
             },
             TurnMsg::Input(input) => input,
-            TurnMsg::Settings(input, fingerprints) => {
-                self.fingerprints = fingerprints;
-                input
-            }
+            TurnMsg::Settings(found) => match self.settings_found(*found)? {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
             TurnMsg::Hooks(firing, outputs) => {
                 self.firing.take_if(|(awaited, _)| *awaited == firing);
                 Input::HooksAnswered { firing, outputs }
@@ -205,6 +216,11 @@ impl State {
                 return Ok(Vec::new());
             }
         };
+        Ok(self.tell(input))
+    }
+
+    /// What the turn asks for behind this.
+    fn tell(&mut self, input: Input) -> Vec<Effect> {
         self.answered(&input);
         let is_settings = matches!(input, Input::SettingsRead(..));
         let at = self.shared.world.clock.now();
@@ -212,6 +228,6 @@ impl State {
         if is_settings && let Some(output) = self.turn.output() {
             self.shared.hub.set_output(output);
         }
-        Ok(effects)
+        effects
     }
 }

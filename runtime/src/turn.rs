@@ -90,7 +90,6 @@ pub struct Turn {
     step: Step,
     /// What to do once this ticket is acknowledged.
     barrier: Option<(u64, Then)>,
-    acknowledged: u64,
     /// The step that was announced and not begun.
     announced: Option<Step>,
     awaits: Option<Awaits>,
@@ -153,7 +152,6 @@ impl Turn {
             now: Timestamp::default(),
             step: Step::SettingsResolution,
             barrier: None,
-            acknowledged: 0,
             announced: Some(Step::SettingsResolution),
             awaits: None,
             stop_requested: false,
@@ -253,13 +251,9 @@ impl Turn {
 
     fn recorded(&mut self, ticket: u64) {
         // Nobody can have written what was not handed out.
-        self.acknowledged = self.acknowledged.max(ticket.min(self.journal.handed_out()));
-        match self.barrier {
-            Some((awaited, then)) if awaited <= self.acknowledged => {
-                self.barrier = None;
-                self.go_on(then);
-            }
-            _ => {}
+        let recorded = ticket.min(self.journal.handed_out());
+        if let Some((_, then)) = self.barrier.take_if(|(awaited, _)| *awaited <= recorded) {
+            self.go_on(then);
         }
     }
 
@@ -273,12 +267,7 @@ impl Turn {
 
     /// Does `then` once everything recorded so far is acknowledged.
     fn once_recorded(&mut self, then: Then) {
-        let ticket = self.journal.ticket();
-        if ticket <= self.acknowledged {
-            self.go_on(then);
-        } else {
-            self.barrier = Some((ticket, then));
-        }
+        self.barrier = Some((self.journal.await_answer(), then));
     }
 
     fn next(&mut self, step: Step) {

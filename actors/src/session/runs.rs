@@ -173,7 +173,8 @@ impl State {
     /// Writes what a turn wants written.
     pub(super) fn append(&mut self, key: u64, mut append: Append) {
         if self.take_in(key, &mut append) {
-            self.recorder.append(Origin::Turn(key, append.ticket), append.into());
+            let awaited = append.is_awaited.then_some(Origin::Turn(key, append.ticket));
+            self.recorder.append(awaited.unwrap_or(Origin::Nobody), append.into());
         }
     }
 

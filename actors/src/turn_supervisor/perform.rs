@@ -3,25 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    event::Event,
-    hook::{HandlerOutput, HookEvent},
+    hook::HookEvent,
     ports::{BoxFuture, Cancel, Hold, Settled, SpawnAgent, ToolContext},
     run::facts::SessionFacts,
     step::Step,
-    step7_permission_gate::PathKind,
-    tokens::Usage,
     tool::{ToolCall, ToolErrorKind, ToolOutcome},
     turn::{
         Effect, Input,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
-        input::{Admission, Answered, Crashed},
+        input::Admission,
     },
 };
 use futures::FutureExt;
-use ractor::{ActorId, ActorProcessingErr, ActorRef};
+use ractor::{ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg};
+use super::{Pending, State, TurnMsg, questions::crashed};
 use crate::{
     approval,
     directory::ActorKind,
@@ -30,7 +27,7 @@ use crate::{
     model_call,
     session::{HookToken, SessionMsg, agents::AgentPort, processes::ProcessPort, shared::Shared},
     shaper_stage,
-    source_reader::{self, SettingsAsked},
+    source_reader::{self, Look},
     supervision::{Job, spawn, spawn_leaf, stop_behind_answer},
     tool_dispatcher::{self, DispatcherMsg, Execution, ToolDispatcher},
     world::hook_process::HookPlace,
@@ -38,43 +35,50 @@ use crate::{
 
 pub(super) type Done = Result<(), ActorProcessingErr>;
 
-/// A child that is about to start.
-type Starting<'a> = Option<BoxFuture<'a, Done>>;
+/// What is left to do of an effect.
+pub(super) enum Left<'a> {
+    /// Nothing; what it asks for comes as a message.
+    Nothing,
+    /// To wait until a child has started. Gives what is known then.
+    Starting(BoxFuture<'a, Result<Option<Input>, ActorProcessingErr>>),
+    /// To tell the turn what is known already.
+    Known(Input),
+}
 
-/// Carries out one effect; what is left is to wait for a child to start. Never waits for the world.
+/// Carries out one effect. Never waits for the world.
 pub(super) fn perform<'a>(
     effect: Effect,
     myself: &'a ActorRef<TurnMsg>,
     state: &'a mut State,
-) -> Result<Starting<'a>, ActorProcessingErr> {
+) -> Result<Left<'a>, ActorProcessingErr> {
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
             let Shared { world, place, .. } = &*state.shared;
             let mut look = world.files.settings(place, state.fingerprints.as_ref());
-            let (turn, session) = (myself.clone(), state.session.clone());
-            let asked = SettingsAsked { turn, session, key: state.key };
             // Files that are as they were need no reader: the answer is there.
-            match (&mut look).now_or_never() {
-                Some(found) => asked.tell(found),
-                None => {
-                    state.session.cast(SessionMsg::Flush)?;
-                    let work = source_reader::settings(look, asked);
-                    return Ok(state.leaf(
-                        myself,
-                        ActorKind::SourceReader,
-                        Pending::Settings,
-                        work,
-                    ));
-                }
+            if let Some(found) = (&mut look).now_or_never() {
+                return Ok(state.settings_found(found)?.map_or(Left::Nothing, Left::Known));
             }
+            state.session.cast(SessionMsg::Flush)?;
+            let turn = myself.clone();
+            let work = Box::pin(async move {
+                let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
+            });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
-            let mut work = source_reader::sources(Arc::clone(&state.shared), myself.clone());
+            let mut reading = source_reader::sources(Arc::clone(&state.shared));
             // Where no file contributes, nothing waits.
-            if (&mut work).now_or_never().is_none() {
-                return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
+            if let Some(texts) = (&mut reading).now_or_never() {
+                return Ok(Left::Known(Input::SourcesRead(texts)));
             }
+            let turn = myself.clone();
+            let work = Box::pin(async move {
+                let texts = reading.await;
+                let _gone = turn.cast(TurnMsg::Input(Input::SourcesRead(texts)));
+            });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
         }
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
         Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
@@ -87,7 +91,9 @@ pub(super) fn perform<'a>(
                 let _gone = turn.cast(TurnMsg::Input(Input::TimerFired { attempt }));
             });
         }
-        Effect::Dispatch(calls) => return Ok(Some(Box::pin(dispatch(calls, myself, state)))),
+        Effect::Dispatch(calls) => {
+            return Ok(Left::Starting(Box::pin(dispatch(calls, myself, state))));
+        }
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
@@ -106,7 +112,7 @@ pub(super) fn perform<'a>(
             let Some((dispatcher, (slot, checked))) =
                 state.dispatcher.as_ref().zip(state.slots.remove(&id))
             else {
-                return crashed(myself, &id).map(|()| None);
+                return Ok(Left::Known(crashed(id)));
             };
             // A hook may have put another input in the place of the one that was checked.
             if checked != call.input
@@ -115,14 +121,13 @@ pub(super) fn perform<'a>(
             {
                 let why = format!("{why} (the input is that of a PreToolUse hook)");
                 let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
-                myself.cast(TurnMsg::Input(Input::ToolFinished { call: id, outcome }))?;
-                return Ok(None);
+                return Ok(Left::Known(Input::ToolFinished { call: id, outcome }));
             }
             let execution = Box::new(Execution::new(*permit, call, spec, state.tool_context()));
             let (settled, key) = (execution.settled(), state.key);
             state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
             if dispatcher.send_with(slot, execution).is_err() {
-                return crashed(myself, &id).map(|()| None);
+                return Ok(Left::Known(crashed(id)));
             }
             state.running.push(id);
         }
@@ -132,7 +137,7 @@ pub(super) fn perform<'a>(
         Effect::Tell(event) => state.shared.hub.publish(event),
         Effect::Finish(report) => finish(report, myself, state)?,
     }
-    Ok(None)
+    Ok(Left::Nothing)
 }
 
 fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
@@ -142,11 +147,7 @@ fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State
     Ok(())
 }
 
-fn shape<'a>(
-    order: ShapeOrder,
-    myself: &'a ActorRef<TurnMsg>,
-    state: &'a mut State,
-) -> Starting<'a> {
+fn shape<'a>(order: ShapeOrder, myself: &'a ActorRef<TurnMsg>, state: &'a mut State) -> Left<'a> {
     let pending = Pending::Shape(order.stage);
     let work = shaper_stage::run(Arc::clone(&state.shared), order, myself.clone());
     state.leaf(myself, ActorKind::ShaperStage, pending, work)
@@ -156,14 +157,18 @@ fn call_model<'a>(
     order: ModelCallOrder,
     myself: &'a ActorRef<TurnMsg>,
     state: &'a mut State,
-) -> Starting<'a> {
+) -> Left<'a> {
     let pending = Pending::Model(order.attempt);
     let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
 /// Takes a slot of the dispatcher for each call and checks its input against the schema.
-async fn dispatch(calls: Vec<ToolCall>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+async fn dispatch(
+    calls: Vec<ToolCall>,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut State,
+) -> Result<Option<Input>, ActorProcessingErr> {
     let capacity = state.turn.max_tool_calls();
     let setup = tool_dispatcher::Setup { shared: Arc::clone(&state.shared), turn: myself.clone() };
     let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
@@ -183,8 +188,7 @@ async fn dispatch(calls: Vec<ToolCall>, myself: &ActorRef<TurnMsg>, state: &mut 
         admissions.push(admission);
     }
     state.dispatcher = Some(mailbox);
-    myself.cast(TurnMsg::Input(Input::Dispatched(admissions)))?;
-    Ok(())
+    Ok(Some(Input::Dispatched(admissions)))
 }
 
 fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
@@ -195,18 +199,6 @@ fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) 
     Ok(())
 }
 
-fn crashed(myself: &ActorRef<TurnMsg>, call: &ennead_runtime::ids::ToolUseId) -> Done {
-    let outcome = Box::new(crash_outcome());
-    myself.cast(TurnMsg::Input(Input::ToolFinished { call: call.clone(), outcome }))?;
-    Ok(())
-}
-
-/// What stands for the result of a call whose executor is gone.
-pub(crate) fn crash_outcome() -> ToolOutcome {
-    let text = "The tool crashed. What it did until then is not known; it was not run again.";
-    ToolOutcome::failed(ToolErrorKind::Crashed, text)
-}
-
 impl State {
     /// Spawns a leaf that owes an answer.
     fn leaf<'a>(
@@ -215,7 +207,7 @@ impl State {
         kind: ActorKind,
         pending: Pending,
         work: BoxFuture<'static, ()>,
-    ) -> Starting<'a> {
+    ) -> Left<'a> {
         let token = self.scope.tracker.token();
         let work = Box::pin(async move {
             work.await;
@@ -227,10 +219,10 @@ impl State {
             directory: self.shared.directory.clone(),
             work,
         };
-        Some(Box::pin(async move {
+        Left::Starting(Box::pin(async move {
             let id = spawn_leaf(job, myself.get_cell()).await?;
             self.pending.push((id.get_id(), pending));
-            Ok(())
+            Ok(None)
         }))
     }
 
@@ -256,79 +248,23 @@ impl State {
         Some(Input::Run(step))
     }
 
-    /// The question that this input answers is closed.
-    pub(super) fn answered(&mut self, input: &Input) {
-        let is_answered = |pending: &Pending| match (pending, input) {
-            (Pending::Settings, Input::SettingsRead(_)) => true,
-            (Pending::Sources, Input::SourcesRead(_)) => true,
-            (Pending::Shape(stage), Input::Shaped { stage: answered, .. }) => stage == answered,
-            (Pending::Model(attempt), Input::ModelAnswered(it)) => *attempt == it.attempt,
-            (Pending::Path(call, _), Input::PathResolved { call: answered, .. }) => {
-                call == answered
+    /// The settings files were looked at. Without settings a turn must not run: the session ends the
+    /// run.
+    pub(super) fn settings_found(
+        &mut self,
+        found: Look,
+    ) -> Result<Option<Input>, ActorProcessingErr> {
+        match found {
+            Ok((read, seen)) => {
+                self.fingerprints = Some(seen);
+                Ok(Some(Input::SettingsRead(read)))
             }
-            (Pending::Approval(call), Input::PermissionAnswered { call: answered, .. }) => {
-                call == answered
-            }
-            _ => false,
-        };
-        self.pending.retain(|(_, it)| !is_answered(it));
-        if let Input::ToolFinished { call, .. } = input {
-            self.running.retain(|it| it != call);
-        }
-    }
-
-    /// A child is gone. If it still owed an answer, this is the answer.
-    pub(super) fn child_gone(&mut self, myself: &ActorRef<TurnMsg>, child: ActorId) -> Done {
-        let Some(at) = self.pending.iter().position(|(id, _)| *id == child) else { return Ok(()) };
-        let (_, pending) = self.pending.remove(at);
-        let input = match pending {
-            // Without settings a turn must not run: the session ends the run.
-            Pending::Settings => {
-                let why = "the settings could not be read".into();
+            Err(error) => {
+                let why = format!("cannot read the settings: {error}");
                 self.session.cast(SessionMsg::CannotRun { key: self.key, why })?;
-                return Ok(());
+                Ok(None)
             }
-            Pending::Sources => {
-                let what = "the sources could not be read; the session goes on without them";
-                self.shared.hub.publish(Event::Alert { what: what.into() });
-                Input::SourcesRead(Box::new(source_reader::without_files(&self.shared)))
-            }
-            Pending::Shape(stage) => Input::Shaped { stage, result: Err(Crashed), elapsed_us: 0 },
-            Pending::Model(attempt) => Input::ModelAnswered(Box::new(Answered {
-                attempt,
-                result: Err(model_call::crashed()),
-                usage: Usage::default(),
-                first_token_ms: None,
-                duration_ms: 0,
-                parked_ms: None,
-            })),
-            Pending::Path(call, given) => {
-                let path = gate_worker::unknown(given, PathKind::Invalid);
-                Input::PathResolved { call, path }
-            }
-            Pending::Approval(call) => {
-                Input::PermissionAnswered { call, answer: approval::nobody() }
-            }
-            Pending::Dispatcher => {
-                self.dispatcher = None;
-                self.slots.clear();
-                for call in std::mem::take(&mut self.running) {
-                    crashed(myself, &call)?;
-                }
-                return Ok(());
-            }
-        };
-        myself.cast(TurnMsg::Input(input))?;
-        Ok(())
-    }
-
-    /// Handlers that are awaited will not answer: they count as not run. `firing` says which;
-    /// `None` means whichever is awaited.
-    pub(super) fn hooks_lost(&mut self, firing: Option<u32>, why: &str) -> Option<Input> {
-        let is_meant = |(awaited, _): &mut (u32, usize)| firing.is_none_or(|it| it == *awaited);
-        let (firing, n_handlers) = self.firing.take_if(is_meant)?;
-        let outputs = vec![HandlerOutput::refused(why); n_handlers];
-        Some(Input::HooksAnswered { firing, outputs })
+        }
     }
 
     /// What a call may use of its session.

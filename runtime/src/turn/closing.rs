@@ -82,6 +82,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         stored: Vec::new(),
         ticket: 0,
         sync: true,
+        is_awaited: false,
         said: Vec::<Said>::new(),
     });
     Closing { append, answered }

@@ -68,7 +68,7 @@ pub enum Effect {
         /// Its declaration.
         spec: Arc<ToolSpec>,
     },
-    /// Write these lines, then say [`super::Input::Recorded`].
+    /// Write these lines, then say [`super::Input::Recorded`] if they are awaited.
     Append(Append),
     /// Tell the listeners.
     Tell(Event),
@@ -87,6 +87,8 @@ pub struct Append {
     pub ticket: u64,
     /// Force to disk before answering, where the durability mode says so for such lines.
     pub sync: bool,
+    /// Whether the turn waits for [`super::Input::Recorded`]; such an append may have no lines.
+    pub is_awaited: bool,
     /// What the session is to remember of the lines.
     pub said: Vec<Said>,
 }

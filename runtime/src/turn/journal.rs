@@ -144,9 +144,10 @@ impl Journal {
         self.pending.sync = true;
     }
 
-    /// The ticket of what is pending, or of the last append when nothing is.
-    pub(super) fn ticket(&self) -> u64 {
-        if self.is_empty() { self.ticket - 1 } else { self.ticket }
+    /// Asks for an answer to what is pending, and so to all before it. Gives its ticket.
+    pub(super) fn await_answer(&mut self) -> u64 {
+        self.pending.is_awaited = true;
+        self.ticket
     }
 
     /// The ticket of the last append that was taken.
@@ -154,13 +155,10 @@ impl Journal {
         self.ticket - 1
     }
 
-    fn is_empty(&self) -> bool {
-        self.pending.lines.is_empty() && self.pending.stored.is_empty()
-    }
-
     /// Everything since the last call, as one append.
     pub(super) fn take(&mut self) -> Option<Append> {
-        if self.is_empty() {
+        let Append { lines, stored, is_awaited, .. } = &self.pending;
+        if lines.is_empty() && stored.is_empty() && !is_awaited {
             return None;
         }
         self.ticket += 1;
@@ -169,5 +167,6 @@ impl Journal {
 }
 
 fn empty(ticket: u64) -> Append {
-    Append { lines: Vec::new(), stored: Vec::new(), ticket, sync: false, said: Vec::new() }
+    let (lines, stored, said) = (Vec::new(), Vec::new(), Vec::new());
+    Append { lines, stored, ticket, sync: false, is_awaited: false, said }
 }

@@ -119,6 +119,7 @@ fn interrupted_turn_is_closed_and_every_call_answered() {
         }
         let compiled = view::compile(&play.conversation.history);
         assert_eq!(compiled.notes, [], "interrupted before input {at}");
+        play.world.interrupt_at = None;
         play.run("and now?");
         assert_eq!(play.ends[1].0, RunEnd::NoPendingTools);
     }

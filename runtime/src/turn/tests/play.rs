@@ -1,12 +1,12 @@
 //! Plays the world for a session: carries out what turns ask for, and writes down what happens.
 //!
 //! On the way it holds the turn to what it promises: no call before its answer and its intent are
-//! acknowledged, no end before everything is, one result per tool use.
+//! acknowledged, one result per tool use.
 
 use std::collections::BTreeMap;
 
 use super::{
-    words::{again, word},
+    words::{again, told, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -212,7 +212,9 @@ impl Play {
             effects.sort_by_key(|it| !is_step(it));
             for effect in effects {
                 if let Some(mut report) = self.carry_out(effect, &mut desk) {
-                    report.append.take().map(|it| self.append(it, &mut desk));
+                    if let Some(append) = report.append.take() {
+                        self.append(append, &mut desk);
+                    }
                     self.check_results(n_before);
                     return Some(report);
                 }
@@ -258,9 +260,12 @@ impl Play {
                 let outcome = Box::new(self.world.outcome(&call));
                 Input::ToolFinished { call: call.id, outcome }
             }
-            Effect::Append(append) => self.append(append, desk),
+            Effect::Append(append) => {
+                self.append(append, desk);
+                return None;
+            }
             Effect::Tell(event) => {
-                self.tell(event);
+                self.log.extend(told(&event));
                 return None;
             }
             Effect::Finish(report) => return Some(*report),
@@ -269,7 +274,7 @@ impl Play {
         None
     }
 
-    fn append(&mut self, append: Append, desk: &mut Desk) -> Input {
+    fn append(&mut self, append: Append, desk: &mut Desk) {
         assert_eq!(append.ticket, desk.written + 1);
         desk.written = append.ticket;
         for line in &append.lines {
@@ -294,17 +299,8 @@ impl Play {
         }
         self.lines.extend(append.lines);
         append.said.into_iter().for_each(|it| self.conversation.said(it));
-        Input::Recorded { ticket: append.ticket }
-    }
-
-    fn tell(&mut self, event: Event) {
-        match event {
-            Event::StepStarted { step, .. } => self.log.push(step.number().to_string()),
-            Event::RecoveryTaken { remedy, .. } => self.log.push(remedy.into()),
-            Event::Withdrawn { .. } => self.log.push("withdrawn".into()),
-            Event::Alert { .. } => self.log.push("alert".into()),
-            Event::PromptCacheDropped { .. } => self.log.push("cache".into()),
-            _ => {}
+        if append.is_awaited {
+            desk.waiting.push(Input::Recorded { ticket: append.ticket });
         }
     }
 

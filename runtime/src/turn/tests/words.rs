@@ -1,6 +1,9 @@
-//! Lines as words, and inputs once more.
+//! Lines and events as words, and inputs once more.
 
-use crate::{block::Block, message::MessageKind, transcript::entry::ConversationLine, turn::Input};
+use crate::{
+    block::Block, event::Event, message::MessageKind, transcript::entry::ConversationLine,
+    turn::Input,
+};
 
 /// The word for a line, if it has one.
 pub(super) fn word(line: &ConversationLine) -> Option<String> {
@@ -43,4 +46,16 @@ pub(super) fn again(input: &Input) -> Option<Input> {
         Input::Recorded { ticket } => Input::Recorded { ticket: *ticket },
         Input::StopRequested => return None,
     })
+}
+
+/// A word for an event, if it has one.
+pub(super) fn told(event: &Event) -> Option<String> {
+    match event {
+        Event::StepStarted { step, .. } => Some(step.number().to_string()),
+        Event::RecoveryTaken { remedy, .. } => Some((*remedy).into()),
+        Event::Withdrawn { .. } => Some("withdrawn".into()),
+        Event::Alert { .. } => Some("alert".into()),
+        Event::PromptCacheDropped { .. } => Some("cache".into()),
+        _ => None,
+    }
 }

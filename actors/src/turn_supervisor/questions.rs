@@ -1,0 +1,106 @@
+//! Questions to children that are open, and what stands for the answer of a child that is gone.
+
+use ennead_runtime::{
+    event::Event,
+    hook::HandlerOutput,
+    ids::ToolUseId,
+    step7_permission_gate::PathKind,
+    tokens::Usage,
+    tool::{ToolErrorKind, ToolOutcome},
+    turn::{
+        Input,
+        input::{Answered, Crashed},
+    },
+};
+use ractor::{ActorId, ActorRef};
+
+use super::{Pending, State, TurnMsg, perform::Done};
+use crate::{approval, gate_worker, model_call, session::SessionMsg, source_reader};
+
+impl State {
+    /// The question that this input answers is closed.
+    pub(super) fn answered(&mut self, input: &Input) {
+        let is_answered = |pending: &Pending| match (pending, input) {
+            (Pending::Settings, Input::SettingsRead(_)) => true,
+            (Pending::Sources, Input::SourcesRead(_)) => true,
+            (Pending::Shape(stage), Input::Shaped { stage: answered, .. }) => stage == answered,
+            (Pending::Model(attempt), Input::ModelAnswered(it)) => *attempt == it.attempt,
+            (Pending::Path(call, _), Input::PathResolved { call: answered, .. }) => {
+                call == answered
+            }
+            (Pending::Approval(call), Input::PermissionAnswered { call: answered, .. }) => {
+                call == answered
+            }
+            _ => false,
+        };
+        self.pending.retain(|(_, it)| !is_answered(it));
+        if let Input::ToolFinished { call, .. } = input {
+            self.running.retain(|it| it != call);
+        }
+    }
+
+    /// A child is gone. If it still owed an answer, this is the answer.
+    pub(super) fn child_gone(&mut self, myself: &ActorRef<TurnMsg>, child: ActorId) -> Done {
+        let Some(at) = self.pending.iter().position(|(id, _)| *id == child) else { return Ok(()) };
+        let (_, pending) = self.pending.remove(at);
+        let input = match pending {
+            // Without settings a turn must not run: the session ends the run.
+            Pending::Settings => {
+                let why = "the settings could not be read".into();
+                self.session.cast(SessionMsg::CannotRun { key: self.key, why })?;
+                return Ok(());
+            }
+            Pending::Sources => {
+                let what = "the sources could not be read; the session goes on without them";
+                self.shared.hub.publish(Event::Alert { what: what.into() });
+                Input::SourcesRead(source_reader::without_files(&self.shared))
+            }
+            Pending::Shape(stage) => Input::Shaped { stage, result: Err(Crashed), elapsed_us: 0 },
+            Pending::Model(attempt) => Input::ModelAnswered(Box::new(Answered {
+                attempt,
+                result: Err(model_call::crashed()),
+                usage: Usage::default(),
+                first_token_ms: None,
+                duration_ms: 0,
+                parked_ms: None,
+            })),
+            Pending::Path(call, given) => {
+                let path = gate_worker::unknown(given, PathKind::Invalid);
+                Input::PathResolved { call, path }
+            }
+            Pending::Approval(call) => {
+                Input::PermissionAnswered { call, answer: approval::nobody() }
+            }
+            Pending::Dispatcher => {
+                self.dispatcher = None;
+                self.slots.clear();
+                for call in std::mem::take(&mut self.running) {
+                    myself.cast(TurnMsg::Input(crashed(call)))?;
+                }
+                return Ok(());
+            }
+        };
+        myself.cast(TurnMsg::Input(input))?;
+        Ok(())
+    }
+
+    /// Handlers that are awaited will not answer: they count as not run. `firing` says which;
+    /// `None` means whichever is awaited.
+    pub(super) fn hooks_lost(&mut self, firing: Option<u32>, why: &str) -> Option<Input> {
+        let is_meant = |(awaited, _): &mut (u32, usize)| firing.is_none_or(|it| it == *awaited);
+        let (firing, n_handlers) = self.firing.take_if(is_meant)?;
+        let outputs = vec![HandlerOutput::refused(why); n_handlers];
+        Some(Input::HooksAnswered { firing, outputs })
+    }
+}
+
+/// The end of a call whose executor is gone.
+pub(super) fn crashed(call: ToolUseId) -> Input {
+    Input::ToolFinished { call, outcome: Box::new(crash_outcome()) }
+}
+
+/// What stands for the result of a call whose executor is gone.
+pub(crate) fn crash_outcome() -> ToolOutcome {
+    let text = "The tool crashed. What it did until then is not known; it was not run again.";
+    ToolOutcome::failed(ToolErrorKind::Crashed, text)
+}
