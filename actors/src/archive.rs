@@ -11,7 +11,8 @@ pub mod layout;
 pub mod lock;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -146,12 +147,16 @@ pub struct Archive;
 pub struct State {
     setup: ArchiveSetup,
     flusher: Flusher,
-    open: BTreeMap<PathBuf, Entry>,
-    by_writer: HashMap<ActorId, PathBuf>,
-    by_owner: HashMap<ActorId, PathBuf>,
+    open: BTreeMap<File, Entry>,
+    by_writer: BTreeMap<ActorId, File>,
+    by_owner: BTreeMap<ActorId, File>,
     shutdown: Option<Option<CloseReply>>,
     _registration: Registration,
 }
+
+/// Names an open transcript: the text of its path. Comparing paths part by part takes many times as
+/// long, and of a file that is written in two ways the lock tells.
+type File = Arc<OsStr>;
 
 struct Entry {
     writer: ActorRef<WriterMsg>,
@@ -200,8 +205,8 @@ impl Actor for Archive {
             setup,
             flusher: Flusher::default(),
             open: BTreeMap::new(),
-            by_writer: HashMap::new(),
-            by_owner: HashMap::new(),
+            by_writer: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
             shutdown: None,
             _registration: registration,
         })
@@ -269,8 +274,8 @@ async fn ended(myself: &ActorRef<ArchiveMsg>, who: ActorId, is_crash: bool, stat
 }
 
 async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: &mut State) {
-    let file = transcript.place.file.clone();
-    if let Some(entry) = state.open.get_mut(&file).filter(|_| state.shutdown.is_none()) {
+    let file = transcript.place.file.as_os_str();
+    if let Some(entry) = state.open.get_mut(file).filter(|_| state.shutdown.is_none()) {
         if entry.next.is_none() && (entry.closing.is_some() || entry.is_orphan()) {
             entry.next = Some(transcript);
             return entry.close(None);
@@ -280,16 +285,17 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
     if state.shutdown.is_some() {
         return (transcript.reply)(Opened::Failed(OpenError::AlreadyOpen));
     }
+    let file = File::from(file);
     if let Some(owner) = &transcript.owner {
         myself.monitor(owner.clone());
         if has_ended(owner) {
             // It ended before it was watched; nobody would close this.
             return;
         }
-        state.by_owner.insert(owner.get_id(), file.clone());
+        state.by_owner.insert(owner.get_id(), Arc::clone(&file));
     }
     let (lock, acknowledged) = (LockSlot::default(), Acknowledged::default());
-    match spawn_writer(myself, &transcript, &lock, &acknowledged, false, state).await {
+    match spawn_writer(myself, &file, &transcript, &lock, &acknowledged, false, state).await {
         Some(writer) => {
             let restarts = (0, 0);
             let (closing, next) = (None, None);
@@ -300,7 +306,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
     }
 }
 
-async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State) {
+async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut State) {
     let Some(mut entry) = state.open.remove(&file) else { return };
     let at = entry
         .acknowledged
@@ -311,7 +317,7 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State
     entry.restarts = if entry.restarts.1 == at { (entry.restarts.0 + 1, at) } else { (1, at) };
     let writer = if entry.restarts.0 <= MAX_RESTARTS {
         let Entry { transcript, lock, acknowledged, .. } = &entry;
-        spawn_writer(myself, transcript, lock, acknowledged, true, state).await
+        spawn_writer(myself, &file, transcript, lock, acknowledged, true, state).await
     } else {
         None
     };
@@ -334,6 +340,7 @@ async fn restart(myself: &ActorRef<ArchiveMsg>, file: PathBuf, state: &mut State
 
 async fn spawn_writer(
     myself: &ActorRef<ArchiveMsg>,
+    file: &File,
     transcript: &OpenTranscript,
     lock: &LockSlot,
     acknowledged: &Acknowledged,
@@ -355,12 +362,12 @@ async fn spawn_writer(
         reply: transcript.reply.clone(),
     };
     let writer = spawn(TranscriptWriter, setup, myself.get_cell()).await.ok()?;
-    state.by_writer.insert(writer.get_id(), transcript.place.file.clone());
+    state.by_writer.insert(writer.get_id(), Arc::clone(file));
     Some(writer)
 }
 
 fn close(file: &Path, done: Option<CloseReply>, state: &mut State) {
-    match state.open.get_mut(file) {
+    match state.open.get_mut(file.as_os_str()) {
         Some(entry) => entry.close(done),
         None => done.into_iter().for_each(|done| done()),
     }

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 
 use dashmap::DashMap;
 use ennead_runtime::{governor::ParkReason, ids::SessionId, step::Step};
+use foldhash::fast::RandomState;
 use ractor::{ActorCell, ActorId};
 use serde::Serialize;
 
@@ -110,9 +111,9 @@ pub struct Directory(Arc<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    actors: DashMap<ActorId, Live>,
+    actors: DashMap<ActorId, Live, RandomState>,
     /// Sessions whose call of the model waits for the governor.
-    parked: DashMap<SessionId, ParkedCall>,
+    parked: DashMap<SessionId, ParkedCall, RandomState>,
 }
 
 /// A call of the model that is not sent yet.

@@ -1,7 +1,6 @@
 //! The handle to a process full of agents.
 
 use std::{
-    collections::BTreeMap,
     io,
     num::NonZeroU32,
     path::{Path, PathBuf},
@@ -21,7 +20,7 @@ use ennead_runtime::{
         provider::Provider,
         simulated::{Playbook, PlaybookError},
     },
-    step7_permission_gate::Handler,
+    step7_permission_gate::{Handler, PathKind},
     transcript::entry::LineFrame,
 };
 use thiserror::Error;
@@ -37,7 +36,7 @@ use crate::{
     options::{Endpoint, Options, SessionOptions},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
-    world::{http::HttpSetupError, local_files::Place, simulated::DEFAULT},
+    world::{http::HttpSetupError, local_files::Place, real_paths::RealPaths, simulated::DEFAULT},
 };
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
@@ -181,7 +180,8 @@ impl Ennead {
         options: &mut SessionOptions,
         shard: &ShardHandle,
     ) -> Result<Vec<Arc<str>>, OpenError> {
-        let (place, layers) = (place(options)?, layers(options));
+        let place = place(options, &mut RealPaths::default())?;
+        let layers = layers(options);
         let (common, servers, shard) = (&self.options, &self.mcp_servers, shard.actor.clone());
         Ok(mcp_server::join(options, layers, &place, common, servers, shard).await)
     }
@@ -230,7 +230,8 @@ impl Ennead {
         id: SessionId,
         told: Vec<Arc<str>>,
     ) -> Result<Setup, OpenError> {
-        let place = place(&options)?;
+        let mut real_paths = RealPaths::default();
+        let place = place(&options, &mut real_paths)?;
         let layout = layout(&options, &place);
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         let layers = layers(&options);
@@ -246,7 +247,7 @@ impl Ennead {
             depth: 0,
             workspace: text(&place.workspace),
             home: text(&place.home),
-            real: real_paths([&place.workspace, &place.home, &file.beside]),
+            real: real_paths.of([&*place.workspace, &place.home, &file.beside]),
             directory: text(&file.beside),
             transcript: text(&file.file),
             tools: options.tools.iter().map(|it| Arc::new(it.spec().clone())).collect(),
@@ -302,14 +303,18 @@ fn seed_of_the_system() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn place(options: &SessionOptions) -> Result<Place, OpenError> {
+fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, OpenError> {
     let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
     let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
-    let found = std::fs::metadata(&workspace).map_err(failed)?;
-    if !found.is_dir() {
-        return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+    if real_paths.follow(&workspace).kind != PathKind::Directory {
+        // This says why; and it can look at names that are no text.
+        let found = std::fs::metadata(&workspace).map_err(failed)?;
+        if !found.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+        }
     }
     let home = options.home.clone().or_else(std::env::home_dir).unwrap_or_else(|| "/".into());
+    let home = std::path::absolute(&home).unwrap_or(home);
     let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     Ok(Place {
         config: config.unwrap_or_else(|| home.join(".claude")),
@@ -333,28 +338,10 @@ fn layers(options: &SessionOptions) -> Vec<LayerText> {
         Some(said) if !said.is_empty() => vec![LayerText {
             scope: Scope::CliArg,
             source: "options".into(),
-            text: options.settings.to_string(),
+            text: serde_json::to_string(&options.settings).unwrap_or_default(),
         }],
         _ => Vec::new(),
     }
-}
-
-/// Where directories that are reached through a link lead.
-fn real_paths(directories: [&PathBuf; 3]) -> BTreeMap<String, String> {
-    let real = |it: &PathBuf| {
-        let real = real_path(it).filter(|real| real != it)?;
-        Some((it.display().to_string(), real.display().to_string()))
-    };
-    directories.into_iter().filter_map(real).collect()
-}
-
-/// The path without links; what does not exist yet has none.
-fn real_path(path: &Path) -> Option<PathBuf> {
-    let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
-    let (there, real) = there?;
-    let rest = path.strip_prefix(there).ok()?;
-    // Joining nothing would leave a slash at the end.
-    Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
 }
 
 fn text(path: &Path) -> Arc<str> {

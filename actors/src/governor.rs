@@ -107,9 +107,9 @@ impl Governors {
     /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
     pub(crate) fn of(&self, endpoint: &Endpoint) -> Gate {
         let base = endpoint.base.trim_end_matches('/').to_owned();
-        let secret = endpoint.headers.iter().fold(Digest::default(), |all, (name, value)| {
-            all.chain(Digest::of(name.as_bytes())).chain(Digest::of(value.as_bytes()))
-        });
+        // Names hold no zero and values no zero either, so no two lists of headers read the same.
+        let headers = endpoint.headers.iter().flat_map(|(name, value)| [&**name, value]);
+        let secret = Digest::of(headers.collect::<Vec<_>>().join("\0").as_bytes());
         let mut gates = gate::lock(&self.gates);
         gates
             .entry((base, secret))

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod hook_process;
 pub mod http;
 pub mod local_files;
+pub(crate) mod real_paths;
 mod rules;
 pub mod simulated;
 mod sources;

@@ -148,7 +148,8 @@ impl Catalogue {
     /// What is known about a model, whatever platform the name or alias is from.
     pub fn find(&self, name: &str) -> Option<&Arc<ModelFacts>> {
         let name = self.resolve(name);
-        self.models.get(name).or_else(|| self.models.get(canonical(name)))
+        let by_rule = || Some(canonical(name)).filter(|it| *it != name);
+        self.models.get(name).or_else(|| self.models.get(by_rule()?))
     }
 
     /// What is known under these names and no others.

@@ -35,10 +35,9 @@ impl Stream {
 
     /// 128 bits for the purpose that `label` names, the `n`th of their kind.
     pub fn draw(&self, label: &str, n: u64) -> u128 {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        hasher.update(label.as_bytes()).update(&[0]).update(&n.to_le_bytes());
+        let input = [label.as_bytes(), &[0], &n.to_le_bytes()].concat();
         let mut bytes = [0; 16];
-        bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        bytes.copy_from_slice(&blake3::keyed_hash(&self.0, &input).as_bytes()[..16]);
         u128::from_le_bytes(bytes)
     }
 

@@ -6,6 +6,7 @@
 pub mod agent_types;
 pub mod conversation;
 pub mod facts;
+pub mod in_force;
 pub mod no_progress;
 pub mod request;
 

@@ -31,7 +31,7 @@ use crate::{
     ids::{EntryId, RunId},
     message::Messages,
     output::OutputSettings,
-    run::{RunEnd, conversation::Carry, facts::SessionFacts},
+    run::{RunEnd, conversation::Carry, facts::SessionFacts, in_force::InForce},
     step::Step,
     step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
     step2_state_initialization::TurnState,
@@ -83,9 +83,10 @@ pub struct Turn {
     carry: Carry,
     state: TurnState,
     journal: journal::Journal,
+    /// What is to be done, behind the lines that are collected.
     effects: Vec<Effect>,
-    /// What waits for the lines that are collected.
-    held: Vec<Effect>,
+    /// How the turn goes on by itself.
+    onward: Option<Effect>,
     now: Timestamp,
     step: Step,
     /// What to do once this ticket is acknowledged.
@@ -148,7 +149,7 @@ impl Turn {
             carry,
             state: TurnState::default(),
             effects: Vec::new(),
-            held: Vec::new(),
+            onward: None,
             now: Timestamp::default(),
             step: Step::SettingsResolution,
             barrier: None,
@@ -208,8 +209,18 @@ impl Turn {
     }
 
     /// Variables for child processes.
-    pub fn env(&self) -> Vec<(String, String)> {
-        self.settings().env.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    pub fn env(&self) -> Arc<[(String, String)]> {
+        self.in_force(|it| &it.env)
+    }
+
+    /// Directories that count as workspace beside the working directory.
+    pub fn additional_directories(&self) -> Arc<[String]> {
+        self.in_force(|it| &it.additional_directories)
+    }
+
+    /// Where tools keep output that is too long.
+    pub fn spill_directory(&self) -> Arc<str> {
+        self.in_force(|it| &it.spill_directory)
     }
 
     /// The layers that its settings were made of; its sub-agents have the same.
@@ -225,11 +236,6 @@ impl Turn {
     /// What its model calls used so far.
     pub fn usage(&self) -> Usage {
         self.state.model.usage
-    }
-
-    /// Directories that count as workspace beside the working directory.
-    pub fn additional_directories(&self) -> Vec<String> {
-        self.settings().permissions.additional_directories.clone()
     }
 
     fn run_step(&mut self, step: Step) {
@@ -272,7 +278,7 @@ impl Turn {
 
     fn next(&mut self, step: Step) {
         self.announced = Some(step);
-        self.effects.push(Effect::Next(step));
+        self.onward = Some(Effect::Next(step));
     }
 
     fn was_awaited(&mut self, what: Awaits) -> bool {
@@ -297,23 +303,23 @@ impl Turn {
     /// so is what listeners are told. While the turn goes on by itself, both are collected; they go
     /// out as soon as it waits for anybody.
     fn drain(&mut self) -> Vec<Effect> {
-        let mut effects = std::mem::take(&mut self.effects);
-        let goes_on = |it: &Effect| matches!(it, Effect::Next(_) | Effect::Dispatch(_));
-        if self.barrier.is_none() && effects.iter().any(goes_on) {
-            let (now, held) = effects.into_iter().partition(goes_on);
-            effects = now;
-            self.held.extend::<Vec<_>>(held);
-            return effects;
+        match self.onward.take() {
+            Some(onward) if self.barrier.is_none() => vec![onward],
+            onward => {
+                let mut effects = self.stand();
+                effects.extend(onward);
+                effects
+            }
         }
-        let mut out = self.stand();
-        out.append(&mut effects);
-        out
     }
 
     /// What is collected while the turn goes on by itself: for who lets it stand between two steps.
     pub fn stand(&mut self) -> Vec<Effect> {
-        let lines = self.journal.take().map(Effect::Append);
-        lines.into_iter().chain(self.held.drain(..)).collect()
+        let mut effects = std::mem::take(&mut self.effects);
+        if let Some(lines) = self.journal.take() {
+            effects.insert(0, Effect::Append(lines));
+        }
+        effects
     }
 
     /// The lines that are collected so far; for a replay, which holds each against its record.
@@ -323,6 +329,14 @@ impl Turn {
 
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.state.settings.clone().unwrap_or_default()
+    }
+
+    /// Something that follows from the settings; nothing before they are known.
+    fn in_force<T: ?Sized>(&self, part: fn(&InForce) -> &Arc<T>) -> Arc<T>
+    where
+        Arc<T>: Default,
+    {
+        self.carry.in_force.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
     }
 
     fn shapers(&self) -> Arc<ShaperSettings> {

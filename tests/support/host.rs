@@ -260,7 +260,7 @@ impl SourceFiles for HeldFiles {
             let layer = this.layer.lock().unwrap().clone();
             let source = "settings.json".to_owned();
             let layers = layer.map(|text| LayerText { scope: Scope::User, source, text });
-            Ok((SettingsRead::Layers(layers.into_iter().collect()), Vec::new()))
+            Ok((SettingsRead::Layers(layers.into_iter().collect()), Arc::default()))
         })
     }
 

@@ -6,13 +6,17 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Read, Seek, Write},
+    io::{self, Read},
+    os::unix::fs::FileExt,
     path::Path,
     sync::LazyLock,
 };
 
 use ennead_runtime::time::Timestamp;
 use serde::{Deserialize, Serialize};
+
+/// Bytes of a holder's text; what is longer was written by nobody we know.
+const MAX_TEXT: u64 = 64 * 1024;
 
 /// Who writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +68,7 @@ impl SessionLock {
     ///
     /// [`LockError::Held`] at once when somebody holds it.
     pub fn take(path: &Path, now: Timestamp) -> Result<Self, LockError> {
-        let mut file = super::files::private()
+        let file = super::files::private()
             .read(true)
             .write(true)
             .create(true)
@@ -74,10 +78,12 @@ impl SessionLock {
         let locked = file.try_lock();
         let mut text = Vec::new();
         // What cannot be read names nobody; the lock itself is what counts.
-        let (old, old_len): (Option<Holder>, _) = match file.read_to_end(&mut text) {
-            Ok(length) => (serde_json::from_slice(&text).ok(), length),
-            Err(_) => (None, usize::MAX),
-        };
+        // With a bound, or its size would be asked for first.
+        let (old, old_len): (Option<Holder>, _) =
+            match (&file).take(MAX_TEXT).read_to_end(&mut text) {
+                Ok(length) => (serde_json::from_slice(&text).ok(), length),
+                Err(_) => (None, usize::MAX),
+            };
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Held { holder: old }),
@@ -91,7 +97,7 @@ impl SessionLock {
             epoch,
             since: now.to_string(),
         };
-        write_over(&mut file, old_len, &holder).map_err(LockError::File)?;
+        write_over(&file, old_len, &holder).map_err(LockError::File)?;
         Ok(Self { file, epoch })
     }
 
@@ -113,11 +119,10 @@ impl Drop for SessionLock {
 static BOOT_ID: LazyLock<String> = LazyLock::new(|| line_of("/proc/sys/kernel/random/boot_id"));
 static HOST: LazyLock<String> = LazyLock::new(|| line_of("/proc/sys/kernel/hostname"));
 
-fn write_over(file: &mut File, old_len: usize, holder: &Holder) -> io::Result<()> {
+fn write_over(file: &File, old_len: usize, holder: &Holder) -> io::Result<()> {
     let mut text = serde_json::to_vec(holder)?;
     text.push(b'\n');
-    file.rewind()?;
-    file.write_all(&text)?;
+    file.write_all_at(&text, 0)?;
     if text.len() < old_len {
         file.set_len(text.len() as u64)?;
     }

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     hook::HookEvent,
     ports::{BoxFuture, Cancel, Hold, Settled, SpawnAgent, ToolContext},
-    run::facts::SessionFacts,
     step::Step,
     tool::{ToolCall, ToolErrorKind, ToolOutcome},
     turn::{
@@ -280,10 +279,10 @@ impl State {
         ToolContext {
             session: facts.session.clone(),
             workspace: Arc::clone(&facts.workspace),
-            additional_directories: self.turn.additional_directories().into(),
-            spill_directory: spill_directory(facts).into(),
+            additional_directories: self.turn.additional_directories(),
+            spill_directory: self.turn.spill_directory(),
             memory: Arc::clone(self.turn.memory()),
-            env: self.turn.env().into(),
+            env: self.turn.env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
             hold: Hold::new(self.scope.tracker.token()),
             settled: Settled::default(),
@@ -302,15 +301,6 @@ impl State {
             event,
             chain: Arc::clone(&self.shared.hook_chain),
         }
-    }
-}
-
-/// Where output that is too long is kept. Agents of a tree share the directory beside the top
-/// session's transcript, and ids of calls may be the same in several of them.
-fn spill_directory(facts: &SessionFacts) -> String {
-    match &facts.agent {
-        Some(agent) => format!("{}/tool-results/agent-{agent}", facts.directory),
-        None => format!("{}/tool-results", facts.directory),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct HookPlace {
     /// The session's project directory (`CLAUDE_PROJECT_DIR`).
     pub project: String,
     /// Variables that replace inherited ones; an empty value removes one.
-    pub env: Vec<(String, String)>,
+    pub env: Arc<[(String, String)]>,
     /// The event it is run for.
     pub event: HookEvent,
     /// Names of the handlers that this session hangs from, outermost first.
@@ -106,7 +106,7 @@ async fn run(
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        for (name, value) in &place.env {
+        for (name, value) in &*place.env {
             if value.is_empty() {
                 command.env_remove(name);
             } else {

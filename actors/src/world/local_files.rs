@@ -8,6 +8,7 @@ use std::{
     fmt, fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ennead_runtime::{
@@ -20,7 +21,7 @@ use ennead_runtime::{
     turn::input::SettingsRead,
 };
 
-use super::{sources, without::Without};
+use super::sources::{self, Barren};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +38,19 @@ pub struct Place {
     pub trust: Trust,
 }
 
-/// State of the settings files when they were last read: path, modification time in nanoseconds,
-/// size, inode.
-pub type Fingerprints = Vec<(PathBuf, Option<(i128, u64, u64)>)>;
+/// State of the settings files when they were last read, strongest first.
+pub type Fingerprints = Arc<[Fingerprint]>;
+
+/// State of a settings file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Whose settings it holds.
+    pub scope: Scope,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Modification time in nanoseconds, size, inode; `None`: it is not there.
+    pub state: Option<(i128, u64, u64)>,
+}
 
 /// Reads what a session takes from files.
 pub trait SourceFiles: Send + Sync + fmt::Debug {
@@ -61,7 +72,7 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 /// The machine's files.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
-    without: Without,
+    barren: Barren,
 }
 
 impl SourceFiles for LocalFiles {
@@ -70,24 +81,24 @@ impl SourceFiles for LocalFiles {
         place: &Place,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
-        let files = settings_files(place);
-        let seen: Fingerprints =
-            files.iter().map(|(_, path)| (path.clone(), fingerprint(path))).collect();
-        if known == Some(&seen) {
-            return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, seen))));
+        let seen = settings_files(place);
+        if let Some(known) = known.filter(|it| ***it == *seen) {
+            let known = Arc::clone(known);
+            return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
         }
-        let trust = place.trust;
+        let (trust, seen) = (place.trust, Fingerprints::from(seen));
         Box::pin(async move {
-            if seen.iter().all(|(_, it)| it.is_none()) {
+            if seen.iter().all(|it| it.state.is_none()) {
                 return Ok((SettingsRead::Layers(Vec::new()), seen));
             }
-            let layers = blocking(move || read_layers(files, trust)).await??;
+            let files = Arc::clone(&seen);
+            let layers = blocking(move || read_layers(&files, trust)).await??;
             Ok((SettingsRead::Layers(layers), seen))
         })
     }
 
     fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts> {
-        if !sources::has_files(place, &self.without) {
+        if !sources::has_files(place, &self.barren) {
             return Box::pin(std::future::ready(sources::without_files(place)));
         }
         let place = place.clone();
@@ -100,19 +111,24 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
 
-/// The settings files of a place, strongest first, where their directories are there.
-fn settings_files(place: &Place) -> Vec<(Scope, PathBuf)> {
-    let mut files = Vec::new();
+/// The settings files of a place as they are now, strongest first, where their directories are
+/// there.
+fn settings_files(place: &Place) -> Vec<Fingerprint> {
+    let mut files = Vec::with_capacity(1);
+    let mut add = |scope, path: PathBuf| {
+        let state = state_of(&path);
+        files.push(Fingerprint { scope, path, state });
+    };
     if place.managed.exists() {
-        files.push((Scope::Policy, place.managed.join("managed-settings.json")));
-        files.extend(drop_ins(&place.managed).into_iter().map(|it| (Scope::Policy, it)));
+        add(Scope::Policy, place.managed.join("managed-settings.json"));
+        drop_ins(&place.managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
     let project = place.workspace.join(".claude");
     if project.exists() {
-        files.push((Scope::Local, project.join("settings.local.json")));
-        files.push((Scope::Project, project.join("settings.json")));
+        add(Scope::Local, project.join("settings.local.json"));
+        add(Scope::Project, project.join("settings.json"));
     }
-    files.push((Scope::User, place.config.join("settings.json")));
+    add(Scope::User, place.config.join("settings.json"));
     files
 }
 
@@ -130,19 +146,19 @@ fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn fingerprint(path: &Path) -> Option<(i128, u64, u64)> {
+fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     let found = fs::metadata(path).ok()?;
     let mtime = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
     Some((mtime, found.size(), found.ino()))
 }
 
-fn read_layers(files: Vec<(Scope, PathBuf)>, trust: Trust) -> io::Result<Vec<LayerText>> {
+fn read_layers(files: &[Fingerprint], trust: Trust) -> io::Result<Vec<LayerText>> {
     let mut layers = Vec::new();
-    for (scope, path) in files {
-        match fs::read_to_string(&path) {
+    for Fingerprint { scope, path, .. } in files {
+        match fs::read_to_string(path) {
             Ok(text) => {
                 let source = path.display().to_string();
-                layers.push(restrict(LayerText { scope, source, text }, trust));
+                layers.push(restrict(LayerText { scope: *scope, source, text }, trust));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {

@@ -7,7 +7,6 @@ use std::{
 };
 
 use ennead_runtime::{
-    ports::Clock,
     step1_settings_resolution::{
         Scope,
         instructions::{joined, with_imports},
@@ -17,27 +16,37 @@ use ennead_runtime::{
     },
 };
 
-use super::{clock::SystemClock, local_files::Place, rules, without::Without};
+use super::{local_files::Place, rules, without::Without};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
 
+/// Directories that were found to hold nothing for a session.
+#[derive(Debug)]
+pub(super) struct Barren {
+    /// Those above working directories.
+    ancestors: Without,
+    /// Those that are for instructions alone.
+    configuration: Without,
+}
+
+impl Default for Barren {
+    fn default() -> Self {
+        Self { ancestors: Without::new(BESIDE), configuration: Without::new(INSIDE) }
+    }
+}
+
 /// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
-/// each, and one for all candidates in a directory that is not there or is as it was when it held none;
-/// where there is none, nothing needs the blocking pool.
-pub(super) fn has_files(place: &Place, without: &Without) -> bool {
-    let has_instructions =
-        |directory: &Path| directory.exists() && has_any(directory, &["CLAUDE.md", "rules"]);
+/// each, and one for all candidates in a directory that is not there or is as it was when it held
+/// none; where there is none, nothing needs the blocking pool.
+pub(super) fn has_files(place: &Place, barren: &Barren) -> bool {
+    let has_instructions = |directory: &Path| {
+        !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
+    };
     let in_ancestors = place.workspace.ancestors().any(|it| {
-        !without.is_known(it) && {
-            let seen = Without::look(it);
-            let is_found = has_any(it, NAMES) || has_instructions(&it.join(".claude"));
-            if !is_found && holds_none(it) {
-                without.remember(it, seen, SystemClock::new().now());
-            }
-            is_found
-        }
+        !barren.ancestors.holds_none(it)
+            && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY)))
     });
     in_ancestors
         || has_instructions(&place.managed)
@@ -45,17 +54,17 @@ pub(super) fn has_files(place: &Place, without: &Without) -> bool {
         || memory_file(place).exists()
 }
 
-/// What a directory may hold for a session, beside `.claude`.
+/// What a directory may hold for a session.
 const NAMES: &[&str] = &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git"];
 
-/// Whether a directory has none of the names, whatever they would be of. A link to nowhere is there:
-/// what it leads to may come into being without a change of the directory.
-fn holds_none(directory: &Path) -> bool {
-    NAMES.iter().chain(&[".claude"]).all(|name| {
-        let found = directory.join(name).symlink_metadata();
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    })
-}
+/// Where a directory may hold more for a session.
+const DIRECTORY: &str = ".claude";
+
+/// All that a directory above a working directory may hold for a session.
+const BESIDE: &[&str] = &["CLAUDE.md", "AGENTS.md", "CLAUDE.local.md", ".git", DIRECTORY];
+
+/// What [`DIRECTORY`] and its like may hold.
+const INSIDE: &[&str] = &["CLAUDE.md", "rules"];
 
 fn has_any(directory: &Path, names: &[&str]) -> bool {
     let mut path = directory.to_owned();
@@ -201,18 +210,4 @@ fn memory(place: &Place) -> Option<String> {
 fn memory_file(place: &Place) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
     place.config.join("projects").join(name).join("memory/MEMORY.md")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directory_with_a_link_to_nowhere_does_not_hold_none() {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(holds_none(directory.path()));
-        let link = directory.path().join("CLAUDE.md");
-        std::os::unix::fs::symlink(directory.path().join("later.md"), &link).unwrap();
-        assert!(!link.exists() && !holds_none(directory.path()));
-    }
 }

@@ -8,13 +8,16 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    ffi::OsString,
+    fs, io,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 
-use ennead_runtime::time::Timestamp;
+use ennead_runtime::{ports::Clock, time::Timestamp};
+
+use super::clock::SystemClock;
 
 /// Directories that are remembered at most.
 const MAX_DIRECTORIES: usize = 4096;
@@ -27,57 +30,77 @@ const COARSE_TICK_NS: i128 = 2_000_000_000;
 
 /// State of a directory: device, inode, and its times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+struct Seen {
     device: u64,
     inode: u64,
     mtime_ns: i128,
     ctime_ns: i128,
 }
 
-/// Which directories were found to hold nothing, and in what state.
-#[derive(Debug, Default)]
+/// Which directories were found to hold none of some names, and in what state.
+#[derive(Debug)]
 pub(super) struct Without {
-    directories: Mutex<BTreeMap<PathBuf, Seen>>,
+    names: &'static [&'static str],
+    directories: Mutex<BTreeMap<OsString, Seen>>,
 }
 
 impl Without {
-    /// The state of a directory, to be taken before looking into it.
-    pub(super) fn look(directory: &Path) -> Option<Seen> {
-        let found = fs::metadata(directory).ok()?;
-        let ns = |seconds, rest| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Some(Seen {
-            device: found.dev(),
-            inode: found.ino(),
-            mtime_ns: ns(found.mtime(), found.mtime_nsec()),
-            ctime_ns: ns(found.ctime(), found.ctime_nsec()),
-        })
+    /// None is known yet.
+    pub(super) fn new(names: &'static [&'static str]) -> Self {
+        Self { names, directories: Mutex::default() }
     }
 
-    /// Whether the directory holds nothing still.
-    pub(super) fn is_known(&self, directory: &Path) -> bool {
-        let known = self.map().get(directory).copied();
-        known.is_some_and(|known| Self::look(directory) == Some(known))
+    /// Whether the directory holds none of the names, whatever they would be of. A link to nowhere
+    /// is there: what it leads to may come into being without a change of the directory. So is what
+    /// cannot be looked at.
+    pub(super) fn holds_none(&self, directory: &Path) -> bool {
+        let seen = match fs::metadata(directory) {
+            // Before what is in it, which may change meanwhile.
+            Ok(found) => Seen::of(&found),
+            Err(error) => return error.kind() == io::ErrorKind::NotFound,
+        };
+        if self.map().get(directory.as_os_str()) == Some(&seen) {
+            return true;
+        }
+        let is_barren = self.names.iter().all(|name| {
+            let found = directory.join(name).symlink_metadata();
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        });
+        if is_barren {
+            self.remember(directory, seen, SystemClock::new().now());
+        }
+        is_barren
     }
 
-    /// The directory held nothing, not even a link to nowhere. Not believed when it has only just
-    /// been changed.
-    pub(super) fn remember(&self, directory: &Path, seen: Option<Seen>, now: Timestamp) {
-        let now_ns = i128::from(now.0) * 1_000_000;
-        let Some(seen) = seen.filter(|it| it.is_settled(now_ns)) else { return };
+    /// The directory held nothing. Not believed when it has only just been changed.
+    fn remember(&self, directory: &Path, seen: Seen, now: Timestamp) {
+        if !seen.is_settled(i128::from(now.0) * 1_000_000) {
+            return;
+        }
         let mut map = self.map();
         if MAX_DIRECTORIES <= map.len() {
             map.clear();
         }
-        map.insert(directory.to_owned(), seen);
+        map.insert(directory.into(), seen);
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Seen>> {
+    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<OsString, Seen>> {
         // Entries are put in whole, so a panic elsewhere spoils nothing.
         self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seen {
+    fn of(found: &fs::Metadata) -> Self {
+        let ns = |seconds, rest| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            mtime_ns: ns(found.mtime(), found.mtime_nsec()),
+            ctime_ns: ns(found.ctime(), found.ctime_nsec()),
+        }
+    }
+
     /// Whether a later change is sure to bear another time.
     fn is_settled(self, now_ns: i128) -> bool {
         let last = self.mtime_ns.max(self.ctime_ns);
@@ -88,60 +111,75 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use ennead_runtime::ports::Clock;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::world::clock::SystemClock;
+
+    const NAMES: &[&str] = &["CLAUDE.md"];
+
+    fn state(path: &Path) -> Seen {
+        Seen::of(&fs::metadata(path).unwrap())
+    }
 
     /// As if the directory had stood as it is for a minute.
     fn remember(without: &Without, path: &Path) {
         let later = Timestamp(SystemClock::new().now().0 + 60_000);
-        without.remember(path, Without::look(path), later);
+        without.remember(path, state(path), later);
+    }
+
+    fn is_known(without: &Without, path: &Path) -> bool {
+        without.map().get(path.as_os_str()) == Some(&state(path))
     }
 
     #[test]
     fn directory_is_known_until_something_changes_in_it() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::default());
-        assert!(!without.is_known(path));
+        let (path, without) = (directory.path(), Without::new(NAMES));
+        assert!(without.holds_none(path));
         remember(&without, path);
-        assert!(without.is_known(path));
+        assert!(is_known(&without, path) && without.holds_none(path));
         fs::write(path.join("CLAUDE.md"), "Be kind.").unwrap();
-        assert!(!without.is_known(path));
+        assert!(!is_known(&without, path) && !without.holds_none(path));
         fs::remove_file(path.join("CLAUDE.md")).unwrap();
-        assert!(!without.is_known(path));
+        assert!(!is_known(&without, path) && without.holds_none(path));
+    }
+
+    #[test]
+    fn link_to_nowhere_is_something_and_a_missing_directory_holds_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, without) = (directory.path(), Without::new(NAMES));
+        fs::write(path.join("other"), "").unwrap();
+        assert!(without.holds_none(path) && without.holds_none(&path.join("not there")));
+        symlink(path.join("later.md"), path.join("CLAUDE.md")).unwrap();
+        assert!(!path.join("CLAUDE.md").exists() && !without.holds_none(path));
     }
 
     #[test]
     fn permissions_and_times_that_are_put_back_are_changes() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::default());
+        let (path, without) = (directory.path(), Without::new(NAMES));
         remember(&without, path);
         // The clock of a file system may stand still for some milliseconds.
-        let before = Without::look(path);
-        while Without::look(path) == before {
+        let before = state(path);
+        while state(path) == before {
             fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
         }
-        assert!(!without.is_known(path));
+        assert!(!is_known(&without, path));
         remember(&without, path);
-        let (before, modified) = (Without::look(path), fs::metadata(path).unwrap().modified());
-        while Without::look(path) == before {
+        let (before, modified) = (state(path), fs::metadata(path).unwrap().modified());
+        while state(path) == before {
             fs::write(path.join("CLAUDE.md"), "Be kind.").unwrap();
             fs::File::open(path).unwrap().set_modified(*modified.as_ref().unwrap()).unwrap();
         }
-        assert!(!without.is_known(path));
+        assert!(!is_known(&without, path) && !without.holds_none(path));
     }
 
     #[test]
     fn directory_that_was_just_changed_is_not_remembered() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::default());
-        without.remember(path, Without::look(path), SystemClock::new().now());
-        assert!(!without.is_known(path));
-        remember(&without, &path.join("not there"));
-        assert!(!without.is_known(&path.join("not there")));
+        let (path, without) = (directory.path(), Without::new(NAMES));
+        assert!(without.holds_none(path));
+        assert!(without.map().is_empty());
     }
 
     #[test]

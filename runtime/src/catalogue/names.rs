@@ -1,7 +1,7 @@
 //! The many names of one model: with date, with platform, with region.
 
 /// Regions in front of a name on `bedrock-runtime`.
-const REGIONS: [&str; 7] = ["us.", "eu.", "apac.", "jp.", "au.", "us-gov.", "global."];
+const REGIONS: [&str; 7] = ["us", "eu", "apac", "jp", "au", "us-gov", "global"];
 
 /// The name without what platforms and dates add to it:
 /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-haiku-4-5@20251001` and
@@ -9,7 +9,10 @@ const REGIONS: [&str; 7] = ["us.", "eu.", "apac.", "jp.", "au.", "us-gov.", "glo
 pub fn canonical(name: &str) -> &str {
     let name = name.trim();
     let name = name.strip_suffix("[1m]").unwrap_or(name);
-    let name = REGIONS.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    let name = match name.split_once('.') {
+        Some((region, name)) if REGIONS.contains(&region) => name,
+        _ => name,
+    };
     let makers = ["anthropic.", "anthropic/", "openai/", "models/"];
     let name = makers.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
     let name = name.split_once('@').map_or(name, |(name, _)| name);
@@ -19,13 +22,15 @@ pub fn canonical(name: &str) -> &str {
 
 /// Without `-v1`, `-v1:0`.
 fn without_version(name: &str) -> &str {
-    let Some((front, version)) = name.rsplit_once("-v") else { return name };
-    let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    let is_version = match version.split_once(':') {
-        Some((major, minor)) => is_digits(major) && is_digits(minor),
-        None => is_digits(version),
-    };
-    if is_version { front } else { name }
+    let major = |it| without_digits(it)?.strip_suffix("-v");
+    let minor = |it| major(without_digits(it)?.strip_suffix(':')?);
+    major(name).or_else(|| minor(name)).unwrap_or(name)
+}
+
+/// Without the digits at its end; `None` when there are none.
+fn without_digits(name: &str) -> Option<&str> {
+    let front = name.trim_end_matches(|it: char| it.is_ascii_digit());
+    (front.len() < name.len()).then_some(front)
 }
 
 /// Without `-20251001`, `-2025-10-01`.

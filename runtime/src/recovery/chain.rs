@@ -82,8 +82,8 @@ pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<Link>, Vec<Str
 /// What bounds requests to a model: for the first of the chain what the settings say, for another
 /// what the catalogue knows. Of a model that nobody knows it is taken that it can do the same.
 pub fn model_limits(settings: &Settings, model: &str) -> ModelLimits {
-    let known = settings.models.find(model).filter(|_| settings.model != model);
-    match known {
+    let of_other = || (settings.model != model).then(|| settings.models.find(model)).flatten();
+    match of_other() {
         Some(known) => ModelLimits { window: known.window, max_output: known.max_output },
         None => ModelLimits {
             window: settings.context_window,

@@ -18,6 +18,7 @@ use crate::{
     run::{
         Run,
         facts::SessionFacts,
+        in_force::InForce,
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
@@ -29,7 +30,6 @@ use crate::{
         provider::WireFormat,
         request::{EncodedHead, PrefixChain},
     },
-    step7_permission_gate::GateSetup,
     step9_stop_check::RunBudget,
     time::Timestamp,
     tokens::{Tokens, Usage},
@@ -70,8 +70,8 @@ pub struct Carry {
     pub sources: Option<Arc<Sources>>,
     /// What the tools know.
     pub memory: Arc<ToolMemory>,
-    /// The rules, compiled, for settings with this digest.
-    pub gate: Option<(Digest, Arc<GateSetup>)>,
+    /// What follows from the settings that held.
+    pub in_force: Option<Arc<InForce>>,
     /// What the shapers left of the history.
     pub view: Option<ShapedView>,
     /// The last reported size of a request.

@@ -25,9 +25,9 @@ use crate::{
 /// The sources of a session, encoded.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    system: Vec<String>,
+    system: Arc<[String]>,
     n_static: usize,
-    tools: Vec<Arc<ToolSpec>>,
+    tools: Arc<[Arc<ToolSpec>]>,
     /// Sources 2, 3 and 5.
     context: Option<Arc<Message>>,
     path_rules: PathRuleSet,
@@ -42,11 +42,11 @@ pub struct Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
     /// Segments of the system prompt, in order.
-    pub system: Vec<String>,
+    pub system: Arc<[String]>,
     /// How many of them, from the first, are the same on every machine and day.
     pub n_static: usize,
     /// The tools offered, in order.
-    pub tools: Vec<Arc<ToolSpec>>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
     /// Context, path rules, then the conversation since the last compaction.
     pub messages: Messages,
     /// Messages at the start that are no part of the conversation.
@@ -82,9 +82,9 @@ impl Sources {
             .map(|it| Block::text(&it))
             .collect();
         Self {
-            system,
+            system: system.into(),
             n_static,
-            tools,
+            tools: tools.into(),
             context: made_up(context_id, blocks),
             path_rules: PathRuleSet::new(&texts.path_rules),
             triggered: Vec::new(),
@@ -94,16 +94,21 @@ impl Sources {
     }
 
     /// Takes in which files were read. Returns whether that showed the model rules it had not
-    /// seen; `id` then names the message that is made up.
-    pub fn files_read(&mut self, memory: &ToolMemory, id: EntryId) -> bool {
+    /// seen; only then anything is changed, and `id` names the message that is made up.
+    pub fn files_read(
+        self: &mut Arc<Self>,
+        memory: &ToolMemory,
+        id: impl FnOnce() -> EntryId,
+    ) -> bool {
         let triggered = self.path_rules.triggered(memory);
         if triggered == self.triggered {
             return false;
         }
-        let text = self.path_rules.text(&triggered);
-        self.sizes[3] = text.as_deref().map_or(0, chars);
-        self.triggered_rules = made_up(id, text.iter().map(|it| Block::text(it)).collect());
-        self.triggered = triggered;
+        let sources = Arc::make_mut(self);
+        let text = sources.path_rules.text(&triggered);
+        sources.sizes[3] = text.as_deref().map_or(0, chars);
+        sources.triggered_rules = made_up(id(), text.iter().map(|it| Block::text(it)).collect());
+        sources.triggered = triggered;
         true
     }
 }
@@ -112,7 +117,7 @@ impl Assembled {
     /// Appends a segment to the system prompt.
     pub fn append_system(&mut self, text: &str) {
         self.sizes[0] += chars(text);
-        self.system.push(text.to_owned());
+        self.system = self.system.iter().cloned().chain([text.to_owned()]).collect();
     }
 }
 
@@ -132,9 +137,9 @@ pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Ass
     sizes[8] = source9_compact_summaries::size(history);
     sizes[6] = n_chars - sizes[7] - sizes[8];
     Assembled {
-        system: sources.system.clone(),
+        system: Arc::clone(&sources.system),
         n_static: sources.n_static,
-        tools: sources.tools.clone(),
+        tools: Arc::clone(&sources.tools),
         messages,
         n_context,
         sizes,

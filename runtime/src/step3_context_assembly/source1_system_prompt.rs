@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{SourceTexts, cut};
-use crate::{digest::Digest, tool::ToolSpec};
+use crate::tool::ToolSpec;
 
 /// Characters that all segments together may have. Base and appended text are never cut.
 pub const SYSTEM_PROMPT_BUDGET_CHARS: usize = 40_000;
@@ -48,8 +48,6 @@ pub struct Segment {
     pub name: &'static str,
     /// Its text; never empty.
     pub text: String,
-    /// Of the text; equal segments need not be encoded again.
-    pub digest: Digest,
     /// The same on every machine and day.
     pub is_static: bool,
 }
@@ -87,12 +85,7 @@ pub fn segments(
     found
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(name, text)| Segment {
-            name,
-            digest: Digest::of(text.as_bytes()),
-            text,
-            is_static: !matches!(name, "git" | "directory"),
-        })
+        .map(|(name, text)| Segment { name, text, is_static: !matches!(name, "git" | "directory") })
         .collect()
 }
 

@@ -7,6 +7,9 @@ use crate::catalogue::canonical;
 
 /// Whether two names mean one model. A date in one name alone, or none at all, is no difference.
 pub fn is_same(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
     let dates = (date(one), date(other));
     let names = (canonical(last(one)), canonical(last(other)));
     names.0 == names.1 && (dates.0 == dates.1 || dates.0.is_none() || dates.1.is_none())

@@ -3,7 +3,7 @@
 //! A state machine: each step says what is needed next, the caller finds it out and hands it back.
 //! Only here a [`Permit`] is issued, at most one per call.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use serde_json::Value;
 
@@ -149,7 +149,7 @@ impl Gate {
             Access::Free | Access::Command { .. } | Access::Ask => return self.evaluate(),
         };
         let input = self.input();
-        let given = match input.get(&**field) {
+        let given = match input.get(field) {
             None | Some(Value::Null) => missing,
             // Something that is no text leads nowhere.
             Some(path) => path.as_str().unwrap_or_default(),
@@ -179,14 +179,14 @@ impl Gate {
         self.decide(Decision { allowed, stage, rule: found.rule, reason: found.reason })
     }
 
-    fn ask(&mut self, reason: String, rule: Option<RuleRef>, input: &Value) -> GateStep {
+    fn ask(&mut self, reason: String, rule: Option<RuleRef>, input: &CallInput) -> GateStep {
         if let Some(decision) =
             stage4::without_handler(self.setup.handler(), &reason, rule.as_ref())
         {
             return self.decide(decision);
         }
         let command = match &self.access {
-            Access::Command { field } => input.get(&**field).and_then(Value::as_str).map(|raw| {
+            Access::Command { field } => input.get(field).and_then(Value::as_str).map(|raw| {
                 let places = self.setup.places();
                 ShellCommand::read(raw, &places.workspace, &places.home)
             }),
@@ -220,8 +220,23 @@ impl Gate {
         self.deny(GateStage::PermissionHandler, None, reason)
     }
 
-    fn input(&self) -> Value {
-        serde_json::from_str(&self.call.input).unwrap_or(Value::Null)
+    fn input(&self) -> CallInput {
+        CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() }
+    }
+}
+
+/// The input of a call. Parsed when a field is first looked at: mostly the name of the tool decides.
+#[derive(Debug)]
+pub(super) struct CallInput {
+    text: Arc<str>,
+    value: OnceCell<Value>,
+}
+
+impl CallInput {
+    /// A field; there is none in what is no object.
+    pub(super) fn get(&self, field: &str) -> Option<&Value> {
+        let parse = || serde_json::from_str(&self.text).unwrap_or_default();
+        self.value.get_or_init(parse).get(field)
     }
 }
 

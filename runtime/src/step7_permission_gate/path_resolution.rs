@@ -3,8 +3,6 @@
 //! Pure; whoever has a file system lends its eyes. Alone because the walk must be testable on
 //! trees that cannot be made everywhere.
 
-use std::collections::VecDeque;
-
 use super::{PathKind, ResolvedPath};
 
 /// Links followed before a walk counts as a ring; Linux' own limit.
@@ -65,10 +63,13 @@ fn walk(
     passed: &mut Vec<String>,
     look: &mut dyn FnMut(&str) -> Found,
 ) -> Option<(String, PathKind)> {
-    let mut rest: VecDeque<String> = absolute.split('/').map(str::to_owned).collect();
+    let (mut rest, mut from) = (absolute.to_owned(), 0);
     let (mut at, mut kind, mut n_links) = (String::new(), PathKind::Directory, 0);
-    while let Some(name) = rest.pop_front() {
-        match name.as_str() {
+    while from < rest.len() {
+        let end = rest[from..].find('/').map_or(rest.len(), |it| from + it);
+        let name = &rest[from..end];
+        from = end + 1;
+        match name {
             "" | "." => continue,
             ".." => {
                 at.truncate(at.rfind('/').unwrap_or(0));
@@ -77,9 +78,11 @@ fn walk(
             }
             _ => {}
         }
-        let next = format!("{at}/{name}");
+        let parent = at.len();
+        at.push('/');
+        at.push_str(name);
         // Below what is not there nothing can be.
-        let found = if kind == PathKind::Directory { look(&next) } else { Found::Missing };
+        let found = if kind == PathKind::Directory { look(&at) } else { Found::Missing };
         kind = match found {
             Found::Missing => PathKind::Missing,
             Found::File => PathKind::File,
@@ -90,19 +93,14 @@ fn walk(
                 if n_links > MAX_LINKS {
                     return None;
                 }
-                let behind: Vec<&str> = rest.iter().map(String::as_str).collect();
-                note(passed, by_text(&format!("{next}/{}", behind.join("/"))));
-                for part in target.split('/').rev() {
-                    rest.push_front(part.into());
-                }
-                if target.starts_with('/') {
-                    at.clear();
-                }
-                kind = PathKind::Directory;
-                continue;
+                let behind = rest.get(from..).unwrap_or_default();
+                note(passed, by_text(&format!("{at}/{behind}")));
+                rest = format!("{target}/{behind}");
+                from = 0;
+                at.truncate(if target.starts_with('/') { 0 } else { parent });
+                PathKind::Directory
             }
         };
-        at = next;
     }
     Some((if at.is_empty() { "/".into() } else { at }, kind))
 }

@@ -55,6 +55,11 @@ impl Permit {
         &self.call
     }
 
+    /// What binds it to that call: [`ToolCall::digest`].
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
     /// The path that was decided about, for tools that declare one. A tool opens this file and no
     /// other: it compares what it opened with `real`.
     pub fn path(&self) -> Option<&ResolvedPath> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{
     ResolvedPath, RuleRef,
+    gate::CallInput,
     path_rule::{Anchors, PathPattern},
     rule::{Rule, wildcard},
     shell_command::ShellCommand,
@@ -23,7 +24,7 @@ use crate::{
 pub(super) struct Subject<'a> {
     pub(super) tool: &'a str,
     pub(super) access: &'a Access,
-    pub(super) input: &'a Value,
+    pub(super) input: &'a CallInput,
     pub(super) path: Option<&'a ResolvedPath>,
     pub(super) command: Option<&'a ShellCommand>,
 }

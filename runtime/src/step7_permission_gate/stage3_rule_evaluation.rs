@@ -5,6 +5,7 @@
 
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
+    gate::CallInput,
     mode::{self, ModeSays},
     path_rule::lies_in,
     protected::is_protected,
@@ -39,7 +40,7 @@ pub(super) struct Facts<'a> {
     pub(super) tool: &'a str,
     pub(super) access: &'a Access,
     pub(super) effect: ToolEffect,
-    pub(super) input: &'a serde_json::Value,
+    pub(super) input: &'a CallInput,
     pub(super) path: Option<&'a ResolvedPath>,
     pub(super) hooks: &'a Remembered,
 }
@@ -62,7 +63,7 @@ fn evaluate_alone(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
     let command = match facts.access {
         Access::Command { field } => {
             let raw =
-                facts.input.get(&**field).and_then(serde_json::Value::as_str).unwrap_or_default();
+                facts.input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
             Some(ShellCommand::read(raw, &places.workspace, &places.home))
         }
         _ => None,

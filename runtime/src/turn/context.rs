@@ -8,12 +8,11 @@ use crate::{
     event::Event,
     message::{Messages, tokens_of},
     recovery::chain::chain,
-    run::conversation::ShapedView,
+    run::{conversation::ShapedView, in_force::InForce},
     step::Step,
     step1_settings_resolution::{LayerText, Merged, Resolved},
     step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
     step4_context_shapers::ShapedContext,
-    step7_permission_gate::{GateSetup, Places},
     tokens::Tokens,
     transcript::entry::{Repeated, StepDetail, Stored},
     turn::input::SettingsRead,
@@ -53,14 +52,16 @@ impl Turn {
         };
         let told = layers.told(is_known && self.number != 1);
         self.carry.layers = Some(layers);
+        let kept = self.carry.in_force.take().filter(|it| it.is_of(&resolved));
+        let in_force = kept.unwrap_or_else(|| Arc::new(InForce::new(&resolved, &self.facts)));
         let detail = StepDetail::Settings {
             layers: told,
-            sources: resolved.sources(),
+            sources: in_force.sources.clone(),
             warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
             models,
         };
         self.record_step(detail);
-        self.carry.gate = Some(self.gate_setup(&resolved));
+        self.carry.in_force = Some(in_force);
         self.carry.resolved = Some(resolved);
         self.next(Step::StateInitialization);
     }
@@ -68,9 +69,12 @@ impl Turn {
     /// What is known about the models in use, unless it was recorded already.
     fn models_to_record(&mut self, resolved: &Resolved) -> Option<Stored> {
         let is_known = self.carry.models.is_some() || !resolved.models.is_empty();
+        if !is_known {
+            return None;
+        }
         let text = serde_json::to_string(&resolved.models).unwrap_or_default();
         let digest = Digest::of(text.as_bytes());
-        if !is_known || self.carry.models.as_ref().is_some_and(|it| it.digest() == digest) {
+        if self.carry.models.as_ref().is_some_and(|it| it.digest() == digest) {
             return None;
         }
         self.carry.models = Some(self.journal.stored(&text));
@@ -101,35 +105,17 @@ impl Turn {
         (resolved, Some(text))
     }
 
-    /// Rules are compiled when the settings change, not turn by turn.
-    fn gate_setup(&self, resolved: &Arc<Resolved>) -> (Digest, Arc<GateSetup>) {
-        match &self.carry.gate {
-            Some(kept) if kept.0 == resolved.digest => kept.clone(),
-            _ => {
-                let settings = Arc::new(resolved.settings.clone());
-                let mode = settings.permissions.mode;
-                let places = Places {
-                    workspace: Arc::clone(&self.facts.workspace),
-                    home: Arc::clone(&self.facts.home),
-                    project_root: None,
-                    real: self.facts.real.clone(),
-                };
-                let setup = GateSetup::new(settings, mode, places, self.facts.handler);
-                (resolved.digest, Arc::new(setup.keeping(self.facts.kept_directories())))
-            }
-        }
-    }
-
     pub(super) fn initialize_state(&mut self) {
-        let gate = self.carry.gate.as_ref().map(|(_, it)| Arc::clone(it));
-        let settings = gate.as_ref().map(|it| Arc::clone(it.settings())).unwrap_or_default();
+        if let Some(in_force) = &self.carry.in_force {
+            self.state.model.chain = Arc::clone(&in_force.chain);
+            self.state.gate_setup = Some(Arc::clone(&in_force.gate));
+            self.state.settings = Some(Arc::clone(in_force.settings()));
+        }
+        let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.
         if self.carry.shapers.is_none() {
             self.carry.shapers = Some(Arc::new(settings.shapers.clone()));
         }
-        self.state.model.chain = chain(&settings, &self.facts.providers).0.into();
-        self.state.gate_setup = gate;
-        self.state.settings = Some(settings);
         self.begin_asking();
         let detail = StepDetail::State {
             messages: self.history.len() as u64,
@@ -170,9 +156,9 @@ impl Turn {
 
     fn assemble(&mut self) {
         let view = self.view_so_far();
-        let id = self.stream.entry_id(self.now, "path_rules", self.number.into());
         let Some(sources) = &mut self.carry.sources else { return };
-        Arc::make_mut(sources).files_read(&self.carry.memory, id);
+        let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
+        sources.files_read(&self.carry.memory, id);
         let mut assembled = assemble_context(sources, &view);
         if let Some(text) = &self.system {
             assembled.append_system(text);

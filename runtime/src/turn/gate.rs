@@ -142,7 +142,7 @@ impl Turn {
         let rewritten = (state.call.input != gate.call().input).then(|| gate.call().input.clone());
         state.call = gate.call().clone();
         let (call, tool) = (state.call.id.clone(), state.call.name.clone());
-        let digest = state.call.digest();
+        let digest = permit.as_ref().map_or_else(|| state.call.digest(), Permit::digest);
         state.stage = match permit {
             Some(permit) => CallStage::Allowed(Box::new(permit)),
             None => CallStage::Refused(Box::new(ToolOutcome::failed(

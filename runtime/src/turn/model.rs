@@ -209,10 +209,11 @@ impl Turn {
             content: self.journal.stored(&wire_of(&answer.blocks)),
         });
         let asked = self.state.model.asked.take();
-        let first = || self.settings().model.as_str().into();
-        let name: Arc<str> = asked.as_ref().map_or_else(first, |it| it.model.clone());
-        let cost = self.cost_of(&name, &answered.usage);
-        let cache_drop = self.cache_drop(purpose, &name, answered);
+        let settings = self.settings();
+        let name = asked.as_ref().map_or(settings.model.as_str(), |it| &it.model);
+        let known = settings.models.find(name).map(|it| &**it);
+        let cost = self.cost_of(known, &answered.usage);
+        let cache_drop = self.cache_drop(purpose, known, answered);
         let failure = answered.result.as_ref().err();
         let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
         let model = &self.state.model;

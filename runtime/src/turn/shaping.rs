@@ -10,7 +10,6 @@ use crate::{
     catalogue::Money,
     event::Event,
     hook::{Firing, HookVerdict},
-    mcp::names::is_of_server,
     message::{Message, MessageKind, Messages, tokens_of},
     run::{RunEnd, conversation::ShapedView},
     step::Step,
@@ -28,20 +27,16 @@ impl Turn {
     pub(super) fn shape_context(&mut self) {
         let settings = self.settings();
         let budget = settings.context_window.saturating_sub(settings.max_output_tokens.into());
-        // A result of a server is whole up to its cap, or in a file: cut again, the documented limit
-        // would be none.
-        let of_servers = self.facts.tools.iter().filter(|it| is_of_server(&it.name));
-        let own_caps = of_servers.filter_map(|it| Some((it.name.clone(), it.output_cap?.into())));
-        let exempt = self.facts.tools.iter().filter(|it| it.output_cap.is_none());
+        let Some(in_force) = &self.carry.in_force else { return };
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {
             settings: self.shapers(),
             context_budget: Tokens(budget),
             trigger_override: None,
             spent_micro_usd: self.carry.spent.micro_usd(),
-            reference_prefix: format!("{}/tool-results", self.facts.directory).into(),
+            reference_prefix: Arc::clone(&in_force.results_directory),
             idle_ms: self.state.idle_ms,
-            exempt_tools: exempt.map(|it| it.name.clone()).collect(),
-            own_caps: own_caps.collect(),
+            exempt_tools: Arc::clone(&in_force.exempt_tools),
+            own_caps: Arc::clone(&in_force.own_caps),
         }));
         self.shape_from(0);
     }

@@ -4,7 +4,7 @@
 
 use super::Turn;
 use crate::{
-    catalogue::Money,
+    catalogue::{ModelFacts, Money},
     event::Event,
     step5_model_call::cache_watch::PromptCacheEvent,
     tokens::Usage,
@@ -17,14 +17,13 @@ impl Turn {
     pub(super) fn cache_drop(
         &mut self,
         purpose: Purpose,
-        model: &str,
+        model: Option<&ModelFacts>,
         answered: &Answered,
     ) -> Option<PromptCacheEvent> {
         if purpose == Purpose::Compaction || answered.result.is_err() {
             return None;
         }
-        let settings = self.settings();
-        let min_cached = settings.models.find(model).map_or(0, |it| it.min_cached);
+        let min_cached = model.map_or(0, |it| it.min_cached);
         let (usage, took) = (&answered.usage, answered.duration_ms);
         let event = self.carry.cache.answered(usage, self.now, took, min_cached)?;
         self.tell(Event::PromptCacheDropped { event: event.clone() });
@@ -32,10 +31,8 @@ impl Turn {
     }
 
     /// What a call cost, if its price is known.
-    pub(super) fn cost_of(&mut self, model: &str, usage: &Usage) -> Option<Money> {
-        let settings = self.settings();
-        let prices = settings.models.find(model).and_then(|it| it.prices);
-        let cost = prices.map(|it| it.cost(usage));
+    pub(super) fn cost_of(&mut self, model: Option<&ModelFacts>, usage: &Usage) -> Option<Money> {
+        let cost = model.and_then(|it| it.prices).map(|it| it.cost(usage));
         self.carry.spent = self.carry.spent + cost.unwrap_or_default();
         cost
     }

@@ -45,7 +45,7 @@ impl Turn {
             self.dispatched(Vec::new());
         } else {
             self.awaits = Some(Awaits::Admissions);
-            self.effects.push(Effect::Dispatch(open));
+            self.onward = Some(Effect::Dispatch(open));
         }
     }
 
@@ -94,7 +94,11 @@ impl Turn {
                 self.journal.sync();
             }
             let (call, tool) = (state.call.id.clone(), state.call.name.clone());
-            let what = What::ToolIntent { call, tool, digest: state.call.digest(), effect };
+            let digest = match &state.stage {
+                CallStage::Allowed(permit) => permit.digest(),
+                _ => state.call.digest(),
+            };
+            let what = What::ToolIntent { call, tool, digest, effect };
             self.journal.record(self.now, what);
         }
         let scheduled: Vec<Scheduled> = group.iter().map(|it| self.scheduled(*it)).collect();

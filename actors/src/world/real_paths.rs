@@ -1,0 +1,72 @@
+//! Where the directories of a session really are.
+//!
+//! Apart from the gate, which looks anew for each call: these are looked at once, when a session is
+//! opened. They have most of their parts in common, and each part costs one `lstat`, about a
+//! microsecond.
+
+use std::{collections::BTreeMap, path::Path};
+
+use ennead_runtime::step7_permission_gate::{
+    ResolvedPath,
+    path_resolution::{Found, resolve},
+};
+
+use crate::gate_worker::found;
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(crate) struct RealPaths {
+    seen: BTreeMap<String, Found>,
+}
+
+impl RealPaths {
+    /// Where an absolute path leads.
+    pub(crate) fn follow(&mut self, path: &Path) -> ResolvedPath {
+        let mut look = |path: &str| match self.seen.get(path) {
+            Some(seen) => seen.clone(),
+            None => self.seen.entry(path.to_owned()).or_insert(found(path)).clone(),
+        };
+        resolve(&path.to_string_lossy(), "/", "/", &mut look)
+    }
+
+    /// Those of some directories that are reached through links: as written, and where they lead.
+    pub(crate) fn of<'a>(
+        &mut self,
+        directories: impl IntoIterator<Item = &'a Path>,
+    ) -> BTreeMap<String, String> {
+        let real = |it: &Path| {
+            let found = self.follow(it);
+            (Path::new(&found.real) != it).then_some((found.given, found.real))
+        };
+        directories.into_iter().filter_map(real).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    // REQ: PRM-8
+    #[test]
+    fn directories_behind_links_are_named_with_where_they_lead() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("real/inner")).unwrap();
+        symlink(root.join("real"), root.join("link")).unwrap();
+        symlink("nowhere/../later", root.join("real/inner/dangling")).unwrap();
+        let (plain, linked) = (root.join("real"), root.join("link/inner"));
+        let (missing, slash) = (root.join("link/new/x"), root.join("real/"));
+        let dangling = root.join("real/inner/dangling/x");
+        let paths = [&plain, &linked, &missing, &slash, &dangling];
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let real = RealPaths::default().of(paths.map(|it| it.as_path()));
+        let expected = [
+            (text(&linked), text(&root.join("real/inner"))),
+            (text(&missing), text(&root.join("real/new/x"))),
+            (text(&dangling), text(&root.join("real/inner/later/x"))),
+        ];
+        assert_eq!(real, BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,86 @@
+//! What follows from the settings in force and the facts of a session.
+//!
+//! Made when the settings change and not turn by turn; a turn clones references.
+
+use std::sync::Arc;
+
+use crate::{
+    digest::Digest,
+    ids::ToolName,
+    mcp::names::is_of_server,
+    recovery::chain::{Link, chain},
+    run::facts::SessionFacts,
+    step1_settings_resolution::{Resolved, Settings},
+    step7_permission_gate::{GateSetup, Places},
+};
+
+/// What follows from the settings in force and the facts of a session.
+#[derive(Debug)]
+pub struct InForce {
+    digest: Digest,
+    /// The sources of settings of which some value holds, each once.
+    pub sources: Vec<String>,
+    /// The rules, compiled.
+    pub gate: Arc<GateSetup>,
+    /// The models that may be asked, in order.
+    pub chain: Arc<[Link]>,
+    /// Directories that count as workspace beside the working directory.
+    pub additional_directories: Arc<[String]>,
+    /// Variables for child processes.
+    pub env: Arc<[(String, String)]>,
+    /// The directory in which results are kept that are too long for the model.
+    pub results_directory: Arc<str>,
+    /// The directory in which tools keep such output themselves. Agents of a tree share the one
+    /// above, and ids of calls may be the same in several of them.
+    pub spill_directory: Arc<str>,
+    /// Tools whose results are never cut.
+    pub exempt_tools: Arc<[ToolName]>,
+    /// Characters of a result, for tools whose own cap holds: a result of a server is whole up to
+    /// its cap, or in a file; cut again, the documented limit would be none.
+    pub own_caps: Arc<[(ToolName, u64)]>,
+}
+
+impl InForce {
+    /// What follows from these settings.
+    pub fn new(resolved: &Resolved, facts: &SessionFacts) -> Self {
+        let settings = Arc::new(resolved.settings.clone());
+        let mode = settings.permissions.mode;
+        let places = Places {
+            workspace: Arc::clone(&facts.workspace),
+            home: Arc::clone(&facts.home),
+            project_root: None,
+            real: facts.real.clone(),
+        };
+        let results_directory: Arc<str> = format!("{}/tool-results", facts.directory).into();
+        let of_agent = facts.agent.as_ref().map(|it| format!("{results_directory}/agent-{it}"));
+        let env = settings.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let of_servers = facts.tools.iter().filter(|it| is_of_server(&it.name));
+        let own_caps = of_servers.filter_map(|it| Some((it.name.clone(), it.output_cap?.into())));
+        let exempt = facts.tools.iter().filter(|it| it.output_cap.is_none());
+        Self {
+            digest: resolved.digest,
+            sources: resolved.sources(),
+            chain: chain(&settings, &facts.providers).0.into(),
+            additional_directories: settings.permissions.additional_directories.clone().into(),
+            env: env.collect(),
+            spill_directory: of_agent.map_or_else(|| Arc::clone(&results_directory), Into::into),
+            results_directory,
+            exempt_tools: exempt.map(|it| it.name.clone()).collect(),
+            own_caps: own_caps.collect(),
+            gate: Arc::new(
+                GateSetup::new(settings, mode, places, facts.handler)
+                    .keeping(facts.kept_directories()),
+            ),
+        }
+    }
+
+    /// Whether it follows from these settings, given the same facts.
+    pub fn is_of(&self, resolved: &Resolved) -> bool {
+        self.digest == resolved.digest
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Arc<Settings> {
+        self.gate.settings()
+    }
+}
