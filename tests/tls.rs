@@ -14,7 +14,7 @@ use ennead::{
     session::RunOutcome,
     world::http::Http,
 };
-use futures::FutureExt;
+use futures::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -134,7 +134,7 @@ fn wire_request(server: &TlsServer) -> WireRequest {
 
 async fn whole(mut response: WireResponse) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.body.chunk().await.unwrap() {
+    while let Some(chunk) = response.body.try_next().await.unwrap() {
         bytes.extend_from_slice(&chunk);
     }
     bytes
@@ -149,7 +149,7 @@ async fn what_is_under_way_stays_on_a_connection_that_another_exchange_gave_up()
     let mut given_up = http.send(wire_request(&server)).await.unwrap();
     assert_eq!(server.traffic().connections, 1);
     // As a watchdog does that has waited long enough.
-    while given_up.body.chunk().now_or_never().is_some() {}
+    while given_up.body.try_next().now_or_never().is_some() {}
     drop(given_up);
     let after = whole(http.send(wire_request(&server)).await.unwrap()).await;
     assert!(String::from_utf8_lossy(&after).contains("message_stop"), "{after:?}");

@@ -2,13 +2,11 @@
 //! on. Time is paused.
 
 use std::{
-    collections::VecDeque,
     future::pending,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use bytes::Bytes;
 use ennead::{
     ennead::Ennead,
     options::{Endpoint, Options, Placement, SessionOptions},
@@ -19,6 +17,8 @@ use ennead::{
     },
     world::http::HttpLimits,
 };
+use futures::{StreamExt, stream};
+use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -87,33 +87,27 @@ impl Transport for Wire {
             };
             let kind = if streamed { "text/event-stream" } else { "application/json" };
             let ends = !streamed;
-            let body = Box::new(Body { pieces: pieces.into(), repeats, ends });
-            let headers = vec![("content-type".into(), kind.into())];
+            let body = said(pieces, repeats, ends);
+            let headers = [(CONTENT_TYPE, HeaderValue::from_static(kind))].into_iter().collect();
             Ok(WireResponse { status: 200, headers, body })
         })
     }
 }
 
-#[derive(Debug)]
-struct Body {
-    pieces: VecDeque<(u64, &'static str)>,
+/// Pieces, each after so many milliseconds; then one over and over, or an end, or nothing.
+fn said(
+    pieces: Vec<(u64, &'static str)>,
     repeats: Option<(u64, &'static str)>,
     ends: bool,
-}
-
-impl ResponseBody for Body {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async move {
-            match self.pieces.front().copied().or(self.repeats) {
-                Some((ms, piece)) => {
-                    sleep(Duration::from_millis(ms)).await;
-                    self.pieces.pop_front();
-                    Ok(Some(piece.into()))
-                }
-                None if self.ends => Ok(None),
-                None => pending().await,
-            }
-        })
+) -> ResponseBody {
+    let repeats = stream::iter(repeats).cycle();
+    let all = stream::iter(pieces).chain(repeats).then(|(ms, piece)| async move {
+        sleep(Duration::from_millis(ms)).await;
+        Ok(piece.into())
+    });
+    match ends {
+        true => Box::pin(all),
+        false => Box::pin(all.chain(stream::pending())),
     }
 }
 

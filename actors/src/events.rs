@@ -85,15 +85,25 @@ impl EventHub {
             _ => {}
         }
         state.seq += 1;
-        let seq = state.seq;
-        for listener in &mut state.listeners {
-            listener.push(seq, &event);
-        }
+        state.tell(&event);
         drop(state);
         if let Some((parent, agent)) = &self.0.parent
             && is_progress(&event)
         {
             parent.publish(Event::Agent { agent: agent.clone(), event: Arc::new(event) });
+        }
+    }
+
+    /// Tells the listeners of this session alone, not those of its parent, what an answer adds while it
+    /// arrives. Where there are none the event is counted and never made.
+    pub(crate) fn publish_delta(&self, delta: impl FnOnce() -> Event) {
+        let mut state = lock(&self.0.state);
+        if state.is_closed {
+            return;
+        }
+        state.seq += 1;
+        if !state.listeners.is_empty() {
+            state.tell(&delta());
         }
     }
 
@@ -148,6 +158,15 @@ impl EventHub {
         match listener.next(seq, run) {
             None if is_closed => Err(Ended),
             next => Ok(next),
+        }
+    }
+}
+
+impl State {
+    /// Tells all listeners the event with the newest number.
+    fn tell(&mut self, event: &Event) {
+        for listener in &mut self.listeners {
+            listener.push(self.seq, event);
         }
     }
 }

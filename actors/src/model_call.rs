@@ -15,7 +15,7 @@ use ennead_runtime::{
         Outcome, ParkReason,
         headers::{Report, outcome_of},
     },
-    ports::{BoxFuture, WireRequest, WireResponse},
+    ports::{BoxFuture, ResponseBody, WireRequest, WireResponse},
     step5_model_call::{
         FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta, whole,
     },
@@ -26,6 +26,7 @@ use ennead_runtime::{
         input::Answered,
     },
 };
+use http::HeaderMap;
 use ractor::ActorRef;
 
 use self::watchdog::Watchdog;
@@ -50,11 +51,10 @@ pub(crate) fn run(
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
         let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
-        let mut call =
-            Call { shared: &shared, order: &order, started, first_token_ms, parked_ms, usage };
+        let mut call = Call { shared: &shared, order, started, first_token_ms, parked_ms, usage };
         let result = call.exchange().await;
         let answered = Answered {
-            attempt: order.attempt,
+            attempt: call.order.attempt,
             usage: result.as_ref().map_or(call.usage, |it| it.usage),
             result,
             first_token_ms: call.first_token_ms,
@@ -134,7 +134,7 @@ impl Drop for Parking<'_> {
 
 struct Call<'a> {
     shared: &'a Shared,
-    order: &'a ModelCallOrder,
+    order: ModelCallOrder,
     started: std::time::Duration,
     first_token_ms: Option<u64>,
     parked_ms: Option<NonZeroU32>,
@@ -174,7 +174,7 @@ impl Call<'_> {
     /// Waits at the gate, and says whether it had to. Listeners and the directory are told while it is
     /// parked.
     async fn admitted(&self, gate: &Gate) -> (Result<Pass, ModelFailure>, bool) {
-        let order = self.order;
+        let order = &self.order;
         let request = Request {
             tenant: self.shared.tenant.clone(),
             tokens: Tokens::from_chars(order.request.body.len() as u64).0,
@@ -202,41 +202,47 @@ impl Call<'_> {
         endpoint: &Endpoint,
         pass: &Pass,
     ) -> Result<ModelAnswer, ModelFailure> {
-        let order = self.order;
+        let order = &mut self.order;
+        let streamed = order.streamed;
         let limits = self.shared.world.http.with(&order.http);
         let request = WireRequest {
-            url: order.format.url(&endpoint.base, &order.model, order.streamed).into(),
+            url: order.format.url(&endpoint.base, &order.model, streamed).into(),
             headers: with_headers(&endpoint.headers, &order.request.headers),
-            body: order.request.body.clone(),
+            // It may be large, and is of no use once it was sent.
+            body: std::mem::take(&mut order.request.body),
             connect_timeout: limits.connect,
             certificates: order.certificates.clone(),
         };
-        let mut watchdog = Watchdog::new(limits, order.streamed);
+        let mut watchdog = Watchdog::new(limits, streamed);
         let sent = watchdog.head(self.shared.world.transport.send(request)).await;
         let response = sent.map_err(|error| failure::before_head(&error))?;
-        if let Some(report) = Report::read(&response.headers, self.shared.world.clock.now()) {
+        let WireResponse { status, headers, mut body } = response;
+        if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
             pass.heard(report);
         }
-        if response.status != 200 {
-            return Err(self.refused(endpoint, response, watchdog).await);
+        if status != 200 {
+            return Err(self.refused(endpoint, status, &headers, &mut body, &mut watchdog).await);
         }
         // A page or a whole answer in place of the stream that was asked for is read as what it is.
-        match order.streamed && !whole::is_whole(&response.headers) {
-            true => self.stream(response, watchdog).await,
-            false => self.whole(response, watchdog).await,
+        let is_stream = streamed && !whole::is_whole(&headers);
+        // Headers lie in the buffer that was read, and would keep it while the answer is waited for.
+        drop(headers);
+        match is_stream {
+            true => self.stream(&mut body, &mut watchdog).await,
+            false => self.whole(&mut body, &mut watchdog).await,
         }
     }
 
     async fn stream(
         &mut self,
-        mut response: WireResponse,
-        mut watchdog: Watchdog,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
     ) -> Result<ModelAnswer, ModelFailure> {
         let mut reader = self.order.format.reader(self.order.request.digest);
         let mut shown = Vec::new();
         let mut broken = None;
         while !reader.is_complete() {
-            match watchdog.chunk(&mut response).await {
+            match watchdog.chunk(body).await {
                 Ok(Some(bytes)) => reader.push_chunk(&bytes, &mut shown),
                 Ok(None) => break,
                 Err(error) => {
@@ -262,10 +268,10 @@ impl Call<'_> {
 
     async fn whole(
         &mut self,
-        response: WireResponse,
-        watchdog: Watchdog,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
     ) -> Result<ModelAnswer, ModelFailure> {
-        let body = read(response, watchdog).await?;
+        let body = read(body, watchdog).await?;
         let answer = self.order.format.read_whole(&body, self.order.request.digest)?;
         self.first_token_ms = Some(self.millis());
         if self.order.purpose == Purpose::Turn {
@@ -289,11 +295,12 @@ impl Call<'_> {
     async fn refused(
         &self,
         endpoint: &Endpoint,
-        response: WireResponse,
-        watchdog: Watchdog,
+        status: u16,
+        headers: &HeaderMap,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
     ) -> ModelFailure {
-        let (status, headers) = (response.status, response.headers.clone());
-        let body = match read(response, watchdog).await {
+        let body = match read(body, watchdog).await {
             Ok(body) => body,
             Err(error) => match failure::of_unread(status, error) {
                 Some(failure) => return failure,
@@ -301,7 +308,7 @@ impl Call<'_> {
             },
         };
         let now = self.shared.world.clock.now();
-        self.order.format.read_refusal(&endpoint.base, status, &headers, &body, now)
+        self.order.format.read_refusal(&endpoint.base, status, headers, &body, now)
     }
 
     fn show(&mut self, shown: &mut Vec<StreamDelta>) {
@@ -311,23 +318,22 @@ impl Call<'_> {
         if self.first_token_ms.is_none() {
             self.first_token_ms = Some(self.millis());
         }
-        let attempt = self.order.attempt;
+        let (hub, attempt) = (&self.shared.hub, self.order.attempt);
         for delta in shown.drain(..) {
-            // What is said for a summary is no answer.
-            if self.order.purpose == Purpose::Compaction {
-                continue;
-            }
-            let event = match delta {
-                StreamDelta::Text(text) => Event::TextDelta { attempt, text: text.into() },
+            match delta {
+                // What is said for a summary is no answer.
+                _ if self.order.purpose == Purpose::Compaction => {}
+                StreamDelta::Text(text) => {
+                    hub.publish_delta(|| Event::TextDelta { attempt, text: text.into() });
+                }
                 StreamDelta::Reasoning(text) => {
-                    Event::ReasoningDelta { attempt, text: text.into() }
+                    hub.publish_delta(|| Event::ReasoningDelta { attempt, text: text.into() });
                 }
-                StreamDelta::ToolInput { id, name, preview } => {
+                StreamDelta::ToolInput { id, name, preview } => hub.publish_delta(|| {
                     Event::ToolInputPreview { attempt, call: id, tool: name, input: preview.into() }
-                }
-                StreamDelta::Usage(_) => continue,
-            };
-            self.hub().publish(event);
+                }),
+                StreamDelta::Usage(_) => {}
+            }
         }
     }
 
@@ -341,10 +347,10 @@ impl Call<'_> {
     }
 }
 
-async fn read(mut response: WireResponse, mut watchdog: Watchdog) -> Result<Vec<u8>, ModelFailure> {
+async fn read(pieces: &mut ResponseBody, watchdog: &mut Watchdog) -> Result<Vec<u8>, ModelFailure> {
     let mut body = Vec::new();
     while let Some(bytes) = watchdog
-        .chunk(&mut response)
+        .chunk(pieces)
         .await
         .map_err(|error| failure::from_transport(&error, String::new()))?
     {

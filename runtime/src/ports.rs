@@ -3,6 +3,8 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_core::Stream;
+use http::HeaderMap;
 
 use crate::{
     digest::Digest,
@@ -221,21 +223,26 @@ pub struct Certificates {
 }
 
 /// The head of an answer, and its body to be read.
-#[derive(Debug)]
 pub struct WireResponse {
     /// HTTP status.
     pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The rest.
-    pub body: Box<dyn ResponseBody>,
+    pub body: ResponseBody,
 }
 
-/// A body that arrives in chunks.
-pub trait ResponseBody: Send + fmt::Debug {
-    /// The next chunk; `None` at the end.
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>>;
+impl fmt::Debug for WireResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WireResponse")
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .finish_non_exhaustive()
+    }
 }
+
+/// A body, in chunks as they arrive. Nothing comes after an error.
+pub type ResponseBody = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>> + Send>>;
 
 /// Why there was no (whole) answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

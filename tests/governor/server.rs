@@ -1,23 +1,24 @@
 //! A model server on the clock of the test, with a log of what it was asked.
 
 use std::{
-    fmt,
+    fmt, future,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use bytes::Bytes;
 use ennead::{
     ennead::Ennead,
     options::{Endpoint, Options, Placement, SessionOptions},
     runtime::{
         governor::limits::GovernorLimits,
-        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
         step1_settings_resolution::Durability,
     },
     session::SessionHandle,
     world::clock::ManualClock,
 };
+use futures::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -27,23 +28,23 @@ use crate::support::paused::Paused;
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: HeaderMap,
     pub(super) after_ms: u64,
 }
 
 /// An answer after so many milliseconds.
 pub(super) fn ok(after_ms: u64) -> Reply {
-    Reply { status: 200, headers: Vec::new(), after_ms }
+    Reply { status: 200, headers: HeaderMap::new(), after_ms }
 }
 
 /// Another status.
 pub(super) fn status(status: u16, after_ms: u64) -> Reply {
-    Reply { status, headers: Vec::new(), after_ms }
+    Reply { status, headers: HeaderMap::new(), after_ms }
 }
 
 impl Reply {
     pub(super) fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.into(), value.into()));
+        self.headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         self
     }
 }
@@ -104,9 +105,10 @@ impl Transport for Wire {
             server.log.lock().unwrap()[number] =
                 Logged { came_ms, answered_ms: server.now_ms(), status: reply.status };
             let mut headers = reply.headers;
-            headers.push(("content-type".into(), "text/event-stream".into()));
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
             let body = if reply.status == 200 { ANSWER } else { "" };
-            Ok(WireResponse { status: reply.status, headers, body: Box::new(Body(body)) })
+            let body = Box::pin(stream::once(future::ready(Ok(body.into()))));
+            Ok(WireResponse { status: reply.status, headers, body })
         })
     }
 }
@@ -124,16 +126,6 @@ data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"outpu
 data: {"type":"message_stop"}
 
 "#;
-
-#[derive(Debug)]
-struct Body(&'static str);
-
-impl ResponseBody for Body {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        let bytes = std::mem::take(&mut self.0);
-        Box::pin(async move { Ok((!bytes.is_empty()).then(|| bytes.into())) })
-    }
-}
 
 /// An `Ennead` in front of a server.
 pub(super) struct House {

@@ -1,8 +1,7 @@
 //! The simulated model, held at barriers.
 
-use std::sync::Arc;
+use std::{future, sync::Arc};
 
-use bytes::Bytes;
 use ennead::{
     runtime::{
         ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
@@ -10,6 +9,7 @@ use ennead::{
     },
     world::simulated::{SimulatedTransport, Simulator},
 };
+use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use super::barrier::Barrier;
 
@@ -55,8 +55,7 @@ impl Transport for HeldModel {
             }
             let mut response = inner.await?;
             if is_held {
-                let body = Box::new(HeldBody { inner: response.body, at: Some(this.stream) });
-                response.body = body;
+                response.body = held(response.body, this.stream);
             }
             Ok(response)
         })
@@ -67,53 +66,19 @@ fn memchr_of(body: &[u8], word: &str) -> bool {
     body.windows(word.len()).any(|it| it == word.as_bytes())
 }
 
-#[derive(Debug)]
-struct HeldBody {
-    inner: Box<dyn ResponseBody>,
-    at: Option<Barrier>,
-}
-
-impl ResponseBody for HeldBody {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async move {
-            if let Some(barrier) = self.at.take() {
-                let first = self.inner.chunk().await?;
-                let Some(mut bytes) = first else { return Ok(None) };
-                // The first half is read, the second half waits.
-                let half = bytes.split_to(bytes.len() / 2);
-                let rest = std::mem::replace(&mut self.inner, Box::new(Nothing));
-                self.inner = Box::new(Rest { bytes: Some(bytes), inner: rest, barrier });
-                return Ok(Some(half));
+/// The first half of the first chunk is read, the second half waits.
+fn held(mut body: ResponseBody, barrier: Barrier) -> ResponseBody {
+    let first = async move {
+        let Some(mut first) = body.try_next().await? else { return Ok(stream::empty().boxed()) };
+        let half = first.split_to(first.len() / 2);
+        let rest = stream::once(future::ready(Ok(first))).chain(body).then(move |chunk| {
+            let barrier = barrier.clone();
+            async move {
+                barrier.pass().await;
+                chunk
             }
-            self.inner.chunk().await
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Rest {
-    bytes: Option<Bytes>,
-    inner: Box<dyn ResponseBody>,
-    barrier: Barrier,
-}
-
-impl ResponseBody for Rest {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async move {
-            self.barrier.pass().await;
-            match self.bytes.take() {
-                Some(bytes) => Ok(Some(bytes)),
-                None => self.inner.chunk().await,
-            }
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Nothing;
-
-impl ResponseBody for Nothing {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
+        });
+        Ok(stream::once(future::ready(Ok(half))).chain(rest).boxed())
+    };
+    Box::pin(first.try_flatten_stream())
 }

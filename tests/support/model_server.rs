@@ -8,7 +8,6 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use bytes::Bytes;
 use ennead::{
     options::Endpoint,
     runtime::{
@@ -17,6 +16,7 @@ use ennead::{
     },
     world::http::Http,
 };
+use futures::{TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -323,30 +323,25 @@ impl Transport for Patience {
         let sent = self.0.send(request);
         Box::pin(async move {
             let mut response = sent.await?;
-            let stalls = response.headers.iter().find(|(name, _)| name == STALLS);
-            if let Some(left) = stalls.and_then(|(_, value)| value.parse().ok()) {
-                response.body = Box::new(Stalled { inner: response.body, left });
+            let stalls = response.headers.get(STALLS).and_then(|it| it.to_str().ok());
+            if let Some(left) = stalls.and_then(|it| it.parse().ok()) {
+                response.body = stalled(response.body, left);
             }
             Ok(response)
         })
     }
 }
 
-#[derive(Debug)]
-struct Stalled {
-    inner: Box<dyn ResponseBody>,
-    left: usize,
-}
-
-impl ResponseBody for Stalled {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async {
-            if self.left == 0 {
-                return Err(TransportError::Idle { ms: 300_000 });
-            }
-            let chunk = self.inner.chunk().await?;
-            self.left = self.left.saturating_sub(chunk.as_ref().map_or(0, Bytes::len));
-            Ok(chunk)
-        })
-    }
+/// The body until so many bytes of it have come, and then silence for too long.
+fn stalled(body: ResponseBody, left: usize) -> ResponseBody {
+    Box::pin(stream::try_unfold((body, left), async |(mut body, left)| {
+        if left == 0 {
+            return Err(TransportError::Idle { ms: 300_000 });
+        }
+        let chunk = body.try_next().await?;
+        Ok(chunk.map(|it| {
+            let left = left.saturating_sub(it.len());
+            (it, (body, left))
+        }))
+    }))
 }

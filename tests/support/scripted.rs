@@ -4,22 +4,23 @@
 //! one, and every request body is kept for the test to look at.
 
 use std::{
-    fmt, fs,
+    fmt, fs, future,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
-use bytes::Bytes;
 use ennead::{
     ennead::Ennead,
     options::{Endpoint, Options, Placement, SessionOptions},
     runtime::{
         event::{Event, Numbered},
-        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
     },
     session::{RunOutcome, SessionHandle},
     world::clock::ManualClock,
 };
+use futures::stream;
+use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -197,20 +198,12 @@ impl Transport for Scripted {
         Box::pin(async move {
             Ok(WireResponse {
                 status: say.status,
-                headers: vec![("content-type".into(), "text/event-stream".into())],
-                body: Box::new(Body(Some(body.into()))),
+                headers: [(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))]
+                    .into_iter()
+                    .collect(),
+                body: Box::pin(stream::once(future::ready(Ok(body.into())))),
             })
         })
-    }
-}
-
-#[derive(Debug)]
-struct Body(Option<Bytes>);
-
-impl ResponseBody for Body {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        let chunk = self.0.take();
-        Box::pin(async move { Ok(chunk) })
     }
 }
 

@@ -14,9 +14,10 @@ use std::{
 
 use bytes::Bytes;
 use ennead_runtime::{
-    ports::{TransportError, WireResponse},
-    step5_model_call::event_watch::EventWatch,
+    ports::{ResponseBody, TransportError, WireResponse},
+    step5_model_call::{event_watch::EventWatch, whole},
 };
+use futures::TryStreamExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::world::http::HttpLimits;
@@ -53,11 +54,7 @@ impl Watchdog {
         sent: impl Future<Output = Result<WireResponse, TransportError>>,
     ) -> Result<WireResponse, TransportError> {
         let response = self.watch(sent).await?;
-        let is_stream = |(name, value): &(String, String)| {
-            let kind = value.trim_start().to_ascii_lowercase();
-            name == "content-type" && kind.starts_with("text/event-stream")
-        };
-        self.events = response.headers.iter().any(is_stream).then(EventWatch::default);
+        self.events = whole::is_event_stream(&response.headers).then(EventWatch::default);
         let now = Instant::now();
         (self.last_byte, self.last_event) = (Some(now), now);
         // From here on the times only grow, so the timer need not be looked at before it fires.
@@ -68,9 +65,9 @@ impl Watchdog {
     /// Waits for the next piece of the answer.
     pub(super) async fn chunk(
         &mut self,
-        response: &mut WireResponse,
+        body: &mut ResponseBody,
     ) -> Result<Option<Bytes>, TransportError> {
-        let chunk = self.watch(response.body.chunk()).await?;
+        let chunk = self.watch(body.try_next()).await?;
         if let Some(bytes) = &chunk {
             let now = Instant::now();
             self.last_byte = Some(now);
@@ -106,32 +103,57 @@ impl Watchdog {
     }
 
     fn set_timer(&mut self) {
-        let next = self.deadlines().into_iter().map(|(at, _)| at).min();
+        let next = self.waits().map(|it| self.deadline(it)).into_iter().min();
         self.timer.as_mut().reset(next.unwrap_or(self.began));
     }
 
     fn overdue(&self, now: Instant) -> Option<TransportError> {
-        self.deadlines().into_iter().find(|(at, _)| *at <= now).map(|(_, error)| error)
+        let wait = self.waits().into_iter().find(|it| self.deadline(*it) <= now)?;
+        let ms = u64::try_from(self.limit(wait).as_millis()).unwrap_or(u64::MAX);
+        Some(match wait {
+            Wait::Whole => TransportError::Total { ms },
+            Wait::Head => TransportError::FirstByte { ms },
+            Wait::Byte(_) => TransportError::Idle { ms },
+            Wait::Event => TransportError::NoEvent { ms },
+        })
     }
 
-    fn deadlines(&self) -> [(Instant, TransportError); 3] {
-        let HttpLimits { first_byte, idle, event_idle, total, .. } = self.limits;
-        let in_all = (self.began + total, TransportError::Total { ms: millis(total) });
+    /// What is waited for now. The first that is overdue is told.
+    fn waits(&self) -> [Wait; 3] {
         match self.last_byte {
-            None => {
-                let first =
-                    (self.began + first_byte, TransportError::FirstByte { ms: millis(first_byte) });
-                [in_all.clone(), first, in_all]
-            }
-            Some(last_byte) => [
-                in_all,
-                (last_byte + idle, TransportError::Idle { ms: millis(idle) }),
-                (self.last_event + event_idle, TransportError::NoEvent { ms: millis(event_idle) }),
-            ],
+            None => [Wait::Whole, Wait::Head, Wait::Whole],
+            Some(last_byte) => [Wait::Whole, Wait::Byte(last_byte), Wait::Event],
+        }
+    }
+
+    fn deadline(&self, wait: Wait) -> Instant {
+        let since = match wait {
+            Wait::Whole | Wait::Head => self.began,
+            Wait::Byte(last_byte) => last_byte,
+            Wait::Event => self.last_event,
+        };
+        since + self.limit(wait)
+    }
+
+    fn limit(&self, wait: Wait) -> Duration {
+        match wait {
+            Wait::Whole => self.limits.total,
+            Wait::Head => self.limits.first_byte,
+            Wait::Byte(_) => self.limits.idle,
+            Wait::Event => self.limits.event_idle,
         }
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// Something that is waited for, and no longer than its limit.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// The end of the answer.
+    Whole,
+    /// Its beginning.
+    Head,
+    /// The next piece, since the one before.
+    Byte(Instant),
+    /// The next piece that says something.
+    Event,
 }

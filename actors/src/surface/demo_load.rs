@@ -12,20 +12,20 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Poll, ready},
     thread::{self, ThreadId},
     time::Duration,
 };
 
-use bytes::Bytes;
 use dashmap::DashMap;
 use ennead_runtime::{
     event::Event,
     ids::AgentId,
-    ports::{BoxFuture, Clock, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    ports::{BoxFuture, Clock, Transport, TransportError, WireRequest, WireResponse},
     run::RunRequest,
     step1_settings_resolution::Durability,
 };
-use futures::future;
+use futures::{future, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -283,28 +283,16 @@ impl Transport for TimedHttp {
         let model_ns = Arc::clone(&self.model_ns);
         Box::pin(async move {
             let client = client?;
-            let watch = Stopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
-            let mut response = client.send(request).await?;
-            response.body = Box::new(TimedBody { body: response.body, watch });
-            Ok(response)
-        })
-    }
-}
-
-#[derive(Debug)]
-struct TimedBody {
-    body: Box<dyn ResponseBody>,
-    watch: Stopwatch,
-}
-
-impl ResponseBody for TimedBody {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async move {
-            let chunk = self.body.chunk().await;
-            if !matches!(chunk, Ok(Some(_))) {
-                self.watch.stop();
-            }
-            chunk
+            let mut watch = Stopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
+            let WireResponse { status, headers, mut body } = client.send(request).await?;
+            let timed = stream::poll_fn(move |cx| {
+                let chunk = ready!(body.as_mut().poll_next(cx));
+                if !matches!(chunk, Some(Ok(_))) {
+                    watch.stop();
+                }
+                Poll::Ready(chunk)
+            });
+            Ok(WireResponse { status, headers, body: Box::pin(timed) })
         })
     }
 }

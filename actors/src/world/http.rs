@@ -10,13 +10,20 @@
 mod pools;
 mod trust;
 
-use std::{num::NonZeroU64, sync::Arc, time::Duration};
+use std::{
+    num::NonZeroU64,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use ennead_runtime::{
-    ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
     step1_settings_resolution::HttpSettings,
 };
+use futures::Stream;
 
 use self::pools::{Pool, Pools};
 pub use self::{pools::HttpSetupError, trust::TrustError};
@@ -94,8 +101,7 @@ impl Http {
         &self,
         request: &WireRequest,
     ) -> Result<(reqwest::RequestBuilder, Exchange), TransportError> {
-        let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
-        let url = reqwest::Url::parse(&request.url).map_err(refused)?;
+        let url = self.pools.address(&request.url)?;
         let pool = self.pools.get(&url, request).map_err(|error| TransportError::Tls {
             url: without_password(url.as_str()),
             why: in_words(&error),
@@ -123,19 +129,17 @@ impl Transport for Http {
             let sent = builder.send().await;
             // Where no connection was made there is none to give up.
             exchange.is_unfinished = sent.as_ref().is_err_and(|it| !it.is_connect());
-            let response = sent.map_err(|it| failed(&request.url, &it))?;
+            let mut response = sent.map_err(|it| failed(&request.url, &it))?;
             exchange.is_shared = response.version() == reqwest::Version::HTTP_2;
-            let headers = response
-                .headers()
-                .iter()
-                .map(|(name, value)| {
-                    (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into())
-                })
-                .collect();
+            let headers = std::mem::take(response.headers_mut());
             Ok(WireResponse {
                 status: response.status().as_u16(),
                 headers,
-                body: Box::new(Body { response, exchange, url: request.url }),
+                body: Box::pin(Body {
+                    chunks: Box::pin(response.bytes_stream()),
+                    exchange,
+                    url: request.url,
+                }),
             })
         })
     }
@@ -163,21 +167,21 @@ impl Drop for Exchange {
     }
 }
 
-#[derive(Debug)]
-struct Body {
-    response: reqwest::Response,
+/// The rest of an answer.
+struct Body<S> {
+    chunks: Pin<Box<S>>,
     exchange: Exchange,
     url: Arc<str>,
 }
 
-impl ResponseBody for Body {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async {
-            self.exchange.is_unfinished = true;
-            let chunk = self.response.chunk().await;
-            self.exchange.is_unfinished = chunk.is_err();
-            chunk.map_err(|it| failed(&self.url, &it))
-        })
+impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
+    type Item = Result<Bytes, TransportError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.exchange.is_unfinished = true;
+        let chunk = ready!(self.chunks.as_mut().poll_next(cx));
+        self.exchange.is_unfinished = matches!(chunk, Some(Err(_)));
+        Poll::Ready(chunk.map(|it| it.map_err(|it| failed(&self.url, &it))))
     }
 }
 

@@ -7,13 +7,12 @@
 use std::{
     collections::VecDeque,
     fs,
-    future::pending,
+    future::{self, pending},
     path::{Component, Path},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use bytes::Bytes;
 use ennead_runtime::{
     digest::Digest,
     ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
@@ -21,6 +20,8 @@ use ennead_runtime::{
         Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script,
     },
 };
+use futures::{StreamExt, TryStreamExt, stream};
+use http::HeaderMap;
 
 #[cfg(test)]
 mod tests;
@@ -186,11 +187,17 @@ impl Transport for SimulatedTransport {
             }
             Ok(WireResponse {
                 status: script.status,
-                headers: script.headers,
-                body: Box::new(SimulatedBody { pieces: script.pieces.into(), end: script.end }),
+                headers: headers(&script.headers),
+                body: body(script.pieces, script.end),
             })
         })
     }
+}
+
+/// As they are sent. A playbook names no header that cannot be.
+fn headers(said: &[(String, String)]) -> HeaderMap {
+    let read = |(name, value): &(String, String)| name.parse().ok().zip(value.parse().ok());
+    said.iter().filter_map(read).collect()
 }
 
 /// The path of an absolute URL, without its query.
@@ -206,28 +213,15 @@ async fn wait(ms: u64) {
     }
 }
 
-#[derive(Debug)]
-struct SimulatedBody {
-    pieces: VecDeque<Piece>,
-    end: End,
-}
-
-impl ResponseBody for SimulatedBody {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(async move {
-            // A piece leaves the queue only when its time has come: a reader that gives up waiting
-            // and asks again loses nothing.
-            while let Some(piece) = self.pieces.front() {
-                wait(piece.delay_ms).await;
-                if let Some(piece) = self.pieces.pop_front()
-                    && !piece.bytes.is_empty()
-                {
-                    return Ok(Some(piece.bytes));
-                }
-            }
-            end(self.end).await.map(|()| None)
-        })
-    }
+/// The pieces, each when its time has come, and then the end.
+fn body(pieces: Vec<Piece>, last: End) -> ResponseBody {
+    let pieces = stream::iter(pieces).then(|piece| async move {
+        wait(piece.delay_ms).await;
+        Ok(piece.bytes)
+    });
+    let said = pieces.try_filter(|bytes| future::ready(!bytes.is_empty()));
+    let end = stream::once(end(last)).try_filter_map(|()| future::ready(Ok(None)));
+    Box::pin(said.chain(end))
 }
 
 /// What comes after the last byte.

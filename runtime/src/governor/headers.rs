@@ -3,6 +3,8 @@
 //! The names differ by provider and are looked for all at once, since they exclude each other:
 //! `anthropic-ratelimit-tokens-remaining` and `x-ratelimit-remaining-tokens`.
 
+use http::HeaderMap;
+
 use super::{Outcome, bucket::Level};
 use crate::{
     step5_model_call::{FailureClass, ModelFailure, failure::reset::reset_ms},
@@ -23,12 +25,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// From headers with names in lower case. `now` turns moments into waiting times. `None` when
+    /// From headers. `now` turns moments into waiting times. `None` when
     /// nothing is said; what cannot be read counts as not said.
-    pub fn read(headers: &[(String, String)], now: Timestamp) -> Option<Self> {
+    pub fn read(headers: &HeaderMap, now: Timestamp) -> Option<Self> {
         let mut report = Self::default();
         for (name, value) in headers {
-            let Some((of, what)) = limit_of(name) else { continue };
+            let Some((of, what)) = limit_of(name.as_str()) else { continue };
             let Some(level) = (match of {
                 "requests" => Some(&mut report.requests),
                 "tokens" => Some(&mut report.tokens),
@@ -38,7 +40,7 @@ impl Report {
             }) else {
                 continue;
             };
-            let value = value.trim();
+            let value = value.to_str().unwrap_or_default().trim();
             match what {
                 "remaining" => {
                     if let Ok(remaining) = value.parse() {
@@ -68,9 +70,10 @@ fn limit_of(name: &str) -> Option<(&str, &str)> {
     Some((of, what))
 }
 
-fn is_said(headers: &[(String, String)], of: &str) -> bool {
+fn is_said(headers: &HeaderMap, of: &str) -> bool {
     headers.iter().any(|(name, value)| {
-        limit_of(name) == Some((of, "remaining")) && value.trim().parse::<u64>().is_ok()
+        let value = value.to_str().unwrap_or_default().trim();
+        limit_of(name.as_str()) == Some((of, "remaining")) && value.parse::<u64>().is_ok()
     })
 }
 

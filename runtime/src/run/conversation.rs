@@ -103,8 +103,9 @@ pub struct Carry {
     pub run_heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
     /// What was changed for which model, as far as people were told.
     pub changes_told: BTreeSet<(Arc<str>, Change)>,
-    /// Digests of the messages that were sent before, for each model that was asked.
-    pub prefixes: BTreeMap<(usize, Arc<str>), PrefixChain>,
+    /// Digests of the messages that were sent before, for each model that was asked. Boxed, because a
+    /// map sets aside room for eleven entries.
+    pub prefixes: BTreeMap<(usize, Arc<str>), Box<PrefixChain>>,
     /// The watch for cached tokens that are lost.
     pub cache: CacheWatch,
 }

@@ -6,6 +6,8 @@
 pub(crate) mod reset;
 mod said;
 
+use http::{HeaderMap, HeaderName};
+
 use super::{FailureClass, ModelAnswer, ModelFailure, StopReason, stream::StreamPhase};
 use crate::{
     block::{Block, BlockKind},
@@ -66,12 +68,12 @@ fn is_first_party(base: &str) -> bool {
     host == "api.anthropic.com" || host.ends_with(".anthropic.com")
 }
 
-/// The failure that an answer with this HTTP status means. `base` is where the server is, `headers`
-/// have names in lower case, `now` turns moments in headers into waiting times.
+/// The failure that an answer with this HTTP status means. `base` is where the server is,
+/// `now` turns moments in headers into waiting times.
 pub fn from_response(
     base: &str,
     status: u16,
-    headers: &[(String, String)],
+    headers: &HeaderMap,
     body: &[u8],
     now: Timestamp,
 ) -> ModelFailure {
@@ -263,10 +265,8 @@ fn overflow(code: &str, message: &str) -> Option<FailureClass> {
 
 /// How long to wait, in milliseconds: `retry-after-ms`, `retry-after` (seconds or a date), or the
 /// latest reset of a limit that is used up.
-pub(super) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
-    let header = |wanted: &str| {
-        headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim())
-    };
+pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let header = |name: &str| header(headers, name);
     let until = |moment: Timestamp| moment.millis_since(now);
     if let Some(ms) = header("retry-after-ms").and_then(|it| thousandths(it, 0)) {
         return Some(ms);
@@ -278,12 +278,18 @@ pub(super) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Optio
         };
         return thousandths(value, 3).or_else(date);
     }
-    let used_up = |(name, value): &(String, String)| {
-        let limit = name.strip_suffix("-reset").filter(|it| it.contains("ratelimit"))?;
+    let used_up = |name: &HeaderName| {
+        let limit = name.as_str().strip_suffix("-reset").filter(|it| it.contains("ratelimit"))?;
         (header(&format!("{limit}-remaining"))? == "0").then_some(())?;
-        Timestamp::parse(value.trim()).map(until)
+        Timestamp::parse(header(name.as_str())?).map(until)
     };
-    headers.iter().filter_map(used_up).max()
+    headers.keys().filter_map(used_up).max()
+}
+
+/// The text of a header.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
+    Some(value.trim())
 }
 
 /// A decimal number times ten to the power of `n_digits`, cut; no number is `None`.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -182,7 +183,7 @@ impl WireFormat {
         self,
         base: &str,
         status: u16,
-        headers: &[(String, String)],
+        headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> ModelFailure {

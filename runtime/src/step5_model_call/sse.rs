@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::ControlFlow};
 
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
 /// Bytes that one event may hold, 16 MiB (MDL-1); a longer one ends the stream.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -267,11 +267,11 @@ fn usual_event(chunk: &[u8], limit: usize) -> Option<(&[u8], &[u8], &[u8])> {
     const EVENT: &[u8] = b"event: ";
     const DATA: &[u8] = b"data: ";
     let line = chunk.strip_prefix(EVENT)?;
-    let (event, line) = line.split_at_checked(memchr(b'\n', line)?)?;
-    let line = line.get(1..)?.strip_prefix(DATA)?;
+    let (event, line) = line.split_at_checked(memchr2(b'\n', b'\r', line)?)?;
+    let line = line.strip_prefix(b"\n")?.strip_prefix(DATA)?;
     let (data, tail) = line.split_at_checked(memchr2(b'\n', b'\r', line)?)?;
     let fits = EVENT.len() + event.len() <= limit && DATA.len() + data.len() <= limit;
-    let tail = tail.strip_prefix(b"\n\n").filter(|_| fits && !event.contains(&b'\r'))?;
+    let tail = tail.strip_prefix(b"\n\n").filter(|_| fits)?;
     Some((event, data, tail))
 }
 

@@ -3,12 +3,13 @@
 //! Beside the stream reader because the fallback for broken streams asks without streaming, and
 //! both must give the same answer.
 
+use http::{HeaderMap, header::CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     FailureClass, ModelAnswer, ModelFailure, StopReason,
-    failure::{UNNAMED_ERROR, class_of_error},
+    failure::{UNNAMED_ERROR, class_of_error, header},
     stream::{
         StreamPhase,
         block_builder::{check_input, single_line},
@@ -36,14 +37,20 @@ struct Body<'a> {
     error: Option<ErrorBody<'a>>,
 }
 
-/// Whether these headers (names in lower case) are of a page or a JSON object, and no stream,
+/// Whether these headers are of a page or a JSON object, and no stream,
 /// whatever was asked for.
-pub fn is_whole(headers: &[(String, String)]) -> bool {
-    let kind = headers.iter().find(|(name, _)| name == "content-type");
-    kind.is_some_and(|(_, kind)| {
-        let kind = kind.trim_start().to_ascii_lowercase();
-        kind.starts_with("text/html") || kind.starts_with("application/json")
-    })
+pub fn is_whole(headers: &HeaderMap) -> bool {
+    is_of_type(headers, "text/html") || is_of_type(headers, "application/json")
+}
+
+/// Whether these headers are of a stream of server-sent events.
+pub fn is_event_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, "text/event-stream")
+}
+
+fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let kind = header(headers, CONTENT_TYPE.as_str()).and_then(|it| it.get(..wanted.len()));
+    kind.is_some_and(|it| it.eq_ignore_ascii_case(wanted))
 }
 
 /// The answer in the body of a response with status 200.
@@ -114,10 +121,11 @@ mod tests {
     // REQ: MDL-10
     #[test]
     fn page_or_object_is_no_stream_however_it_is_spelled() {
-        let is = |kind: &str| is_whole(&[("content-type".to_owned(), kind.to_owned())]);
+        let headers = |kind: &str| HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]);
+        let is = |kind: &str| is_whole(&headers(kind));
         assert!(is("text/html") && is(" Application/JSON; charset=utf-8"));
         assert!(!is("text/event-stream") && !is("application/vnd.amazon.eventstream"));
-        assert!(!is_whole(&[]));
+        assert!(!is_whole(&HeaderMap::new()));
     }
 
     // REQ: MDL-7

@@ -3,8 +3,7 @@
 //! The model has no delays here, so its own time is the time in which its futures are polled.
 
 use std::{
-    future::{Future, poll_fn},
-    pin::pin,
+    future,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use ennead_runtime::ports::{
-    BoxFuture, Clock, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
+    BoxFuture, Clock, Transport, TransportError, WireRequest, WireResponse,
 };
+use futures::stream;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time of all threads of this process.
@@ -67,17 +66,13 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Counts the time in which `work` is polled.
-    async fn count<F: Future>(&self, work: F) -> F::Output {
-        let mut work = pin!(work);
-        poll_fn(|context| {
-            let (wall, before) = (self.clock.elapsed(), cpu(ClockId::ThreadCPUTime));
-            let polled = work.as_mut().poll(context);
-            let spent = cpu(ClockId::ThreadCPUTime).saturating_sub(before);
-            self.time.add(self.clock.elapsed().saturating_sub(wall), spent);
-            polled
-        })
-        .await
+    /// Counts the time that `work` takes.
+    fn count<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (wall, before) = (self.clock.elapsed(), cpu(ClockId::ThreadCPUTime));
+        let done = work();
+        let spent = cpu(ClockId::ThreadCPUTime).saturating_sub(before);
+        self.time.add(self.clock.elapsed().saturating_sub(wall), spent);
+        done
     }
 }
 
@@ -88,21 +83,11 @@ impl Transport for TimedModel {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let Self { model, watch } = self.clone();
         Box::pin(async move {
-            let mut response = watch.count(model.send(request)).await?;
-            response.body = Box::new(TimedBody { body: response.body, watch });
-            Ok(response)
+            let mut sent = model.send(request);
+            let sent = future::poll_fn(|cx| watch.count(|| sent.as_mut().poll(cx))).await?;
+            let WireResponse { status, headers, mut body } = sent;
+            let timed = stream::poll_fn(move |cx| watch.count(|| body.as_mut().poll_next(cx)));
+            Ok(WireResponse { status, headers, body: Box::pin(timed) })
         })
-    }
-}
-
-#[derive(Debug)]
-struct TimedBody {
-    body: Box<dyn ResponseBody>,
-    watch: Stopwatch,
-}
-
-impl ResponseBody for TimedBody {
-    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportError>> {
-        Box::pin(self.watch.count(self.body.chunk()))
     }
 }

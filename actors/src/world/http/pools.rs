@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::ports::{Certificates, WireRequest};
+use ennead_runtime::ports::{Certificates, TransportError, WireRequest};
 use thiserror::Error;
 
 use super::trust::{self, TrustError};
@@ -18,6 +18,9 @@ use super::trust::{self, TrustError};
 /// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
 /// differ in it.
 const MAX_CLIENTS: usize = 8;
+
+/// Addresses that are kept. There are one or two per provider.
+const MAX_ADDRESSES: usize = 16;
 
 /// How long a connection of HTTP/2 with an exchange on it may be silent before the other side is asked
 /// whether it is still there, and how long that answer may take. The numbers of Kubernetes' clients
@@ -34,6 +37,9 @@ struct Kept {
     n_made: u64,
     /// The oldest first.
     pools: Vec<Pool>,
+    /// Addresses of servers as they are written and as they are read, the oldest first. To read one
+    /// takes longer than all else that is done for a request before reqwest gets it.
+    addresses: Vec<(Arc<str>, reqwest::Url)>,
 }
 
 /// A client, which is cheap to copy.
@@ -98,6 +104,25 @@ impl Pools {
         self.of(Kind::of(url, request))
     }
 
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Unsendable`] when it is none.
+    pub(super) fn address(&self, text: &Arc<str>) -> Result<reqwest::Url, TransportError> {
+        let mut kept = self.lock();
+        if let Some((_, url)) = kept.addresses.iter().find(|it| it.0 == *text) {
+            return Ok(url.clone());
+        }
+        let refused = |it| TransportError::Unsendable { why: format!("the address is none: {it}") };
+        let url = reqwest::Url::parse(text).map_err(refused)?;
+        if MAX_ADDRESSES <= kept.addresses.len() {
+            kept.addresses.remove(0);
+        }
+        kept.addresses.push((Arc::clone(text), url.clone()));
+        Ok(url)
+    }
+
     fn of(&self, kind: Kind) -> Result<Pool, HttpSetupError> {
         let found = self.lock().find(&kind);
         match found {
@@ -158,6 +183,11 @@ fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none());
     let builder = if kind.is_near { builder.no_proxy() } else { builder };
+    // reqwest sends again what a server of HTTP/2 has not looked at, and copies each request for that.
+    let builder = match kind.trust {
+        Some(_) => builder,
+        None => builder.retry(reqwest::retry::never().max_retries_per_request(0)),
+    };
     builder.build().map_err(HttpSetupError::Client)
 }
 
@@ -228,6 +258,17 @@ mod tests {
         let new = pools.of(kind(2)).unwrap();
         pools.give_up(&second);
         assert_eq!(numbers(&pools), [other.number, new.number]);
+    }
+
+    #[test]
+    fn an_address_is_read_alike_however_often_and_the_oldest_makes_way() {
+        let pools = Pools::default();
+        for n in (0..2 * MAX_ADDRESSES).flat_map(|it| [it, it, 0]) {
+            let text: Arc<str> = format!("http://host:{}/v1", n + 1).into();
+            assert_eq!(pools.address(&text).unwrap().as_str(), &*text);
+        }
+        assert_eq!(pools.lock().addresses.len(), MAX_ADDRESSES);
+        pools.address(&"no address".into()).unwrap_err();
     }
 
     // REQ: MDL-1

@@ -44,7 +44,7 @@ fn request(prompt: &str) -> WireRequest {
 async fn read(mut response: WireResponse) -> (Vec<usize>, Result<(), TransportError>) {
     let mut sizes = Vec::new();
     loop {
-        match response.body.chunk().await {
+        match response.body.try_next().await {
             Ok(Some(bytes)) => sizes.push(bytes.len()),
             Ok(None) => return (sizes, Ok(())),
             Err(error) => return (sizes, Err(error)),
@@ -85,15 +85,16 @@ async fn a_reset_breaks_the_body_and_passes_with_the_next_attempt() {
 async fn a_stall_lasts_and_a_reader_may_ask_again() {
     let transport = SimulatedTransport::new(simulator(STORY));
     let mut response = transport.send(request("stall")).await.unwrap();
-    assert_eq!(response.body.chunk().await.unwrap().map(|bytes| bytes.len()), Some(10));
+    assert_eq!(response.body.try_next().await.unwrap().map(|bytes| bytes.len()), Some(10));
     for _ in 0..2 {
-        let waited = tokio::time::timeout(Duration::from_secs(3600), response.body.chunk()).await;
+        let waited =
+            tokio::time::timeout(Duration::from_secs(3600), response.body.try_next()).await;
         assert!(waited.is_err());
     }
     let mut response = transport.send(request("slow")).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_millis(1), response.body.chunk()).await;
+    let early = tokio::time::timeout(Duration::from_millis(1), response.body.try_next()).await;
     assert!(early.is_err());
-    assert_eq!(response.body.chunk().await.unwrap().map(|bytes| bytes.len()), Some(100));
+    assert_eq!(response.body.try_next().await.unwrap().map(|bytes| bytes.len()), Some(100));
 }
 
 #[test]

@@ -4,8 +4,10 @@ use super::*;
 use crate::step5_model_call::failure::reset::length_ms;
 
 fn read(headers: &[(&str, &str)]) -> Option<Report> {
-    let headers: Vec<_> =
-        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect();
     Report::read(&headers, Timestamp::parse("2026-09-21T14:00:00Z").unwrap())
 }
 

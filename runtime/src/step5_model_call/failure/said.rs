@@ -3,11 +3,13 @@
 //! Alone because every provider, and every gateway in front of one, has a shape of its own; behind
 //! this there is one.
 
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     bedrock,
+    failure::header,
     stream::wire::{ErrorBody, Text},
 };
 
@@ -37,11 +39,9 @@ struct Body<'a> {
 }
 
 impl Said {
-    /// Of an answer with this status; names of headers are in lower case.
-    pub(super) fn read(status: u16, headers: &[(String, String)], body: &str) -> Self {
-        let header = |wanted: &str| {
-            headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim())
-        };
+    /// Of an answer with this status.
+    pub(super) fn read(status: u16, headers: &HeaderMap, body: &str) -> Self {
+        let header = |name: &str| header(headers, name);
         // Vertex puts the error of a stream into a list.
         let object = body.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let body_of: Body<'_> = serde_json::from_str(object.unwrap_or(body)).unwrap_or_default();

@@ -11,20 +11,24 @@ const BASE: &str = "http://127.0.0.1:1";
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
+fn header_map(headers: &[(&str, &str)]) -> HeaderMap {
+    headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+}
+
 fn error(kind: &str, message: &str) -> String {
     serde_json::json!({"type": "error", "error": {"type": kind, "message": message}}).to_string()
 }
 
 #[track_caller]
 fn check(status: u16, body: &str, class: FailureClass) {
-    let failure = from_response(BASE, status, &[], body.as_bytes(), NOW);
+    let failure = from_response(BASE, status, &HeaderMap::new(), body.as_bytes(), NOW);
     assert_eq!((failure.class, failure.status), (class, Some(status)), "{body}");
     assert!(!failure.message.is_empty());
 }
 
 #[track_caller]
 fn check_wait(headers: &[(&str, &str)], wait_ms: Option<u64>) {
-    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let headers = header_map(headers);
     let failure = from_response(BASE, 429, &headers, b"", NOW);
     assert_eq!((failure.class, failure.retry_after_ms), (RateLimit, wait_ms), "{headers:?}");
 }
@@ -146,14 +150,15 @@ fn errors_in_a_stream_have_the_same_classes() {
 
 #[test]
 fn long_bodies_are_cut_for_people() {
-    let failure = from_response(BASE, 500, &[], "\u{e9}".repeat(1_000).as_bytes(), NOW);
+    let failure =
+        from_response(BASE, 500, &HeaderMap::new(), "\u{e9}".repeat(1_000).as_bytes(), NOW);
     let shown = failure.message.chars().filter(|it| *it == '\u{e9}').count();
     assert_eq!(shown, said::MAX_SHOWN_CHARS);
 }
 
 #[track_caller]
 fn check_said(status: u16, headers: &[(&str, &str)], body: &str, class: FailureClass, said: &str) {
-    let headers: Vec<_> = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let headers = header_map(headers);
     let failure = from_response(BASE, status, &headers, body.as_bytes(), NOW);
     assert_eq!((failure.class, &*failure.message), (class, said));
 }
@@ -224,8 +229,8 @@ fn servers_of_anthropic_are_known_by_their_host() {
 #[test]
 fn quota_that_is_used_up_is_told_from_a_pause() {
     let class = |base: &str, wait: Option<&str>| {
-        let headers: Vec<_> =
-            wait.into_iter().map(|it| ("retry-after".to_owned(), it.to_owned())).collect();
+        let headers =
+            header_map(&wait.map(|it| ("retry-after", it)).into_iter().collect::<Vec<_>>());
         let failure = from_response(base, 429, &headers, b"", NOW);
         assert_eq!(failure.retry_after_ms.is_some(), wait.is_some());
         failure.class

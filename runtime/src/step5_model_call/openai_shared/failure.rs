@@ -3,6 +3,7 @@
 //! Beside the failures of the Messages API because the words are others, and because a hundred
 //! servers copy this format and each words its errors in its own way; what they mean is the same.
 
+use http::HeaderMap;
 use serde_json::Value;
 
 use super::reader::Broken;
@@ -10,7 +11,7 @@ use crate::{
     step5_model_call::{
         FailureClass, ModelFailure,
         failure::{
-            UNNAMED_ERROR, is_billing, is_retryable, or_quota,
+            UNNAMED_ERROR, header, is_billing, is_retryable, or_quota,
             reset::{length_ms, reset_ms},
             retry_after, shown,
         },
@@ -152,11 +153,11 @@ fn number_before(text: &str, words: &str) -> Option<u64> {
     front.get(from..)?.parse().ok()
 }
 
-/// The failure that an answer with this HTTP status means. `headers` have names in lower case;
-/// `now` turns moments in headers into waiting times.
+/// The failure that an answer with this HTTP status means. `now` turns moments in headers into waiting
+/// times.
 pub(crate) fn from_response(
     status: u16,
-    headers: &[(String, String)],
+    headers: &HeaderMap,
     body: &[u8],
     now: Timestamp,
 ) -> ModelFailure {
@@ -237,10 +238,8 @@ fn title(text: &str) -> &str {
 
 /// `x-ratelimit-remaining-requests: 0` with `x-ratelimit-reset-requests: 6m0s`, and the same for
 /// tokens; the longest of those that are used up.
-fn reset_of_limit(headers: &[(String, String)], now: Timestamp) -> Option<u64> {
-    let header = |wanted: String| {
-        headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.trim())
-    };
+fn reset_of_limit(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let header = |name: String| header(headers, &name);
     let waits = ["-requests", "-tokens", ""].into_iter().filter_map(|what| {
         (header(format!("x-ratelimit-remaining{what}"))? == "0").then_some(())?;
         let reset = header(format!("x-ratelimit-reset{what}"))?;

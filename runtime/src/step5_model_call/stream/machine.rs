@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 use super::{
     StreamDelta, StreamPhase,
     block_builder::{Added, BlockBuilder, Finished, Malformed},
-    plain,
+    plain::{self, Plain},
     wire::{Delta, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
 };
 use crate::{
@@ -89,8 +89,14 @@ impl Machine {
     }
 
     fn read(&mut self, raw: &SseEvent<'_>, out: &mut Batch<'_>) -> Handled {
-        if let Some((index, delta)) = plain::delta(&raw.data) {
-            return self.add_to_block(Some(index), Some(delta), out);
+        match plain::event(&raw.data) {
+            Some(Plain::Delta(index, delta)) => {
+                return self.add_to_block(Some(index), Some(delta), out);
+            }
+            Some(Plain::BlockStop(index)) => return self.stop_block(Some(index), out),
+            Some(Plain::MessageStop) => return self.stop_message(),
+            Some(Plain::Ping) => return Ok(()),
+            None => {}
         }
         // A struct would also be read from an array, so the shape is looked at first.
         let is_object = raw.data.trim_start().starts_with('{');
@@ -119,7 +125,7 @@ impl Machine {
             "content_block_delta" => self.add_to_block(event.index, event.delta, out),
             "message_start" => self.start_message(event, out),
             "content_block_start" => self.start_block(event, out),
-            "content_block_stop" => self.stop_block(event, out),
+            "content_block_stop" => self.stop_block(event.index, out),
             "message_delta" => self.add_to_message(event, out),
             "message_stop" => self.stop_message(),
             "error" => Err(reported_error(event)),
@@ -177,8 +183,8 @@ impl Machine {
         self.count(n_bytes)
     }
 
-    fn stop_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
-        let index = self.index(event.index)?;
+    fn stop_block(&mut self, index: Option<u64>, out: &mut Batch<'_>) -> Handled {
+        let index = self.index(index)?;
         let Some(Slot::Open(mut builder)) = self.blocks.remove(&index) else {
             return Err(protocol("the end of a block that is not open"));
         };

@@ -1,39 +1,64 @@
-//! Deltas of blocks in the very words of the provider.
+//! Events in the very words of the provider.
 //!
-//! Alone because it is a short cut and nothing else: a delta as the Messages API writes it, its
+//! Alone because it is a short cut and nothing else: an event as the Messages API writes it, its
 //! fields in order and without white space, is read by comparing bytes. Nearly all events of a
-//! stream are such. Whatever looks different is left to the parser of `wire`, which comes to the
-//! same; a test holds the two against each other.
+//! stream are such: deltas, ends of blocks, pings. Whatever looks different is left to the parser of
+//! `wire`, which comes to the same; a test holds the two against each other.
 
 use super::wire::{Delta, Text};
 
-const START: &str = r#"{"type":"content_block_delta","index":"#;
-const DELTA: &str = r#","delta":{"type":""#;
-const END: &str = "}}";
+const KIND: &str = r#"{"type":""#;
+const DELTA: &str = r#"content_block_delta","index":"#;
+const DELTA_KIND: &str = r#","delta":{"type":""#;
+const BLOCK_STOP: &str = r#"content_block_stop","index":"#;
 
 /// Digits of an index that is read here.
 const MAX_DIGITS: usize = 9;
 
-/// Index and delta of an event, if it is one of text, reasoning or input, and written as expected.
-pub(super) fn delta(data: &str) -> Option<(u64, Delta<'_>)> {
-    let (index, rest) = number(data.strip_prefix(START)?)?;
-    let rest = rest.strip_prefix(DELTA)?.strip_suffix(END)?;
-    let delta = if let Some(text) = rest.strip_prefix(r#"text_delta","text":"#) {
-        Delta { kind: kind("text_delta"), text: Some(string(text)?), ..Delta::default() }
-    } else if let Some(json) = rest.strip_prefix(r#"input_json_delta","partial_json":"#) {
-        let partial_json = Some(string(json)?);
-        Delta { kind: kind("input_json_delta"), partial_json, ..Delta::default() }
-    } else if let Some(thinking) = rest.strip_prefix(r#"thinking_delta","thinking":"#) {
-        let thinking = Some(string(thinking)?);
-        Delta { kind: kind("thinking_delta"), thinking, ..Delta::default() }
-    } else {
-        return None;
-    };
-    Some((index, delta))
+/// An event that needs no parser.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "taken apart at once; a box would cost more")]
+pub(super) enum Plain<'a> {
+    /// Text, reasoning or input is added to the block at this index.
+    Delta(u64, Delta<'a>),
+    /// The block at this index is whole.
+    BlockStop(u64),
+    /// The message is whole.
+    MessageStop,
+    /// Nothing.
+    Ping,
 }
 
-fn kind(name: &'static str) -> Option<Text<'static>> {
-    Some(Text(name.into()))
+/// The event, if it is one of these, and written as expected.
+pub(super) fn event(data: &str) -> Option<Plain<'_>> {
+    let kind = data.strip_prefix(KIND)?;
+    if let Some(rest) = kind.strip_prefix(DELTA) {
+        let (index, rest) = number(rest)?;
+        Some(Plain::Delta(index, delta(rest.strip_prefix(DELTA_KIND)?.strip_suffix("}}")?)?))
+    } else if let Some(rest) = kind.strip_prefix(BLOCK_STOP) {
+        let (index, rest) = number(rest)?;
+        (rest == "}").then_some(Plain::BlockStop(index))
+    } else {
+        match kind {
+            r#"message_stop"}"# => Some(Plain::MessageStop),
+            r#"ping"}"# => Some(Plain::Ping),
+            _ => None,
+        }
+    }
+}
+
+/// A delta from its kind on.
+fn delta(rest: &str) -> Option<Delta<'_>> {
+    let of = |kind: &'static str| Delta { kind: Some(Text(kind.into())), ..Delta::default() };
+    if let Some(text) = rest.strip_prefix(r#"text_delta","text":"#) {
+        Some(Delta { text: Some(string(text)?), ..of("text_delta") })
+    } else if let Some(json) = rest.strip_prefix(r#"input_json_delta","partial_json":"#) {
+        Some(Delta { partial_json: Some(string(json)?), ..of("input_json_delta") })
+    } else if let Some(thinking) = rest.strip_prefix(r#"thinking_delta","thinking":"#) {
+        Some(Delta { thinking: Some(string(thinking)?), ..of("thinking_delta") })
+    } else {
+        None
+    }
 }
 
 /// A whole number at the start of a text, as JSON writes it, and what follows.
@@ -61,13 +86,15 @@ mod tests {
 
     /// What the short cut reads is what the parser reads. Whether it reads it at all.
     fn is_read(data: &str) -> bool {
-        let Some((index, delta)) = delta(data) else { return false };
-        let read = Event {
-            kind: kind("content_block_delta"),
-            index: Some(index),
-            delta: Some(delta),
-            ..Event::default()
+        let Some(plain) = event(data) else { return false };
+        let (name, index, delta) = match plain {
+            Plain::Delta(index, delta) => ("content_block_delta", Some(index), Some(delta)),
+            Plain::BlockStop(index) => ("content_block_stop", Some(index), None),
+            Plain::MessageStop => ("message_stop", None, None),
+            Plain::Ping => ("ping", None, None),
         };
+        let kind = Some(Text(name.into()));
+        let read = Event { kind, index, delta, ..Event::default() };
         let parsed: Event<'_> = serde_json::from_str(data).unwrap_or_else(|_| panic!("{data}"));
         assert_eq!(format!("{read:?}"), format!("{parsed:?}"), "{data}");
         true
@@ -79,29 +106,41 @@ mod tests {
         ("thinking_delta", "thinking"),
     ];
 
-    fn event(index: &str, string: &str) -> Vec<String> {
-        let event =
-            |(kind, field)| format!(r#"{START}{index}{DELTA}{kind}","{field}":{string}{END}"#);
-        DELTAS.map(event).into()
+    fn deltas(index: &str, string: &str) -> Vec<String> {
+        let delta = |(kind, field)| {
+            format!(
+                r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":{string}}}}}"#
+            )
+        };
+        DELTAS.map(delta).into()
     }
+
+    fn stop(index: &str) -> String {
+        format!(r#"{{"type":"content_block_stop","index":{index}}}"#)
+    }
+
+    const MESSAGE_STOP: &str = r#"{"type":"message_stop"}"#;
 
     // REQ: MDL-1
     #[test]
-    fn usual_deltas_are_read_without_the_parser() {
+    fn usual_events_are_read_without_the_parser() {
         for index in ["0", "7", "10", "123456789"] {
+            assert!(is_read(&stop(index)), "{index}");
             for string in
                 [r#""""#, r#"" a, b ""#, r#""naïve 😀""#, r#""\n\"x\" \\ \u0041\ud83d\ude00""#]
             {
-                assert!(event(index, string).iter().all(|it| is_read(it)), "{index} {string}");
+                assert!(deltas(index, string).iter().all(|it| is_read(it)), "{index} {string}");
             }
         }
+        assert!(is_read(MESSAGE_STOP) && is_read(r#"{"type":"ping"}"#));
     }
 
     // REQ: MDL-1
     #[test]
     fn whatever_looks_different_is_left_to_the_parser() {
         for index in ["", "00", "01", "-1", "1.5", "1e2", "1234567890", "null", " 1", "1 "] {
-            assert!(!event(index, r#""a""#).iter().any(|it| is_read(it)), "{index}");
+            assert!(!is_read(&stop(index)), "{index}");
+            assert!(!deltas(index, r#""a""#).iter().any(|it| is_read(it)), "{index}");
         }
         for string in [
             "",
@@ -121,10 +160,26 @@ mod tests {
             "\"a\"\n",
             r#"{"a":"b""#,
         ] {
-            assert!(!event("0", string).iter().any(|it| is_read(it)), "{string}");
+            assert!(!deltas("0", string).iter().any(|it| is_read(it)), "{string}");
         }
-        let other = r#"{START}0{DELTA}signature_delta","signature":"a"{END}"#;
-        assert!(!is_read(other) && !is_read("") && !is_read(START) && !is_read("}}"));
+        for other in [
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"a"}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","thinking":"a"}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}"#,
+            r#"{"type":"content_block_stop","index":0"#,
+            r#"{"type":"content_block_stop","index":0,"x":1}"#,
+            r#"{"type":"content_block_stop"}"#,
+            r#"{"type":"message_stop" }"#,
+            r#"{"type":"message_stop"}}"#,
+            r#"{"type":"message_stop","x":1}"#,
+            r#"{"type":"message_start"}"#,
+            r#"{"type":"ping"#,
+            KIND,
+            "",
+            "}}",
+        ] {
+            assert!(!is_read(other), "{other}");
+        }
     }
 
     proptest::proptest! {
@@ -132,7 +187,9 @@ mod tests {
         #[test]
         fn short_cut_and_parser_read_the_same(text: String, index: u32, noise: String, at: usize) {
             let string = serde_json::to_string(&text).unwrap();
-            for data in event(&index.to_string(), &string) {
+            let index = index.to_string();
+            let rest = [stop(&index), MESSAGE_STOP.to_owned()];
+            for data in deltas(&index, &string).into_iter().chain(rest) {
                 is_read(&data);
                 let at = at % (data.len() + 1);
                 if data.is_char_boundary(at) {

@@ -5,7 +5,8 @@
 use std::{fs, path::Path};
 
 use ennead_runtime::ports::{Transport, TransportError, WireRequest, WireResponse};
-use futures::FutureExt;
+use futures::{FutureExt, TryStreamExt};
+use http::HeaderMap;
 use tokio::io::AsyncReadExt;
 
 use super::{asking, receive, send, serving};
@@ -120,11 +121,11 @@ impl Client {
     }
 
     /// Status, headers, body, end.
-    async fn read(&self, prompt: &str) -> (u16, Vec<(String, String)>, String, Ended) {
+    async fn read(&self, prompt: &str) -> (u16, HeaderMap, String, Ended) {
         let mut response = self.ask(prompt).await.unwrap();
         let mut body = Vec::new();
         let end = loop {
-            match response.body.chunk().await {
+            match response.body.try_next().await {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Ok(None) => break Ended::Properly,
                 Err(TransportError::Broken { .. }) => break Ended::Broken,
@@ -145,8 +146,8 @@ async fn with_client<F: Future<Output = ()>>(work: impl FnOnce(Client) -> F) {
     .await;
 }
 
-fn header<'a>(headers: &'a [(String, String)], name: &str) -> &'a str {
-    headers.iter().find(|it| it.0 == name).map_or("", |it| &it.1)
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).map_or("", |it| it.to_str().unwrap())
 }
 
 // REQ: MDL-11
@@ -195,7 +196,7 @@ async fn a_drip_arrives_byte_by_byte() {
     with_client(async |client| {
         let mut response = client.ask("drip").await.unwrap();
         let mut sizes = Vec::new();
-        while let Some(bytes) = response.body.chunk().await.unwrap() {
+        while let Some(bytes) = response.body.try_next().await.unwrap() {
             sizes.push(bytes.len());
         }
         assert_eq!(sizes.iter().sum::<usize>(), 40);
@@ -278,9 +279,9 @@ async fn a_stall_is_neither_an_end_nor_an_error() {
         let mut response = client.ask("stall").await.unwrap();
         let mut body = Vec::new();
         while body.len() < 50 {
-            body.extend_from_slice(&response.body.chunk().await.unwrap().unwrap());
+            body.extend_from_slice(&response.body.try_next().await.unwrap().unwrap());
         }
-        let mut more = response.body.chunk();
+        let mut more = response.body.try_next();
         let end = tokio::select! {
             biased;
             more = &mut more => panic!("{more:?}"),

@@ -7,7 +7,7 @@ const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
 #[track_caller]
 fn check(status: u16, body: &str, class: FailureClass, message: &str) {
-    let failure = from_response(status, &[], body.as_bytes(), NOW);
+    let failure = from_response(status, &HeaderMap::new(), body.as_bytes(), NOW);
     assert_eq!(failure.class, class, "{body}");
     assert!(failure.message.contains(message), "{} in {failure:?}", message);
     assert_eq!(failure.status, Some(status));
@@ -113,8 +113,10 @@ fn compatible_and_local_servers_are_understood() {
 
 #[track_caller]
 fn check_wait(headers: &[(&str, &str)], body: &str, ms: Option<u64>) {
-    let headers: Vec<(String, String)> =
-        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let headers: HeaderMap = headers
+        .iter()
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect();
     let failure = from_response(429, &headers, body.as_bytes(), NOW);
     assert_eq!(failure.retry_after_ms, ms, "{headers:?} {body}");
 }
