@@ -173,7 +173,7 @@ impl FileOps for Noted {
     }
 }
 
-// REQ: SES-2, SES-3
+// REQ: SES-2, SES-3, RUN-3
 #[tokio::test]
 async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is_told() {
     for durability in [Durability::Process, Durability::Turn, Durability::Entry] {
@@ -201,6 +201,9 @@ async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is
                 assert_eq!(all.last(), Some(&"sync"), "the end is safe: {all:?}");
             }
         }
+        // Prompt to first call, answer to intent, result to second call, answer to end: what follows
+        // at once is one write, however it is synced.
+        assert_eq!(all.iter().filter(|it| **it == "write").count(), 4, "{all:?}");
         // What was told is written: the last record is the end of the run.
         let last = place.lines().pop().unwrap();
         assert_eq!((last["kind"].as_str(), &last["hash"]), (Some("run_end"), &json!(outcome.head)));

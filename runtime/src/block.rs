@@ -15,6 +15,8 @@ use crate::{
     tokens::Tokens,
 };
 
+pub use crate::json::quote;
+
 /// One block of a message. Cheap to clone.
 #[derive(Clone)]
 pub struct Block(Arc<Inner>);
@@ -337,11 +339,6 @@ fn opaque_chars(kind: &str, wire: &str, n_chars: u64) -> u64 {
 
 fn chars(text: &str) -> u64 {
     text.chars().count() as u64
-}
-
-/// `text` as a JSON string, quotes included.
-pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

@@ -5,7 +5,11 @@
 //! stream and a label that names its purpose. So a draw depends on what it is for and not on how
 //! many others were made before, and a session run twice with one seed gives the same ids.
 
-use crate::{digest::Digest, ids::EntryId, time::Timestamp};
+use crate::{
+    digest::{Digest, HEX},
+    ids::EntryId,
+    time::Timestamp,
+};
 
 /// A source of draws. Copies draw the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +39,24 @@ impl Stream {
 
     /// 128 bits for the purpose that `label` names, the `n`th of their kind.
     pub fn draw(&self, label: &str, n: u64) -> u128 {
-        let input = [label.as_bytes(), &[0], &n.to_le_bytes()].concat();
+        let purpose = [label.as_bytes(), &[0], &n.to_le_bytes()].concat();
+        let hash = blake3::keyed_hash(&self.0, &purpose);
         let mut bytes = [0; 16];
-        bytes.copy_from_slice(&blake3::keyed_hash(&self.0, &input).as_bytes()[..16]);
+        bytes.copy_from_slice(&hash.as_bytes()[..16]);
         u128::from_le_bytes(bytes)
     }
 
     /// A UUID of version 7, made from a clock reading and a draw: sorts by time.
     pub fn uuid(&self, at: Timestamp, label: &str, n: u64) -> String {
+        text(&self.uuid_digits(at, label, n)).to_owned()
+    }
+
+    /// The id of a conversation line.
+    pub fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
+        text(&self.uuid_digits(at, label, n)).into()
+    }
+
+    fn uuid_digits(&self, at: Timestamp, label: &str, n: u64) -> [u8; 36] {
         let draw = self.draw(label, n);
         let value = (u128::from(at.0) << 80)
             | (0x7 << 76)
@@ -50,27 +64,24 @@ impl Stream {
             | (0b10 << 62)
             | (draw & 0x3fff_ffff_ffff_ffff);
         // By hand, since every line has one and formatting it takes several times as long.
-        let mut text = String::with_capacity(36);
+        let mut digits = [b'-'; 36];
+        let mut at = 0;
         for (i, byte) in value.to_be_bytes().into_iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                text.push('-');
-            }
-            for digit in [byte >> 4, byte & 0xf] {
-                text.push(char::from(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit }));
-            }
+            at += usize::from(matches!(i, 4 | 6 | 8 | 10));
+            digits[at..at + 2].copy_from_slice(&HEX[usize::from(byte)]);
+            at += 2;
         }
-        text
-    }
-
-    /// The id of a conversation line.
-    pub fn entry_id(&self, at: Timestamp, label: &str, n: u64) -> EntryId {
-        EntryId::new(self.uuid(at, label, n))
+        digits
     }
 
     /// A short name that cannot be turned back into the key; for records.
     pub fn fingerprint(&self) -> Digest {
         Digest::of(&self.0)
     }
+}
+
+fn text(digits: &[u8]) -> &str {
+    std::str::from_utf8(digits).unwrap_or_default()
 }
 
 #[cfg(test)]

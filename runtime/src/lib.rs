@@ -35,6 +35,7 @@ pub mod entropy;
 pub mod event;
 pub mod hook;
 pub mod ids;
+mod json;
 pub mod message;
 pub mod ports;
 pub mod time;

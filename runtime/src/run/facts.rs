@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{AgentId, SessionId},
+    json,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::provider::Provider,
     step7_permission_gate::Handler,
@@ -52,6 +53,12 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// As JSON text, which reads back; for the record of the first run.
+    pub fn to_json(&self) -> String {
+        // Names and numbers have no reason to fail.
+        json::to_string(self).unwrap_or_default()
+    }
+
     /// Where the model is told to read what was too long for it, as written and as it really is.
     pub fn kept_directories(&self) -> Vec<String> {
         let real = self.real.get(&*self.directory).map(String::as_str);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use content::PromptBlock;
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Block, ids::RunId, transcript::entry::wire_len};
+use crate::{block::Block, ids::RunId, json::escaped_len};
 
 /// Bytes that a name of the caller's (a run's, a sender's) may take as JSON string. It stands in
 /// records, which are at most 4 KiB.
@@ -143,7 +143,7 @@ impl RunRequest {
         let run = self.run.iter().map(|it| ("run", it.as_str()));
         let sender = self.sender.iter().map(|it| ("sender", it.id.as_str()));
         for (of, name) in run.chain(sender) {
-            let bytes = wire_len(name);
+            let bytes = escaped_len(name);
             if !(1..=MAX_NAME_BYTES).contains(&bytes) {
                 return Err(InvalidRequest::Name { of, bytes });
             }

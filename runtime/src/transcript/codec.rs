@@ -6,9 +6,12 @@
 
 mod cut;
 
+use std::io::Write as _;
+
 use crate::{
     digest::Digest,
     ids::EntryId,
+    json::{self, key, number, push_quoted},
     message::{Message, MessageKind, Role},
     transcript::entry::{Boundary, ConversationLine, Line, LineFrame, Record, What},
 };
@@ -90,9 +93,9 @@ fn harness(record: &Record, out: &mut Vec<u8>) {
         field("run", run.as_str(), out);
     }
     out.extend_from_slice(br#","turn":"#);
-    number(record.turn.into(), out);
+    number(record.turn, out);
     let start = out.len();
-    if serde_json::to_writer(&mut *out, &record.what).is_ok() {
+    if json::push(&record.what, out).is_ok() {
         // The tag stands first in what serde wrote; it is there already.
         let tag = r#"{"kind":"""#.len() + record.what.kind().len();
         out.drain(start..start + tag);
@@ -119,7 +122,9 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
         optional("logicalParentUuid", line.parent.as_ref(), out);
     }
     field("sessionId", frame.session.as_str(), out);
-    field("timestamp", &line.at.to_string(), out);
+    key("timestamp", out);
+    // Writing to a vector does not fail.
+    let _written = write!(out, "\"{}\"", line.at);
     field("cwd", &frame.cwd, out);
     field("version", frame.version, out);
     if let Some(branch) = &frame.git_branch {
@@ -159,7 +164,7 @@ fn said(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","message":{"#);
     if let Some(id) = &message.api_id {
         out.extend_from_slice(br#""id":"#);
-        string(id, out);
+        push_quoted(id, out);
         out.push(b',');
     }
     if message.role == Role::Assistant {
@@ -199,12 +204,12 @@ fn said(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {
 
 fn metadata(boundary: &Boundary, own: &EntryId, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","compactMetadata":{"trigger":"#);
-    string(boundary.trigger, out);
+    push_quoted(boundary.trigger, out);
     key("preTokens", out);
     number(boundary.pre_tokens.0, out);
     if let Some((head, tail)) = &boundary.preserved {
         out.extend_from_slice(br#","preservedSegment":{"headUuid":"#);
-        string(head.as_str(), out);
+        push_quoted(head.as_str(), out);
         // The summary has no name yet; it is the child of this line.
         field("anchorUuid", own.as_str(), out);
         field("tailUuid", tail.as_str(), out);
@@ -231,18 +236,14 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn key(name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn field(name: &str, value: &str, out: &mut Vec<u8>) {
+#[inline]
+fn field(name: &'static str, value: &str, out: &mut Vec<u8>) {
     key(name, out);
-    string(value, out);
+    push_quoted(value, out);
 }
 
-fn optional(name: &str, value: Option<&EntryId>, out: &mut Vec<u8>) {
+#[inline]
+fn optional(name: &'static str, value: Option<&EntryId>, out: &mut Vec<u8>) {
     match value {
         Some(value) => field(name, value.as_str(), out),
         None => {
@@ -252,34 +253,10 @@ fn optional(name: &str, value: Option<&EntryId>, out: &mut Vec<u8>) {
     }
 }
 
-fn string(text: &str, out: &mut Vec<u8>) {
-    if text.bytes().all(|byte| 0x20 <= byte && byte != b'"' && byte != b'\\') {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-    } else {
-        out.extend_from_slice(crate::block::quote(text).as_bytes());
-    }
-}
-
-fn number(mut value: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 /// JSON of others. What is none is kept as a string.
 fn push_json(text: &str, out: &mut Vec<u8>) {
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-        return string(text, out);
+        return push_quoted(text, out);
     }
     let start = out.len();
     out.extend_from_slice(text.as_bytes());

@@ -11,7 +11,7 @@ mod stored;
 
 use std::{borrow::Cow, num::NonZeroU32};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     catalogue::Money,
@@ -32,8 +32,8 @@ pub use conversation_line::{
     AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
 };
 pub use step_detail::StepDetail;
+pub(crate) use stored::clip;
 pub use stored::{Place, Repeated, Stored, StoredText};
-pub(crate) use stored::{clip, wire_len};
 
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -302,13 +302,19 @@ pub enum What {
     },
 }
 
-/// A shaper stage that did not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A shaper stage that did not run; on the wire a pair, since every turn has five of them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PassedStage {
     /// Its name.
     pub stage: Cow<'static, str>,
     /// Why not.
     pub why: Cow<'static, str>,
+}
+
+impl Serialize for PassedStage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.stage, &self.why).serialize(serializer)
+    }
 }
 
 /// An answer that is no line: a summary, or one that was cut, refused or paused.

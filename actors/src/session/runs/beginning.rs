@@ -106,10 +106,8 @@ impl State {
     /// short one stands in each run anew, since it lies nowhere else.
     fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
         let facts = &self.shared.facts;
-        let kept = self.conversation.setup.get_or_insert_with(|| {
-            let text = serde_json::to_string(&**facts).unwrap_or_default();
-            Stored::alone(&text, stored)
-        });
+        let kept =
+            self.conversation.setup.get_or_insert_with(|| Stored::alone(&facts.to_json(), stored));
         kept.clone()
     }
 }

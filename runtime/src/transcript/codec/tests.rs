@@ -13,7 +13,7 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
     transcript::{
-        entry::{AnswerFields, StepDetail, Stored, ToolResultFields},
+        entry::{AnswerFields, PassedStage, StepDetail, Stored, ToolResultFields},
         read::read_line,
     },
 };
@@ -125,6 +125,10 @@ fn record(text: String) -> impl Strategy<Value = Record> {
     prop_oneof![
         Just(permission),
         Just(What::Alert { what: words.clone() }),
+        Just(What::ShapersPassed {
+            tokens: Tokens(9),
+            stages: vec![PassedStage { stage: "snip".into(), why: words.clone().into() }],
+        }),
         Just(step(StepDetail::Settings {
             layers: Stored::Text(words.clone()),
             sources: vec![words.clone(); 3],

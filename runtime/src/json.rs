@@ -1,0 +1,354 @@
+//! Serde's data as JSON, for what is written all the time: records of the transcript.
+//!
+//! Alone beside `serde_json`, which looks at every byte of every key for something to escape: half
+//! of a record is keys. They are names of fields, and where a field is written its name is known
+//! when the program is built; so a key is one copy. What is written is byte for byte the same.
+
+mod string;
+
+use serde::ser::{
+    Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+    SerializeTupleStruct, SerializeTupleVariant, Serializer,
+};
+use serde_json::Error;
+
+pub use string::quote;
+pub(crate) use string::{escaped_len, push_quoted};
+
+/// A value as JSON.
+///
+/// # Errors
+///
+/// Those of the value.
+pub(crate) fn to_string(value: &impl Serialize) -> Result<String, Error> {
+    let mut out = Vec::with_capacity(1024);
+    push(value, &mut out)?;
+    String::from_utf8(out).map_err(serde::ser::Error::custom)
+}
+
+/// Appends a value as JSON.
+///
+/// # Errors
+///
+/// Those of the value; `out` then ends somewhere in it.
+pub(crate) fn push(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    value.serialize(Json(out))
+}
+
+/// Bytes of a key at most.
+const MAX_KEY: usize = 36;
+
+/// Appends `,"key":`. The key needs no escape and is not longer than [`MAX_KEY`].
+#[inline(always)]
+pub(crate) fn key(name: &'static str, out: &mut Vec<u8>) {
+    let mut key = [0; MAX_KEY + 4];
+    let end = 2 + name.len();
+    key[..2].copy_from_slice(b",\"");
+    key[2..end].copy_from_slice(name.as_bytes());
+    key[end..end + 2].copy_from_slice(b"\":");
+    out.extend_from_slice(&key[..end + 2]);
+}
+
+/// Appends a number.
+#[inline]
+pub(crate) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+struct Json<'a>(&'a mut Vec<u8>);
+
+/// An object or a list that is being written. Each of its members begins with a comma; that of the
+/// first becomes the bracket.
+struct Members<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    open: u8,
+    close: &'static [u8],
+}
+
+impl<'a> Json<'a> {
+    #[inline]
+    fn members(self, open: u8, close: &'static [u8]) -> Members<'a> {
+        Members { start: self.0.len(), out: self.0, open, close }
+    }
+
+    /// The beginning of `{"variant":…`.
+    #[inline]
+    fn variant(self, name: &'static str) -> Self {
+        let start = self.0.len();
+        key(name, self.0);
+        self.0[start] = b'{';
+        self
+    }
+}
+
+impl Members<'_> {
+    #[inline(always)]
+    fn field(
+        &mut self,
+        name: &'static str,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<(), Error> {
+        key(name, self.out);
+        value.serialize(Json(self.out))
+    }
+
+    #[inline]
+    fn element(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.out.push(b',');
+        value.serialize(Json(self.out))
+    }
+
+    #[inline]
+    fn finish(self) -> Result<(), Error> {
+        match self.out.get_mut(self.start) {
+            Some(comma) => *comma = self.open,
+            None => self.out.push(self.open),
+        }
+        self.out.extend_from_slice(self.close);
+        Ok(())
+    }
+}
+
+macro_rules! numbers {
+    ($($method:ident: $number:ty),*) => {
+        $(
+            #[inline]
+            fn $method(self, value: $number) -> Result<(), Error> {
+                number(value, self.0);
+                Ok(())
+            }
+        )*
+    };
+}
+
+/// What is rare in records is left to `serde_json`.
+macro_rules! others {
+    ($($method:ident: $other:ty),*) => {
+        $(
+            fn $method(self, value: $other) -> Result<(), Error> {
+                serde_json::to_writer(self.0, &value)
+            }
+        )*
+    };
+}
+
+impl<'a> Serializer for Json<'a> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Members<'a>;
+    type SerializeTuple = Members<'a>;
+    type SerializeTupleStruct = Members<'a>;
+    type SerializeTupleVariant = Members<'a>;
+    type SerializeMap = Members<'a>;
+    type SerializeStruct = Members<'a>;
+    type SerializeStructVariant = Members<'a>;
+
+    numbers! {
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
+        serialize_i128: i128, serialize_u128: u128
+    }
+
+    others! { serialize_f32: f32, serialize_f64: f64, serialize_char: char, serialize_bytes: &[u8] }
+
+    #[inline]
+    fn serialize_bool(self, value: bool) -> Result<(), Error> {
+        self.0.extend_from_slice(if value { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_str(self, text: &str) -> Result<(), Error> {
+        push_quoted(text, self.0);
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_none(self) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.0.extend_from_slice(b"null");
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_unit_struct(self, _name: &'static str) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    #[inline]
+    fn serialize_unit_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+    ) -> Result<(), Error> {
+        self.serialize_str(variant)
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _name: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        let Json(out) = self.variant(variant);
+        value.serialize(Json(out))?;
+        out.push(b'}');
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_seq(self, _len: Option<usize>) -> Result<Members<'a>, Error> {
+        Ok(self.members(b'[', b"]"))
+    }
+
+    #[inline]
+    fn serialize_tuple(self, _len: usize) -> Result<Members<'a>, Error> {
+        Ok(self.members(b'[', b"]"))
+    }
+
+    #[inline]
+    fn serialize_tuple_struct(
+        self,
+        _name: &'static str,
+        _len: usize,
+    ) -> Result<Members<'a>, Error> {
+        Ok(self.members(b'[', b"]"))
+    }
+
+    #[inline]
+    fn serialize_tuple_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        _len: usize,
+    ) -> Result<Members<'a>, Error> {
+        Ok(self.variant(variant).members(b'[', b"]}"))
+    }
+
+    #[inline]
+    fn serialize_map(self, _len: Option<usize>) -> Result<Members<'a>, Error> {
+        Ok(self.members(b'{', b"}"))
+    }
+
+    #[inline]
+    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members<'a>, Error> {
+        Ok(self.members(b'{', b"}"))
+    }
+
+    #[inline]
+    fn serialize_struct_variant(
+        self,
+        _name: &'static str,
+        _index: u32,
+        variant: &'static str,
+        _len: usize,
+    ) -> Result<Members<'a>, Error> {
+        Ok(self.variant(variant).members(b'{', b"}}"))
+    }
+}
+
+macro_rules! lists {
+    ($($list:ident: $method:ident),*) => {
+        $(
+            impl $list for Members<'_> {
+                type Ok = ();
+                type Error = Error;
+
+                #[inline]
+                fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                    self.element(value)
+                }
+
+                #[inline]
+                fn end(self) -> Result<(), Error> {
+                    self.finish()
+                }
+            }
+        )*
+    };
+}
+
+lists! {
+    SerializeSeq: serialize_element, SerializeTuple: serialize_element,
+    SerializeTupleStruct: serialize_field, SerializeTupleVariant: serialize_field
+}
+
+macro_rules! objects {
+    ($($object:ident),*) => {
+        $(
+            impl $object for Members<'_> {
+                type Ok = ();
+                type Error = Error;
+
+                #[inline(always)]
+                fn serialize_field<T: Serialize + ?Sized>(
+                    &mut self,
+                    name: &'static str,
+                    value: &T,
+                ) -> Result<(), Error> {
+                    self.field(name, value)
+                }
+
+                #[inline]
+                fn end(self) -> Result<(), Error> {
+                    self.finish()
+                }
+            }
+        )*
+    };
+}
+
+objects! { SerializeStruct, SerializeStructVariant }
+
+impl SerializeMap for Members<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), Error> {
+        self.out.push(b',');
+        let start = self.out.len();
+        name.serialize(Json(self.out))?;
+        // Numbers are keys only as strings.
+        if self.out.get(start) != Some(&b'"') {
+            self.out.insert(start, b'"');
+            self.out.push(b'"');
+        }
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.out.push(b':');
+        value.serialize(Json(self.out))
+    }
+
+    #[inline]
+    fn end(self) -> Result<(), Error> {
+        self.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Every shape of data, held against `serde_json`.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde::Serialize;
+
+use super::{push, to_string};
+
+#[derive(Clone, Debug, Serialize)]
+struct Unit;
+
+#[derive(Clone, Debug, Serialize)]
+struct Pair(i8, String);
+
+#[derive(Clone, Debug, Serialize)]
+enum Kind {
+    Unit,
+    Newtype(Unit),
+    Tuple(u64, Option<char>),
+    Struct { of: Pair, text: Option<String> },
+    Empty {},
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct All {
+    kinds: Vec<Kind>,
+    by_name: BTreeMap<String, bool>,
+    by_number: BTreeMap<u16, ()>,
+    sizes: [i64; 2],
+    float: f64,
+}
+
+fn all() -> impl Strategy<Value = All> {
+    let kind = prop_oneof![
+        Just(Kind::Unit),
+        Just(Kind::Newtype(Unit)),
+        Just(Kind::Empty {}),
+        any::<(u64, Option<char>)>().prop_map(|(n, it)| Kind::Tuple(n, it)),
+        any::<(i8, String, Option<String>)>()
+            .prop_map(|(n, it, text)| Kind::Struct { of: Pair(n, it), text }),
+    ];
+    let kinds = prop::collection::vec(kind, 0..4);
+    (kinds, any::<(BTreeMap<String, bool>, BTreeMap<u16, ()>, [i64; 2], f64)>()).prop_map(
+        |(kinds, (by_name, by_number, sizes, float))| All {
+            kinds,
+            by_name,
+            by_number,
+            sizes,
+            float,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_shape_is_written_as_serde_json_writes_it(all in all()) {
+        prop_assert_eq!(to_string(&all).unwrap(), serde_json::to_string(&all).unwrap());
+        let mut bytes = b"before".to_vec();
+        push(&all, &mut bytes).unwrap();
+        let expected = format!("before{}", serde_json::to_string(&all).unwrap());
+        prop_assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
