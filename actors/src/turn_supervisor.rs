@@ -191,8 +191,11 @@ impl State {
         let input = match message {
             TurnMsg::Run(step) => match self.reach(myself, step) {
                 Some(input) => input,
-                // It stands at a breakpoint; what it said so far goes out.
-                None => return Ok(self.turn.stand()),
+                // It stands at a breakpoint.
+                None => {
+                    self.stand(myself)?;
+                    return Ok(Vec::new());
+                }
             },
             TurnMsg::Input(input) => input,
             TurnMsg::Settings(found) => match self.settings_found(*found)? {

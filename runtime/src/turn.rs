@@ -301,7 +301,8 @@ impl Turn {
 
     /// Lines first: what an effect of the same input needs recorded is on its way before it, and
     /// so is what listeners are told. While the turn goes on by itself, both are collected; they go
-    /// out as soon as it waits for anybody.
+    /// out as soon as it waits for anybody. Files may be as they were, so whoever looks at them lets
+    /// the turn stand if it has to wait.
     fn drain(&mut self) -> Vec<Effect> {
         match self.onward.take() {
             Some(onward) if self.barrier.is_none() => vec![onward],
@@ -313,7 +314,7 @@ impl Turn {
         }
     }
 
-    /// What is collected while the turn goes on by itself: for who lets it stand between two steps.
+    /// What is collected while the turn goes on by itself: for who lets it stand.
     pub fn stand(&mut self) -> Vec<Effect> {
         let mut effects = std::mem::take(&mut self.effects);
         if let Some(lines) = self.journal.take() {

@@ -59,7 +59,7 @@ pub(super) fn perform<'a>(
             if let Some(found) = (&mut look).now_or_never() {
                 return Ok(state.settings_found(found)?.map_or(Left::Nothing, Left::Known));
             }
-            state.session.cast(SessionMsg::Flush)?;
+            state.stand(myself)?;
             let turn = myself.clone();
             let work = Box::pin(async move {
                 let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
@@ -72,6 +72,7 @@ pub(super) fn perform<'a>(
             if let Some(texts) = (&mut reading).now_or_never() {
                 return Ok(Left::Known(Input::SourcesRead(texts)));
             }
+            state.stand(myself)?;
             let turn = myself.clone();
             let work = Box::pin(async move {
                 let texts = reading.await;
@@ -225,6 +226,15 @@ impl State {
         }))
     }
 
+    /// The turn stands: what it said so far goes out, and what the turn before it left.
+    pub(super) fn stand(&mut self, myself: &ActorRef<TurnMsg>) -> Done {
+        for effect in self.turn.stand() {
+            perform(effect, myself, self)?;
+        }
+        self.session.cast(SessionMsg::Flush)?;
+        Ok(())
+    }
+
     /// A step is reached: at a breakpoint the turn stands still until it is let go on.
     pub(super) fn reach(&mut self, myself: &ActorRef<TurnMsg>, step: Step) -> Option<Input> {
         self.registration.at_step(step);
@@ -241,7 +251,6 @@ impl State {
                 drop(go_on);
                 return Some(Input::Run(step));
             }
-            let _gone = self.session.cast(SessionMsg::Flush);
             return None;
         }
         Some(Input::Run(step))

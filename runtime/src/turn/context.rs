@@ -22,7 +22,7 @@ impl Turn {
     pub(super) fn resolve_settings(&mut self) {
         self.awaits = Some(Awaits::Settings);
         if self.facts.reads_settings {
-            self.effects.push(Effect::ReadSettings);
+            self.onward = Some(Effect::ReadSettings);
         } else if self.carry.resolved.is_some() {
             self.settings_read(SettingsRead::Unchanged);
         } else {
@@ -131,7 +131,7 @@ impl Turn {
             self.assemble();
         } else {
             self.awaits = Some(Awaits::Sources);
-            self.effects.push(Effect::ReadSources);
+            self.onward = Some(Effect::ReadSources);
         }
     }
 
