@@ -35,14 +35,17 @@ pub(crate) fn push(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Erro
     value.serialize(Json(out))
 }
 
-/// Bytes of a key at most.
-const MAX_KEY: usize = 36;
+/// Bytes of a key that is put together before it is copied.
+const SHORT_KEY: usize = 36;
 
-/// Appends `,"key":`. The key needs no escape and is not longer than [`MAX_KEY`].
+/// Appends `,"key":`. The key needs no escape.
 #[inline(always)]
 pub(crate) fn key(name: &'static str, out: &mut Vec<u8>) {
-    let mut key = [0; MAX_KEY + 4];
+    if SHORT_KEY < name.len() {
+        return out.extend_from_slice(format!(",\"{name}\":").as_bytes());
+    }
     let end = 2 + name.len();
+    let mut key = [0; SHORT_KEY + 4];
     key[..2].copy_from_slice(b",\"");
     key[2..end].copy_from_slice(name.as_bytes());
     key[end..end + 2].copy_from_slice(b"\":");

@@ -31,6 +31,8 @@ struct All {
     by_number: BTreeMap<u16, ()>,
     sizes: [i64; 2],
     float: f64,
+    #[serde(rename = "a_name_that_is_longer_than_those_that_are_copied_at_once")]
+    long: u8,
 }
 
 fn all() -> impl Strategy<Value = All> {
