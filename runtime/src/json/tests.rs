@@ -52,6 +52,7 @@ fn all() -> impl Strategy<Value = All> {
             by_number,
             sizes,
             float,
+            long: 7,
         },
     )
 }
