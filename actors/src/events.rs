@@ -280,3 +280,34 @@ impl fmt::Debug for Events {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(events: &mut Events) -> Vec<(u64, Event)> {
+        let next = std::iter::from_fn(|| events.hub.take(events.key).ok().flatten());
+        next.map(|it| (it.seq, it.event)).collect()
+    }
+
+    fn delta(text: &str) -> Event {
+        Event::TextDelta { attempt: 1, text: text.into() }
+    }
+
+    // REQ: MDL-3
+    #[test]
+    fn deltas_that_nobody_hears_are_counted_and_not_made() {
+        let parent = EventHub::new(None);
+        let mut above = parent.subscribe();
+        let hub = EventHub::new(Some((parent.clone(), AgentId::from("a"))));
+        hub.publish_delta(|| panic!("nobody listens"));
+        let mut events = hub.subscribe();
+        hub.publish_delta(|| delta("b"));
+        hub.publish(Event::Unparked { attempt: 1 });
+        let expected = [(2, delta("b")), (3, Event::Unparked { attempt: 1 })];
+        assert_eq!(told(&mut events), expected);
+        assert_eq!(told(&mut above).len(), 1, "no delta goes to a parent");
+        hub.close();
+        hub.publish_delta(|| panic!("it is over"));
+    }
+}
