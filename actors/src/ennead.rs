@@ -234,6 +234,8 @@ impl Ennead {
         let place = place(&options, &mut real_paths)?;
         let layout = layout(&options, &place);
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
+        real_paths.follow(&place.home);
+        real_paths.follow(&file.beside);
         let layers = layers(&options);
         let merged = self.merged(&layers);
         let durability = merged.resolved.settings.durability;
@@ -247,7 +249,7 @@ impl Ennead {
             depth: 0,
             workspace: text(&place.workspace),
             home: text(&place.home),
-            real: real_paths.of([&*place.workspace, &place.home, &file.beside]),
+            real: real_paths.real,
             directory: text(&file.beside),
             transcript: text(&file.file),
             tools: options.tools.iter().map(|it| Arc::new(it.spec().clone())).collect(),
@@ -306,7 +308,7 @@ fn seed_of_the_system() -> u64 {
 fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, OpenError> {
     let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
     let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
-    if real_paths.follow(&workspace).kind != PathKind::Directory {
+    if real_paths.follow(&workspace) != Some(PathKind::Directory) {
         // This says why; and it can look at names that are no text.
         let found = std::fs::metadata(&workspace).map_err(failed)?;
         if !found.is_dir() {

@@ -112,7 +112,8 @@ impl ToolCall {
 
     /// The same action whatever its id; for noticing repetitions.
     pub fn action(&self) -> Digest {
-        Digest::of(self.name.as_str().as_bytes()).chain(Digest::of(self.input.as_bytes()))
+        // No tool has a zero in its name, so the name ends where it seems to.
+        Digest::of(&[self.name.as_str().as_bytes(), b"\0", self.input.as_bytes()].concat())
     }
 }
 

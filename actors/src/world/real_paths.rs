@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use ennead_runtime::step7_permission_gate::{
-    ResolvedPath,
-    path_resolution::{Found, resolve},
+    PathKind,
+    path_resolution::{self, Found},
 };
 
 use crate::gate_worker::found;
@@ -17,28 +17,23 @@ use crate::gate_worker::found;
 #[derive(Debug, Default)]
 pub(crate) struct RealPaths {
     seen: BTreeMap<String, Found>,
+    /// Directories that are reached through links: as written, and where they lead.
+    pub(crate) real: BTreeMap<String, String>,
 }
 
 impl RealPaths {
-    /// Where an absolute path leads.
-    pub(crate) fn follow(&mut self, path: &Path) -> ResolvedPath {
+    /// Follows an absolute path; `None` for a ring of links.
+    pub(crate) fn follow(&mut self, path: &Path) -> Option<PathKind> {
         let mut look = |path: &str| match self.seen.get(path) {
             Some(seen) => seen.clone(),
             None => self.seen.entry(path.to_owned()).or_insert(found(path)).clone(),
         };
-        resolve(&path.to_string_lossy(), "/", "/", &mut look)
-    }
-
-    /// Those of some directories that are reached through links: as written, and where they lead.
-    pub(crate) fn of<'a>(
-        &mut self,
-        directories: impl IntoIterator<Item = &'a Path>,
-    ) -> BTreeMap<String, String> {
-        let real = |it: &Path| {
-            let found = self.follow(it);
-            (Path::new(&found.real) != it).then_some((found.given, found.real))
-        };
-        directories.into_iter().filter_map(real).collect()
+        let text = path.to_string_lossy();
+        let (real, kind) = path_resolution::follow(&text, &mut look)?;
+        if Path::new(&real) != path {
+            self.real.insert(text.into_owned(), real);
+        }
+        Some(kind)
     }
 }
 
@@ -61,12 +56,15 @@ mod tests {
         let dangling = root.join("real/inner/dangling/x");
         let paths = [&plain, &linked, &missing, &slash, &dangling];
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        let real = RealPaths::default().of(paths.map(|it| it.as_path()));
+        let mut real_paths = RealPaths::default();
+        let kinds = paths.map(|it| real_paths.follow(it));
+        let (there, not_there) = (Some(PathKind::Directory), Some(PathKind::Missing));
+        assert_eq!(kinds, [there, there, not_there, there, not_there]);
         let expected = [
             (text(&linked), text(&root.join("real/inner"))),
             (text(&missing), text(&root.join("real/new/x"))),
             (text(&dangling), text(&root.join("real/inner/later/x"))),
         ];
-        assert_eq!(real, BTreeMap::from(expected));
+        assert_eq!(real_paths.real, BTreeMap::from(expected));
     }
 }

@@ -49,7 +49,8 @@ pub fn resolve(
     if given.is_empty() || given.contains('\0') {
         return path;
     }
-    if let Some((real, kind)) = walk(&absolute, &mut path.passed, look) {
+    let passed = &mut path.passed;
+    if let Some((real, kind)) = walk(&absolute, look, |it| note(passed, by_text(&it))) {
         path.real = real;
         path.kind = kind;
         note(&mut path.passed, path.real.clone());
@@ -57,11 +58,16 @@ pub fn resolve(
     path
 }
 
-/// `None` for a ring of links.
+/// Where an absolute path leads, and what lies there; `None` for a ring of links.
+pub fn follow(absolute: &str, look: &mut dyn FnMut(&str) -> Found) -> Option<(String, PathKind)> {
+    walk(absolute, look, |_| {})
+}
+
+/// Calls `pass` with what each link makes of the path.
 fn walk(
     absolute: &str,
-    passed: &mut Vec<String>,
     look: &mut dyn FnMut(&str) -> Found,
+    mut pass: impl FnMut(String),
 ) -> Option<(String, PathKind)> {
     let (mut rest, mut from) = (absolute.to_owned(), 0);
     let (mut at, mut kind, mut n_links) = (String::new(), PathKind::Directory, 0);
@@ -94,7 +100,7 @@ fn walk(
                     return None;
                 }
                 let behind = rest.get(from..).unwrap_or_default();
-                note(passed, by_text(&format!("{at}/{behind}")));
+                pass(format!("{at}/{behind}"));
                 rest = format!("{target}/{behind}");
                 from = 0;
                 at.truncate(if target.starts_with('/') { 0 } else { parent });
@@ -181,5 +187,6 @@ mod tests {
         for given in ["loop", "loop/x", "file\0.png", ""] {
             assert_eq!(resolve(given, "/w", "/h", &mut look).kind, PathKind::Invalid, "{given:?}");
         }
+        assert_eq!(follow("/w/loop/x", &mut look), None);
     }
 }

@@ -303,8 +303,9 @@ impl Turn {
 /// Of what was answered, not of whom: the id of the call is left out.
 fn block_digest(block: &crate::block::Block) -> crate::digest::Digest {
     block.as_tool_result().map_or_else(Default::default, |(_, text, is_error)| {
-        crate::digest::Digest::of(text.as_bytes())
-            .chain(crate::digest::Digest::of(&[is_error.into()]))
+        let digest = crate::digest::Digest::of(text.as_bytes());
+        // The same text as an error is another result.
+        if is_error { digest.chain(Default::default()) } else { digest }
     })
 }
 
