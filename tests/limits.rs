@@ -1,13 +1,15 @@
 //! Limits on what a run and a tree of agents may use, each met through a whole session.
 
+mod tree;
+mod tree_money;
+mod tree_time;
+
 use std::sync::Arc;
 
 use ennead::{runtime::run::RunEnd, tools::custom::CustomTool};
 use serde_json::{Value, json};
 
-use crate::support::scripted::{
-    Asked, Place, Say, Scripted, alerts, call, calls, model, says, text,
-};
+use crate::support::scripted::{Asked, Place, Scripted, alerts, call, calls, model, says};
 
 /// A tool that is always allowed and counts how often it ran.
 fn echo() -> Arc<CustomTool> {
@@ -86,125 +88,4 @@ async fn equal_denials_in_a_row_end_the_run() {
     assert_eq!((outcome.end, outcome.turns), (RunEnd::TooManyDenials, 3));
     assert_eq!(outcome.denials.len(), 3);
     assert!(model.last().result("c0").starts_with("Permission denied: "));
-}
-
-fn agent(prompt: &str) -> Value {
-    json!({"description": "d", "prompt": prompt})
-}
-
-/// Calls so many agents in its first answer; agents answer at once.
-fn parent_of(n: usize) -> Arc<Scripted> {
-    model(move |asked| {
-        if asked.is_agent() {
-            return text("found");
-        }
-        let ids: Vec<String> = (0..n).map(|it| format!("a{it}")).collect();
-        let all: Vec<(&str, &str, Value)> =
-            ids.iter().map(|it| (it.as_str(), "Agent", agent("look"))).collect();
-        if asked.n_answers() == 0 { calls(&all) } else { text("done") }
-    })
-}
-
-/// How many of the results of the top session are answers of agents, and what the others say.
-#[track_caller]
-fn check_agents(model: &Scripted, answered: usize, refusal: &str) {
-    let results = model.last_of_top().results();
-    let (found, refused): (Vec<_>, Vec<_>) = results.iter().partition(|it| it.1 == "found");
-    assert_eq!(found.len(), answered, "{results:?}");
-    assert!(refused.iter().all(|it| it.2 && it.1.contains(refusal)), "{refused:?}");
-}
-
-// REQ: AGT-7
-#[tokio::test]
-async fn limits_of_the_settings_hold_for_the_first_agent() {
-    let place = Place::new();
-    let model = parent_of(3);
-    let options = place.session().own_setting("agents", json!({"max_in_tree": 2}));
-    let outcome = place.run(&model, options).await;
-    assert_eq!(outcome.text, "done");
-    check_agents(&model, 2, "2");
-}
-
-// REQ: AGT-7
-#[tokio::test]
-async fn fifty_first_agent_of_a_tree_is_refused() {
-    let place = Place::new();
-    let model = model(|asked: &Asked| -> Say {
-        if asked.is_agent() {
-            return text("found");
-        }
-        let n = asked.n_answers();
-        let ids: Vec<String> = (0..17).map(|it| format!("a{n}x{it}")).collect();
-        let all: Vec<(&str, &str, Value)> =
-            ids.iter().map(|it| (it.as_str(), "Agent", agent(it))).collect();
-        if n < 3 { calls(&all) } else { text("done") }
-    });
-    let outcome = place.run(&model, place.session()).await;
-    assert_eq!(outcome.text, "done");
-    check_agents(&model, 50, "50");
-    assert_eq!(place.sidechains().len(), 50);
-}
-
-// REQ: AGT-7
-#[tokio::test]
-async fn tokens_and_turns_of_a_tree_are_one_sum() {
-    for (limits, end) in [
-        // Top, agent, top: the fourth turn is refused.
-        (json!({"max_tree_turns": 3}), RunEnd::NoPendingTools),
-        (json!({"max_tree_turns": 2}), RunEnd::TreeLimit),
-        (json!({"max_tree_tokens": 150}), RunEnd::TreeLimit),
-    ] {
-        let place = Place::new();
-        let options = place
-            .session()
-            .own_setting("agents", limits.clone())
-            .own_setting("maxOutputTokens", 10.into());
-        let outcome = place.run(&parent_of(1), options).await;
-        assert_eq!(outcome.end, end, "{limits}: {:?}", outcome.error);
-    }
-}
-
-/// Every agent starts another one, as long as it is offered the tool.
-fn nesting() -> Arc<Scripted> {
-    model(|asked| {
-        let offered = asked.tools().contains(&"Agent".to_owned());
-        match (asked.n_answers(), offered) {
-            (0, true) => call("a", "Agent", agent("deeper")),
-            (0, false) => text("bottom"),
-            _ => text(&format!("{}+", asked.result("a"))),
-        }
-    })
-}
-
-// REQ: AGT-7, AGT-1
-#[tokio::test]
-async fn agents_nest_three_deep_and_the_last_is_not_offered_the_tool() {
-    let place = Place::new();
-    let outcome = place.run(&nesting(), place.session()).await;
-    assert_eq!(outcome.text, "bottom+++");
-    assert_eq!(place.sidechains().len(), 3);
-}
-
-// REQ: AGT-7
-#[tokio::test]
-async fn without_depth_the_tool_is_not_offered_at_all() {
-    let place = Place::new();
-    let options = place.session().own_setting("agents", json!({"max_depth": 0}));
-    let outcome = place.run(&nesting(), options).await;
-    assert_eq!(outcome.text, "bottom");
-}
-
-// REQ: AGT-7
-#[tokio::test]
-async fn call_that_only_reservations_stand_in_the_way_of_waits_for_them() {
-    let place = Place::new();
-    // Each answer uses 110 and sets 1,000 aside: of two agents one has to wait, none is refused.
-    let options = place
-        .session()
-        .own_setting("agents", json!({"max_tree_tokens": 1_500}))
-        .own_setting("maxOutputTokens", 1_000.into());
-    let model = parent_of(2);
-    let outcome = place.run(&model, options).await;
-    assert_eq!(outcome.end, RunEnd::NoPendingTools, "{:?}", outcome.error);
-    check_agents(&model, 2, "");
 }

@@ -67,6 +67,8 @@ pub(crate) enum SessionMsg {
     CallStarted { key: u64, call: ToolUseId, settled: Settled },
     /// A turn wants handlers run.
     RunHooks { firing: Box<HookFiring>, place: HookPlace, request: HookToken },
+    /// The first model call of a turn that began before its settings were known waits to be let go.
+    FirstCall(Box<agents::FirstCall>),
     /// A tool wants a sub-agent.
     SpawnAgent(Box<agents::SpawnRequest>),
     /// A tool of this turn wants a command run, in an actor of its own.
@@ -241,6 +243,7 @@ impl Actor for Session {
             SessionMsg::RunHooks { firing, place, request } => {
                 Box::pin(state.run_hooks(&myself, *firing, place, request)).await?;
             }
+            SessionMsg::FirstCall(call) => Box::pin(state.first_call(&myself, *call)).await?,
             SessionMsg::SpawnAgent(request) => state.spawn_agent(&myself, *request)?,
             SessionMsg::HostProcess { key, work } => {
                 Box::pin(state.host_process(&myself, key, work)).await?;
@@ -271,6 +274,9 @@ impl Actor for Session {
             }
             SessionMsg::Tree(message) => Box::pin(state.tree(&myself, message)).await?,
             SessionMsg::ChildGone(child) => Box::pin(state.child_gone(&myself, child)).await?,
+        }
+        if state.is_granted() {
+            Box::pin(state.start_turn(&myself)).await?;
         }
         Ok(())
     }

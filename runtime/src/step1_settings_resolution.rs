@@ -224,10 +224,27 @@ pub struct AgentLimits {
     pub max_at_once: u32,
     /// Sub-agents of the whole tree, ended ones included; 50.
     pub max_in_tree: u32,
+    /// Sub-agents of the whole tree that are started within a minute; 60.
+    pub max_per_minute: NonZeroU32,
+    /// Seconds from the start of a sub-agent to its end; `None` means as long as its parent has.
+    pub max_agent_seconds: Option<u64>,
     /// Turns of the whole tree; `None` means no limit.
     pub max_tree_turns: Option<u64>,
     /// Tokens of the whole tree; `None` means no limit.
     pub max_tree_tokens: Option<u64>,
+    /// Money of the whole tree, in millionths of a US dollar; `None` means no limit. A model whose
+    /// price is not known is not asked under such a limit.
+    pub max_tree_micro_usd: Option<u64>,
+    /// Seconds that all runs of the top session may take together; `None` means no limit.
+    pub max_tree_seconds: Option<u64>,
+}
+
+impl AgentLimits {
+    /// Whether a model call or time of the tree can be refused at all.
+    pub fn bounds_calls(&self) -> bool {
+        let sums = [self.max_tree_turns, self.max_tree_tokens, self.max_tree_micro_usd];
+        self.max_tree_seconds.is_some() || sums.iter().any(Option::is_some)
+    }
 }
 
 impl Default for AgentLimits {
@@ -236,8 +253,12 @@ impl Default for AgentLimits {
             max_depth: 3,
             max_at_once: 5,
             max_in_tree: 50,
+            max_per_minute: NonZeroU32::MIN.saturating_add(59),
+            max_agent_seconds: None,
             max_tree_turns: None,
             max_tree_tokens: None,
+            max_tree_micro_usd: None,
+            max_tree_seconds: None,
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::{EntryId, RunId},
+    lease::{Worst, worst_case},
     message::Messages,
     output::OutputSettings,
     run::{RunEnd, conversation::Carry, facts::SessionFacts, in_force::InForce},
@@ -38,7 +39,7 @@ use crate::{
     step4_context_shapers::Stage,
     step9_stop_check::RunBudget,
     time::Timestamp,
-    tokens::Usage,
+    tokens::Tokens,
     tool::ToolMemory,
     transcript::entry::{StepDetail, What},
 };
@@ -233,9 +234,9 @@ impl Turn {
         self.settings().agents
     }
 
-    /// What its model calls used so far.
-    pub fn usage(&self) -> Usage {
-        self.state.model.usage
+    /// The most that model calls with so much input can use.
+    pub fn worst_case(&self, input: Tokens) -> Worst {
+        worst_case(&self.settings(), input)
     }
 
     fn run_step(&mut self, step: Step) {

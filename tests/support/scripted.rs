@@ -159,6 +159,11 @@ pub(crate) fn says(answers: Vec<Say>) -> Arc<Scripted> {
 }
 
 impl Scripted {
+    /// What it says to this.
+    pub(crate) fn say(&self, asked: &Asked) -> Say {
+        (self.script)(asked)
+    }
+
     /// What it was asked so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
@@ -192,7 +197,7 @@ impl Transport for Scripted {
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let asked = Asked { body: serde_json::from_slice(&request.body).unwrap() };
-        let say = (self.script)(&asked);
+        let say = self.say(&asked);
         let body = if say.status == 200 { stream(&say, &asked) } else { String::new() };
         self.asked.lock().unwrap().push(asked);
         Box::pin(async move {

@@ -1,13 +1,14 @@
 //! Sub-agents of a session: nested sessions that work for a call of the Agent tool.
 //!
-//! A sub-agent is a child of its session, so none outlives it. Limits are of two kinds: depth and
-//! number at once are the session's own lease; number, turns and tokens of the whole tree are
-//! counted by the top session, which the others ask by message. Nobody waits in a handler.
+//! A sub-agent is a child of its session, so none outlives it. Limits are of two kinds: depth,
+//! number at once and the end are the session's own lease; number, rate, turns, tokens, money and
+//! time of the whole tree are counted by the top session, which the others ask by message. Nobody
+//! waits in a handler.
 
 mod report;
 mod tree;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     event::Event,
@@ -20,7 +21,6 @@ use ennead_runtime::{
         conversation::Conversation,
     },
     step1_settings_resolution::{AgentLimits, LayerText, Scope},
-    tokens::Tokens,
     transcript::entry::LineFrame,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::{
     report::{AgentPort, SpawnRequest},
-    tree::TreeMsg,
+    tree::{FirstCall, TreeMsg},
 };
 use self::{
     report::{refuse, report},
@@ -54,18 +54,19 @@ pub(crate) struct Parent {
 
 /// The sub-agents of a session.
 pub(super) struct Agents {
-    pub(super) parent: Option<Parent>,
+    in_tree: InTree,
     lease: Lease,
-    /// Of a top session: the sums of its tree.
-    sums: Option<Sums>,
     limits: AgentLimits,
     /// Those that wait for the top session's word.
     asked: BTreeMap<AgentId, Order>,
     running: BTreeMap<AgentId, Running>,
-    /// What is set aside for the present turn.
-    debited: Option<Tokens>,
-    /// What the present turn used, as far as it is settled.
-    settled: Tokens,
+}
+
+/// Where a session stands in its tree.
+enum InTree {
+    /// At the top, with the sums.
+    Top(Sums),
+    Below(Parent),
 }
 
 struct Order {
@@ -97,10 +98,35 @@ impl Running {
 impl Agents {
     pub(super) fn new(parent: Option<Parent>) -> Self {
         let limits = AgentLimits::default();
-        let lease = parent.as_ref().map_or_else(|| Lease::top(limits), |it| it.lease.clone());
-        let sums = parent.is_none().then(|| Sums::new(Tree::new(limits, 0, Tokens(0))));
-        let (asked, running) = (BTreeMap::new(), BTreeMap::new());
-        Self { parent, lease, sums, limits, asked, running, debited: None, settled: Tokens(0) }
+        let (lease, in_tree) = match parent {
+            None => (Lease::top(limits), InTree::Top(Sums::new(Tree::new(limits)))),
+            Some(parent) => (parent.lease.clone(), InTree::Below(parent)),
+        };
+        Self { in_tree, lease, limits, asked: BTreeMap::new(), running: BTreeMap::new() }
+    }
+
+    /// The sums of the tree, at its top.
+    pub(super) fn tree(&mut self) -> Option<&mut Tree> {
+        match &mut self.in_tree {
+            InTree::Top(sums) => Some(&mut sums.tree),
+            InTree::Below(_) => None,
+        }
+    }
+
+    /// When the run that began at `started` is to end.
+    pub(super) fn ends(&mut self, started: Duration) -> Option<Duration> {
+        if let InTree::Top(sums) = &self.in_tree {
+            self.lease.set_end(sums.tree.time_left().map(|it| started.saturating_add(it)));
+        }
+        self.lease.ends()
+    }
+
+    /// The name of the session in its tree; the top has none.
+    fn name(&self) -> Option<AgentId> {
+        match &self.in_tree {
+            InTree::Top(_) => None,
+            InTree::Below(parent) => Some(parent.agent.clone()),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -116,16 +142,17 @@ impl Agents {
 impl State {
     /// Takes over the limits of the settings (`None`: those of the last turn); they hold for
     /// sub-agents started from now on.
-    fn take_limits(&mut self, limits: Option<AgentLimits>) {
+    fn take_limits(&mut self, myself: &ActorRef<SessionMsg>, limits: Option<AgentLimits>) {
         let known = self.conversation.carry.resolved.as_ref().map(|it| it.settings.agents);
-        let Some(limits) = limits.or(known) else { return };
-        if self.agents.parent.is_none() && self.agents.limits != limits {
+        if let Some(limits) = limits.or(known)
+            && let InTree::Top(sums) = &mut self.agents.in_tree
+            && self.agents.limits != limits
+        {
             self.agents.limits = limits;
             self.agents.lease.set_limits(limits);
-            if let Some(sums) = &mut self.agents.sums {
-                sums.tree.set_limits(limits);
-            }
+            sums.tree.set_limits(limits);
         }
+        self.limit_time(myself);
     }
 
     /// A tool wants a sub-agent.
@@ -134,13 +161,13 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         request: SpawnRequest,
     ) -> Done {
-        let SpawnRequest { key, limits, layers, used, order, reply } = request;
+        let SpawnRequest { key, limits, layers, order, reply } = request;
         let is_present = self.active.as_ref().and_then(|it| it.phase.in_flight());
         if is_present.is_none_or(|it| it.key != key) {
             return Ok(());
         }
-        self.take_limits(Some(limits));
-        self.settle_turn(myself, used)?;
+        self.take_limits(myself, Some(limits));
+        self.settle();
         let kind = match agent_type(order.agent_type.as_deref()) {
             Ok(kind) => kind,
             Err(why) => return refuse(reply, why.to_string()),
@@ -151,12 +178,14 @@ impl State {
             run.map_or(self.conversation.stream, |it| self.conversation.stream.child(it.as_str()));
         let draw = stream.child(order.tool_use.as_str()).draw("agent", 0);
         let agent = AgentId::new(format!("{:016x}", draw >> 64));
-        let lease = match self.agents.lease.child(&agent) {
+        let now = self.shared.world.clock.elapsed();
+        let lease = match self.agents.lease.child(&agent, now) {
             Ok(lease) => lease,
             Err(refused) => return refuse(reply, refused.to_string()),
         };
         self.agents.asked.insert(agent.clone(), Order { key, order, kind, lease, layers, reply });
-        self.tell_top(myself, TreeMsg::Admit { agent, from: myself.clone() })
+        self.tell_top(TreeMsg::Admit { agent, from: myself.clone() });
+        Ok(())
     }
 
     async fn admitted(
@@ -168,7 +197,8 @@ impl State {
         let Some(order) = self.agents.asked.remove(&agent) else {
             // Whoever wanted it is gone meanwhile.
             if result.is_ok() {
-                return self.agent_over(myself, &agent);
+                self.agent_over(&agent);
+                return Ok(());
             }
             self.agents.lease.ended(&agent);
             return Ok(());
@@ -179,12 +209,12 @@ impl State {
         }
         let is_present = self.active.as_ref().and_then(|it| it.phase.in_flight());
         if is_present.is_none_or(|it| it.key != order.key || it.scope.cancel.is_cancelled()) {
-            self.agent_over(myself, &agent)?;
+            self.agent_over(&agent);
             return Ok(());
         }
         let setup = self.child_setup(myself, &agent, &order)?;
         let Some(setup) = setup else {
-            self.agent_over(myself, &agent)?;
+            self.agent_over(&agent);
             return refuse(order.reply, "a transcript for it cannot be named".into());
         };
         self.shared.hub.publish(Event::AgentStarted {
@@ -273,7 +303,10 @@ impl State {
         };
         let stream = self.conversation.stream.child(order.order.tool_use.as_str());
         let link = Parent {
-            top: self.agents.parent.as_ref().map_or_else(|| myself.clone(), |it| it.top.clone()),
+            top: match &self.agents.in_tree {
+                InTree::Top(_) => myself.clone(),
+                InTree::Below(parent) => parent.top.clone(),
+            },
             agent: agent.clone(),
             lease: order.lease.clone(),
         };
@@ -309,7 +342,7 @@ impl State {
             let _gone = reply.send(report);
         }
         running.end();
-        self.agent_over(myself, agent)?;
+        self.agent_over(agent);
         self.close_turn_if_over(myself)
     }
 
@@ -321,9 +354,9 @@ impl State {
         self.agent_ended(myself, &agent, crashed)
     }
 
-    fn agent_over(&mut self, myself: &ActorRef<SessionMsg>, agent: &AgentId) -> Done {
+    fn agent_over(&mut self, agent: &AgentId) {
         self.agents.lease.ended(agent);
-        self.tell_top(myself, TreeMsg::Close { agent: agent.clone() })
+        self.tell_top(TreeMsg::Close { agent: agent.clone() });
     }
 
     /// Whoever waited for the sub-agent of this call is gone.

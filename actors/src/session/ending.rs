@@ -58,7 +58,7 @@ impl State {
                 self.stop_agents_of(key);
             }
             // Between turns there is nothing to close but the run itself.
-            Phase::Asking => self.end_run(end),
+            Phase::Asking | Phase::Granted => self.end_run(end),
             phase @ (Phase::Stopping(..) | Phase::Ending(_)) => active.phase = phase,
         }
         Ok(())

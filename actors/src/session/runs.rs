@@ -11,6 +11,7 @@ use ennead_runtime::{
     cost::CostLedger,
     event::Event,
     ids::{EntryId, ToolUseId},
+    lease::Spent,
     message::{Message, Messages},
     ports::Settled,
     run::{AfterTurn, Run, RunEnd, Sender},
@@ -27,6 +28,7 @@ use ennead_runtime::{
     },
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
 
 use self::time_limit::TimeLimit;
 use super::{
@@ -78,6 +80,8 @@ pub(super) struct Active {
     pub(super) cache_drops: Vec<PromptCacheEvent>,
     /// What its model calls cost, sub-agents included.
     pub(super) cost: CostLedger,
+    /// What the tree of agents knows of what its own model calls used.
+    pub(super) settled: Spent,
     /// What its own model calls cost, turn by turn.
     pub(super) turn_costs: BTreeMap<u32, CostLedger>,
     /// Whom its turns had to turn to.
@@ -88,6 +92,8 @@ pub(super) struct Active {
 pub(super) enum Phase {
     /// The tree of agents is asked for a turn.
     Asking,
+    /// A turn is granted, and begins behind the message that is being handled.
+    Granted,
     /// A turn walks.
     Turning(InFlight),
     /// A turn was ended, and what it started is waited for.
@@ -101,6 +107,8 @@ pub(super) struct InFlight {
     pub(super) key: u64,
     pub(super) supervisor: ActorRef<TurnMsg>,
     pub(super) scope: turn_supervisor::Scope,
+    /// Its first model call, while that waits for the tree of agents.
+    pub(super) first_call: Option<oneshot::Sender<()>>,
     /// Where calls leave outcomes that can no longer be undone.
     pub(super) settled: Vec<(ToolUseId, Settled)>,
     /// Whether everything it started is over.
@@ -133,6 +141,11 @@ impl State {
         in_flight.is_some_and(|it| it.supervisor.get_id() == child)
     }
 
+    /// Whether a turn is to begin now.
+    pub(super) fn is_granted(&self) -> bool {
+        self.active.as_ref().is_some_and(|it| matches!(it.phase, Phase::Granted))
+    }
+
     /// Spawns the next turn.
     pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         let budget = match &self.active {
@@ -162,6 +175,7 @@ impl State {
             key,
             supervisor,
             scope,
+            first_call: None,
             settled,
             quiet: false,
             ending: None,
@@ -264,19 +278,17 @@ impl State {
             None => active.run.after_turn(report.end, report.usage, &Settings::default()),
         };
         active.phase = Phase::Asking;
-        self.settle_turn(myself, report.usage)?;
         match after {
             AfterTurn::Next(alert) => {
                 if let Some(what) = alert {
                     self.shared.hub.publish(Event::Alert { what: what.into() });
                 }
-                self.ask_for_turn(myself)
+                self.settle();
+                self.ask_for_turn(myself);
             }
-            AfterTurn::End(end) => {
-                self.end_run(end);
-                Ok(())
-            }
+            AfterTurn::End(end) => self.end_run(end),
         }
+        Ok(())
     }
 }
 
@@ -284,14 +296,14 @@ impl Phase {
     pub(super) fn in_flight(&self) -> Option<&InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Asking | Phase::Ending(_) => None,
+            Phase::Asking | Phase::Granted | Phase::Ending(_) => None,
         }
     }
 
     fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Asking | Phase::Ending(_) => None,
+            Phase::Asking | Phase::Granted | Phase::Ending(_) => None,
         }
     }
 }

@@ -17,7 +17,7 @@ use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg, questions::crashed};
+use super::{Pending, State, TurnMsg, first_call, questions::crashed};
 use crate::{
     approval,
     directory::ActorKind,
@@ -159,7 +159,9 @@ fn call_model<'a>(
     state: &'a mut State,
 ) -> Left<'a> {
     let pending = Pending::Model(order.attempt);
+    let let_go = state.let_go(&order);
     let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
+    let work = first_call::when_let_go(let_go, work);
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
@@ -281,8 +283,8 @@ impl State {
         let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
         let agents = nests.then(|| {
             let (session, key) = (self.session.clone(), self.key);
-            let (limits, used) = (self.turn.agent_limits(), self.turn.usage());
-            let port = AgentPort { session, key, limits, layers: self.turn.layers(), used };
+            let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
+            let port = AgentPort { session, key, limits, layers };
             Arc::new(port) as Arc<dyn SpawnAgent>
         });
         ToolContext {

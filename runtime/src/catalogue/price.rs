@@ -4,7 +4,7 @@ use std::{fmt, iter::Sum, ops::Add};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tokens::Usage;
+use crate::tokens::{Tokens, Usage};
 
 /// An amount of money, in millionths of a millionth of a US dollar. Prices are whole millionths of
 /// a dollar per million tokens, which makes the price of one token a whole number of these.
@@ -52,6 +52,11 @@ pub struct LongPrompt {
 }
 
 impl Money {
+    /// So many millionths of a US dollar.
+    pub fn of_micro_usd(millionths: u64) -> Self {
+        Self(millionths.saturating_mul(1_000_000))
+    }
+
     /// In millionths of a US dollar, rounded down.
     pub fn micro_usd(self) -> u64 {
         self.0 / 1_000_000
@@ -99,6 +104,13 @@ impl Prices {
             (usage.cache_read_input_tokens, at.cache_read),
         ];
         parts.into_iter().map(|(tokens, price)| Money(tokens.saturating_mul(price))).sum()
+    }
+
+    /// The most that a request of so many tokens can cost, whatever becomes of it in the cache.
+    pub fn dearest(&self, input: Tokens, output: u64) -> Money {
+        let at = self.of_prompt(input.0);
+        let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);
+        Money(input.0.saturating_mul(each)) + Money(output.saturating_mul(at.output))
     }
 
     /// The prices of a request with a prompt of so many tokens.

@@ -68,8 +68,6 @@ pub(crate) struct SpawnRequest {
     pub(crate) limits: AgentLimits,
     /// The layers that these settings were made of.
     pub(crate) layers: Arc<[LayerText]>,
-    /// What its turn's model calls used; they are over.
-    pub(crate) used: Usage,
     /// What for.
     pub(crate) order: AgentOrder,
     /// Who waits.
@@ -83,18 +81,17 @@ pub(crate) struct AgentPort {
     pub(crate) key: u64,
     pub(crate) limits: AgentLimits,
     pub(crate) layers: Arc<[LayerText]>,
-    pub(crate) used: Usage,
 }
 
 impl SpawnAgent for AgentPort {
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport> {
         let session = self.session.clone();
-        let (key, limits, used) = (self.key, self.limits, self.used);
+        let (key, limits) = (self.key, self.limits);
         let layers = Arc::clone(&self.layers);
         Box::pin(async move {
             let guard = StopOnDrop(Mutex::new(Some((session.clone(), order.tool_use.clone()))));
             let (reply, report) = oneshot::channel();
-            let request = SpawnRequest { key, limits, layers, used, order, reply };
+            let request = SpawnRequest { key, limits, layers, order, reply };
             let _gone = session.cast(SessionMsg::SpawnAgent(Box::new(request)));
             let report = report.await;
             guard.disarm();

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use ennead_runtime::{
     cost::CostLedger,
     event::Event,
-    run::Run,
+    lease::Spent,
+    run::{Run, RunEnd},
     transcript::entry::{ConversationLine, Line, Stored, StoredText, What},
 };
 use ractor::ActorRef;
@@ -80,7 +81,7 @@ impl State {
             _slot: slot,
             started: self.shared.world.clock.elapsed(),
             number: self.n_runs,
-            limit: request.time_limit.map(TimeLimit::new),
+            limit: request.time_limit.map(|it| TimeLimit::new(it, RunEnd::TimedOut)),
             phase: Phase::Asking,
             stops: false,
             error: None,
@@ -89,6 +90,7 @@ impl State {
             compactions: Vec::new(),
             cache_drops: Vec::new(),
             cost: CostLedger::default(),
+            settled: Spent::default(),
             turn_costs: BTreeMap::new(),
             fallback: None,
         });
@@ -99,7 +101,8 @@ impl State {
             // A session that is gone has no run.
             let _gone = myself.cast(SessionMsg::WatchTime { run: self.n_runs });
         }
-        self.ask_for_turn(myself)
+        self.ask_for_turn(myself);
+        Ok(())
     }
 
     /// What was fixed when the session was opened. A long text is stored once and named by digest; a

@@ -1,6 +1,6 @@
 //! The end of a run: its last record, its outcome, and what becomes of a run that cannot be recorded.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
@@ -12,7 +12,7 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{Done, Phase, last, record};
+use super::{Active, Done, Phase, last, record};
 use crate::session::{Denial, RunError, RunOutcome, SessionMsg, State, recorder::Origin};
 
 /// Outcomes that are kept for repeated run ids.
@@ -21,9 +21,11 @@ const KEPT_OUTCOMES: usize = 16;
 impl State {
     /// What cannot be recorded is not done: the run ends here and now.
     pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) -> Done {
+        self.settle();
         let Some(active) = self.active.take() else {
             return self.next_run(myself);
         };
+        self.took(&active);
         if let Some(turn) = active.phase.in_flight() {
             turn.scope.cancel.cancel();
             turn.supervisor.stop(None);
@@ -42,6 +44,7 @@ impl State {
 
     /// Writes the last record of the run.
     pub(in crate::session) fn end_run(&mut self, end: RunEnd) {
+        self.settle();
         let Some(active) = &mut self.active else { return };
         active.phase = Phase::Ending(end);
         let what = What::RunEnd {
@@ -59,7 +62,7 @@ impl State {
     pub(super) fn ended(&mut self, myself: &ActorRef<SessionMsg>, head: Digest) -> Done {
         let Some(active) = self.active.take() else { return Ok(()) };
         let Phase::Ending(end) = active.phase else { return Ok(()) };
-        let took = self.shared.world.clock.elapsed().saturating_sub(active.started);
+        let took = self.took(&active);
         let resolved = &self.conversation.carry.resolved;
         self.spent = self.spent + active.run.usage;
         let settings = resolved.as_ref().map(|it| &it.settings);
@@ -107,6 +110,15 @@ impl State {
             return self.close_now(myself, reply);
         }
         self.next_run(myself)
+    }
+
+    /// How long a run took that is over. The time of its tree is that of the runs of its top.
+    fn took(&mut self, run: &Active) -> Duration {
+        let took = self.shared.world.clock.elapsed().saturating_sub(run.started);
+        if let Some(tree) = self.agents.tree() {
+            tree.add_time(took);
+        }
+        took
     }
 }
 

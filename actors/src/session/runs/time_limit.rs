@@ -1,4 +1,5 @@
-//! The wall-clock limit of a run.
+//! The wall-clock limit of a run: its own, or what its tree of agents leaves it, whichever is
+//! reached first.
 //!
 //! A leaf waits for it beside the run, so it comes through whatever the run is doing, and ends the
 //! run as an interrupt does. The leaf goes with the run; one that is killed has a successor that
@@ -6,7 +7,7 @@
 
 use std::time::Duration;
 
-use ennead_runtime::run::RunEnd;
+use ennead_runtime::{lease::LeaseRefused, run::RunEnd};
 use ractor::{ActorCell, ActorId, ActorRef};
 
 use super::Done;
@@ -19,13 +20,15 @@ use crate::{
 /// When a run is to end, and who waits for that.
 pub(super) struct TimeLimit {
     time: Duration,
+    /// What the run ends with then.
+    end: RunEnd,
     leaf: Option<ActorCell>,
 }
 
 impl TimeLimit {
     /// Counted from the beginning of the run.
-    pub(super) fn new(time: Duration) -> Self {
-        Self { time, leaf: None }
+    pub(super) fn new(time: Duration, end: RunEnd) -> Self {
+        Self { time, end, leaf: None }
     }
 }
 
@@ -38,6 +41,19 @@ impl Drop for TimeLimit {
 }
 
 impl State {
+    /// Ends the run no later than its lease does. An end that was set before stays, if it is
+    /// earlier.
+    pub(in crate::session) fn limit_time(&mut self, myself: &ActorRef<SessionMsg>) {
+        let Some(active) = &mut self.active else { return };
+        let Some(ends) = self.agents.ends(active.started) else { return };
+        let time = ends.saturating_sub(active.started);
+        if active.limit.as_ref().is_none_or(|it| time < it.time) {
+            active.limit = Some(TimeLimit::new(time, RunEnd::TreeLimit));
+            // A session that is gone has no run.
+            let _gone = myself.cast(SessionMsg::WatchTime { run: active.number });
+        }
+    }
+
     /// Begins to wait for the limit of this run.
     pub(in crate::session) async fn watch_time(
         &mut self,
@@ -74,8 +90,11 @@ impl State {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else {
             return Ok(());
         };
-        active.limit = None;
-        self.end_turn(myself, RunEnd::TimedOut).await
+        let end = active.limit.take().map_or(RunEnd::TimedOut, |it| it.end);
+        if end == RunEnd::TreeLimit {
+            active.error = Some(LeaseRefused::TimeUsedUp.to_string());
+        }
+        self.end_turn(myself, end).await
     }
 
     /// Whether this child waited for the limit of the run. Then another one does from now on.

@@ -1,0 +1,72 @@
+//! Money of a tree of agents.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use ennead::runtime::{catalogue::Money, run::RunEnd};
+use serde_json::json;
+
+use super::tree::{agent, parent_of, run};
+use crate::support::scripted::{Place, Scripted, call, model, text};
+
+/// At 2 dollars per million tokens of input and 10 of output.
+const PRICED: &str = "claude-sonnet-5";
+
+/// Has an agent do something in each turn; no two answers are equal.
+fn delegating() -> Arc<Scripted> {
+    let n = AtomicUsize::new(0);
+    model(move |asked| match asked.is_agent() {
+        true => text(&format!("found {}", n.fetch_add(1, Ordering::SeqCst))),
+        false => call(&format!("a{}", asked.n_answers()), "Agent", agent("look")),
+    })
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn money_of_a_tree_is_never_more_than_its_limit() {
+    const LIMIT: u64 = 20_000;
+    let place = Place::new();
+    let options = place
+        .session()
+        .model(PRICED)
+        .max_turns(200)
+        .own_setting("maxOutputTokens", 10.into())
+        .own_setting(
+            "agents",
+            json!({"maxTreeMicroUsd": LIMIT, "maxInTree": 200, "maxPerMinute": 200}),
+        );
+    let model = delegating();
+    let outcome = run(&place, &model, options).await;
+    assert_eq!(outcome.end, RunEnd::TreeLimit, "{:?}", outcome.error);
+    let why = outcome.error.unwrap_or_default();
+    assert!(why.starts_with("Budget limit reached: $0.0"), "{why}");
+    let cost = outcome.cost.tree().total().known_cost().map(Money::micro_usd).unwrap();
+    // Each call costs 300.
+    assert_eq!(cost, 300 * model.asked().len() as u64);
+    assert!((3_000..=LIMIT).contains(&cost), "{cost}");
+    // The last agents had not enough left for a first request, and their parent was told so.
+    let told = model.last_of_top().results().pop().unwrap().1;
+    assert!(told.contains("Budget limit reached"), "{told}");
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn model_without_a_price_is_asked_only_where_money_is_not_limited() {
+    for (limits, end) in [
+        (json!({"maxTreeMicroUsd": 1_000_000_000}), RunEnd::TreeLimit),
+        (json!({}), RunEnd::NoPendingTools),
+    ] {
+        let place = Place::new();
+        let model = parent_of(1);
+        let options = place.session().model("nobody-knows").own_setting("agents", limits);
+        let outcome = run(&place, &model, options).await;
+        assert_eq!(outcome.end, end);
+        if end == RunEnd::TreeLimit {
+            let why = outcome.error.unwrap_or_default();
+            assert!(why.contains("`nobody-knows`") && why.contains("ennead.catalogue"), "{why}");
+            assert!(model.asked().is_empty());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Time of a tree of agents. A timer that a test holds says when it is over.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use ennead::{
+    options::{Options, SessionOptions},
+    runtime::{
+        ports::BoxFuture,
+        run::RunEnd,
+        tool::{Access, ToolOutcome},
+    },
+    session::RunOutcome,
+    tools::custom::CustomTool,
+    world::clock::Timer,
+};
+use serde_json::{Value, json};
+
+use super::tree::{agent, verify};
+use crate::support::{
+    barrier::Barrier,
+    scripted::{Place, Scripted, call, finish, model, text},
+};
+
+/// Over when the barrier says so; keeps what it was asked for.
+#[derive(Clone, Debug)]
+struct HeldTimer {
+    barrier: Barrier,
+    asked: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl HeldTimer {
+    fn new() -> Self {
+        Self { barrier: Barrier::closed(), asked: Arc::default() }
+    }
+
+    fn seconds(&self) -> Vec<u64> {
+        self.asked.lock().unwrap().iter().map(Duration::as_secs).collect()
+    }
+}
+
+impl Timer for HeldTimer {
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        self.asked.lock().unwrap().push(time);
+        let barrier = self.barrier.clone();
+        Box::pin(async move { barrier.pass().await })
+    }
+}
+
+/// Moves the clock forward by so many seconds, then waits at the barrier.
+fn work(place: &Place, barrier: &Barrier) -> Arc<CustomTool> {
+    let (clock, barrier) = (Arc::clone(&place.clock), barrier.clone());
+    let tool = CustomTool::raw("work", "Works.", r#"{"type":"object"}"#, move |input, _| {
+        let input: Value = serde_json::from_str(&input).unwrap();
+        clock.advance(Duration::from_secs(input["seconds"].as_u64().unwrap()));
+        let barrier = barrier.clone();
+        async move {
+            barrier.pass().await;
+            ToolOutcome::ok("worked")
+        }
+    });
+    Arc::new(tool.access(Access::Free).build().unwrap())
+}
+
+/// The answer to a prompt is work; an agent does it where `delegates`.
+fn worker(delegates: bool, seconds: u64) -> Arc<Scripted> {
+    model(move |asked| match (asked.is_agent() || !delegates, asked.n_answers() % 2) {
+        (true, 0) => call(&format!("w{}", asked.n_answers()), "work", json!({"seconds": seconds})),
+        (false, 0) => call("a", "Agent", agent("work")),
+        _ => text("done"),
+    })
+}
+
+/// Runs prompts in one session, each to its end.
+async fn run(
+    place: &Place,
+    timer: &HeldTimer,
+    model: &Arc<Scripted>,
+    options: SessionOptions,
+    prompts: usize,
+) -> Vec<RunOutcome> {
+    let host = Options { timer: Arc::new(timer.clone()), ..place.options(model) };
+    let ennead = ennead::ennead::Ennead::start(host).await.unwrap();
+    let session = ennead.open(options).await.unwrap();
+    let mut outcomes = Vec::new();
+    for _ in 0..prompts {
+        outcomes.push(session.prompt("go").await.unwrap());
+    }
+    finish(ennead, session).await;
+    verify(place);
+    outcomes
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn run_ends_when_the_time_of_its_tree_is_over() {
+    for delegates in [false, true] {
+        let (place, timer, hold) = (Place::new(), HeldTimer::new(), Barrier::closed());
+        let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
+        let options = options.tool(work(&place, &hold));
+        let model = worker(delegates, 5);
+        let ends = async {
+            // Somebody works and the timer runs, that of an agent, too.
+            hold.arrived().await;
+            for _ in 0..=usize::from(delegates) {
+                timer.barrier.arrived().await;
+            }
+            timer.barrier.open();
+        };
+        let (outcomes, ()) = tokio::join!(run(&place, &timer, &model, options, 1), ends);
+        assert_eq!(outcomes[0].end, RunEnd::TreeLimit);
+        let why = outcomes[0].error.clone().unwrap_or_default();
+        assert!(why.contains("time of this session"), "{why}");
+        assert_eq!(timer.seconds(), vec![60; 1 + usize::from(delegates)]);
+    }
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
+    let (place, timer, hold) = (Place::new(), HeldTimer::new(), Barrier::closed());
+    let limits = json!({"maxAgentSeconds": 30});
+    let options = place.session().own_setting("agents", limits).tool(work(&place, &hold));
+    let model = worker(true, 5);
+    let ends = async {
+        hold.arrived().await;
+        timer.barrier.arrived().await;
+        timer.barrier.open();
+    };
+    let (outcomes, ()) = tokio::join!(run(&place, &timer, &model, options, 1), ends);
+    assert_eq!((outcomes[0].end, outcomes[0].text.as_str()), (RunEnd::NoPendingTools, "done"));
+    let told = model.last_of_top().result("a");
+    assert!(told.contains("reached a limit") && told.contains("time of this session"), "{told}");
+    assert_eq!(timer.seconds(), [30]);
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn agent_has_no_more_time_than_its_tree_has_left() {
+    let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+    let limits = json!({"maxTreeSeconds": 60, "maxAgentSeconds": 50});
+    let options = place.session().own_setting("agents", limits).tool(work(&place, &open));
+    // The parent works for 20 seconds before it starts an agent.
+    let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
+        (false, 0) => call("w", "work", json!({"seconds": 20})),
+        (false, 1) => call("a", "Agent", agent("look")),
+        _ => text("done"),
+    });
+    run(&place, &timer, &model, options, 1).await;
+    assert_eq!(timer.seconds(), [60, 40]);
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn time_of_all_runs_is_one_sum() {
+    let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+    let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
+    let options = options.tool(work(&place, &open));
+    let outcomes = run(&place, &timer, &worker(false, 40), options, 3).await;
+    let ends: Vec<_> = outcomes.iter().map(|it| it.end).collect();
+    // Nothing but the timer ends a run that has begun; the next one does not begin.
+    assert_eq!(ends, [RunEnd::NoPendingTools, RunEnd::NoPendingTools, RunEnd::TreeLimit]);
+    assert_eq!(outcomes[2].turns, 0);
+    // The third has no time at all.
+    assert_eq!(timer.seconds(), [60, 20, 0]);
+}
