@@ -2,6 +2,7 @@
 
 mod tree;
 mod tree_money;
+mod tree_resume;
 mod tree_time;
 
 use std::sync::Arc;

@@ -88,7 +88,7 @@ pub(crate) enum SessionMsg {
     /// The transcript was opened, or not.
     Opened(Opened),
     /// An earlier conversation was read.
-    Loaded(Box<runs::Earlier>),
+    Loaded(Box<Result<runs::Earlier, String>>),
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn has reached its end.
@@ -157,7 +157,7 @@ pub(crate) struct State {
     agents: Agents,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
-    /// Likewise; of earlier processes without their sub-agents.
+    /// Likewise.
     cost: CostLedger,
     processes: processes::Processes,
     outcomes: BTreeMap<RunId, RunOutcome>,

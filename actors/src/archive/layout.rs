@@ -1,6 +1,9 @@
 //! Where transcripts lie. Names only; nothing is opened here.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use ennead_runtime::ids::{AgentId, SessionId};
 
@@ -84,6 +87,17 @@ impl Place {
     pub fn checkpoint(&self) -> PathBuf {
         self.file.with_extension("checkpoint")
     }
+}
+
+/// The transcripts of sub-agents in the directory beside that of their session, by id. Where none
+/// can be listed there are none.
+pub fn sidechains(beside: &Path) -> BTreeMap<AgentId, PathBuf> {
+    let entries = std::fs::read_dir(beside.join("subagents")).into_iter().flatten().flatten();
+    let of = |path: PathBuf| {
+        let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
+        Some((AgentId::new(id), path))
+    };
+    entries.filter_map(|it| of(it.path())).collect()
 }
 
 fn checked(id: &str) -> Result<&str, BadName> {

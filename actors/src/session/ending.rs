@@ -180,7 +180,7 @@ impl State {
         let what = What::RunEnd {
             reason: RunEnd::Crashed.code().into(),
             turns: open_run.turn,
-            usage: loaded.spent,
+            usage: loaded.used.usage,
             head: None,
         };
         let line = record(self.shared.world.clock.now(), &open_run.run, 0, what);

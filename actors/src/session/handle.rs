@@ -62,8 +62,8 @@ pub struct RunOutcome {
     pub cost: CostLedger,
     /// The same for each turn, counted from 1; without sub-agents.
     pub turn_costs: BTreeMap<u32, CostLedger>,
-    /// Of all runs of the session so far, this one included; of those of earlier processes without
-    /// their sub-agents.
+    /// Of all runs of the session so far, this one included. Of those of earlier processes, all
+    /// sub-agents stand right below the session.
     pub session_cost: CostLedger,
     /// What is known about models.
     pub models: Arc<Catalogue>,

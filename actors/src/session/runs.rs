@@ -18,10 +18,7 @@ use ennead_runtime::{
     step::Step,
     step1_settings_resolution::{Durability, Settings},
     step5_model_call::cache_watch::PromptCacheEvent,
-    transcript::{
-        entry::{Line, LineFrame, Record, What},
-        load::Loaded,
-    },
+    transcript::entry::{Line, LineFrame, Record, What},
     turn::{
         Input,
         effect::{Append, FallbackUsed, Said, TurnReport},
@@ -52,8 +49,7 @@ pub(crate) struct OpenPlan {
     pub(crate) meta: Option<Arc<str>>,
 }
 
-/// An earlier conversation.
-pub(crate) type Earlier = Result<Loaded, String>;
+pub(crate) use opening::Earlier;
 
 /// A run under way.
 pub(super) struct Active {

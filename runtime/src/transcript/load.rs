@@ -10,13 +10,12 @@ mod lines;
 pub mod repair;
 pub mod report;
 mod tail;
+mod used;
 
 use crate::{
-    cost::CostLedger,
     ids::{EntryId, RunId, ToolName, ToolUseId},
     message::Messages,
     step::Step,
-    tokens::Usage,
     transcript::{
         entry::{Record, What},
         read::{Entry, NotALine, read_line},
@@ -25,6 +24,7 @@ use crate::{
 
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
+pub use used::Used;
 
 /// Which lines are the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +51,8 @@ pub struct Loaded {
     pub open_run: Option<OpenRun>,
     /// The newest conversation line, to link the next one to.
     pub last: Option<EntryId>,
-    /// Reported by the model attempts of the whole file, sub-agents not included.
-    pub spent: Usage,
-    /// The same by what came of the calls, and what they cost.
-    pub cost: CostLedger,
+    /// Of the whole file.
+    pub used: Used,
     /// Where the next line goes.
     pub tail: Tail,
 }
@@ -85,8 +83,7 @@ pub struct OpenRun {
 pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut report = Vec::new();
     let mut nodes = chain::Nodes::default();
-    let mut spent = Usage::default();
-    let mut cost = CostLedger::default();
+    let mut used = Used::default();
     let mut open_run = None;
     for line in lines::split(bytes, &mut report) {
         let read = match read_line(&line.text) {
@@ -109,10 +106,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         }
         match read.entry {
             Entry::Harness(record) => {
-                cost.note(&record.what);
-                if let What::ModelAttempt { usage, .. } = &record.what {
-                    spent = spent + *usage;
-                }
+                used.note(&record);
                 follow_run(&mut open_run, *record);
             }
             Entry::Conversation { line: said, sidechain, bad_blocks } => {
@@ -120,6 +114,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
                     report.push(Report::counted(ReportKind::BadBlock, line.number, bad_blocks));
                 }
                 if sidechain == (load_as == LoadAs::Sidechain) {
+                    used.said(&said);
                     nodes.add_said(line.number, *said, &mut report);
                 }
             }
@@ -145,8 +140,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         open: repaired.open,
         open_run,
         last,
-        spent,
-        cost,
+        used,
         tail: tail(bytes, 0),
     }
 }

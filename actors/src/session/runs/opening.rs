@@ -1,13 +1,17 @@
 //! Before the first run: the transcript is opened and an earlier conversation read.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use ennead_runtime::{
+    ids::AgentId,
+    transcript::load::{LoadAs, Loaded, Used, load},
+};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::{Done, Earlier};
+use super::Done;
 use crate::{
-    archive::{OpenError, Opened},
+    archive::{OpenError, Opened, layout},
     directory::ActorKind,
     session::{SessionMsg, State},
     supervision::{Job, spawn_leaf},
@@ -46,8 +50,10 @@ impl State {
     async fn load(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         let (file, back) = (self.open.place.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
+        let beside = self.open.place.beside.clone();
         let work = Box::pin(async move {
-            let read = tokio::task::spawn_blocking(move || read_earlier(&file, sidechain)).await;
+            let read = move || read_earlier(&file, &beside, sidechain);
+            let read = tokio::task::spawn_blocking(read).await;
             let earlier = read.unwrap_or_else(|error| Err(error.to_string()));
             let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
         });
@@ -64,17 +70,17 @@ impl State {
     pub(in crate::session) fn loaded(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        earlier: Earlier,
+        earlier: Result<Earlier, String>,
     ) -> Done {
         self.loader = None;
         match earlier {
-            Ok(loaded) => {
+            Ok(Earlier { loaded, agents, unread }) => {
                 for report in &loaded.report {
                     self.untold.push(format!("the transcript was repaired: {report:?}").into());
                 }
+                self.untold.extend(unread.into_iter().map(Into::into));
                 self.n_runs = loaded.tail.head.seq << 16;
-                self.spent = loaded.spent;
-                self.cost.clone_from(&loaded.cost);
+                self.resume_sums(&loaded.used, agents);
                 self.conversation.last_entry.clone_from(&loaded.last);
                 self.conversation.history.clone_from(&loaded.recorded);
                 self.close_earlier(&loaded);
@@ -86,6 +92,23 @@ impl State {
             }
         }
         self.next_run(myself)
+    }
+
+    /// Goes on with what was used before, sub-agents included.
+    fn resume_sums(&mut self, own: &Used, agents: Vec<(AgentId, Used)>) {
+        self.spent = own.usage;
+        self.cost.clone_from(&own.cost);
+        if let Some(tree) = self.agents.tree() {
+            tree.resume(None, own.turns, own.cost.own().total().into());
+            tree.add_time(Duration::from_millis(own.worked_ms));
+            for (agent, used) in &agents {
+                tree.resume(Some(agent), used.turns, used.cost.own().total().into());
+            }
+        }
+        for (agent, used) in agents {
+            self.spent = self.spent + used.usage;
+            self.cost.enter(agent, used.cost.named(used.model.as_deref().unwrap_or("unknown")));
+        }
     }
 
     fn is_ready(&mut self, ready: Result<(), OpenError>) {
@@ -124,8 +147,27 @@ impl State {
     }
 }
 
-fn read_earlier(file: &PathBuf, sidechain: bool) -> Earlier {
-    use ennead_runtime::transcript::load::{LoadAs, load};
-    let bytes = std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()))?;
-    Ok(load(&bytes, if sidechain { LoadAs::Sidechain } else { LoadAs::Session }))
+/// An earlier conversation.
+pub(crate) struct Earlier {
+    loaded: Loaded,
+    /// What its sub-agents used, by their transcripts.
+    agents: Vec<(AgentId, Used)>,
+    /// Transcripts of sub-agents that cannot be read, in words for people.
+    unread: Vec<String>,
+}
+
+fn read_earlier(file: &Path, beside: &Path, sidechain: bool) -> Result<Earlier, String> {
+    let read = |file: &Path| std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()));
+    let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
+    let loaded = load(&read(file)?, load_as);
+    let (mut agents, mut unread) = (Vec::new(), Vec::new());
+    let all = if sidechain { BTreeMap::new() } else { layout::sidechains(beside) };
+    for (agent, file) in all {
+        let used = read(&file).map(|it| Used::read(&it)).unwrap_or_else(|why| {
+            unread.push(format!("what a sub-agent used is not known: {why}"));
+            Used::default()
+        });
+        agents.push((agent, used));
+    }
+    Ok(Earlier { loaded, agents, unread })
 }

@@ -1,0 +1,154 @@
+//! What a transcript says was used: the sums with which a session goes on.
+//!
+//! Apart from the conversation, because that of sub-agents is not loaded, and what they used is.
+
+use std::sync::Arc;
+
+use super::lines;
+use crate::{
+    cost::CostLedger,
+    step::Step,
+    time::Timestamp,
+    tokens::Usage,
+    transcript::{
+        entry::{ConversationLine, Record, What},
+        read::{Entry, read_line},
+    },
+};
+
+/// Of one file; of a session, without its sub-agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Turns begun.
+    pub turns: u64,
+    /// Reported by the model attempts.
+    pub usage: Usage,
+    /// The same by what came of the calls, and what they cost.
+    pub cost: CostLedger,
+    /// Milliseconds from the beginnings of runs to their ends. A run that has no end is over with
+    /// its last record.
+    pub worked_ms: u64,
+    /// The model that was asked first, if it ever answered.
+    pub model: Option<Arc<str>>,
+    /// The latest record of a run that has not ended.
+    latest: Option<Timestamp>,
+    /// Whether the last call was one of another model.
+    is_other_model: bool,
+}
+
+impl Used {
+    /// Of a whole file. Lines that cannot be read are passed over.
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut used = Self::default();
+        for line in lines::split(bytes, &mut Vec::new()) {
+            match read_line(&line.text).map(|it| it.entry) {
+                Ok(Entry::Harness(record)) => used.note(&record),
+                Ok(Entry::Conversation { line, .. }) => used.said(&line),
+                Ok(Entry::Other { .. }) | Err(_) => {}
+            }
+        }
+        used
+    }
+
+    pub(super) fn note(&mut self, record: &Record) {
+        self.cost.note(&record.what);
+        self.note_time(record);
+        match &record.what {
+            What::TurnStep { step: Step::SettingsResolution, .. } => self.turns += 1,
+            What::ModelAttempt { usage, model, .. } => {
+                self.usage = self.usage + *usage;
+                self.is_other_model = model.is_some();
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn said(&mut self, line: &ConversationLine) {
+        if let Some(answer) = &line.answer
+            && self.model.is_none()
+            && !self.is_other_model
+        {
+            self.model = answer.signed_by().cloned();
+        }
+    }
+
+    fn note_time(&mut self, record: &Record) {
+        let before = match record.what {
+            What::RunStart { .. } => record.at,
+            _ => match self.latest {
+                Some(latest) => latest,
+                None => return,
+            },
+        };
+        // A clock that was put back stands still here.
+        let at = before.max(record.at);
+        self.worked_ms = self.worked_ms.saturating_add(at.0 - before.0);
+        self.latest = (!matches!(record.what, What::RunEnd { .. })).then_some(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::catalogue::Money;
+
+    fn line(at: u64, mut fields: Value) -> String {
+        fields["type"] = "ennead".into();
+        fields["v"] = 1.into();
+        fields["at"] = at.into();
+        format!("{fields}\n")
+    }
+
+    fn start(at: u64) -> String {
+        let fields = json!({"kind": "run_start", "run": "r", "prompt": "p", "origin": "user",
+            "stream": "0", "setup": {"text": "{}"}, "first": false});
+        line(at, fields)
+    }
+
+    fn end(at: u64) -> String {
+        let fields = json!({"kind": "run_end", "run": "r", "reason": "no_pending_tools", "turns": 1,
+            "usage": {}});
+        line(at, fields)
+    }
+
+    fn attempt(at: u64, cost: Option<u64>) -> String {
+        let fields = json!({"kind": "model_attempt", "run": "r", "turn": 1, "attempt": 1,
+            "purpose": "turn", "outcome": "ok", "streamed": true, "max_tokens": 9, "request_bytes": 9, "usage": {"input_tokens": 5},
+            "cost": cost, "first_token_ms": null, "duration_ms": 1,
+            "request": crate::digest::Digest::of(b"request")});
+        line(at, fields)
+    }
+
+    fn read(lines: &[String]) -> Used {
+        let text = lines.concat();
+        let mut report = Vec::new();
+        // Every line is what it is meant to be.
+        for line in lines::split(text.as_bytes(), &mut report) {
+            let read = read_line(&line.text).unwrap_or_else(|it| panic!("{it:?}: {}", line.text));
+            assert!(matches!(read.entry, Entry::Harness(_)), "{}", line.text);
+        }
+        Used::read(text.as_bytes())
+    }
+
+    // REQ: AGT-7, SES-4
+    #[test]
+    fn time_is_that_of_runs_also_of_one_without_an_end() {
+        let used =
+            read(&[start(100), attempt(150, None), end(180), start(500), attempt(507, None)]);
+        assert_eq!(used.worked_ms, 87);
+        // Put back by an hour in the middle of a run.
+        let used = read(&[start(4_000_000), attempt(400_000, None), end(400_100)]);
+        assert_eq!(used.worked_ms, 0);
+    }
+
+    // REQ: AGT-7, SES-4
+    #[test]
+    fn usage_and_cost_are_those_of_the_attempts() {
+        let used = read(&[start(1), attempt(2, Some(7)), attempt(3, None), end(4)]);
+        let total = used.cost.own().total();
+        assert_eq!((used.usage.input_tokens, total.usage), (10, used.usage));
+        assert_eq!((total.cost, total.unpriced), (Money(7), 1));
+    }
+}
