@@ -1,5 +1,7 @@
 //! Sub-agents through the Agent tool: where they write, what they may, what their parent hears.
 
+mod worktree;
+
 use std::{fs, sync::Arc};
 
 use ennead::{

@@ -150,6 +150,8 @@ pub struct AgentOrder {
     pub agent_type: Option<String>,
     /// Its model; `None` means its parent's.
     pub model: Option<String>,
+    /// The directory below the workspace that it works in; `None` means the workspace itself.
+    pub worktree: Option<String>,
 }
 
 /// How a sub-agent ended.

@@ -17,8 +17,10 @@ use serde_json::json;
 use crate::built_in::{BuiltIn, Call, millis};
 
 mod safety;
+mod worktree;
 
 use safety::made_safe;
+use worktree::{Changed, Held};
 
 /// The tool.
 pub(crate) struct Agent;
@@ -35,6 +37,16 @@ pub(crate) struct Input {
     subagent_type: Option<String>,
     /// Which model; that of this conversation if left out.
     model: Option<String>,
+    /// `worktree`: the agent works in a git worktree of its own, on a branch of its own. Both stay
+    /// if it changed something there.
+    isolation: Option<Isolation>,
+}
+
+/// What keeps a sub-agent apart.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Isolation {
+    Worktree,
 }
 
 impl BuiltIn for Agent {
@@ -63,19 +75,34 @@ impl BuiltIn for Agent {
             return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
         };
         let start = context.clock.elapsed();
-        let Input { description, prompt, subagent_type, model } = call.input;
+        let Input { description, prompt, subagent_type, model, isolation } = call.input;
+        let held = match isolation {
+            None => None,
+            Some(Isolation::Worktree) => match Held::new(&context, &call.id).await {
+                Ok(held) => Some(held),
+                Err(why) => {
+                    let why = format!("The agent was not started: it has no worktree: {why}");
+                    return ToolOutcome::failed(ToolErrorKind::Failed, why);
+                }
+            },
+        };
         let order = AgentOrder {
             tool_use: call.id,
             description,
             prompt: prompt.clone(),
             agent_type: subagent_type.clone(),
             model,
+            worktree: held.as_ref().and_then(Held::workspace),
         };
         let report = agents.spawn(order).await;
         let ms = millis(context.clock.elapsed().saturating_sub(start));
+        let changed = match held {
+            None => None,
+            Some(held) => held.end().await,
+        };
         let mut outcome = answer(&report);
         if outcome.error.is_none() {
-            let result = json!({
+            let mut result = json!({
                 "status": "completed",
                 "agentId": report.agent,
                 "agentType": subagent_type.as_deref().unwrap_or("general-purpose"),
@@ -86,7 +113,15 @@ impl BuiltIn for Agent {
                 "usage": report.usage,
                 "prompt": prompt,
             });
+            if let Some(Changed { path, branch }) = &changed {
+                result["worktreePath"] = path.as_str().into();
+                result["worktreeBranch"] = branch.as_str().into();
+            }
             outcome = outcome.with_structured(&result);
+        }
+        if let Some(Changed { path, branch }) = changed {
+            let kept = format!("\n\n[What it changed is in the worktree {path}, branch {branch}.]");
+            outcome.text.push_str(&kept);
         }
         if let Some(agent) = report.agent {
             outcome.notes.push(ToolNote::AgentEnded { agent, head: report.head });
@@ -181,6 +216,7 @@ mod tests {
             prompt: "p".into(),
             agent_type: Some("t".into()),
             model: Some("m".into()),
+            worktree: None,
         };
         assert_eq!(order, expected);
         assert_eq!((outcome.error, outcome.text.as_str()), (None, "done"));

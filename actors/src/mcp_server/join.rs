@@ -239,6 +239,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = Place {
             workspace: directory.path().into(),
+            worktree: None,
             home: directory.path().into(),
             config: directory.path().into(),
             managed: directory.path().into(),

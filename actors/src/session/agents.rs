@@ -261,6 +261,11 @@ impl State {
         facts.directory = place.beside.display().to_string().into();
         facts.tools.retain(|it| order.kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = order.layers.to_vec();
+        let mut files = parent.place.clone();
+        if let Some(worktree) = &order.order.worktree {
+            files.worktree = Some(worktree.into());
+            facts.works_in(worktree);
+        }
         facts.reads_settings = false;
         if let Some(model) = &order.order.model {
             let text = serde_json::json!({ "model": model }).to_string();
@@ -273,7 +278,7 @@ impl State {
             session: SessionId::of_agent(&facts.session, agent),
             facts: Arc::clone(&facts),
             world: parent.world.clone(),
-            place: parent.place.clone(),
+            place: files,
             endpoints: parent.endpoints.clone(),
             gates: Arc::clone(&parent.gates),
             tenant: parent.tenant.clone(),
@@ -297,7 +302,11 @@ impl State {
         }
         let open = OpenPlan {
             place,
-            frame: LineFrame { agent: Some(agent.clone()), ..self.open.frame.clone() },
+            frame: LineFrame {
+                agent: Some(agent.clone()),
+                cwd: Arc::clone(&facts.workspace),
+                ..self.open.frame.clone()
+            },
             durability: self.open.durability,
             meta: Some(meta.to_string().into()),
         };

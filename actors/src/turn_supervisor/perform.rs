@@ -305,9 +305,10 @@ impl State {
 
     /// Where hooks run.
     fn hook_place(&self, event: HookEvent) -> HookPlace {
+        let facts = &self.shared.facts;
         HookPlace {
             cwd: self.turn.cwd().to_owned(),
-            project: self.shared.facts.workspace.to_string(),
+            project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
             env: self.turn.env(),
             event,
             chain: Arc::clone(&self.shared.hook_chain),

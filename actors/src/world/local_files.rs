@@ -28,6 +28,8 @@ use super::sources::{self, Barren};
 pub struct Place {
     /// The working directory; absolute.
     pub workspace: PathBuf,
+    /// The worktree below it that a sub-agent works in; what is read is read from the workspace.
+    pub worktree: Option<PathBuf>,
     /// The user's home directory.
     pub home: PathBuf,
     /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.

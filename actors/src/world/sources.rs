@@ -92,9 +92,10 @@ pub(super) fn read(place: &Place) -> SourceTexts {
 
 /// What a place contributes that has no files of its own.
 pub(super) fn without_files(place: &Place) -> SourceTexts {
+    let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
     SourceTexts {
         environment: vec![
-            ("Working directory".into(), place.workspace.display().to_string()),
+            ("Working directory".into(), directory.display().to_string()),
             ("Platform".into(), std::env::consts::OS.into()),
         ],
         ..SourceTexts::default()

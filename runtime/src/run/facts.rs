@@ -29,6 +29,10 @@ pub struct SessionFacts {
     pub depth: u32,
     /// The working directory; absolute.
     pub workspace: Arc<str>,
+    /// Of a sub-agent that works in a worktree: the workspaces that it lies in, outermost first.
+    /// What may not be done in one of them may not be done in the worktree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<Arc<str>>,
     /// The user's home directory; absolute.
     pub home: Arc<str>,
     /// Real paths of the directories above, where links lead elsewhere.
@@ -64,6 +68,16 @@ impl SessionFacts {
         let real = self.real.get(&*self.directory).map(String::as_str);
         let both = [Some(&*self.directory), real].into_iter().flatten();
         both.map(|it| format!("{it}/tool-results")).collect()
+    }
+
+    /// Puts a sub-agent into a directory below the workspace that it would have.
+    pub fn works_in(&mut self, worktree: &str) {
+        let parent = std::mem::replace(&mut self.workspace, worktree.into());
+        let below = worktree.strip_prefix(&*parent);
+        if let Some((real, below)) = self.real.get(&*parent).zip(below) {
+            self.real.insert(worktree.to_owned(), format!("{real}{below}"));
+        }
+        self.within.push(parent);
     }
 
     /// Whether the session could ever start a sub-agent under these limits.

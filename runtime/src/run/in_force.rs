@@ -44,13 +44,6 @@ impl InForce {
     /// What follows from these settings.
     pub fn new(resolved: &Resolved, facts: &SessionFacts) -> Self {
         let settings = Arc::new(resolved.settings.clone());
-        let mode = settings.permissions.mode;
-        let places = Places {
-            workspace: Arc::clone(&facts.workspace),
-            home: Arc::clone(&facts.home),
-            project_root: None,
-            real: facts.real.clone(),
-        };
         let results_directory: Arc<str> = format!("{}/tool-results", facts.directory).into();
         let of_agent = facts.agent.as_ref().map(|it| format!("{results_directory}/agent-{it}"));
         let env = settings.env.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -67,10 +60,7 @@ impl InForce {
             results_directory,
             exempt_tools: exempt.map(|it| it.name.clone()).collect(),
             own_caps: own_caps.collect(),
-            gate: Arc::new(
-                GateSetup::new(settings, mode, places, facts.handler)
-                    .keeping(facts.kept_directories()),
-            ),
+            gate: Arc::new(gate(&settings, facts)),
         }
     }
 
@@ -83,4 +73,20 @@ impl InForce {
     pub fn settings(&self) -> &Arc<Settings> {
         self.gate.settings()
     }
+}
+
+/// The rules where a session works, and in all workspaces around that.
+fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
+    let of = |workspace: &Arc<str>| {
+        let places = Places {
+            workspace: Arc::clone(workspace),
+            home: Arc::clone(&facts.home),
+            project_root: None,
+            real: facts.real.clone(),
+        };
+        GateSetup::new(Arc::clone(settings), settings.permissions.mode, places, facts.handler)
+            .keeping(facts.kept_directories())
+    };
+    let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
+    of(&facts.workspace).within(facts.within.iter().fold(None, around))
 }

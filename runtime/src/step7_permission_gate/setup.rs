@@ -100,6 +100,12 @@ impl GateSetup {
         Self { kept: kept.into(), ..self }
     }
 
+    /// With another's answer besides, if there is one: what is not allowed there is not allowed here.
+    #[must_use]
+    pub fn within(self, parent: Option<Arc<GateSetup>>) -> Self {
+        Self { parent, ..self }
+    }
+
     /// The settings whose rules these are.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings

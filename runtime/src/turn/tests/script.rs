@@ -52,6 +52,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         agent: None,
         agent_type: "".into(),
         depth: 0,
+        within: Vec::new(),
         workspace: "/w".into(),
         home: "/h".into(),
         real: Default::default(),

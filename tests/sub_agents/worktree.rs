@@ -1,0 +1,143 @@
+//! Sub-agents that work in a git worktree of their own.
+
+use std::{path::Path, process::Command, sync::Arc};
+
+use ennead::{
+    options::SessionOptions, runtime::step1_settings_resolution::PermissionMode,
+    surface::transcripts,
+};
+use serde_json::{Value, json};
+
+use super::one_agent;
+use crate::support::scripted::{Asked, Place, SESSION, Say, Scripted, call, text};
+
+/// A workspace that is a repository of one commit.
+fn repository() -> Place {
+    let place = Place::new();
+    place.write("workspace/a.txt", "old");
+    place.write("workspace/CLAUDE.md", "house rules");
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["add", "."],
+        &["-c", "user.name=n", "-c", "user.email=n@test", "commit", "--quiet", "-m", "first"],
+    ] {
+        git(&place, arguments);
+    }
+    place
+}
+
+fn git(place: &Place, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    let output = command.arg("-C").arg(place.path("workspace")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The directory that the agent is told to work in.
+fn directory(asked: &Asked) -> String {
+    let all = format!("{}\n{}", asked.system(), asked.user());
+    let line = all.lines().find(|it| it.contains("Working directory")).unwrap().to_owned();
+    line[line.find('/').unwrap()..].trim_end_matches(|it: char| !it.is_alphanumeric()).to_owned()
+}
+
+/// The agent makes one call and reports what came of it.
+fn working(tool: &'static str, input: fn(&str) -> Value) -> Arc<Scripted> {
+    let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
+    one_agent(order, move |asked: &Asked| -> Say {
+        match asked.n_answers() {
+            0 => call("t", tool, input(&directory(asked))),
+            _ => text(&format!("I was told: {}", asked.result("t"))),
+        }
+    })
+}
+
+async fn run(place: &Place, model: &Arc<Scripted>, options: SessionOptions) -> String {
+    place.run(model, options).await;
+    let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
+    transcripts::verify(&file).unwrap_or_else(|it| panic!("{it}"));
+    model.last_of_top().result("a")
+}
+
+fn worktrees(place: &Place) -> usize {
+    git(place, &["worktree", "list"]).lines().count() - 1
+}
+
+/// What the tool said of its result for programs.
+fn structured(place: &Place) -> Value {
+    let lines = place.lines();
+    lines.iter().find(|it| it.get("toolUseResult").is_some()).unwrap()["toolUseResult"].clone()
+}
+
+fn write(name: &str, directory: &str) -> Value {
+    json!({"file_path": format!("{directory}/{name}"), "content": "new"})
+}
+
+// REQ: AGT-1
+#[tokio::test]
+async fn what_an_agent_writes_stays_in_its_worktree() {
+    let place = repository();
+    let model = working("Write", |it| write("b.txt", it));
+    let told = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
+    let result = structured(&place);
+    let (path, branch) = (&result["worktreePath"], &result["worktreeBranch"]);
+    let path = path.as_str().unwrap_or_else(|| panic!("{result}"));
+    assert_eq!(std::fs::read_to_string(Path::new(path).join("b.txt")).unwrap(), "new");
+    assert!(!place.has("workspace/b.txt"));
+    assert!(told.contains(path) && told.contains(branch.as_str().unwrap()), "{told}");
+    assert_eq!((worktrees(&place), git(&place, &["status", "--porcelain"]).as_str()), (1, ""));
+    // It is told the rules of its parent's place, once.
+    let asked = &model.asked_by_agents()[0];
+    assert_eq!(asked.user().matches("house rules").count(), 1);
+}
+
+// REQ: AGT-1
+#[tokio::test]
+async fn worktree_in_which_nothing_was_changed_is_removed() {
+    let place = repository();
+    let model = working("Read", |it| json!({"file_path": format!("{it}/a.txt")}));
+    let told = run(&place, &model, place.session()).await;
+    assert!(told.contains("old") && !told.contains("worktree"), "{told}");
+    let result = structured(&place);
+    assert!(result.get("worktreePath").is_none(), "{result}");
+    assert_eq!(worktrees(&place), 0);
+}
+
+// REQ: AGT-9, AGT-1
+#[tokio::test]
+async fn no_right_is_won_by_working_in_a_worktree() {
+    type Case = (&'static str, fn(&str) -> Value);
+    let own: Case = ("Write", |it| write("secret.txt", it));
+    // `<workspace>/.claude/worktrees/<name>`
+    let main: Case = ("Write", |it| write("../../../secret.txt", it));
+    for (tool, input) in [own, main] {
+        for rule in ["Edit(secret.txt)", "Edit(./secret.txt)", "Edit"] {
+            let place = repository();
+            let model = working(tool, input);
+            let options = place.session().mode(PermissionMode::BypassPermissions).deny(rule);
+            let told = run(&place, &model, options).await;
+            let is_refused = told.contains("Permission denied") || told.contains("no tool");
+            assert!(is_refused, "{rule}: {told}");
+            assert!(!place.has("workspace/secret.txt"), "{rule}");
+        }
+    }
+}
+
+// REQ: AGT-9, AGT-1
+#[tokio::test]
+async fn place_of_the_parent_is_not_the_workspace_of_the_agent() {
+    let place = repository();
+    let model = working("Write", |it| write("../../../b.txt", it));
+    let told = run(&place, &model, place.session().mode(PermissionMode::AcceptEdits)).await;
+    assert!(told.contains("Permission denied"), "{told}");
+    assert!(!place.has("workspace/b.txt"));
+}
+
+// REQ: AGT-1
+#[tokio::test]
+async fn without_a_repository_the_call_says_so_and_nobody_is_started() {
+    let place = Place::new();
+    let model = working("Read", |it| json!({"file_path": it}));
+    let told = run(&place, &model, place.session()).await;
+    assert!(told.contains("not started") && told.contains("not a git repository"), "{told}");
+    assert!(place.sidechains().is_empty());
+}
