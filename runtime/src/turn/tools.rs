@@ -204,8 +204,10 @@ impl Turn {
         let state = &self.state.calls[index];
         let (call, tool) = (state.call.clone(), state.call.name.clone());
         let polls = state.spec.as_ref().is_some_and(|it| it.polls);
-        let memory = std::sync::Arc::make_mut(&mut self.carry.memory);
-        outcome.notes.iter().for_each(|note| memory.fold(note));
+        // The session holds the memory as well, so taking anything in copies it.
+        for note in &outcome.notes {
+            std::sync::Arc::make_mut(&mut self.carry.memory).fold(note);
+        }
         let said = harmless(&outcome.text);
         let text = match &verdict {
             Some(verdict) => with_context(&said, verdict),
