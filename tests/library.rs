@@ -1,11 +1,16 @@
 //! The library as an embedder has it: what a run leaves, one way for all who ask, no command.
 
-use std::{fs, process::Command, sync::Arc};
+use std::{
+    fs,
+    process::Command,
+    sync::{Arc, Mutex},
+};
 
 use ennead::{
-    CustomTool,
-    runtime::{message::MessageKind, ports::Tool, run::RunEnd},
+    CustomTool, Ennead,
+    runtime::{ids::SessionId, message::MessageKind, ports::Tool, run::RunEnd},
 };
+use futures::future::join_all;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -162,4 +167,38 @@ async fn second_run_of_a_session_with_few_tools_is_verified_like_the_first() {
         let checked = checked.unwrap_or_else(|error| panic!("{n_tools} tools: {error}"));
         assert_eq!(checked[0].verified.runs, 2);
     }
+}
+
+// REQ: RUN-3
+#[tokio::test]
+async fn of_a_burst_the_first_sessions_are_at_work_before_the_last_are_opened() {
+    let place = Place::new();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let asked = log.clone();
+    let model = model(move |_| {
+        asked.lock().unwrap().push("asked");
+        text("done")
+    });
+    let ennead = Ennead::start(place.options(&model)).await.unwrap();
+    let twice: SessionId = "01000000-0000-7000-8000-000000000000".into();
+    let sessions = (0..100).map(|i| {
+        let mut options = place.session();
+        // Openings that fail give their places back.
+        options.id = (i % 2 == 0).then(|| twice.clone());
+        let (ennead, log) = (&ennead, &log);
+        async move {
+            let opened = ennead.open(options).await;
+            log.lock().unwrap().push("opened");
+            match opened {
+                Ok(session) => Some(session.prompt("go").await.unwrap().text),
+                Err(_) => None,
+            }
+        }
+    });
+    let said: Vec<_> = join_all(sessions).await.into_iter().flatten().collect();
+    assert_eq!(said, vec!["done"; 51]);
+    let log = log.lock().unwrap();
+    let first_asked = log.iter().position(|it| *it == "asked").unwrap();
+    let last_opened = log.iter().rposition(|it| *it == "opened").unwrap();
+    assert!(first_asked < last_opened / 2, "{first_asked}, {last_opened}");
 }

@@ -157,6 +157,8 @@ impl Ennead {
             true => Box::pin(self.join_mcp(&mut options, shard)).await?,
             false => Vec::new(),
         };
+        // Behind the servers, which may take long. Never closed.
+        let _place = shard.opening.acquire().await;
         let setup = self.setup(options, shard, id, told)?;
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();

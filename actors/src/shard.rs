@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, thread::Builder, time::Duration};
 
 use ennead_runtime::ports::Clock;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     archive::{Archive, ArchiveMsg, ArchiveSetup},
@@ -40,7 +40,14 @@ pub(crate) struct ShardHandle {
     pub(crate) actor: ActorRef<ShardMsg>,
     pub(crate) archive: ActorRef<ArchiveMsg>,
     pub(crate) world: World,
+    /// Lets so many sessions be opened at once. Others wait in order, so that of a burst the first ones
+    /// are at work, and wait for their models, before the last ones are opened.
+    pub(crate) opening: Arc<Semaphore>,
 }
+
+/// Sessions of a shard that are opened at once: enough to keep it busy while some read long
+/// transcripts.
+const OPENING: usize = 8;
 
 /// The actor at the root of a shard.
 struct Shard;
@@ -254,7 +261,8 @@ impl ShardHandle {
             .map_err(|error| StartError::Actor(error.to_string()))?;
         let archive = actor.get_children().into_iter().next().map(ActorRef::from);
         let archive = archive.ok_or_else(|| StartError::Actor("no archive".into()))?;
-        Ok(Self { actor, archive, world })
+        let opening = Arc::new(Semaphore::new(OPENING));
+        Ok(Self { actor, archive, world, opening })
     }
 
     /// A shard on a thread of its own, with a current-thread runtime.
