@@ -51,8 +51,10 @@ pub struct Conversation {
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
     pub carry: Carry,
-    /// The facts, as the transcript holds them.
-    pub setup: Option<Stored>,
+    /// Whether a run was recorded, and with it the facts.
+    pub has_begun: bool,
+    /// The facts, where they lie beside the transcript.
+    pub setup: Option<Digest>,
 }
 
 /// What one turn hands on to the next.
@@ -145,6 +147,7 @@ impl Conversation {
             history: Vec::new(),
             last_entry: None,
             carry: Carry::default(),
+            has_begun: false,
             setup: None,
         }
     }

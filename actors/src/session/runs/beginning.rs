@@ -53,7 +53,7 @@ impl State {
             prompt: message.id.clone(),
             origin: request.origin.into(),
             stream: self.conversation.stream.to_hex(),
-            first: self.conversation.setup.is_none(),
+            first: !std::mem::replace(&mut self.conversation.has_begun, true),
             setup: self.setup_text(&mut stored),
             system: system.as_deref().map(|it| Stored::beside(it, &mut stored)),
             sender: request.sender.clone(),
@@ -106,11 +106,16 @@ impl State {
     }
 
     /// What was fixed when the session was opened. A long text is stored once and named by digest; a
-    /// short one stands in each run anew, since it lies nowhere else.
+    /// short one stands in each run anew, since it lies nowhere else, and is made anew for it, since
+    /// 3 KB are a lot to keep for a session that waits.
     fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
-        let facts = &self.shared.facts;
-        let kept =
-            self.conversation.setup.get_or_insert_with(|| Stored::alone(&facts.to_json(), stored));
-        kept.clone()
+        if let Some(digest) = self.conversation.setup {
+            return Stored::At(digest);
+        }
+        let setup = Stored::alone(&self.shared.facts.to_json(), stored);
+        if let Stored::At(digest) = setup {
+            self.conversation.setup = Some(digest);
+        }
+        setup
     }
 }
