@@ -310,47 +310,6 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
     }
 }
 
-/// Fails one write as a full disk does.
-#[derive(Debug)]
-struct Full {
-    at: usize,
-    writes: AtomicUsize,
-}
-
-impl FileOps for Full {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        if self.writes.fetch_add(1, Ordering::SeqCst) == self.at {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        RealFiles.write(file, bytes)
-    }
-
-    fn sync(&self, file: &File) -> io::Result<()> {
-        RealFiles.sync(file)
-    }
-}
-
-// REQ: SES-2, SES-7, TRN-11
-#[tokio::test]
-async fn run_that_cannot_be_recorded_fails_and_the_transcript_stays_in_order() {
-    for at in 0.. {
-        let ops = Arc::new(Full { at, writes: AtomicUsize::new(0) });
-        let change = |options| Options { file_ops: ops.clone(), ..options };
-        let host = Host::start_with(Placement::Ambient, change).await;
-        let session = host.open().await;
-        let mut log = EventLog::new(session.events());
-        let outcome = session.prompt("use echo echo").await;
-        assert_eq!(log.runs(), (1, 1), "write {at}");
-        if ops.writes.load(Ordering::SeqCst) <= at {
-            assert_eq!(outcome.unwrap().end, RunEnd::NoPendingTools);
-            assert!(4 < at, "only {at} writes");
-            break;
-        }
-        assert!(outcome.is_err(), "write {at}: {outcome:?}");
-        check_usable(&session).await;
-    }
-}
-
 // REQ: RUN-2, AGT-3
 #[tokio::test]
 async fn crashed_sub_agent_is_an_error_result_in_its_parent() {

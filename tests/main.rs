@@ -22,6 +22,7 @@ mod transcript_writer;
 mod backpressure;
 mod bounds;
 mod crash_rows;
+mod failing_disk;
 mod interrupts;
 mod kill_matrix;
 mod lifecycle;

@@ -175,6 +175,30 @@ async fn failed_sync_is_said_and_made_good_when_sent_again() {
     assert_eq!(world.files.syncs.load(Ordering::SeqCst), 2);
 }
 
+// REQ: SES-2
+#[tokio::test]
+async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again() {
+    let world = World::new(Durability::Turn).await;
+    let mut session = world.open().await;
+    *world.files.sync_fails.lock().unwrap() = true;
+    session.send(1, &["a"], true, Vec::new());
+    session.send(2, &["b"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync(_)))));
+    assert!(matches!(session.answer().await, (2, Err(_))));
+    // Comes before the lost lines do.
+    session.send(3, &["c"], false, Vec::new());
+    assert!(matches!(session.answer().await, (3, Err(_))));
+    session.send(4, &["a"], true, Vec::new());
+    session.send(5, &["b"], false, Vec::new());
+    session.send(6, &["c"], false, Vec::new());
+    for ticket in 4..=6 {
+        let (answered, result) = session.answer().await;
+        assert_eq!(answered, ticket);
+        result.unwrap();
+    }
+    assert_eq!(log(&world.bytes()), "a b c");
+}
+
 // REQ: SES-7
 #[tokio::test]
 async fn torn_end_of_a_dead_process_stays_and_is_named() {

@@ -308,16 +308,14 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
 
 async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut State) {
     let Some(mut entry) = state.open.remove(&file) else { return };
-    let at = entry
-        .acknowledged
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .as_ref()
-        .map_or(0, |it| it.offset);
+    let end = entry.acknowledged.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    // Without it the one before died before it could say that it is ready.
+    let restarted = end.is_some();
+    let at = end.map_or(0, |it| it.offset);
     entry.restarts = if entry.restarts.1 == at { (entry.restarts.0 + 1, at) } else { (1, at) };
     let writer = if entry.restarts.0 <= MAX_RESTARTS {
         let Entry { transcript, lock, acknowledged, .. } = &entry;
-        spawn_writer(myself, &file, transcript, lock, acknowledged, true, state).await
+        spawn_writer(myself, &file, transcript, lock, acknowledged, restarted, state).await
     } else {
         None
     };

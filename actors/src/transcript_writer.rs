@@ -163,12 +163,14 @@ pub(crate) struct State {
     syncing: bool,
     synced: u64,
     closing: bool,
-    /// The lines that could not be written. Others wait until these come again.
+    /// The lines that could not be written, or not be forced to disk. Others wait until these come
+    /// again.
     failed: Option<(Arc<Vec<Line>>, WriteError)>,
 }
 
 struct Waiting {
     ticket: u64,
+    lines: Arc<Vec<Line>>,
     reply: ReplyTo,
     needs_sync: bool,
     result: Result<Checkpoint, WriteError>,
@@ -289,10 +291,12 @@ fn write(append: Append, state: &mut State) {
     };
     match &result {
         Ok(_) => state.failed = None,
-        Err(error) if state.failed.is_none() => state.failed = Some((lines, error.clone())),
+        Err(error) if state.failed.is_none() => {
+            state.failed = Some((Arc::clone(&lines), error.clone()));
+        }
         Err(_) => {}
     }
-    state.waiting.push_back(Waiting { ticket, reply, needs_sync, result });
+    state.waiting.push_back(Waiting { ticket, lines, reply, needs_sync, result });
 }
 
 fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
@@ -300,14 +304,18 @@ fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
     match result {
         Ok(()) => state.synced = upto,
         Err(error) => {
-            let error = Arc::new(error);
+            let error = WriteError::Sync(Arc::new(error));
             if let Some(file) = &mut state.file {
                 file.doubt();
             }
-            for waiting in state.waiting.iter_mut().filter(|it| it.needs_sync) {
-                if waiting.result.as_ref().is_ok_and(|end| end.offset <= upto) {
-                    waiting.result = Err(WriteError::Sync(error.clone()));
-                }
+            let is_lost = |it: &Waiting| {
+                it.needs_sync && it.result.as_ref().is_ok_and(|end| end.offset <= upto)
+            };
+            let Some(first) = state.waiting.iter().position(is_lost) else { return };
+            // Whatever follows comes again behind it, so none of it may count as recorded.
+            state.failed = Some((Arc::clone(&state.waiting[first].lines), error.clone()));
+            for waiting in state.waiting.iter_mut().skip(first).filter(|it| it.result.is_ok()) {
+                waiting.result = Err(error.clone());
             }
         }
     }

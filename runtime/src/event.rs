@@ -207,7 +207,7 @@ pub enum Event {
         /// What.
         event: Arc<Event>,
     },
-    /// A turn has ended.
+    /// A turn has ended. Its last lines are written with the next ones of the run.
     TurnFinished {
         /// Counted from 1 within the run.
         turn: u32,

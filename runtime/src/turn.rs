@@ -301,7 +301,7 @@ impl Turn {
     }
 
     /// Lines first: what an effect of the same input needs recorded is on its way before it, and
-    /// so is what listeners are told. While the turn goes on by itself, both are collected; they go
+    /// so is what listeners are told, the end of the turn apart, whose lines go with it. While the turn goes on by itself, both are collected; they go
     /// out as soon as it waits for anybody. Files may be as they were, so whoever looks at them lets
     /// the turn stand if it has to wait.
     fn drain(&mut self) -> Vec<Effect> {

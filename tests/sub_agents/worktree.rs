@@ -124,6 +124,28 @@ async fn no_right_is_won_by_working_in_a_worktree() {
 
 // REQ: AGT-9, AGT-1
 #[tokio::test]
+async fn what_is_hidden_from_the_parent_is_hidden_from_an_agent_in_a_worktree() {
+    type Case = (&'static str, fn(&str) -> Value);
+    let shell: Case = ("Bash", |_| json!({"command": "cat ../../../secret.txt"}));
+    let search: Case = (
+        "Grep",
+        |it| json!({"pattern": "hush", "path": format!("{it}/../../.."), "output_mode": "content"}),
+    );
+    for (tool, input) in [shell, search] {
+        for is_denied in [false, true] {
+            let place = repository();
+            place.write("workspace/secret.txt", "hush, hush");
+            let model = working(tool, input);
+            let options = place.session().mode(PermissionMode::BypassPermissions);
+            let options = if is_denied { options.deny("Read(./secret.txt)") } else { options };
+            let told = run(&place, &model, options).await;
+            assert_eq!(told.contains("hush, hush"), !is_denied, "{tool}: {told}");
+        }
+    }
+}
+
+// REQ: AGT-9, AGT-1
+#[tokio::test]
 async fn place_of_the_parent_is_not_the_workspace_of_the_agent() {
     let place = repository();
     let model = working("Write", |it| write("../../../b.txt", it));

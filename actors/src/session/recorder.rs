@@ -106,6 +106,13 @@ impl Recorder {
         self.unanswered.iter().for_each(|it| self.send(it));
     }
 
+    /// Tries once more to write what was lost.
+    pub(super) fn try_again(&mut self) {
+        if self.has_lost {
+            self.send_again();
+        }
+    }
+
     /// Nobody waits for what is unanswered any more; it is still to be written.
     pub(super) fn give_up_waiting(&mut self) {
         self.unanswered.iter_mut().for_each(|it| it.origin = Origin::Nobody);
@@ -160,6 +167,8 @@ impl Recorder {
                 Some(it) => Answer::Recorded(it.origin, head.hash),
                 None => Answer::Stale,
             },
+            // What follows lost lines is lost with them; that was said.
+            Err(_) if self.has_lost => Answer::Stale,
             Err(error) => {
                 self.has_lost = true;
                 Answer::Lost(error)

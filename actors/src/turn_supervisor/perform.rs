@@ -231,7 +231,8 @@ impl State {
     /// The turn stands: what it said so far goes out, and what the turn before it left.
     pub(super) fn stand(&mut self, myself: &ActorRef<TurnMsg>) -> Done {
         for effect in self.turn.stand() {
-            perform(effect, myself, self)?;
+            let left = perform(effect, myself, self)?;
+            debug_assert!(matches!(left, Left::Nothing), "only lines and events are collected");
         }
         self.session.cast(SessionMsg::Flush)?;
         Ok(())

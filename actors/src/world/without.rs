@@ -54,6 +54,8 @@ impl Without {
     /// is there: what it leads to may come into being without a change of the directory. So is what
     /// cannot be looked at.
     pub(super) fn holds_none(&self, directory: &Path) -> bool {
+        // Before the look, so that what changes during it counts as just changed.
+        let now = SystemClock::new().now();
         let seen = match fs::metadata(directory) {
             // Before what is in it, which may change meanwhile.
             Ok(found) => Seen::of(&found),
@@ -67,7 +69,7 @@ impl Without {
             found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         });
         if is_barren {
-            self.remember(directory, seen, SystemClock::new().now());
+            self.remember(directory, seen, now);
         }
         is_barren
     }

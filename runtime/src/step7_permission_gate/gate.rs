@@ -206,7 +206,7 @@ impl Gate {
         self.waiting = Waiting::Nothing;
         let permit = decision.allowed.then(|| {
             let hidden = match self.access {
-                Access::ReadPath { .. } => Arc::clone(self.setup.book().hidden()),
+                Access::ReadPath { .. } => self.setup.hidden(),
                 _ => Arc::default(),
             };
             Permit::issue(self.call.clone(), self.path.clone(), hidden)

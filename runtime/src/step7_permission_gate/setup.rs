@@ -106,6 +106,16 @@ impl GateSetup {
         Self { parent, ..self }
     }
 
+    /// What `Read` deny rules hide from searching tools, those of the gates around this one included.
+    pub(super) fn hidden(&self) -> Arc<[String]> {
+        match &self.parent {
+            None => Arc::clone(self.book.hidden()),
+            Some(parent) => {
+                self.book.hidden().iter().chain(parent.hidden().iter()).cloned().collect()
+            }
+        }
+    }
+
     /// The settings whose rules these are.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings

@@ -47,33 +47,42 @@ pub(super) struct Facts<'a> {
 
 /// The stricter of this gate's answer and its parent's.
 pub(super) fn evaluate(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
-    let mut own = evaluate_alone(facts, setup);
+    let command = match facts.access {
+        Access::Command { field } => {
+            let raw =
+                facts.input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
+            // Where it runs, for the gates around this one, too: they differ in what rules mean.
+            let places = setup.places();
+            Some(ShellCommand::read(raw, &places.workspace, &places.home))
+        }
+        _ => None,
+    };
+    strictest(facts, command.as_ref(), setup)
+}
+
+fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> Evaluated {
+    let mut own = evaluate_alone(facts, command, setup);
     if own.answer == Answer::Ask && setup.mode() == PermissionMode::DontAsk {
         own.answer = Answer::Deny;
         own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
     }
-    match setup.parent().map(|parent| evaluate(facts, parent)) {
+    match setup.parent().map(|parent| strictest(facts, command, parent)) {
         Some(parents) if parents.answer < own.answer => parents,
         _ => own,
     }
 }
 
-fn evaluate_alone(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
-    let places = setup.places();
-    let command = match facts.access {
-        Access::Command { field } => {
-            let raw =
-                facts.input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
-            Some(ShellCommand::read(raw, &places.workspace, &places.home))
-        }
-        _ => None,
-    };
+fn evaluate_alone(
+    facts: &Facts<'_>,
+    command: Option<&ShellCommand>,
+    setup: &GateSetup,
+) -> Evaluated {
     let subject = Subject {
         tool: facts.tool,
         access: facts.access,
         input: facts.input,
         path: facts.path,
-        command: command.as_ref(),
+        command,
     };
     let book = setup.book();
     if let Some(rule) = book.first(RuleKind::Deny, &subject) {
@@ -86,10 +95,10 @@ fn evaluate_alone(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
         }
         Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
     }
-    if writes_protected(facts, command.as_ref()) {
+    if writes_protected(facts, command) {
         return plain(Answer::Ask, "it writes to a protected path");
     }
-    if command.as_ref().is_some_and(ShellCommand::is_critical) {
+    if command.is_some_and(ShellCommand::is_critical) {
         return plain(Answer::Ask, "it removes a directory that much depends on");
     }
     if let Some(rule) = book.first(RuleKind::Ask, &subject) {
@@ -104,8 +113,7 @@ fn evaluate_alone(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
     // Where rules restrict a command, everything in which a piece may hide is asked about.
-    let may_hide =
-        command.as_ref().is_some_and(ShellCommand::is_unclear) && book.restricts(facts.tool);
+    let may_hide = command.is_some_and(ShellCommand::is_unclear) && book.restricts(facts.tool);
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
         ModeSays::Allow if may_hide => {
             return plain(Answer::Ask, "rules restrict this tool and the command is not plain");

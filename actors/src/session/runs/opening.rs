@@ -37,8 +37,10 @@ impl State {
             }
             Opened::Failed(error) => {
                 let why = error.to_string();
-                if self.ready.is_none() {
-                    self.is_ready(Err(error));
+                match self.ready {
+                    None => self.is_ready(Err(error)),
+                    // No other writer follows: no further run can be recorded.
+                    Some(_) => self.ready = Some(Err(OpenError::Crashed)),
                 }
                 self.lose(myself, why)?;
             }

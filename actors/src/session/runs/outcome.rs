@@ -35,10 +35,16 @@ impl State {
         self.shared.hub.publish(Event::RunFailed { run, reason });
         // The end of the run follows as soon as anything can be written.
         self.recorder.give_up_waiting();
-        if !matches!(active.phase, Phase::Ending(_)) {
+        if matches!(active.phase, Phase::Ending(_)) {
+            // What is lost may hold the answer; once more is all that is tried without a new run.
+            self.recorder.try_again();
+        } else {
             self.close_lost(&active);
         }
         (active.reply)(Err(RunError::Failed(why)));
+        if let Some(reply) = self.closing.take() {
+            return self.close_now(myself, reply);
+        }
         self.next_run(myself)
     }
 

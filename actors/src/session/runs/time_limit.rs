@@ -63,7 +63,9 @@ impl State {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else {
             return Ok(());
         };
-        let Some(limit) = &mut active.limit else { return Ok(()) };
+        let Some(limit) = active.limit.as_mut().filter(|it| it.leaf.is_none()) else {
+            return Ok(());
+        };
         let used = self.shared.world.clock.elapsed().saturating_sub(active.started);
         let waiting = self.shared.world.timer.sleep(limit.time.saturating_sub(used));
         let back = myself.clone();
@@ -103,9 +105,9 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         child: ActorId,
     ) -> bool {
-        let Some(active) = &self.active else { return false };
-        let leaf = active.limit.as_ref().and_then(|it| it.leaf.as_ref());
-        if leaf.is_none_or(|it| it.get_id() != child) {
+        let Some(active) = &mut self.active else { return false };
+        let leaf = active.limit.as_mut().map(|it| &mut it.leaf);
+        if leaf.and_then(|it| it.take_if(|it| it.get_id() == child)).is_none() {
             return false;
         }
         let _gone = myself.cast(SessionMsg::WatchTime { run: active.number });
