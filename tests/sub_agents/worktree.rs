@@ -163,3 +163,14 @@ async fn without_a_repository_the_call_says_so_and_nobody_is_started() {
     assert!(told.contains("not started") && told.contains("not a git repository"), "{told}");
     assert!(place.sidechains().is_empty());
 }
+
+// REQ: AGT-1
+#[tokio::test]
+async fn agent_in_a_worktree_gets_no_other_one_below_it() {
+    let place = repository();
+    let order = |_: &str| json!({"description": "d", "prompt": "more", "isolation": "worktree"});
+    let model = working("Agent", order);
+    let told = run(&place, &model, place.session()).await;
+    assert!(told.contains("works in a worktree already; leave out isolation"), "{told}");
+    assert_eq!((place.sidechains().len(), worktrees(&place)), (1, 0));
+}

@@ -37,8 +37,10 @@ pub(crate) struct Input {
     subagent_type: Option<String>,
     /// Which model; that of this conversation if left out.
     model: Option<String>,
-    /// `worktree`: the agent works in a git worktree of its own, on a branch of its own. Both stay
-    /// if it changed something there.
+    /// `worktree`: the agent works in a git worktree of its own, on a branch of its own. It begins at
+    /// the remote's default branch (without one, at `HEAD`) and has none of your uncommitted changes.
+    /// Both stay if it changed something there; otherwise they are removed, and files that git
+    /// ignores are lost with them. Not for an agent that works in a worktree itself.
     isolation: Option<Isolation>,
 }
 
@@ -81,7 +83,8 @@ impl BuiltIn for Agent {
             Some(Isolation::Worktree) => match Held::new(&context, &call.id).await {
                 Ok(held) => Some(held),
                 Err(why) => {
-                    let why = format!("The agent was not started: it has no worktree: {why}");
+                    let why =
+                        format!("The agent was not started: it cannot have a worktree: {why}");
                     return ToolOutcome::failed(ToolErrorKind::Failed, why);
                 }
             },
@@ -98,7 +101,7 @@ impl BuiltIn for Agent {
         let ms = millis(context.clock.elapsed().saturating_sub(start));
         let changed = match held {
             None => None,
-            Some(held) => held.end().await,
+            Some(held) => held.end(is_over(&report)).await,
         };
         let mut outcome = answer(&report);
         if outcome.error.is_none() {
@@ -127,6 +130,16 @@ impl BuiltIn for Agent {
             outcome.notes.push(ToolNote::AgentEnded { agent, head: report.head });
         }
         outcome
+    }
+}
+
+/// Whether the agent is known to do nothing any longer. One that was stopped or cut off may have
+/// tools that still work, and one that crashed left no head.
+fn is_over(report: &AgentReport) -> bool {
+    match report.status {
+        AgentStatus::Completed | AgentStatus::Refused => true,
+        AgentStatus::Failed => report.head.is_some(),
+        AgentStatus::Cut | AgentStatus::Stalled | AgentStatus::Cancelled => false,
     }
 }
 
@@ -258,5 +271,33 @@ mod tests {
         let mut world = World::new();
         let outcome = block_on(world.run::<Agent>(json!({"description": "d", "prompt": "p"})));
         assert_eq!(outcome.error, Some(ToolErrorKind::LimitReached));
+    }
+
+    // REQ: AGT-1
+    #[test]
+    fn only_an_agent_that_surely_ended_gives_its_place_up() {
+        use AgentStatus as S;
+        let head = Some(Digest::of(b"head"));
+        let cases = [
+            (S::Completed, head, true),
+            (S::Refused, None, true),
+            (S::Failed, head, true),
+            // It crashed.
+            (S::Failed, None, false),
+            (S::Cut, head, false),
+            (S::Stalled, head, false),
+            (S::Cancelled, head, false),
+        ];
+        for (status, head, expected) in cases {
+            let report = AgentReport {
+                status,
+                agent: None,
+                text: String::new(),
+                n_tool_uses: 0,
+                usage: Usage::default(),
+                head,
+            };
+            assert_eq!(is_over(&report), expected, "{status:?}");
+        }
     }
 }

@@ -3,13 +3,16 @@
 //!
 //! It lies below the workspace, in `.claude/worktrees`: a sub-agent has no right that its parent has
 //! not. It begins at the remote's default branch, or at the present commit where there is none, on a
-//! new branch. It is locked while the sub-agent works, and removed behind it if nothing was changed.
-//! Whatever was changed stays.
+//! new branch. It is locked while the sub-agent works. After an orderly end it is removed if nothing
+//! was changed in it; whatever was changed stays. After any other end it stays as it is, since the
+//! sub-agent may still write to it. Files that git ignores are lost when it is removed, so there is
+//! no worktree below another one: it would be such a file.
 
 use std::{
     ffi::OsStr,
-    fs, io,
-    path::{Path, PathBuf},
+    fs,
+    io::{self, ErrorKind, Write},
+    path::{Component, Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -17,7 +20,7 @@ use ennead_runtime::{digest::Digest, ids::ToolUseId, ports::ToolContext};
 use thiserror::Error;
 
 /// Below the workspace.
-const DIRECTORY: &str = ".claude/worktrees";
+const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
 
 /// Names that are tried; calls of one conversation hardly ever share their ids.
 const MAX_NAMES: u32 = 100;
@@ -31,13 +34,17 @@ pub(crate) enum WorktreeError {
     Git { command: String, said: String },
     #[error("{}: {cause}", path.display())]
     Directory { path: PathBuf, cause: io::Error },
+    #[error("{}: this is not a directory, or it is a link", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("this agent works in a worktree already; leave out isolation")]
+    Nested,
     #[error("there are {MAX_NAMES} worktrees of this name")]
     NoName,
     #[error("whoever was to make it is gone")]
     Gone,
 }
 
-/// A worktree that is locked. Given up when it is dropped.
+/// A worktree that is locked.
 #[derive(Debug)]
 pub(crate) struct Worktree {
     repository: PathBuf,
@@ -48,7 +55,7 @@ pub(crate) struct Worktree {
     base: String,
 }
 
-/// A worktree in which something was changed.
+/// A worktree that stays: something was changed in it, or may yet be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) path: String,
@@ -58,6 +65,10 @@ pub(crate) struct Changed {
 impl Worktree {
     /// Makes one. Blocking.
     fn make(workspace: &Path, seed: Digest) -> Result<Self, WorktreeError> {
+        if is_in_worktree(workspace) || workspace.canonicalize().is_ok_and(|it| is_in_worktree(&it))
+        {
+            return Err(WorktreeError::Nested);
+        }
         let below = git(workspace, ["rev-parse", "--show-prefix"])?;
         let base = ["refs/remotes/origin/HEAD", "HEAD"].map(|it| {
             let commit = format!("{it}^{{commit}}");
@@ -65,61 +76,124 @@ impl Worktree {
         });
         let [remote, head] = base;
         let base = remote.or(head)?;
-        let directory = workspace.join(DIRECTORY);
-        let cannot = |cause| WorktreeError::Directory { path: directory.clone(), cause };
-        fs::create_dir_all(&directory).map_err(cannot)?;
-        let ignored = directory.join(".gitignore");
-        if !ignored.exists() {
-            // Nothing in here is part of the repository around it.
-            fs::write(&ignored, "*\n").map_err(cannot)?;
-        }
+        // The repository may have brought links, which would lead out of the workspace.
+        let directory = real_directory(workspace, DIRECTORY)?;
+        ignore_all(&directory)?;
         for n in 0..MAX_NAMES {
             let suffix = if n == 0 { String::new() } else { format!("-{n}") };
             let name = format!("agent-{}{suffix}", &seed.to_string()[..16]);
             let (path, branch) = (directory.join(&name), format!("worktree-{name}"));
             let reference = format!("refs/heads/{branch}");
-            let is_taken = path.exists()
+            let is_taken = fs::symlink_metadata(&path).is_ok()
                 || git(workspace, ["rev-parse", "--verify", "--quiet", reference.as_str()]).is_ok();
             if is_taken {
                 continue;
             }
             let add = ["worktree", "add", "--quiet", "--lock", "-b", &branch].map(OsStr::new);
             git(workspace, add.into_iter().chain([path.as_os_str(), OsStr::new(&base)]))?;
-            let inside = match below.trim_end_matches('/') {
-                "" => path.clone(),
-                below => path.join(below),
-            };
-            // A place that the base does not have.
-            fs::create_dir_all(&inside).map_err(cannot)?;
             let repository = workspace.to_owned();
-            return Ok(Self { repository, path, branch, workspace: inside, base });
+            let mut made = Self { repository, workspace: path.clone(), path, branch, base };
+            // The base may lack the place, or have a file or a link there.
+            let inside = real_directory(&made.path, below.split('/').filter(|it| !it.is_empty()));
+            match inside {
+                Ok(inside) => made.workspace = inside,
+                Err(why) => {
+                    let _nothing_changed = made.give_up();
+                    return Err(why);
+                }
+            }
+            return Ok(made);
         }
         Err(WorktreeError::NoName)
     }
 
-    /// Unlocks it, and removes it if nothing was changed in it. Blocking. What cannot be found out
-    /// counts as a change.
+    /// Unlocks it, and removes it with its branch if nothing was changed in it. Blocking. What
+    /// cannot be found out counts as a change.
     fn give_up(&self) -> Option<Changed> {
-        let (repository, path) = (self.repository.as_path(), self.path.as_os_str());
-        let status = ["status", "--porcelain", "--untracked-files=all"];
-        let is_clean = git(&self.path, status).is_ok_and(|it| it.is_empty());
-        let is_at_base = git(&self.path, ["rev-parse", "HEAD"]).is_ok_and(|it| it == self.base);
-        let worktree = |what: &'static str| ["worktree", what].map(OsStr::new);
-        let _locked = git(repository, worktree("unlock").into_iter().chain([path]));
+        let is_unchanged = self.is_unchanged();
+        self.unlock();
+        let remove = ["worktree", "remove"].map(OsStr::new).into_iter();
         // Without force: git looks once more whether anything would be lost.
-        let is_removed = is_clean
-            && is_at_base
-            && git(repository, worktree("remove").into_iter().chain([path])).is_ok();
-        if is_removed {
-            let _stays = git(repository, ["branch", "--quiet", "-D", self.branch.as_str()]);
-            return None;
-        }
-        Some(Changed { path: self.path.display().to_string(), branch: self.branch.clone() })
+        let is_removed = is_unchanged
+            && git(&self.repository, remove.chain([self.path.as_os_str()])).is_ok()
+            // Only while it is what it was.
+            && git(&self.repository, ["update-ref", "-d", &self.reference(), &self.base]).is_ok();
+        (!is_removed).then(|| self.stays())
+    }
+
+    /// Whether its files, its present commit and its branch are what they were.
+    fn is_unchanged(&self) -> bool {
+        let reference = self.reference();
+        let heads = ["rev-parse", "HEAD", &reference, "--symbolic-full-name", "HEAD"];
+        let expected = format!("{0}\n{0}\n{reference}", self.base);
+        // Without its link to the repository, git would speak of the one around it.
+        let top = git(&self.path, ["rev-parse", "--show-toplevel"]);
+        let is_itself = top.is_ok_and(|it| {
+            let own = self.path.canonicalize();
+            own.is_ok_and(|own| Path::new(&it).canonicalize().is_ok_and(|it| it == own))
+        });
+        let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
+        is_itself
+            && git(&self.path, heads).is_ok_and(|it| it == expected)
+            && git(&self.path, status).is_ok_and(|it| it.is_empty())
+    }
+
+    /// Leaves it to whoever looks after the repository. Blocking.
+    fn unlock(&self) {
+        let unlock = ["worktree", "unlock"].map(OsStr::new).into_iter();
+        let _locked = git(&self.repository, unlock.chain([self.path.as_os_str()]));
+    }
+
+    fn reference(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+
+    fn stays(&self) -> Changed {
+        Changed { path: self.path.display().to_string(), branch: self.branch.clone() }
     }
 }
 
-/// A worktree for the time of a call. Dropped before its end, it is given up behind whatever still
-/// works there.
+/// Whether a path lies in a directory of worktrees.
+fn is_in_worktree(path: &Path) -> bool {
+    let parts = path.components().collect::<Vec<_>>();
+    let directory = DIRECTORY.map(|it| Component::Normal(OsStr::new(it)));
+    parts.windows(directory.len()).any(|it| it == directory)
+}
+
+/// Goes down from `root`, through directories only, and makes those that are missing.
+fn real_directory<'a>(
+    root: &Path,
+    below: impl IntoIterator<Item = &'a str>,
+) -> Result<PathBuf, WorktreeError> {
+    let mut path = root.to_owned();
+    for part in below {
+        path.push(part);
+        match fs::create_dir(&path) {
+            Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
+                return Err(WorktreeError::Directory { path, cause });
+            }
+            _ if fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir()) => (),
+            _ => return Err(WorktreeError::NoDirectory(path)),
+        }
+    }
+    Ok(path)
+}
+
+/// Nothing in the directory is part of the repository around it. Whatever stands in the place of
+/// the file stays, a link too.
+fn ignore_all(directory: &Path) -> Result<(), WorktreeError> {
+    let path = directory.join(".gitignore");
+    let made = fs::File::create_new(&path).and_then(|mut it| it.write_all(b"*\n"));
+    match made {
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
+            Err(WorktreeError::Directory { path, cause })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A worktree for the time of a call. Dropped before its end, it is unlocked and stays: somebody
+/// may still work there.
 #[derive(Debug)]
 pub(crate) struct Held {
     worktree: Option<Worktree>,
@@ -136,9 +210,14 @@ impl Held {
         let seed = Digest::of(format!("{} {call}", context.session).as_bytes());
         let kept = context.clone();
         let made = tokio::task::spawn_blocking(move || {
-            // Made while nobody waits any longer, it is given up at once.
             let context = kept;
-            Worktree::make(&workspace, seed).map(|it| Self { worktree: Some(it), context })
+            let made = Worktree::make(&workspace, seed)?;
+            if context.cancel.is_cancelled() {
+                // Nobody was sent there.
+                let _nothing_changed = made.give_up();
+                return Err(WorktreeError::Gone);
+            }
+            Ok(Self { worktree: Some(made), context })
         });
         made.await.unwrap_or(Err(WorktreeError::Gone))
     }
@@ -148,15 +227,21 @@ impl Held {
         self.worktree.as_ref().map(|it| it.workspace.display().to_string())
     }
 
-    /// The sub-agent has ended.
-    pub(crate) async fn end(mut self) -> Option<Changed> {
+    /// The sub-agent has ended, for sure if `is_over`; otherwise it may still work, and the
+    /// worktree stays.
+    pub(crate) async fn end(mut self, is_over: bool) -> Option<Changed> {
         let worktree = self.worktree.take()?;
+        let stays = worktree.stays();
         let hold = self.context.hold.clone();
         let ended = tokio::task::spawn_blocking(move || {
             let _kept_until_done = hold;
-            worktree.give_up()
+            if is_over {
+                return worktree.give_up();
+            }
+            worktree.unlock();
+            Some(worktree.stays())
         });
-        ended.await.ok().flatten()
+        ended.await.unwrap_or(Some(stays))
     }
 }
 
@@ -164,13 +249,13 @@ impl Drop for Held {
     fn drop(&mut self) {
         let Some(worktree) = self.worktree.take() else { return };
         let hold = self.context.hold.clone();
-        let give_up = move || {
+        let unlock = move || {
             let _kept_until_done = hold;
-            let _changed = worktree.give_up();
+            worktree.unlock();
         };
-        // Where the runtime is gone, the worktree stays.
+        // Where the runtime is gone, it stays locked.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let _done = runtime.spawn_blocking(give_up);
+            let _done = runtime.spawn_blocking(unlock);
         }
     }
 }
@@ -198,141 +283,4 @@ fn git<A: AsRef<OsStr>>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_support::World;
-
-    /// A workspace with one commit, and a directory in it.
-    fn repository() -> World {
-        let world = World::new();
-        let run = |arguments: &[&str]| git(&world.root, arguments).unwrap();
-        run(&["init", "--quiet", "--initial-branch", "main"]);
-        run(&["config", "user.email", "nobody@test"]);
-        run(&["config", "user.name", "nobody"]);
-        fs::create_dir(world.root.join("below")).unwrap();
-        fs::write(world.root.join("below/file"), "text").unwrap();
-        fs::write(world.root.join(".gitignore"), "built\n").unwrap();
-        run(&["add", "."]);
-        run(&["commit", "--quiet", "-m", "first"]);
-        world
-    }
-
-    fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
-        block_on(Held::new(&world.context, &call.into()))
-    }
-
-    fn block_on<T>(work: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        // Whatever works on is waited for.
-        let done = runtime.block_on(work);
-        drop(runtime);
-        done
-    }
-
-    /// Worktrees beside the first one, and branches beside the first one.
-    fn left(world: &World) -> (usize, usize) {
-        let n = |arguments: &[&str]| git(&world.root, arguments).unwrap().lines().count();
-        (n(&["worktree", "list"]) - 1, n(&["branch", "--list"]) - 1)
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn worktree_without_a_change_is_removed_with_its_branch() {
-        let world = repository();
-        let held = held(&world, "a").unwrap();
-        let workspace = held.workspace().unwrap();
-        assert!(workspace.starts_with(&*world.context.workspace));
-        assert_eq!(fs::read_to_string(format!("{workspace}/below/file")).unwrap(), "text");
-        assert_eq!(left(&world), (1, 1));
-        // What git ignores is no change, and the repository around it sees nothing of it.
-        fs::write(format!("{workspace}/built"), "x").unwrap();
-        assert_eq!(git(&world.root, ["status", "--porcelain"]).unwrap(), "");
-        assert_eq!(block_on(held.end()), None);
-        assert_eq!((left(&world), Path::new(&workspace).exists()), ((0, 0), false));
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn whatever_was_changed_stays() {
-        type Change = fn(&Path);
-        let changes: [Change; 3] = [
-            |it| fs::write(it.join("new"), "x").unwrap(),
-            |it| fs::write(it.join("below/file"), "other").unwrap(),
-            |it| {
-                fs::write(it.join("new"), "x").unwrap();
-                git(it, ["add", "."]).unwrap();
-                git(it, ["commit", "--quiet", "-m", "second"]).unwrap();
-            },
-        ];
-        for change in changes {
-            let world = repository();
-            let held = held(&world, "a").unwrap();
-            let path = held.workspace().unwrap();
-            change(Path::new(&path));
-            let changed = block_on(held.end()).unwrap();
-            assert_eq!(changed.path, path);
-            assert!(changed.branch.starts_with("worktree-agent-"), "{}", changed.branch);
-            assert_eq!(left(&world), (1, 1));
-        }
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn each_call_has_its_own_also_under_one_name() {
-        let world = repository();
-        let all =
-            [held(&world, "a").unwrap(), held(&world, "a").unwrap(), held(&world, "b").unwrap()];
-        let paths: std::collections::BTreeSet<_> = all.iter().map(Held::workspace).collect();
-        assert_eq!((paths.len(), left(&world)), (3, (3, 3)));
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn call_that_is_dropped_leaves_nothing_but_changes() {
-        let world = repository();
-        let dropped = || async { drop(Held::new(&world.context, &"a".into()).await.unwrap()) };
-        block_on(dropped());
-        assert_eq!(left(&world), (0, 0));
-        block_on(async {
-            let held = Held::new(&world.context, &"a".into()).await.unwrap();
-            fs::write(format!("{}/new", held.workspace().unwrap()), "x").unwrap();
-        });
-        assert_eq!(left(&world), (1, 1));
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn agent_in_a_directory_of_a_repository_works_in_the_same_one() {
-        let mut world = repository();
-        let below = world.root.join("below");
-        world.context.workspace = below.to_str().unwrap().into();
-        let held = held(&world, "a").unwrap();
-        let workspace = held.workspace().unwrap();
-        assert!(Path::new(&workspace).starts_with(&below), "{workspace}");
-        assert_eq!(fs::read_to_string(format!("{workspace}/file")).unwrap(), "text");
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn default_branch_of_the_remote_comes_before_the_present_commit() {
-        let world = repository();
-        git(&world.root, ["update-ref", "refs/remotes/origin/main", "HEAD"]).unwrap();
-        let remote = ["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"];
-        git(&world.root, remote).unwrap();
-        fs::write(world.root.join("below/file"), "later").unwrap();
-        git(&world.root, ["commit", "--quiet", "-a", "-m", "second"]).unwrap();
-        let held = held(&world, "a").unwrap();
-        let file = format!("{}/below/file", held.workspace().unwrap());
-        assert_eq!(fs::read_to_string(file).unwrap(), "text");
-    }
-
-    // REQ: AGT-1
-    #[test]
-    fn without_a_repository_or_a_commit_there_is_none_and_it_is_said_why() {
-        let world = World::new();
-        let error = held(&world, "a").unwrap_err().to_string();
-        assert!(error.contains("not a git repository"), "{error}");
-        git(&world.root, ["init", "--quiet"]).unwrap();
-        assert!(matches!(held(&world, "a"), Err(WorktreeError::Git { .. })));
-    }
-}
+mod tests;
