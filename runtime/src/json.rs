@@ -3,6 +3,7 @@
 //! Alone beside `serde_json`, which looks at every byte of every key for something to escape: half
 //! of a record is keys. They are names of fields, and where a field is written its name is known
 //! when the program is built; so a key is one copy. What is written is byte for byte the same.
+//! Not for it, and in no record: keys that are neither texts nor numbers, and `RawValue`.
 
 mod string;
 

@@ -140,7 +140,8 @@ impl State {
         }
     }
 
-    /// The largest request that was seen plus the output ceiling, at the dearest price.
+    /// The last request with its answer plus the output ceiling, at the dearest price. What tools have
+    /// brought since is not in it, nor are repeated calls, so limits may be passed by about a turn.
     fn worst_case(&self) -> Worst {
         let carry = &self.conversation.carry;
         let input = carry.anchor.map_or(Tokens(0), |it| it.reported);
