@@ -140,12 +140,7 @@ async fn start(
         drop(token);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
-    let job = Job {
-        kind: ActorKind::HookExecution,
-        session: state.shared.session.clone(),
-        directory: state.shared.directory.clone(),
-        work,
-    };
+    let job = Job::new(ActorKind::HookExecution, &state.shared, work);
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())

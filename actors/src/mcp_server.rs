@@ -26,7 +26,7 @@ pub(crate) use server::{McpServers, Server};
 use crate::{
     directory::{ActorKind, Directory, Registration},
     mailbox::Admitted,
-    supervision::{ended, spawn_common_leaf},
+    supervision::{Job, ended, spawn_leaf},
     world::clock::Timer,
 };
 
@@ -176,7 +176,8 @@ impl State {
         }));
         let directory = self.setup.directory.clone();
         let leaf =
-            spawn_common_leaf(ActorKind::McpConnection, directory, work, myself.get_cell()).await?;
+            spawn_leaf(Job::common(ActorKind::McpConnection, directory, work), myself.get_cell())
+                .await?;
         self.leaf = Some(leaf.get_id());
         Ok(())
     }

@@ -58,7 +58,7 @@ pub(crate) struct Prompt {
 /// What a session hears. Work first, then steering and answers, which always get through.
 pub(crate) enum SessionMsg {
     /// Run this prompt. Holds a slot until the run has ended.
-    Prompt(Admitted<Prompt>),
+    Prompt(Admitted<Box<Prompt>>),
     /// A turn wants lines written. The key names the turn.
     Append { key: u64, append: Append },
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
@@ -66,7 +66,7 @@ pub(crate) enum SessionMsg {
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
     CallStarted { key: u64, call: ToolUseId, settled: Settled },
     /// A turn wants handlers run.
-    RunHooks { firing: Box<HookFiring>, place: HookPlace, request: HookToken },
+    RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
     /// The first model call of a turn that began before its settings were known waits to be let go.
     FirstCall(Box<agents::FirstCall>),
     /// A tool wants a sub-agent.
@@ -144,7 +144,7 @@ pub(crate) struct State {
     waiting_for_ready: Vec<oneshot::Sender<Result<(), OpenError>>>,
     /// Reads the earlier conversation.
     loader: Option<ActorId>,
-    queue: VecDeque<(Prompt, Slot)>,
+    queue: VecDeque<(Box<Prompt>, Slot)>,
     active: Option<Active>,
     /// Runs begun; makes run ids differ.
     n_runs: u64,
@@ -228,52 +228,9 @@ impl Actor for Session {
         message: SessionMsg,
         state: &mut Box<State>,
     ) -> Result<(), ActorProcessingErr> {
-        // What may have to wait for a child to start is boxed: this future is moved with every
-        // message, so it must be small.
-        match message {
-            SessionMsg::Prompt(Admitted { work, slot }) => {
-                state.queue.push_back((work, slot));
-                state.next_run(&myself)?;
-            }
-            SessionMsg::Append { key, append } => state.append(key, append),
-            SessionMsg::Flush => state.recorder.flush(),
-            SessionMsg::CallStarted { key, call, settled } => {
-                state.call_started(key, call, settled);
-            }
-            SessionMsg::RunHooks { firing, place, request } => {
-                Box::pin(state.run_hooks(&myself, *firing, place, request)).await?;
-            }
-            SessionMsg::FirstCall(call) => Box::pin(state.first_call(&myself, *call)).await?,
-            SessionMsg::SpawnAgent(request) => state.spawn_agent(&myself, *request)?,
-            SessionMsg::HostProcess { key, work } => {
-                Box::pin(state.host_process(&myself, key, work)).await?;
-            }
-            SessionMsg::Interrupt => Box::pin(state.interrupt(&myself)).await?,
-            SessionMsg::Stop => state.stop_after_turn(),
-            SessionMsg::StopAgent(call) => state.stop_agent(&call),
-            SessionMsg::Status(reply) => {
-                // Who asked and left needs no answer.
-                let _gone = reply.send(state.status());
-            }
-            SessionMsg::Close(reply) => Box::pin(state.close(&myself, reply)).await?,
-            SessionMsg::Ready(reply) => state.tell_when_ready(reply),
-            SessionMsg::Opened(opened) => Box::pin(state.opened(&myself, opened)).await?,
-            SessionMsg::Loaded(earlier) => state.loaded(&myself, *earlier)?,
-            SessionMsg::Recorded(recorded) => state.recorded(&myself, recorded)?,
-            SessionMsg::TurnDone { key, report, fingerprints } => {
-                state.turn_done(&myself, key, *report, fingerprints)?;
-            }
-            SessionMsg::CannotRun { key, why } => {
-                Box::pin(state.cannot_run(&myself, key, why)).await?
-            }
-            SessionMsg::WatchTime { run } => Box::pin(state.watch_time(&myself, run)).await?,
-            SessionMsg::TimeIsUp { run } => Box::pin(state.time_is_up(&myself, run)).await?,
-            SessionMsg::TurnQuiet { key, late } => state.turn_quiet(&myself, key, late)?,
-            SessionMsg::AgentEnded { agent, result } => {
-                state.agent_ended(&myself, &agent, *result)?;
-            }
-            SessionMsg::Tree(message) => Box::pin(state.tree(&myself, message)).await?,
-            SessionMsg::ChildGone(child) => Box::pin(state.child_gone(&myself, child)).await?,
+        // This future is moved with every message, so it holds nothing but what must be waited for.
+        if let Some(starting) = state.heard(&myself, message)? {
+            starting.await?;
         }
         if state.is_granted() {
             Box::pin(state.start_turn(&myself)).await?;
@@ -293,5 +250,72 @@ impl Actor for Session {
             myself.cast(SessionMsg::ChildGone(child))?;
         }
         Ok(())
+    }
+}
+
+/// What waits for a child to start.
+type Starting<'a> = BoxFuture<'a, Result<(), ActorProcessingErr>>;
+
+impl State {
+    /// Takes a message. Gives what must be waited for.
+    fn heard<'a>(
+        &'a mut self,
+        myself: &'a ActorRef<SessionMsg>,
+        message: SessionMsg,
+    ) -> Result<Option<Starting<'a>>, ActorProcessingErr> {
+        match message {
+            SessionMsg::Prompt(Admitted { work, slot }) => {
+                self.queue.push_back((work, slot));
+                self.next_run(myself)?;
+            }
+            SessionMsg::Append { key, append } => self.append(key, append),
+            SessionMsg::Flush => self.recorder.flush(),
+            SessionMsg::CallStarted { key, call, settled } => {
+                self.call_started(key, call, settled);
+            }
+            SessionMsg::RunHooks { firing, place, request } => {
+                return Ok(Some(Box::pin(self.run_hooks(myself, *firing, *place, request))));
+            }
+            SessionMsg::FirstCall(call) => {
+                return Ok(Some(Box::pin(self.first_call(myself, *call))));
+            }
+            SessionMsg::SpawnAgent(request) => self.spawn_agent(myself, *request)?,
+            SessionMsg::HostProcess { key, work } => {
+                return Ok(Some(Box::pin(self.host_process(myself, key, work))));
+            }
+            SessionMsg::Interrupt => return Ok(Some(Box::pin(self.interrupt(myself)))),
+            SessionMsg::Stop => self.stop_after_turn(),
+            SessionMsg::StopAgent(call) => self.stop_agent(&call),
+            SessionMsg::Status(reply) => {
+                // Who asked and left needs no answer.
+                let _gone = reply.send(self.status());
+            }
+            SessionMsg::Close(reply) => return Ok(Some(Box::pin(self.close(myself, reply)))),
+            SessionMsg::Ready(reply) => self.tell_when_ready(reply),
+            SessionMsg::Opened(opened) => return Ok(Some(Box::pin(self.opened(myself, opened)))),
+            SessionMsg::Loaded(earlier) => self.loaded(myself, *earlier)?,
+            SessionMsg::Recorded(recorded) => self.recorded(myself, recorded)?,
+            SessionMsg::TurnDone { key, report, fingerprints } => {
+                self.turn_done(myself, key, *report, fingerprints)?;
+            }
+            SessionMsg::CannotRun { key, why } => {
+                return Ok(Some(Box::pin(self.cannot_run(myself, key, why))));
+            }
+            SessionMsg::WatchTime { run } => {
+                return Ok(Some(Box::pin(self.watch_time(myself, run))));
+            }
+            SessionMsg::TimeIsUp { run } => {
+                return Ok(Some(Box::pin(self.time_is_up(myself, run))));
+            }
+            SessionMsg::TurnQuiet { key, late } => self.turn_quiet(myself, key, late)?,
+            SessionMsg::AgentEnded { agent, result } => {
+                self.agent_ended(myself, &agent, *result)?;
+            }
+            SessionMsg::Tree(message) => return Ok(Some(Box::pin(self.tree(myself, message)))),
+            SessionMsg::ChildGone(child) => {
+                return Ok(Some(Box::pin(self.child_gone(myself, child))));
+            }
+        }
+        Ok(None)
     }
 }

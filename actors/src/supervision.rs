@@ -7,18 +7,47 @@
 use ennead_runtime::{ids::SessionId, ports::BoxFuture};
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 
-use crate::directory::{ActorKind, Directory, Registration};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::{
+    directory::{ActorKind, Directory, Registration},
+    session::shared::Shared,
+};
 
 /// What a leaf is made of.
 pub(crate) struct Job {
     /// What it counts as in the tree.
-    pub(crate) kind: ActorKind,
-    /// For whom it works.
-    pub(crate) session: SessionId,
+    kind: ActorKind,
+    /// For whom it works; `None` for no session in particular.
+    session: Option<SessionId>,
     /// Where it is entered.
-    pub(crate) directory: Directory,
+    directory: Directory,
     /// What it does, the telling included.
-    pub(crate) work: BoxFuture<'static, ()>,
+    work: BoxFuture<'static, ()>,
+    /// Says that something of a turn still works. Goes behind the work.
+    token: Option<TaskTrackerToken>,
+}
+
+impl Job {
+    /// Work for a session.
+    pub(crate) fn new(kind: ActorKind, shared: &Shared, work: BoxFuture<'static, ()>) -> Self {
+        let (session, directory) = (Some(shared.session.clone()), shared.directory.clone());
+        Self { kind, session, directory, work, token: None }
+    }
+
+    /// Work for no session in particular.
+    pub(crate) fn common(
+        kind: ActorKind,
+        directory: Directory,
+        work: BoxFuture<'static, ()>,
+    ) -> Self {
+        Self { kind, session: None, directory, work, token: None }
+    }
+
+    /// Holds the token of a turn until the work is over.
+    pub(crate) fn held(self, token: TaskTrackerToken) -> Self {
+        Self { token: Some(token), ..self }
+    }
 }
 
 /// Spawns a leaf below `parent`. Takes 3 to 4 µs.
@@ -27,24 +56,7 @@ pub(crate) struct Job {
 ///
 /// When the parent is gone already.
 pub(crate) async fn spawn_leaf(job: Job, parent: ActorCell) -> Result<ActorCell, SpawnErr> {
-    let Job { kind, session, directory, work } = job;
-    let setup = LeafSetup { kind, session: Some(session), directory, work };
-    Ok(spawn(Leaf, setup, parent).await?.get_cell())
-}
-
-/// Spawns a leaf that works for no session in particular.
-///
-/// # Errors
-///
-/// When the parent is gone already.
-pub(crate) async fn spawn_common_leaf(
-    kind: ActorKind,
-    directory: Directory,
-    work: BoxFuture<'static, ()>,
-    parent: ActorCell,
-) -> Result<ActorCell, SpawnErr> {
-    let setup = LeafSetup { kind, session: None, directory, work };
-    Ok(spawn(Leaf, setup, parent).await?.get_cell())
+    Ok(spawn(Leaf, job, parent).await?.get_cell())
 }
 
 /// Spawns an actor below `parent`.
@@ -68,35 +80,25 @@ pub(crate) fn spawn<A: Actor>(
 
 struct Leaf;
 
-struct LeafSetup {
-    kind: ActorKind,
-    session: Option<SessionId>,
-    directory: Directory,
-    work: BoxFuture<'static, ()>,
-}
-
 /// Begin.
 struct Go;
 
 struct State {
     work: Option<BoxFuture<'static, ()>>,
+    token: Option<TaskTrackerToken>,
     _registration: Registration,
 }
 
 impl Actor for Leaf {
     type Msg = Go;
     type State = State;
-    type Arguments = LeafSetup;
+    type Arguments = Job;
 
-    async fn pre_start(
-        &self,
-        myself: ActorRef<Go>,
-        setup: LeafSetup,
-    ) -> Result<State, ActorProcessingErr> {
-        let LeafSetup { kind, session, directory, work } = setup;
+    async fn pre_start(&self, myself: ActorRef<Go>, job: Job) -> Result<State, ActorProcessingErr> {
+        let Job { kind, session, directory, work, token } = job;
         let registration = directory.enter(kind, session.as_ref(), myself.get_cell());
         myself.cast(Go)?;
-        Ok(State { work: Some(work), _registration: registration })
+        Ok(State { work: Some(work), token, _registration: registration })
     }
 
     async fn handle(
@@ -107,6 +109,7 @@ impl Actor for Leaf {
     ) -> Result<(), ActorProcessingErr> {
         if let Some(work) = state.work.take() {
             work.await;
+            state.token = None;
         }
         stop_behind_answer(&myself);
         Ok(())

@@ -146,12 +146,7 @@ async fn execute(
         let outcome = Box::new(outcome);
         let _gone = turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }));
     });
-    let job = Job {
-        kind: ActorKind::ToolExecutor,
-        session: state.shared.session.clone(),
-        directory: state.shared.directory.clone(),
-        work,
-    };
+    let job = Job::new(ActorKind::ToolExecutor, &state.shared, work);
     let executor = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(executor.get_id(), (call, settled));
     Ok(())

@@ -9,7 +9,6 @@ mod first_call;
 mod perform;
 mod questions;
 
-use perform::Left;
 pub(crate) use questions::crash_outcome;
 
 use std::{
@@ -156,18 +155,12 @@ impl Actor for TurnSupervisor {
         message: TurnMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // This future is moved with every message: it holds nothing but what is left to do.
         let mut effects = VecDeque::from(state.heard(&myself, message)?);
-        while let Some(effect) = effects.pop_front() {
-            let known = match perform::perform(effect, &myself, state)? {
-                Left::Nothing => None,
-                Left::Known(input) => Some(input),
-                Left::Starting(child) => child.await?,
-            };
-            // An answer that is at hand takes no way round the mailbox.
-            effects.extend(known.into_iter().flat_map(|it| state.tell(it)));
+        // This future is moved with every message, so it holds nothing but what is left to do.
+        loop {
+            let Some(child) = state.perform_all(&mut effects, &myself)? else { return Ok(()) };
+            effects.extend(Box::pin(state.start(&myself, child)).await?);
         }
-        Ok(())
     }
 
     async fn handle_supervisor_evt(

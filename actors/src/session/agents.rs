@@ -232,7 +232,7 @@ impl State {
         let request = RunRequest { origin: "agent", ..RunRequest::new(prompt) };
         let prompts = Mailbox::new(actor.clone(), std::num::NonZeroU32::MIN, SessionMsg::Prompt);
         // A new session has an empty queue; if it is gone already, its end is the answer.
-        let _gone = prompts.try_send(Prompt { request, reply });
+        let _gone = prompts.try_send(Box::new(Prompt { request, reply }));
         self.agents.running.insert(
             agent,
             Running { key: order.key, call: order.order.tool_use, actor, reply: Some(order.reply) },

@@ -75,12 +75,7 @@ impl State {
             let waited = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::TurnQuiet { key, late: waited.is_err() });
         });
-        let job = Job {
-            kind: ActorKind::TurnEnding,
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
-            work,
-        };
+        let job = Job::new(ActorKind::TurnEnding, &self.shared, work);
         Ok(spawn_leaf(job, myself.get_cell()).await?.get_id())
     }
 

@@ -34,7 +34,7 @@ pub struct SessionHandle {
     pub(crate) session: SessionId,
     pub(crate) transcript: PathBuf,
     pub(crate) actor: ActorRef<SessionMsg>,
-    pub(crate) prompts: Mailbox<Prompt, SessionMsg>,
+    pub(crate) prompts: Mailbox<Box<Prompt>, SessionMsg>,
     pub(crate) hub: EventHub,
     pub(crate) directory: Directory,
 }
@@ -154,7 +154,7 @@ impl SessionHandle {
             // An embedder that no longer waits is told by events.
             let _gone = reply.send(result);
         });
-        match self.prompts.try_send(Prompt { request, reply: back }) {
+        match self.prompts.try_send(Box::new(Prompt { request, reply: back })) {
             Ok(()) => outcome.await.unwrap_or(Err(RunError::Ended)),
             Err(Refused::Full(prompt)) => Err(RunError::Busy(Box::new(prompt.request))),
             Err(Refused::Stopped(_)) => Err(RunError::Ended),

@@ -62,12 +62,7 @@ impl State {
         if !matches!(phase, Some(Phase::Turning(turn)) if turn.key == key) {
             return Ok(());
         }
-        let job = Job {
-            kind: ActorKind::ShellProcess,
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
-            work,
-        };
+        let job = Job::new(ActorKind::ShellProcess, &self.shared, work);
         let actor = spawn_leaf(job, myself.get_cell()).await?;
         self.processes.0.insert(actor.get_id(), (key, actor));
         Ok(())

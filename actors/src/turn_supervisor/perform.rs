@@ -1,6 +1,6 @@
 //! Carries out the effects of a turn: each becomes a message or a child.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     hook::HookEvent,
@@ -35,21 +35,29 @@ use crate::{
 pub(super) type Done = Result<(), ActorProcessingErr>;
 
 /// What is left to do of an effect.
-pub(super) enum Left<'a> {
+enum Left {
     /// Nothing; what it asks for comes as a message.
     Nothing,
-    /// To wait until a child has started. Gives what is known then.
-    Starting(BoxFuture<'a, Result<Option<Input>, ActorProcessingErr>>),
+    /// To wait until a child has started.
+    Child(Child),
     /// To tell the turn what is known already.
     Known(Input),
 }
 
+/// A child to be started.
+pub(super) enum Child {
+    /// A leaf that owes an answer.
+    Leaf(Job, Pending),
+    /// The dispatcher, for these calls.
+    Dispatcher(Vec<ToolCall>),
+}
+
 /// Carries out one effect. Never waits for the world.
-pub(super) fn perform<'a>(
+fn perform(
     effect: Effect,
-    myself: &'a ActorRef<TurnMsg>,
-    state: &'a mut State,
-) -> Result<Left<'a>, ActorProcessingErr> {
+    myself: &ActorRef<TurnMsg>,
+    state: &mut State,
+) -> Result<Left, ActorProcessingErr> {
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
@@ -64,7 +72,7 @@ pub(super) fn perform<'a>(
             let work = Box::pin(async move {
                 let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
             });
-            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Settings, work));
+            return Ok(state.leaf(ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
             let mut reading = source_reader::sources(Arc::clone(&state.shared));
@@ -78,7 +86,7 @@ pub(super) fn perform<'a>(
                 let texts = reading.await;
                 let _gone = turn.cast(TurnMsg::Input(Input::SourcesRead(texts)));
             });
-            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
+            return Ok(state.leaf(ActorKind::SourceReader, Pending::Sources, work));
         }
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
         Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
@@ -91,21 +99,19 @@ pub(super) fn perform<'a>(
                 let _gone = turn.cast(TurnMsg::Input(Input::TimerFired { attempt }));
             });
         }
-        Effect::Dispatch(calls) => {
-            return Ok(Left::Starting(Box::pin(dispatch(calls, myself, state))));
-        }
+        Effect::Dispatch(calls) => return Ok(Left::Child(Child::Dispatcher(calls))),
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
             let cwd = state.turn.cwd().to_owned();
             let work =
                 gate_worker::look(Arc::clone(&state.shared), cwd, call, given, myself.clone());
-            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
+            return Ok(state.leaf(ActorKind::GateWorker, pending, work));
         }
         Effect::AskPermission { call, reason, suggestions } => {
             let pending = Pending::Approval(call.id.clone());
             let work = approval::ask(&state.shared, call, reason, suggestions, myself.clone());
-            return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
+            return Ok(state.leaf(ActorKind::Approval, pending, work));
         }
         Effect::ExecuteTool { permit, call, spec } => {
             let id = call.id.clone();
@@ -147,85 +153,98 @@ fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State
     Ok(())
 }
 
-fn shape<'a>(order: ShapeOrder, myself: &'a ActorRef<TurnMsg>, state: &'a mut State) -> Left<'a> {
+fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
     let pending = Pending::Shape(order.stage);
     let work = shaper_stage::run(Arc::clone(&state.shared), order, myself.clone());
-    state.leaf(myself, ActorKind::ShaperStage, pending, work)
+    state.leaf(ActorKind::ShaperStage, pending, work)
 }
 
-fn call_model<'a>(
-    order: ModelCallOrder,
-    myself: &'a ActorRef<TurnMsg>,
-    state: &'a mut State,
-) -> Left<'a> {
+fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
     let pending = Pending::Model(order.attempt);
     let let_go = state.let_go(&order);
     let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
     let work = first_call::when_let_go(let_go, work);
-    state.leaf(myself, ActorKind::ModelCall, pending, work)
-}
-
-/// Takes a slot of the dispatcher for each call and checks its input against the schema.
-async fn dispatch(
-    calls: Vec<ToolCall>,
-    myself: &ActorRef<TurnMsg>,
-    state: &mut State,
-) -> Result<Option<Input>, ActorProcessingErr> {
-    let capacity = state.turn.max_tool_calls();
-    let setup = tool_dispatcher::Setup { shared: Arc::clone(&state.shared), turn: myself.clone() };
-    let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
-    state.pending.push((dispatcher.get_id(), Pending::Dispatcher));
-    let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
-    let mut admissions = Vec::new();
-    for call in calls {
-        let admission = match mailbox.reserve() {
-            None => Admission::TooMany,
-            Some(slot) => {
-                let tool = state.shared.tools.get(&call.name);
-                let checked = tool.map_or(Ok(()), |it| it.check_input(&call.input));
-                state.slots.insert(call.id, (slot, call.input));
-                checked.map_or_else(Admission::InvalidInput, |()| Admission::Admitted)
-            }
-        };
-        admissions.push(admission);
-    }
-    state.dispatcher = Some(mailbox);
-    Ok(Some(Input::Dispatched(admissions)))
+    state.leaf(ActorKind::ModelCall, pending, work)
 }
 
 fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
     state.firing = Some((firing.firing, firing.handlers.len()));
-    let place = state.hook_place(firing.event);
+    let place = Box::new(state.hook_place(firing.event));
     let request = HookToken { turn: myself.clone(), token: state.scope.tracker.token() };
     state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), place, request })?;
     Ok(())
 }
 
 impl State {
-    /// Spawns a leaf that owes an answer.
-    fn leaf<'a>(
-        &'a mut self,
-        myself: &'a ActorRef<TurnMsg>,
-        kind: ActorKind,
-        pending: Pending,
-        work: BoxFuture<'static, ()>,
-    ) -> Left<'a> {
-        let token = self.scope.tracker.token();
-        let work = Box::pin(async move {
-            work.await;
-            drop(token);
-        });
-        let job = Job {
-            kind,
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
-            work,
-        };
-        Left::Starting(Box::pin(async move {
-            let id = spawn_leaf(job, myself.get_cell()).await?;
-            self.pending.push((id.get_id(), pending));
-            Ok(None)
-        }))
+    /// Carries out effects, those included that follow from what is known, until a child must be
+    /// waited for. An answer that is at hand takes no way round the mailbox.
+    pub(super) fn perform_all(
+        &mut self,
+        effects: &mut VecDeque<Effect>,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Result<Option<Child>, ActorProcessingErr> {
+        while let Some(effect) = effects.pop_front() {
+            match perform(effect, myself, self)? {
+                Left::Nothing => {}
+                Left::Known(input) => effects.extend(self.tell(input)),
+                Left::Child(child) => return Ok(Some(child)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts a child. Gives what the turn asks for then.
+    pub(super) async fn start(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        child: Child,
+    ) -> Result<Vec<Effect>, ActorProcessingErr> {
+        match child {
+            Child::Leaf(job, pending) => {
+                let leaf = spawn_leaf(job, myself.get_cell()).await?;
+                self.pending.push((leaf.get_id(), pending));
+                Ok(Vec::new())
+            }
+            Child::Dispatcher(calls) => {
+                let admissions = self.dispatch(calls, myself).await?;
+                Ok(self.tell(Input::Dispatched(admissions)))
+            }
+        }
+    }
+
+    /// Takes a slot of the dispatcher for each call and checks its input against the schema.
+    async fn dispatch(
+        &mut self,
+        calls: Vec<ToolCall>,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Result<Vec<Admission>, ActorProcessingErr> {
+        let capacity = self.turn.max_tool_calls();
+        let setup =
+            tool_dispatcher::Setup { shared: Arc::clone(&self.shared), turn: myself.clone() };
+        let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
+        self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
+        let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
+        let mut admissions = Vec::new();
+        for call in calls {
+            let admission = match mailbox.reserve() {
+                None => Admission::TooMany,
+                Some(slot) => {
+                    let tool = self.shared.tools.get(&call.name);
+                    let checked = tool.map_or(Ok(()), |it| it.check_input(&call.input));
+                    self.slots.insert(call.id, (slot, call.input));
+                    checked.map_or_else(Admission::InvalidInput, |()| Admission::Admitted)
+                }
+            };
+            admissions.push(admission);
+        }
+        self.dispatcher = Some(mailbox);
+        Ok(admissions)
+    }
+
+    /// A leaf that owes an answer.
+    fn leaf(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Left {
+        let job = Job::new(kind, &self.shared, work).held(self.scope.tracker.token());
+        Left::Child(Child::Leaf(job, pending))
     }
 
     /// The turn stands: what it said so far goes out, and what the turn before it left.

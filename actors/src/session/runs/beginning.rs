@@ -32,8 +32,8 @@ impl State {
         Ok(())
     }
 
-    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) -> Done {
-        let Prompt { request, reply } = prompt;
+    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Box<Prompt>, slot: Slot) -> Done {
+        let Prompt { request, reply } = *prompt;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             reply(Ok(outcome.clone()));
             return Ok(());

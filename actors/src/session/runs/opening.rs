@@ -59,12 +59,7 @@ impl State {
             let earlier = read.unwrap_or_else(|error| Err(error.to_string()));
             let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
         });
-        let job = Job {
-            kind: ActorKind::SourceReader,
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
-            work,
-        };
+        let job = Job::new(ActorKind::SourceReader, &self.shared, work);
         self.loader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }

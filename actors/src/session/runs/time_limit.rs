@@ -73,12 +73,7 @@ impl State {
             waiting.await;
             let _gone = back.cast(SessionMsg::TimeIsUp { run });
         });
-        let job = Job {
-            kind: ActorKind::RunTimer,
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
-            work,
-        };
+        let job = Job::new(ActorKind::RunTimer, &self.shared, work);
         limit.leaf = Some(spawn_leaf(job, myself.get_cell()).await?);
         Ok(())
     }
