@@ -25,7 +25,7 @@ pub(crate) fn look(
     turn: ActorRef<TurnMsg>,
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let path = resolve(&given, &cwd, &shared.facts.home, &mut found);
+        let path = Box::new(resolve(&given, &cwd, &shared.facts.home, &mut found));
         let _gone = turn.cast(TurnMsg::Input(Input::PathResolved { call, path }));
     })
 }

@@ -60,7 +60,7 @@ pub(crate) enum SessionMsg {
     /// Run this prompt. Holds a slot until the run has ended.
     Prompt(Admitted<Box<Prompt>>),
     /// A turn wants lines written. The key names the turn.
-    Append { key: u64, append: Append },
+    Append { key: u64, append: Box<Append> },
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
     Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.

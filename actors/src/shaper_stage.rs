@@ -36,9 +36,9 @@ pub(crate) fn run(
     })
 }
 
-fn shape(order: &ShapeOrder) -> StageResult {
-    match &order.summary {
+fn shape(order: &ShapeOrder) -> Box<StageResult> {
+    Box::new(match &order.summary {
         None => run_stage(order.stage, &order.context, &order.setup),
         Some((request, summary, id)) => apply_summary(&order.context, request, summary, id.clone()),
-    }
+    })
 }

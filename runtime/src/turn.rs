@@ -180,7 +180,7 @@ impl Turn {
             Input::TimerFired { attempt } => self.timer_fired(attempt),
             Input::Dispatched(admissions) => self.dispatched(admissions),
             Input::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
-            Input::PathResolved { call, path } => self.path_resolved(&call, path),
+            Input::PathResolved { call, path } => self.path_resolved(&call, *path),
             Input::PermissionAnswered { call, answer } => self.permission_answered(&call, answer),
             Input::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
             Input::Recorded { ticket } => self.recorded(ticket),
@@ -325,7 +325,7 @@ impl Turn {
     }
 
     /// The lines that are collected so far; for a replay, which holds each against its record.
-    pub(crate) fn flush(&mut self) -> Option<effect::Append> {
+    pub(crate) fn flush(&mut self) -> Option<Box<effect::Append>> {
         self.journal.take()
     }
 

@@ -181,10 +181,10 @@ impl State {
     }
 
     /// Writes what a turn wants written.
-    pub(super) fn append(&mut self, key: u64, mut append: Append) {
+    pub(super) fn append(&mut self, key: u64, mut append: Box<Append>) {
         if self.take_in(key, &mut append) {
             let awaited = append.is_awaited.then_some(Origin::Turn(key, append.ticket));
-            self.recorder.append(awaited.unwrap_or(Origin::Nobody), append.into());
+            self.recorder.append(awaited.unwrap_or(Origin::Nobody), (*append).into());
         }
     }
 
@@ -255,7 +255,7 @@ impl State {
             && self.take_in(key, &mut append)
         {
             // The next turn, or the end of the run, has more to write at once.
-            self.recorder.hold(append.into());
+            self.recorder.hold((*append).into());
         }
         let Some(active) = &mut self.active else { return Ok(()) };
         if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {

@@ -110,7 +110,7 @@ fn perform(
         }
         Effect::AskPermission { call, reason, suggestions } => {
             let pending = Pending::Approval(call.id.clone());
-            let work = approval::ask(&state.shared, call, reason, suggestions, myself.clone());
+            let work = approval::ask(&state.shared, *call, reason, suggestions, myself.clone());
             return Ok(state.leaf(ActorKind::Approval, pending, work));
         }
         Effect::ExecuteTool { permit, call, spec } => {

@@ -65,7 +65,7 @@ impl State {
                 parked_ms: None,
             })),
             Pending::Path(call, given) => {
-                let path = gate_worker::unknown(given, PathKind::Invalid);
+                let path = Box::new(gate_worker::unknown(given, PathKind::Invalid));
                 Input::PathResolved { call, path }
             }
             Pending::Approval(call) => {

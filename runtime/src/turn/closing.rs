@@ -77,7 +77,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
     }
     journal.record(at, What::TurnEnd { reason: end.code().into(), at_step });
     journal.sync();
-    let append = journal.take().unwrap_or_else(|| Append {
+    let append = journal.take().map(|it| *it).unwrap_or_else(|| Append {
         lines: Vec::new(),
         stored: Vec::new(),
         ticket: 0,

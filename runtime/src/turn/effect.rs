@@ -53,7 +53,7 @@ pub enum Effect {
     /// Ask whoever can answer.
     AskPermission {
         /// The call, with the input it would run with.
-        call: ToolCall,
+        call: Box<ToolCall>,
         /// Why it is asked.
         reason: String,
         /// Rules that would settle it.
@@ -69,7 +69,7 @@ pub enum Effect {
         spec: Arc<ToolSpec>,
     },
     /// Write these lines, then say [`super::Input::Recorded`] if they are awaited.
-    Append(Append),
+    Append(Box<Append>),
     /// Tell the listeners.
     Tell(Event),
     /// The turn is over. Its last lines are in the report.
@@ -206,7 +206,7 @@ pub struct FallbackUsed {
 #[derive(Debug)]
 pub struct TurnReport {
     /// Its last lines, to be written before anything else of the session is.
-    pub append: Option<Append>,
+    pub append: Option<Box<Append>>,
     /// `None`: the run goes on with another turn.
     pub end: Option<RunEnd>,
     /// Tokens of all model calls of the turn.

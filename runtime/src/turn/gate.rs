@@ -69,7 +69,7 @@ impl Turn {
             }
             GateStep::Ask { reason, suggestions } => {
                 let Some((_, gate)) = &self.state.gate else { return };
-                let call = gate.call().clone();
+                let call = Box::new(gate.call().clone());
                 self.tell(Event::PermissionAsked {
                     call: call.id.clone(),
                     tool: call.name.clone(),

@@ -32,7 +32,7 @@ pub enum Input {
         /// Which.
         stage: Stage,
         /// What came of it; `Err` when its actor crashed.
-        result: Result<StageResult, Crashed>,
+        result: Result<Box<StageResult>, Crashed>,
         /// How long it took.
         elapsed_us: u64,
     },
@@ -57,7 +57,7 @@ pub enum Input {
         /// The call.
         call: ToolUseId,
         /// What is there.
-        path: ResolvedPath,
+        path: Box<ResolvedPath>,
     },
     /// Somebody answered a question about a call.
     PermissionAnswered {

@@ -156,13 +156,13 @@ impl Journal {
     }
 
     /// Everything since the last call, as one append.
-    pub(super) fn take(&mut self) -> Option<Append> {
+    pub(super) fn take(&mut self) -> Option<Box<Append>> {
         let Append { lines, stored, is_awaited, .. } = &self.pending;
         if lines.is_empty() && stored.is_empty() && !is_awaited {
             return None;
         }
         self.ticket += 1;
-        Some(std::mem::replace(&mut self.pending, empty(self.ticket)))
+        Some(Box::new(std::mem::replace(&mut self.pending, empty(self.ticket))))
     }
 }
 

@@ -120,7 +120,7 @@ impl Turn {
     pub(super) fn shaped(
         &mut self,
         stage: Stage,
-        result: Result<StageResult, Crashed>,
+        result: Result<Box<StageResult>, Crashed>,
         elapsed_us: u64,
     ) {
         if !self.was_awaited(Awaits::Stage(stage)) {
@@ -128,7 +128,7 @@ impl Turn {
         }
         let Some(context) = &self.state.shaped else { return };
         let before = context.tokens;
-        match result {
+        match result.map(|it| *it) {
             Ok(StageResult::Changed { mut context, stored, why }) => {
                 for (_, text) in stored {
                     self.journal.keep(StoredText::new(text, Place::ToolResults));

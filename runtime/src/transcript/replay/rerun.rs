@@ -84,10 +84,10 @@ impl<'a> Rerun<'a> {
         loop {
             while let Some(effect) = waiting.pop_front() {
                 match effect {
-                    Effect::Append(append) => waiting.extend(self.compare(append)?),
+                    Effect::Append(append) => waiting.extend(self.compare(*append)?),
                     Effect::Finish(mut report) => {
                         if let Some(append) = report.append.take() {
-                            waiting.extend(self.compare(append)?);
+                            waiting.extend(self.compare(*append)?);
                         }
                         self.report = Some(*report);
                     }
@@ -98,7 +98,7 @@ impl<'a> Rerun<'a> {
             // Lines that wait for company are compared at once, so that it is known which line an
             // input is for.
             match self.turn.flush() {
-                Some(append) => waiting.extend(self.compare(append)?),
+                Some(append) => waiting.extend(self.compare(*append)?),
                 None => return Ok(()),
             }
         }

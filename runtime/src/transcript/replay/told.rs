@@ -152,9 +152,9 @@ impl<'a> Told<'a> {
         let has_crashed = self.ahead(0).and_then(|it| of_stage(&it)).is_some_and(|it| it.1);
         let result = match &order.summary {
             _ if has_crashed => Err(Crashed),
-            None => Ok(run_stage(order.stage, &order.context, &order.setup)),
+            None => Ok(Box::new(run_stage(order.stage, &order.context, &order.setup))),
             Some((request, text, id)) => {
-                Ok(apply_summary(&order.context, request, text, id.clone()))
+                Ok(Box::new(apply_summary(&order.context, request, text, id.clone())))
             }
         };
         let elapsed = self.lines[self.next..].iter().find_map(of_stage);
@@ -218,7 +218,7 @@ impl<'a> Told<'a> {
             Some(whole) => self.json(whole, what, step)?,
             None => path.clone(),
         };
-        Ok(Input::PathResolved { call, path })
+        Ok(Input::PathResolved { call, path: Box::new(path) })
     }
 
     /// What the next record says.

@@ -213,7 +213,7 @@ impl Play {
             for effect in effects {
                 if let Some(mut report) = self.carry_out(effect, &mut desk) {
                     if let Some(append) = report.append.take() {
-                        self.append(append, &mut desk);
+                        self.append(*append, &mut desk);
                     }
                     self.check_results(n_before);
                     return Some(report);
@@ -246,7 +246,7 @@ impl Play {
                 Input::HooksAnswered { firing: firing.firing, outputs }
             }
             Effect::ResolvePath { call, given } => {
-                Input::PathResolved { path: self.world.resolve(&given), call }
+                Input::PathResolved { path: Box::new(self.world.resolve(&given)), call }
             }
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
@@ -261,7 +261,7 @@ impl Play {
                 Input::ToolFinished { call: call.id, outcome }
             }
             Effect::Append(append) => {
-                self.append(append, desk);
+                self.append(*append, desk);
                 return None;
             }
             Effect::Tell(event) => {

@@ -106,9 +106,9 @@ impl World {
     pub(super) fn shape(&self, order: &ShapeOrder) -> Input {
         let result = match &order.summary {
             _ if self.crashes.contains(&order.stage) => Err(Crashed),
-            None => Ok(run_stage(order.stage, &order.context, &order.setup)),
+            None => Ok(Box::new(run_stage(order.stage, &order.context, &order.setup))),
             Some((request, text, id)) => {
-                Ok(apply_summary(&order.context, request, text, id.clone()))
+                Ok(Box::new(apply_summary(&order.context, request, text, id.clone())))
             }
         };
         Input::Shaped { stage: order.stage, result, elapsed_us: 17 }
