@@ -237,7 +237,10 @@ impl Ennead {
         let layout = layout(&options, &place);
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         real_paths.follow(&place.home);
-        real_paths.follow(&file.beside);
+        match &options.id {
+            Some(_) => drop(real_paths.follow(&file.beside)),
+            None => real_paths.follow_new(&file.beside),
+        }
         let layers = layers(&options);
         let merged = self.merged(&layers);
         let durability = merged.resolved.settings.durability;

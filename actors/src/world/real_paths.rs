@@ -35,6 +35,17 @@ impl RealPaths {
         }
         Some(kind)
     }
+
+    /// Follows an absolute path whose last part has a name that nobody can have used yet, so that it
+    /// is no link. A name that a directory does not hold is the dearest to look for.
+    pub(crate) fn follow_new(&mut self, path: &Path) {
+        let Some((directory, name)) = path.parent().zip(path.file_name()) else { return };
+        self.follow(directory);
+        if let Some(real) = self.real.get(&*directory.to_string_lossy()) {
+            let real = Path::new(real).join(name).to_string_lossy().into_owned();
+            self.real.insert(path.to_string_lossy().into_owned(), real);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -66,5 +77,11 @@ mod tests {
             (text(&dangling), text(&root.join("real/inner/later/x"))),
         ];
         assert_eq!(real_paths.real, BTreeMap::from(expected));
+        let (beside, below) = (root.join("plain/new"), root.join("link/new"));
+        let mut real_paths = RealPaths::default();
+        [&beside, &below].map(|it| real_paths.follow_new(it));
+        let real = &real_paths.real;
+        assert_eq!(real.get(&text(&below)), Some(&text(&root.join("real/new"))));
+        assert!(!real.contains_key(&text(&beside)));
     }
 }
