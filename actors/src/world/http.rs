@@ -24,6 +24,7 @@ use ennead_runtime::{
     step1_settings_resolution::HttpSettings,
 };
 use futures::Stream;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::pools::{Pool, Pools};
 pub use self::{pools::HttpSetupError, trust::TrustError};
@@ -106,10 +107,7 @@ impl Http {
             url: without_password(url.as_str()),
             why: in_words(&error),
         })?;
-        let mut builder = pool.client.post(url);
-        for (name, value) in request.headers.iter() {
-            builder = builder.header(name, value);
-        }
+        let builder = pool.client.post(url).headers(headers(&request.headers)?);
         let is_shared = pool.may_share_connections();
         let exchange =
             Exchange { pools: self.pools.clone(), pool, is_shared, is_unfinished: false };
@@ -143,6 +141,21 @@ impl Transport for Http {
             })
         })
     }
+}
+
+/// All at once, because reqwest's builder is moved with each that it is given.
+fn headers(list: &[(String, String)]) -> Result<HeaderMap, TransportError> {
+    let unsendable = |why: String| TransportError::Unsendable { why };
+    let mut headers = HeaderMap::with_capacity(list.len());
+    for (name, value) in list {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|error| unsendable(format!("the header name {name:?}: {error}")))?;
+        // What it holds may be a secret.
+        let value = HeaderValue::from_str(value)
+            .map_err(|error| unsendable(format!("the header {name}: {error}")))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
 }
 
 /// Gives the connections up when it is dropped unfinished. That may be for a user who interrupts, too:
