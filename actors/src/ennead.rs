@@ -163,7 +163,7 @@ impl Ennead {
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
         let (reply, spawned) = oneshot::channel();
-        shard.actor.cast(ShardMsg::Open(Box::new(setup), reply)).map_err(|_| OpenError::Ended)?;
+        shard.actor.cast(ShardMsg::Open(setup, reply)).map_err(|_| OpenError::Ended)?;
         let actor = spawned.await.ok().flatten().ok_or(OpenError::Ended)?;
         let (reply, ready) = oneshot::channel();
         actor.cast(SessionMsg::Ready(reply)).map_err(|_| OpenError::Ended)?;
@@ -231,7 +231,7 @@ impl Ennead {
         shard: &ShardHandle,
         id: SessionId,
         told: Vec<Arc<str>>,
-    ) -> Result<Setup, OpenError> {
+    ) -> Result<Box<Setup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&options, &mut real_paths)?;
         let layout = layout(&options, &place);
@@ -291,7 +291,8 @@ impl Ennead {
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,
         };
-        Ok(Setup {
+        // In a box, since the future of whoever opens a session would carry it to its end.
+        Ok(Box::new(Setup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
                 .knowing(Arc::clone(&self.catalogue))
@@ -301,7 +302,7 @@ impl Ennead {
             parent: None,
             layout,
             told,
-        })
+        }))
     }
 }
 

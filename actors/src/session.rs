@@ -145,7 +145,8 @@ pub(crate) struct State {
     /// Reads the earlier conversation.
     loader: Option<ActorId>,
     queue: VecDeque<(Box<Prompt>, Slot)>,
-    active: Option<Active>,
+    /// In a box: most sessions have none most of the time.
+    active: Option<Box<Active>>,
     /// Runs begun; makes run ids differ.
     n_runs: u64,
     /// What loading an earlier transcript mended, and which MCP servers failed; told with the first

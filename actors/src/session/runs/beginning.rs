@@ -74,7 +74,7 @@ impl State {
             self.shared.hub.publish(Event::Alert { what });
         }
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
-        self.active = Some(Active {
+        self.active = Some(Box::new(Active {
             run,
             sender: request.sender,
             reply,
@@ -93,7 +93,7 @@ impl State {
             settled: Spent::default(),
             turn_costs: BTreeMap::new(),
             fallback: None,
-        });
+        }));
         self.conversation.begin_run(message);
         // The first turn has more to write at once.
         self.recorder.hold(Lines { lines, stored, sync: true });
