@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
+    json::{Piece, join},
     tokens::Tokens,
 };
 
@@ -74,7 +75,7 @@ pub enum BlockKind {
 impl Block {
     /// A text block.
     pub fn text(text: &str) -> Self {
-        let wire = format!(r#"{{"type":"text","text":{}"#, quote(text));
+        let wire = join(&[Piece::Json(r#"{"type":"text","text":"#), Piece::Text(text)]);
         Self::new(BlockKind::Text(text.into()), wire, chars(text))
     }
 
@@ -92,11 +93,14 @@ impl Block {
     /// A tool use. `input` is the JSON text of an object and goes back as it came, so that a cached
     /// prefix stays byte-identical.
     pub fn tool_use(id: &ToolUseId, name: &ToolName, input: &str) -> Self {
-        let wire = format!(
-            r#"{{"type":"tool_use","id":{},"name":{},"input":{input}"#,
-            quote(id.as_str()),
-            quote(name.as_str())
-        );
+        let wire = join(&[
+            Piece::Json(r#"{"type":"tool_use","id":"#),
+            Piece::Text(id.as_str()),
+            Piece::Json(r#","name":"#),
+            Piece::Text(name.as_str()),
+            Piece::Json(r#","input":"#),
+            Piece::Json(input),
+        ]);
         let kind = BlockKind::ToolUse { id: id.clone(), name: name.clone(), input: input.into() };
         Self::new(kind, wire, chars(input))
     }
@@ -104,11 +108,13 @@ impl Block {
     /// The answer to a tool use.
     pub fn tool_result(id: &ToolUseId, text: &str, is_error: bool) -> Self {
         let error = if is_error { r#","is_error":true"# } else { "" };
-        let wire = format!(
-            r#"{{"type":"tool_result","tool_use_id":{},"content":{}{error}"#,
-            quote(id.as_str()),
-            quote(text)
-        );
+        let wire = join(&[
+            Piece::Json(r#"{"type":"tool_result","tool_use_id":"#),
+            Piece::Text(id.as_str()),
+            Piece::Json(r#","content":"#),
+            Piece::Text(text),
+            Piece::Json(error),
+        ]);
         let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
         Self::new(kind, wire, chars(text))
     }

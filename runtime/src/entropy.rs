@@ -68,7 +68,7 @@ impl Stream {
         let mut at = 0;
         for (i, byte) in value.to_be_bytes().into_iter().enumerate() {
             at += usize::from(matches!(i, 4 | 6 | 8 | 10));
-            digits[at..at + 2].copy_from_slice(&HEX[usize::from(byte)]);
+            [digits[at], digits[at + 1]] = HEX[usize::from(byte)];
             at += 2;
         }
         digits

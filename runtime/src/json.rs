@@ -14,7 +14,7 @@ use serde::ser::{
 use serde_json::Error;
 
 pub use string::quote;
-pub(crate) use string::{escaped_len, push_quoted};
+pub(crate) use string::{Piece, escaped_len, join, push_quoted};
 
 /// A value as JSON.
 ///
@@ -33,7 +33,17 @@ pub(crate) fn to_string(value: &impl Serialize) -> Result<String, Error> {
 ///
 /// Those of the value; `out` then ends somewhere in it.
 pub(crate) fn push(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
-    value.serialize(Json(out))
+    value.serialize(Json::of(out))
+}
+
+/// Appends the fields of a variant whose tag stands among them, `,"field":value` each; the tag, which
+/// is the first, has been written.
+///
+/// # Errors
+///
+/// Those of the value; `out` then ends somewhere in it.
+pub(crate) fn push_behind_tag(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    value.serialize(Json { out, skips_tag: true })
 }
 
 /// Bytes of a key that is put together before it is copied.
@@ -46,10 +56,10 @@ pub(crate) fn key(name: &'static str, out: &mut Vec<u8>) {
         return out.extend_from_slice(format!(",\"{name}\":").as_bytes());
     }
     let end = 2 + name.len();
-    let mut key = [0; SHORT_KEY + 4];
-    key[..2].copy_from_slice(b",\"");
+    let mut key = [b'"'; SHORT_KEY + 4];
+    key[0] = b',';
     key[2..end].copy_from_slice(name.as_bytes());
-    key[end..end + 2].copy_from_slice(b"\":");
+    key[end + 1] = b':';
     out.extend_from_slice(&key[..end + 2]);
 }
 
@@ -59,29 +69,40 @@ pub(crate) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-struct Json<'a>(&'a mut Vec<u8>);
+struct Json<'a> {
+    out: &'a mut Vec<u8>,
+    /// Of a struct only the fields behind the first are written.
+    skips_tag: bool,
+}
 
 /// An object or a list that is being written. Each of its members begins with a comma; that of the
 /// first becomes the bracket.
 struct Members<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
-    open: u8,
-    close: &'static [u8],
+    /// The opening bracket and those that close; `None`: the object has been opened by others.
+    brackets: Option<(u8, &'static [u8])>,
+    skips_next: bool,
 }
 
 impl<'a> Json<'a> {
     #[inline]
+    fn of(out: &'a mut Vec<u8>) -> Self {
+        Self { out, skips_tag: false }
+    }
+
+    #[inline]
     fn members(self, open: u8, close: &'static [u8]) -> Members<'a> {
-        Members { start: self.0.len(), out: self.0, open, close }
+        let (start, brackets) = (self.out.len(), Some((open, close)));
+        Members { out: self.out, start, brackets, skips_next: false }
     }
 
     /// The beginning of `{"variant":…`.
     #[inline]
     fn variant(self, name: &'static str) -> Self {
-        let start = self.0.len();
-        key(name, self.0);
-        self.0[start] = b'{';
+        let start = self.out.len();
+        key(name, self.out);
+        self.out[start] = b'{';
         self
     }
 }
@@ -93,23 +114,27 @@ impl Members<'_> {
         name: &'static str,
         value: &(impl Serialize + ?Sized),
     ) -> Result<(), Error> {
+        if std::mem::take(&mut self.skips_next) {
+            return Ok(());
+        }
         key(name, self.out);
-        value.serialize(Json(self.out))
+        value.serialize(Json::of(self.out))
     }
 
     #[inline]
     fn element(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.out.push(b',');
-        value.serialize(Json(self.out))
+        value.serialize(Json::of(self.out))
     }
 
     #[inline]
     fn finish(self) -> Result<(), Error> {
+        let Some((open, close)) = self.brackets else { return Ok(()) };
         match self.out.get_mut(self.start) {
-            Some(comma) => *comma = self.open,
-            None => self.out.push(self.open),
+            Some(comma) => *comma = open,
+            None => self.out.push(open),
         }
-        self.out.extend_from_slice(self.close);
+        self.out.extend_from_slice(close);
         Ok(())
     }
 }
@@ -119,7 +144,7 @@ macro_rules! numbers {
         $(
             #[inline]
             fn $method(self, value: $number) -> Result<(), Error> {
-                number(value, self.0);
+                number(value, self.out);
                 Ok(())
             }
         )*
@@ -131,7 +156,7 @@ macro_rules! others {
     ($($method:ident: $other:ty),*) => {
         $(
             fn $method(self, value: $other) -> Result<(), Error> {
-                serde_json::to_writer(self.0, &value)
+                serde_json::to_writer(self.out, &value)
             }
         )*
     };
@@ -158,13 +183,13 @@ impl<'a> Serializer for Json<'a> {
 
     #[inline]
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
-        self.0.extend_from_slice(if value { b"true" } else { b"false" });
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
         Ok(())
     }
 
     #[inline]
     fn serialize_str(self, text: &str) -> Result<(), Error> {
-        push_quoted(text, self.0);
+        push_quoted(text, self.out);
         Ok(())
     }
 
@@ -180,7 +205,7 @@ impl<'a> Serializer for Json<'a> {
 
     #[inline]
     fn serialize_unit(self) -> Result<(), Error> {
-        self.0.extend_from_slice(b"null");
+        self.out.extend_from_slice(b"null");
         Ok(())
     }
 
@@ -196,7 +221,11 @@ impl<'a> Serializer for Json<'a> {
         _index: u32,
         variant: &'static str,
     ) -> Result<(), Error> {
-        self.serialize_str(variant)
+        // Like a key, it needs no escape.
+        self.out.push(b'"');
+        self.out.extend_from_slice(variant.as_bytes());
+        self.out.push(b'"');
+        Ok(())
     }
 
     #[inline]
@@ -216,8 +245,8 @@ impl<'a> Serializer for Json<'a> {
         variant: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        let Json(out) = self.variant(variant);
-        value.serialize(Json(out))?;
+        let Json { out, .. } = self.variant(variant);
+        value.serialize(Json::of(out))?;
         out.push(b'}');
         Ok(())
     }
@@ -259,7 +288,10 @@ impl<'a> Serializer for Json<'a> {
 
     #[inline]
     fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members<'a>, Error> {
-        Ok(self.members(b'{', b"}"))
+        Ok(match self.skips_tag {
+            true => Members { start: 0, out: self.out, brackets: None, skips_next: true },
+            false => self.members(b'{', b"}"),
+        })
     }
 
     #[inline]
@@ -334,7 +366,7 @@ impl SerializeMap for Members<'_> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), Error> {
         self.out.push(b',');
         let start = self.out.len();
-        name.serialize(Json(self.out))?;
+        name.serialize(Json::of(self.out))?;
         // Numbers are keys only as strings.
         if self.out.get(start) != Some(&b'"') {
             self.out.insert(start, b'"');
@@ -345,7 +377,7 @@ impl SerializeMap for Members<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.out.push(b':');
-        value.serialize(Json(self.out))
+        value.serialize(Json::of(self.out))
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde::Serialize;
 
-use super::{push, to_string};
+use super::{push, push_behind_tag, to_string};
 
 #[derive(Clone, Debug, Serialize)]
 struct Unit;
@@ -65,5 +65,32 @@ proptest! {
         push(&all, &mut bytes).unwrap();
         let expected = format!("before{}", serde_json::to_string(&all).unwrap());
         prop_assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+}
+
+#[test]
+fn fields_behind_a_tag_continue_an_object() {
+    #[derive(Serialize)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Some { a: u8, b: Vec<Pair> },
+        Newtype(Nested),
+        None {},
+    }
+    #[derive(Serialize)]
+    struct Nested {
+        kind_of: Kind,
+    }
+    let pair = Pair(-1, "x".into());
+    for tagged in [
+        Tagged::Some { a: 1, b: vec![pair.clone()] },
+        Tagged::Newtype(Nested { kind_of: Kind::Struct { of: pair, text: None } }),
+        Tagged::None {},
+    ] {
+        let whole = serde_json::to_string(&tagged).unwrap();
+        let (tag, fields) = whole.split_at(whole.find([',', '}']).unwrap());
+        let mut bytes = tag.as_bytes().to_vec();
+        push_behind_tag(&tagged, &mut bytes).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap() + "}", format!("{tag}{fields}"));
     }
 }

@@ -95,12 +95,8 @@ fn harness(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","turn":"#);
     number(record.turn, out);
     let start = out.len();
-    if json::push(&record.what, out).is_ok() {
-        // The tag stands first in what serde wrote; it is there already.
-        let tag = r#"{"kind":"""#.len() + record.what.kind().len();
-        out.drain(start..start + tag);
-        out.pop();
-    } else {
+    // The tag stands in front already.
+    if json::push_behind_tag(&record.what, out).is_err() {
         out.truncate(start);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     preview::Preview,
-    wire::{BlockStart, Delta, Text},
+    wire::{Addition, BlockStart, Text},
 };
 use crate::{
     block::{Block, quote},
@@ -61,13 +61,13 @@ pub(super) struct Malformed(pub(super) &'static str);
 
 impl BlockBuilder {
     /// Begins with the `content_block` of a start event.
-    pub(super) fn start(raw: &str) -> Result<Self, Malformed> {
+    pub(super) fn start(raw: &str) -> Result<Box<Self>, Malformed> {
         let raw = single_line(raw);
         let start: BlockStart<'_> =
             serde_json::from_str(&raw).map_err(|_| Malformed("the block is no object"))?;
         let kind = start.kind.ok_or(Malformed("the block has no type"))?.0;
         let owned = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
-        Ok(match kind.as_ref() {
+        Ok(Box::new(match kind.as_ref() {
             "text" => Self::Text {
                 text: owned(start.text).unwrap_or_default(),
                 citations: start.citations.iter().flatten().map(|it| it.get().into()).collect(),
@@ -88,7 +88,7 @@ impl BlockBuilder {
                 preview: Preview::default(),
             }),
             _ => Self::Whole { raw: raw.into_owned(), added: None },
-        })
+        }))
     }
 
     /// What a block has to show from its start on.
@@ -102,36 +102,35 @@ impl BlockBuilder {
 
     /// Takes an addition. Kinds of additions that this version does not know, or that do not
     /// belong to this kind of block, change nothing.
-    pub(super) fn add<'a>(&mut self, delta: Delta<'a>) -> Result<Added<'a>, Malformed> {
-        let kind = delta.kind.as_ref().map(|it| it.0.as_ref()).unwrap_or_default();
-        match (self, kind) {
-            (Self::Text { text, .. }, "text_delta") => {
-                let added = delta.text.ok_or(Malformed("the text delta has no text"))?.0;
+    pub(super) fn add<'a>(&mut self, addition: Addition<'a>) -> Result<Added<'a>, Malformed> {
+        match (self, addition) {
+            (Self::Text { text, .. }, Addition::Text(added)) => {
+                let added = added.ok_or(Malformed("the text delta has no text"))?;
                 text.push_str(&added);
                 Ok(Added::Text(added))
             }
-            (Self::Text { citations, .. }, "citations_delta") => {
-                let citation = delta.citation.ok_or(Malformed("the delta has no citation"))?;
+            (Self::Text { citations, .. }, Addition::Citation(citation)) => {
+                let citation = citation.ok_or(Malformed("the delta has no citation"))?;
                 citations.push(single_line(citation.get()).into_owned());
                 Ok(Added::Nothing)
             }
-            (Self::Thinking { thinking, .. }, "thinking_delta") => {
-                let added = delta.thinking.ok_or(Malformed("the delta has no thinking"))?.0;
+            (Self::Thinking { thinking, .. }, Addition::Thinking(added)) => {
+                let added = added.ok_or(Malformed("the delta has no thinking"))?;
                 thinking.push_str(&added);
                 Ok(Added::Reasoning(added))
             }
-            (Self::Thinking { signature, .. }, "signature_delta") => {
-                let added = delta.signature.ok_or(Malformed("the delta has no signature"))?.0;
+            (Self::Thinking { signature, .. }, Addition::Signature(added)) => {
+                let added = added.ok_or(Malformed("the delta has no signature"))?;
                 signature.get_or_insert_default().push_str(&added);
                 Ok(Added::Nothing)
             }
-            (Self::Tool(tool), "input_json_delta") => {
-                let added = delta.partial_json.ok_or(Malformed("the delta has no JSON"))?.0;
+            (Self::Tool(tool), Addition::Json(added)) => {
+                let added = added.ok_or(Malformed("the delta has no JSON"))?;
                 tool.joined.push_str(&added);
                 Ok(Added::ToolInput)
             }
-            (Self::Whole { added, .. }, "compaction_delta") => {
-                let more = delta.content.ok_or(Malformed("the delta has no content"))?.0;
+            (Self::Whole { added, .. }, Addition::Content(more)) => {
+                let more = more.ok_or(Malformed("the delta has no content"))?;
                 added.get_or_insert_default().push_str(&more);
                 Ok(Added::Nothing)
             }
@@ -234,6 +233,7 @@ pub(crate) fn single_line(json: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::Delta;
     use super::*;
 
     /// The wire text of a block made from a start and deltas.
@@ -241,7 +241,8 @@ mod tests {
     fn check(start: &str, deltas: &[&str], wire: &str, invalid: Option<InvalidInput>) {
         let mut builder = BlockBuilder::start(start).unwrap();
         for delta in deltas {
-            builder.add(serde_json::from_str(delta).unwrap()).unwrap();
+            let delta: Delta<'_> = serde_json::from_str(delta).unwrap();
+            builder.add(delta.addition()).unwrap();
         }
         let finished = builder.finish().unwrap();
         let mut text = Vec::new();

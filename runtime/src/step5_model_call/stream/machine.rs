@@ -4,11 +4,13 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
+use serde_json::value::RawValue;
+
 use super::{
     StreamDelta, StreamPhase,
     block_builder::{Added, BlockBuilder, Finished, Malformed},
     plain::{self, Plain},
-    wire::{Delta, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
+    wire::{Addition, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
 };
 use crate::{
     ids::ToolUseId,
@@ -90,8 +92,13 @@ impl Machine {
 
     fn read(&mut self, raw: &SseEvent<'_>, out: &mut Batch<'_>) -> Handled {
         match plain::event(&raw.data) {
-            Some(Plain::Delta(index, delta)) => {
-                return self.add_to_block(Some(index), Some(delta), out);
+            Some(Plain::Delta(index, addition)) => {
+                return self.add_to_block(Some(index), Some(addition), out);
+            }
+            Some(Plain::BlockStart(index, n_bytes, builder)) => {
+                let index = self.new_index(Some(index), n_bytes)?;
+                self.start_block(index, builder, out);
+                return Ok(());
             }
             Some(Plain::BlockStop(index)) => return self.stop_block(Some(index), out),
             Some(Plain::MessageStop) => return self.stop_message(),
@@ -122,9 +129,17 @@ impl Machine {
     fn take(&mut self, event: Event<'_>, name: &str, out: &mut Batch<'_>) -> Handled {
         let kind = event.kind.as_ref().map_or(name, |it| it.0.as_ref());
         match kind {
-            "content_block_delta" => self.add_to_block(event.index, event.delta, out),
+            "content_block_delta" => {
+                self.add_to_block(event.index, event.delta.map(|it| it.addition()), out)
+            }
             "message_start" => self.start_message(event, out),
-            "content_block_start" => self.start_block(event, out),
+            "content_block_start" => {
+                let raw = event.content_block.map(RawValue::get);
+                let index = self.new_index(event.index, raw.map_or(0, str::len))?;
+                let raw = raw.ok_or(Malformed("the start has no block"))?;
+                self.start_block(index, BlockBuilder::start(raw)?, out);
+                Ok(())
+            }
             "content_block_stop" => self.stop_block(event.index, out),
             "message_delta" => self.add_to_message(event, out),
             "message_stop" => self.stop_message(),
@@ -137,7 +152,7 @@ impl Machine {
         if self.phase != StreamPhase::Idle {
             return Err(protocol("a second message begins"));
         }
-        let message = event.message.ok_or(Malformed("the start has no message"))?;
+        let message = *event.message.ok_or(Malformed("the start has no message"))?;
         let shared = |text: Option<Text<'_>>| text.map(|it| Arc::from(it.0.as_ref()));
         self.id = shared(message.id).unwrap_or_default();
         self.model = shared(message.model).unwrap_or_default();
@@ -148,36 +163,35 @@ impl Machine {
         Ok(())
     }
 
-    fn start_block(&mut self, event: Event<'_>, out: &mut Batch<'_>) -> Handled {
-        let index = self.index(event.index)?;
+    /// Where a block of so many bytes may begin.
+    fn new_index(&mut self, index: Option<u64>, n_bytes: usize) -> Result<u64, StreamError> {
+        let index = self.index(index)?;
         if self.blocks.contains_key(&index) {
             return Err(protocol("a block begins twice"));
         }
-        let raw = event.content_block.ok_or(Malformed("the start has no block"))?.get();
-        self.count(raw.len())?;
-        let builder = BlockBuilder::start(raw)?;
+        self.count(n_bytes)?;
+        Ok(index)
+    }
+
+    fn start_block(&mut self, index: u64, builder: Box<BlockBuilder>, out: &mut Batch<'_>) {
         self.phase = phase_of(&builder);
         self.show(builder.initial(), out);
-        self.blocks.insert(index, Slot::Open(Box::new(builder)));
-        Ok(())
+        self.blocks.insert(index, Slot::Open(builder));
     }
 
     fn add_to_block(
         &mut self,
         index: Option<u64>,
-        delta: Option<Delta<'_>>,
+        addition: Option<Addition<'_>>,
         out: &mut Batch<'_>,
     ) -> Handled {
         let index = self.index(index)?;
         let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) else {
             return Err(protocol("a delta for a block that is not open"));
         };
-        let delta = delta.ok_or(Malformed("the event has no delta"))?;
-        let texts =
-            [&delta.text, &delta.partial_json, &delta.thinking, &delta.signature, &delta.content];
-        let n_bytes = texts.into_iter().flatten().map(|it| it.0.len()).sum::<usize>()
-            + delta.citation.map_or(0, |it| it.get().len());
-        let added = builder.add(delta)?;
+        let addition = addition.ok_or(Malformed("the event has no delta"))?;
+        let n_bytes = addition.len();
+        let added = builder.add(addition)?;
         self.phase = phase_of(builder);
         self.show(added, out);
         self.count(n_bytes)

@@ -18,7 +18,7 @@ use crate::tokens::Usage;
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// Any event.
+/// Any event. Moved several times while it is read, so what only some events hold is boxed.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(Default))]
 pub(super) struct Event<'a> {
@@ -26,14 +26,14 @@ pub(super) struct Event<'a> {
     pub(super) kind: Option<Text<'a>>,
     pub(super) index: Option<u64>,
     #[serde(borrow)]
-    pub(super) message: Option<Start<'a>>,
+    pub(super) message: Option<Box<Start<'a>>>,
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<Box<Delta<'a>>>,
     pub(super) usage: Option<ReportedUsage>,
     #[serde(borrow)]
-    pub(super) error: Option<ErrorBody<'a>>,
+    pub(super) error: Option<Box<ErrorBody<'a>>>,
 }
 
 /// The message that begins.
@@ -73,6 +73,51 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) content: Option<Text<'a>>,
+}
+
+/// What a delta adds to a block, by its kind. What the kind demands may be missing.
+#[derive(Debug)]
+pub(super) enum Addition<'a> {
+    Text(Option<Cow<'a, str>>),
+    Thinking(Option<Cow<'a, str>>),
+    Signature(Option<Cow<'a, str>>),
+    /// Of the input of a tool.
+    Json(Option<Cow<'a, str>>),
+    /// Of a compaction.
+    Content(Option<Cow<'a, str>>),
+    Citation(Option<&'a RawValue>),
+    /// A kind that this version does not know.
+    Unknown,
+}
+
+impl<'a> Delta<'a> {
+    pub(super) fn addition(self) -> Addition<'a> {
+        let text = |it: Option<Text<'a>>| it.map(|it| it.0);
+        match self.kind.as_ref().map(|it| it.0.as_ref()).unwrap_or_default() {
+            "text_delta" => Addition::Text(text(self.text)),
+            "thinking_delta" => Addition::Thinking(text(self.thinking)),
+            "signature_delta" => Addition::Signature(text(self.signature)),
+            "input_json_delta" => Addition::Json(text(self.partial_json)),
+            "compaction_delta" => Addition::Content(text(self.content)),
+            "citations_delta" => Addition::Citation(self.citation),
+            _ => Addition::Unknown,
+        }
+    }
+}
+
+impl Addition<'_> {
+    /// Bytes that it adds.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Text(it)
+            | Self::Thinking(it)
+            | Self::Signature(it)
+            | Self::Json(it)
+            | Self::Content(it) => it.as_ref().map_or(0, |it| it.len()),
+            Self::Citation(it) => it.map_or(0, |it| it.get().len()),
+            Self::Unknown => 0,
+        }
+    }
 }
 
 /// Why a model refused, in words, if the details say anything that can be read.
