@@ -278,6 +278,7 @@ impl Ennead {
             facts: Arc::clone(&facts),
             world: shard.world.clone(),
             place,
+            keeps: None,
             gates: endpoints.iter().map(|it| self.governors.of(it)).collect(),
             endpoints,
             tenant: options.tenant.unwrap_or_default(),

@@ -9,6 +9,7 @@ use http::HeaderMap;
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
+    step1_settings_resolution::WorktreeBase,
     step7_permission_gate::Permit,
     time::Timestamp,
     tokens::Usage,
@@ -95,11 +96,9 @@ impl Settled {
     }
 }
 
-/// Kept while something works on a call.
+/// Kept while something works on a call. Equal are clones of one.
 #[derive(Clone)]
-pub struct Hold(
-    #[expect(dead_code, reason = "kept for its drop")] Arc<dyn std::any::Any + Send + Sync>,
-);
+pub struct Hold(Arc<dyn std::any::Any + Send + Sync>);
 
 impl Hold {
     /// Keeps `token` until the last clone is dropped.
@@ -107,6 +106,14 @@ impl Hold {
         Self(Arc::new(token))
     }
 }
+
+impl PartialEq for Hold {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Hold {}
 
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,6 +135,9 @@ pub trait Cancel: Send + Sync + fmt::Debug {
 pub trait SpawnAgent: Send + Sync + fmt::Debug {
     /// Starts one and waits for its end. Dropping the future stops the sub-agent.
     fn spawn(&self, order: AgentOrder) -> BoxFuture<'static, AgentReport>;
+
+    /// Where the branch of a worktree begins that one is to work in.
+    fn worktree_base(&self) -> WorktreeBase;
 }
 
 /// Runs what owns a child process.
@@ -150,8 +160,17 @@ pub struct AgentOrder {
     pub agent_type: Option<String>,
     /// Its model; `None` means its parent's.
     pub model: Option<String>,
-    /// The directory below the workspace that it works in; `None` means the workspace itself.
-    pub worktree: Option<String>,
+    /// The worktree that it works in; `None` means the workspace itself.
+    pub worktree: Option<AgentPlace>,
+}
+
+/// A worktree for a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPlace {
+    /// The directory below the workspace that it works in.
+    pub directory: String,
+    /// Kept until nothing of the sub-agent can touch the worktree any more.
+    pub hold: Hold,
 }
 
 /// How a sub-agent ended.

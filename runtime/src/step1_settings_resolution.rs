@@ -103,6 +103,8 @@ pub struct Settings {
     pub shapers: ShaperSettings,
     /// Limits on the tree of sub-agents.
     pub agents: AgentLimits,
+    /// Where the worktrees of sub-agents begin (`worktree.baseRef`).
+    pub worktree_base: WorktreeBase,
     /// How long a model server is waited for.
     pub http: HttpSettings,
     /// Who vouches for a model server beside those whom the system trusts.
@@ -113,6 +115,17 @@ pub struct Settings {
     pub output: OutputSettings,
     /// Reasoning, effort, sampling and the like, as asked for; a model may take less.
     pub parameters: Parameters,
+}
+
+/// The commit at which the worktree of a sub-agent begins. Wire names as in settings files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorktreeBase {
+    /// The remote's default branch as it was last fetched; the present commit where there is none.
+    #[default]
+    Fresh,
+    /// The present commit.
+    Head,
 }
 
 /// Rules and mode.
@@ -325,6 +338,7 @@ impl Default for Settings {
             env: BTreeMap::new(),
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
+            worktree_base: WorktreeBase::default(),
             http: HttpSettings::default(),
             certificates: Certificates::default(),
             durability: Durability::default(),

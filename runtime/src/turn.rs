@@ -34,7 +34,7 @@ use crate::{
     output::OutputSettings,
     run::{RunEnd, conversation::Carry, facts::SessionFacts, in_force::InForce},
     step::Step,
-    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
+    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, WorktreeBase},
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,
     step9_stop_check::RunBudget,
@@ -232,6 +232,11 @@ impl Turn {
     /// Limits on the tree of agents.
     pub fn agent_limits(&self) -> AgentLimits {
         self.settings().agents
+    }
+
+    /// Where the worktrees of its sub-agents begin.
+    pub fn worktree_base(&self) -> WorktreeBase {
+        self.settings().worktree_base
     }
 
     /// The most that model calls with so much input can use.

@@ -102,6 +102,21 @@ async fn worktree_in_which_nothing_was_changed_is_removed() {
     assert_eq!(worktrees(&place), 0);
 }
 
+// T4.6  REQ: CTX-2, AGT-1
+#[tokio::test]
+async fn rule_for_files_is_shown_to_an_agent_that_reads_such_a_file_in_its_worktree() {
+    for (paths, is_shown) in [("*.txt", true), ("other/*.txt", false)] {
+        let place = repository();
+        place
+            .write("workspace/.claude/rules/txt.md", &format!("---\npaths: \"{paths}\"\n---\nTXT"));
+        let model = working("Read", |it| json!({"file_path": format!("{it}/a.txt")}));
+        run(&place, &model, place.session()).await;
+        let asked = model.asked_by_agents();
+        assert!(!asked[0].user().contains("TXT"));
+        assert_eq!(asked.last().unwrap().user().contains("TXT"), is_shown, "{paths}");
+    }
+}
+
 // REQ: AGT-9, AGT-1
 #[tokio::test]
 async fn no_right_is_won_by_working_in_a_worktree() {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
-    ports::{AgentOrder, AgentReport, AgentStatus, ToolContext},
+    ports::{AgentOrder, AgentPlace, AgentReport, AgentStatus, ToolContext},
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ mod safety;
 mod worktree;
 
 use safety::made_safe;
-use worktree::{Changed, Held};
+use worktree::{Changed, Held, Wanted};
 
 /// The tool.
 pub(crate) struct Agent;
@@ -77,25 +77,32 @@ impl BuiltIn for Agent {
             return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
         };
         let start = context.clock.elapsed();
-        let Input { description, prompt, subagent_type, model, isolation } = call.input;
+        let Call { id, input, hidden, .. } = call;
+        let Input { description, prompt, subagent_type, model, isolation } = input;
         let held = match isolation {
             None => None,
-            Some(Isolation::Worktree) => match Held::new(&context, &call.id).await {
-                Ok(held) => Some(held),
-                Err(why) => {
-                    let why =
-                        format!("The agent was not started: it cannot have a worktree: {why}");
-                    return ToolOutcome::failed(ToolErrorKind::Failed, why);
+            Some(Isolation::Worktree) => {
+                let (call, base) = (id.clone(), agents.worktree_base());
+                let wanted = Wanted { call, base, hidden };
+                match Held::new(&context, wanted).await {
+                    Ok(held) => Some(held),
+                    Err(why) => {
+                        let why =
+                            format!("The agent was not started: it cannot have a worktree: {why}");
+                        return ToolOutcome::failed(ToolErrorKind::Failed, why);
+                    }
                 }
-            },
+            }
         };
         let order = AgentOrder {
-            tool_use: call.id,
+            tool_use: id,
             description,
             prompt: prompt.clone(),
             agent_type: subagent_type.clone(),
             model,
-            worktree: held.as_ref().and_then(Held::workspace),
+            worktree: held
+                .as_ref()
+                .map(|it| AgentPlace { directory: it.workspace(), hold: it.hold() }),
         };
         let report = agents.spawn(order).await;
         let ms = millis(context.clock.elapsed().saturating_sub(start));
@@ -181,6 +188,7 @@ mod tests {
     use ennead_runtime::{
         digest::Digest,
         ports::{BoxFuture, SpawnAgent},
+        step1_settings_resolution::WorktreeBase,
         tokens::Usage,
     };
 
@@ -198,6 +206,10 @@ mod tests {
             self.orders.lock().unwrap().push(order);
             let report = self.report.clone();
             Box::pin(async move { report })
+        }
+
+        fn worktree_base(&self) -> WorktreeBase {
+            WorktreeBase::default()
         }
     }
 

@@ -16,12 +16,12 @@ use serde::Deserialize;
 use crate::{
     blocking::interrupted,
     built_in::{BuiltIn, Call},
+    hosted::hosted,
 };
 
 mod answer;
 mod capture;
 mod cwd;
-mod hosted;
 mod process;
 mod shown;
 mod words;
@@ -76,7 +76,7 @@ impl BuiltIn for Bash {
         }
     }
 
-    async fn call(call: Call<Input>, mut context: ToolContext) -> ToolOutcome {
+    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
         if context.cancel.is_cancelled() {
             return interrupted();
         }
@@ -84,10 +84,11 @@ impl BuiltIn for Bash {
             let why = "The command has a NUL byte in it.";
             return ToolOutcome::failed(ToolErrorKind::Failed, why);
         }
-        match context.processes.take() {
-            None => run(call, context).await,
-            Some(host) => hosted::run(&*host, context, |context| run(call, context)).await,
-        }
+        hosted(context, |context| run(call, context)).await.unwrap_or_else(|| {
+            let why = "What ran the command crashed. The command was killed with all its \
+                processes; what it did until then stays done.";
+            ToolOutcome::failed(ToolErrorKind::Crashed, why)
+        })
     }
 }
 

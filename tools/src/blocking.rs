@@ -12,6 +12,7 @@ use ennead_runtime::{
     ports::{Cancel, ToolContext},
     tool::{ToolErrorKind, ToolOutcome},
 };
+use tokio::task::JoinError;
 
 /// Says to a thread when to give up.
 #[derive(Debug)]
@@ -40,21 +41,30 @@ pub(crate) async fn blocking(
     context: &ToolContext,
     work: impl FnOnce(&Stop) -> ToolOutcome + Send + 'static,
 ) -> ToolOutcome {
-    let dropped = Arc::new(AtomicBool::new(false));
-    let stop = Stop { cancel: context.cancel.clone(), dropped: dropped.clone() };
-    let hold = context.hold.clone();
-    let _told_when_gone = SetOnDrop(dropped);
-    let done = tokio::task::spawn_blocking(move || {
-        let _kept_until_done = hold;
-        if stop.is_set() { interrupted() } else { work(&stop) }
-    });
-    match done.await {
+    let work = |stop: &Stop| if stop.is_set() { interrupted() } else { work(stop) };
+    match stoppable(context, work).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => {
             ToolOutcome::failed(ToolErrorKind::Crashed, "The tool crashed.")
         }
         Err(_) => interrupted(),
     }
+}
+
+/// The same for work that is a part of a call.
+pub(crate) async fn stoppable<T: Send + 'static>(
+    context: &ToolContext,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let stop = Stop { cancel: context.cancel.clone(), dropped: dropped.clone() };
+    let hold = context.hold.clone();
+    let _told_when_gone = SetOnDrop(dropped);
+    let done = tokio::task::spawn_blocking(move || {
+        let _kept_until_done = hold;
+        work(&stop)
+    });
+    done.await
 }
 
 /// The outcome of a call that was told to stop before it changed anything.

@@ -25,6 +25,7 @@ mod blocking;
 mod built_in;
 mod files;
 mod hidden;
+mod hosted;
 mod output;
 mod patch;
 mod paths;

@@ -6,7 +6,12 @@
 #[cfg(target_os = "linux")]
 mod sweep;
 
-use std::{ffi::OsString, io, process::ExitStatus};
+use std::{
+    ffi::OsString,
+    io,
+    process::ExitStatus,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use ennead_runtime::ports::Hold;
 use process_wrap::tokio::ChildWrapper;
@@ -14,6 +19,13 @@ use tokio::runtime::Handle;
 
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
 pub(crate) const MARKER: &str = "ENNEAD_CALL";
+
+/// A mark that no other tree has. `kind` says of what it is.
+pub(crate) fn new_mark(kind: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{kind}-{}-{number}", std::process::id())
+}
 
 /// The value of [`MARKER`] for processes with this mark: behind those that we carry ourselves.
 pub(crate) fn marks_with(mark: &str) -> OsString {

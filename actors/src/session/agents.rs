@@ -262,9 +262,11 @@ impl State {
         facts.tools.retain(|it| order.kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = order.layers.to_vec();
         let mut files = parent.place.clone();
+        let mut keeps = parent.keeps.clone();
         if let Some(worktree) = &order.order.worktree {
-            files.worktree = Some(worktree.into());
-            facts.works_in(worktree);
+            files.worktree = Some((&worktree.directory).into());
+            facts.works_in(&worktree.directory);
+            keeps = Some(worktree.hold.clone());
         }
         facts.reads_settings = false;
         if let Some(model) = &order.order.model {
@@ -279,6 +281,7 @@ impl State {
             facts: Arc::clone(&facts),
             world: parent.world.clone(),
             place: files,
+            keeps,
             endpoints: parent.endpoints.clone(),
             gates: Arc::clone(&parent.gates),
             tenant: parent.tenant.clone(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     ids::{SessionId, TenantId, ToolName},
-    ports::Tool,
+    ports::{Hold, Tool},
     run::facts::SessionFacts,
 };
 
@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     /// Where its files lie.
     pub(crate) place: Place,
+    /// Kept until nothing that works for it can touch the world any more.
+    pub(crate) keeps: Option<Hold>,
     /// The model servers, in the order of the facts.
     pub(crate) endpoints: Arc<[Endpoint]>,
     /// What stands in front of each.

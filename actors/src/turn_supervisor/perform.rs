@@ -304,7 +304,8 @@ impl State {
         let agents = nests.then(|| {
             let (session, key) = (self.session.clone(), self.key);
             let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
-            let port = AgentPort { session, key, limits, layers };
+            let worktree_base = self.turn.worktree_base();
+            let port = AgentPort { session, key, limits, layers, worktree_base };
             Arc::new(port) as Arc<dyn SpawnAgent>
         });
         ToolContext {
@@ -315,7 +316,7 @@ impl State {
             memory: Arc::clone(self.turn.memory()),
             env: self.turn.env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            hold: Hold::new(self.scope.tracker.token()),
+            hold: Hold::new((self.scope.tracker.token(), self.shared.keeps.clone())),
             settled: Settled::default(),
             agents,
             processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),

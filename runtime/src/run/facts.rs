@@ -80,6 +80,21 @@ impl SessionFacts {
         self.within.push(parent);
     }
 
+    /// Of a sub-agent in a worktree: the worktree as it really is, and the checkout around it for
+    /// which it stands.
+    pub fn worktree(&self) -> Option<(&str, &str)> {
+        let mut checkout = &**self.within.last()?;
+        let mut worktree = self.real.get(&*self.workspace).map_or(&*self.workspace, String::as_str);
+        // The agent works in the same directory of it as its parent. The names of the two differ.
+        while let Some(((above, name), (above_it, same))) =
+            worktree.rsplit_once('/').zip(checkout.rsplit_once('/'))
+            && name == same
+        {
+            (worktree, checkout) = (above, above_it);
+        }
+        Some((worktree, checkout))
+    }
+
     /// Whether the session could ever start a sub-agent under these limits.
     pub fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once

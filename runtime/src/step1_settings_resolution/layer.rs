@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LayerText, RuleKind, RuleText, Scope, own::GROUPS};
+use super::{LayerText, RuleKind, RuleText, Scope, WorktreeBase, own::GROUPS};
 use crate::{
     catalogue::Effort,
     hook::{HookTable, read_table},
@@ -131,6 +131,11 @@ fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
         if let Some(Value::Array(list)) = permissions.get_mut(name) {
             list.retain(Value::is_string);
         }
+    }
+    drop_unless(values, "", "worktree", Value::is_object, warnings);
+    if let Some(Value::Object(worktree)) = values.get_mut("worktree") {
+        let is_base = |it: &Value| WorktreeBase::deserialize(it).is_ok();
+        drop_unless(worktree, "worktree.", "baseRef", is_base, warnings);
     }
     drop_unless(values, "", "ennead", Value::is_object, warnings);
     if let Some(Value::Object(own)) = values.get_mut("ennead") {

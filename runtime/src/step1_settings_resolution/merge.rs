@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    LayerText, PermissionMode, Resolved, Scope, Settings, certificates,
+    LayerText, PermissionMode, Resolved, Scope, Settings, WorktreeBase, certificates,
     layer::{SettingsLayer, read_layer},
     models, own,
 };
@@ -95,6 +95,8 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         settings.env = env.iter().filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect();
     }
+    let base = merged.pointer("/worktree/baseRef").map(WorktreeBase::deserialize);
+    settings.worktree_base = base.and_then(Result::ok).unwrap_or_default();
     settings.certificates = certificates::certificates(&read, &mut warnings);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);

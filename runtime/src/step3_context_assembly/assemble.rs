@@ -93,6 +93,13 @@ impl Sources {
         }
     }
 
+    /// The same for somebody who works in a worktree that stands for `checkout`.
+    #[must_use]
+    pub fn in_worktree(mut self, worktree: &str, checkout: &str) -> Self {
+        self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(worktree, checkout);
+        self
+    }
+
     /// Takes in which files were read. Returns whether that showed the model rules it had not
     /// seen; only then anything is changed, and `id` names the message that is made up.
     pub fn files_read(

@@ -1,5 +1,7 @@
 //! Source 4: rules for certain files, shown once such a file has been read.
 
+use std::borrow::Cow;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::{PathRule, reminder};
@@ -15,6 +17,8 @@ const MAX_GLOB_CHARS: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct PathRuleSet {
     rules: Vec<(PathRule, GlobSet)>,
+    /// A worktree, and the checkout for whose files its files stand.
+    worktree: Option<(String, String)>,
 }
 
 impl PathRuleSet {
@@ -30,7 +34,14 @@ impl PathRuleSet {
             }
             (rule.clone(), globs.build().unwrap_or_else(|_| GlobSet::empty()))
         });
-        Self { rules: compiled.collect() }
+        Self { rules: compiled.collect(), worktree: None }
+    }
+
+    /// The same for somebody who works in a worktree: rules for a file of the checkout hold for that
+    /// file of the worktree.
+    #[must_use]
+    pub fn in_worktree(self, worktree: &str, checkout: &str) -> Self {
+        Self { worktree: Some((worktree.into(), checkout.into())), ..self }
     }
 
     /// Places of the rules for which a file was read, in order.
@@ -38,12 +49,21 @@ impl PathRuleSet {
         let is_triggered = |(rule, globs): &(PathRule, GlobSet)| {
             memory.files.keys().any(|file| {
                 let base = rule.base.trim_end_matches('/');
+                let file = self.stands_for(file);
                 let below = file.strip_prefix(base).and_then(|it| it.strip_prefix('/'));
                 below.is_some_and(|it| globs.is_match(it))
             })
         };
         let all = self.rules.iter().enumerate();
         all.filter(|(_, rule)| is_triggered(rule)).map(|(i, _)| i).collect()
+    }
+
+    fn stands_for<'a>(&self, file: &'a str) -> Cow<'a, str> {
+        let Some((worktree, checkout)) = &self.worktree else { return file.into() };
+        match file.strip_prefix(worktree.as_str()).filter(|it| it.starts_with('/')) {
+            Some(below) => format!("{checkout}{below}").into(),
+            None => file.into(),
+        }
     }
 
     /// What the model reads of these rules; `None` for no rule.

@@ -150,7 +150,11 @@ impl Turn {
             directory: &self.facts.workspace,
             additional_directories: &settings.permissions.additional_directories,
         };
-        self.carry.sources = Some(Arc::new(Sources::new(&texts, &parts, tools, id)));
+        let mut sources = Sources::new(&texts, &parts, tools, id);
+        if let Some((worktree, checkout)) = self.facts.worktree() {
+            sources = sources.in_worktree(worktree, checkout);
+        }
+        self.carry.sources = Some(Arc::new(sources));
         self.assemble();
     }
 

@@ -2,22 +2,42 @@
 //! takes it over.
 //!
 //! It lies below the workspace, in `.claude/worktrees`: a sub-agent has no right that its parent has
-//! not. It begins at the remote's default branch, or at the present commit where there is none, on a
-//! new branch. It is locked while the sub-agent works. After an orderly end it is removed if nothing
-//! was changed in it; whatever was changed stays. After any other end it stays as it is, since the
-//! sub-agent may still write to it. Files that git ignores are lost when it is removed, so there is
-//! no worktree below another one: it would be such a file.
+//! not. It begins at the remote's default branch, or at the present commit where there is none or
+//! `worktree.baseRef` is `head`, on a new branch. It is locked while the sub-agent works. After an
+//! orderly end it is removed if nothing was changed in it; whatever was changed stays, unlocked.
+//! After any other end it stays as it is, since the sub-agent may still write to it; once nobody
+//! can, the next one that is made removes it or unlocks it. Files that git ignores are lost when it
+//! is removed, so there is no worktree below another one: it would be such a file.
 
 use std::{
     ffi::OsStr,
     fs,
     io::{self, ErrorKind, Write},
     path::{Component, Path, PathBuf},
-    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
 };
 
-use ennead_runtime::{digest::Digest, ids::ToolUseId, ports::ToolContext};
+use ennead_runtime::{
+    digest::Digest,
+    ids::ToolUseId,
+    ports::{Hold, ToolContext},
+    step1_settings_resolution::WorktreeBase,
+};
 use thiserror::Error;
+
+use crate::hosted::hosted;
+
+mod claim;
+mod git;
+mod include;
+mod site;
+mod stale;
+
+use claim::Claim;
+use git::Git;
+pub(crate) use git::GitError;
+use site::Site;
 
 /// Below the workspace.
 const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
@@ -25,13 +45,14 @@ const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
 /// Names that are tried; calls of one conversation hardly ever share their ids.
 const MAX_NAMES: u32 = 100;
 
+/// How long a call looks after the worktrees that others left before it makes its own.
+const MAX_SWEEP: Duration = Duration::from_secs(20);
+
 /// Why there is no worktree. The text is for the model that asked.
 #[derive(Debug, Error)]
 pub(crate) enum WorktreeError {
-    #[error("git cannot be run: {0}")]
-    NoGit(#[source] io::Error),
-    #[error("git {command}: {said}")]
-    Git { command: String, said: String },
+    #[error(transparent)]
+    Git(#[from] GitError),
     #[error("{}: {cause}", path.display())]
     Directory { path: PathBuf, cause: io::Error },
     #[error("{}: this is not a directory, or it is a link", .0.display())]
@@ -40,19 +61,25 @@ pub(crate) enum WorktreeError {
     Nested,
     #[error("there are {MAX_NAMES} worktrees of this name")]
     NoName,
+    #[error(
+        ".worktreeinclude names more than {} files or {} bytes",
+        include::MAX_FILES,
+        include::MAX_BYTES
+    )]
+    TooMuchIncluded,
     #[error("whoever was to make it is gone")]
     Gone,
 }
 
-/// A worktree that is locked.
-#[derive(Debug)]
-pub(crate) struct Worktree {
-    repository: PathBuf,
-    pub(crate) path: PathBuf,
-    pub(crate) branch: String,
-    /// The place in it that is to the worktree what the workspace is to the repository.
-    pub(crate) workspace: PathBuf,
-    base: String,
+/// What a worktree is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The call that wants it.
+    pub(crate) call: ToolUseId,
+    /// Where its branch begins.
+    pub(crate) base: WorktreeBase,
+    /// What the caller may not read is not copied for its agent.
+    pub(crate) hidden: Arc<[String]>,
 }
 
 /// A worktree that stays: something was changed in it, or may yet be.
@@ -62,95 +89,101 @@ pub(crate) struct Changed {
     pub(crate) branch: String,
 }
 
+/// A worktree that is locked and somebody's.
+#[derive(Debug)]
+struct Worktree {
+    site: Site,
+    /// The place in it that is to the worktree what the workspace is to the repository.
+    workspace: PathBuf,
+    base: String,
+    claim: Claim,
+}
+
 impl Worktree {
-    /// Makes one. Blocking.
-    fn make(workspace: &Path, seed: Digest) -> Result<Self, WorktreeError> {
-        if is_in_worktree(workspace) || workspace.canonicalize().is_ok_and(|it| is_in_worktree(&it))
+    async fn make(context: ToolContext, wanted: Wanted) -> Result<Self, WorktreeError> {
+        let workspace = PathBuf::from(&*context.workspace);
+        if is_in_worktree(&workspace)
+            || workspace.canonicalize().is_ok_and(|it| is_in_worktree(&it))
         {
             return Err(WorktreeError::Nested);
         }
-        let below = git(workspace, ["rev-parse", "--show-prefix"])?;
-        let base = ["refs/remotes/origin/HEAD", "HEAD"].map(|it| {
-            let commit = format!("{it}^{{commit}}");
-            git(workspace, ["rev-parse", "--verify", "--quiet", commit.as_str()])
-        });
-        let [remote, head] = base;
-        let base = remote.or(head)?;
+        let git = Git::new(context.clone());
+        let below = git.run(&workspace, ["rev-parse", "--show-prefix"]).await?;
+        let base = base(&git, &workspace, wanted.base).await?;
         // The repository may have brought links, which would lead out of the workspace.
-        let directory = real_directory(workspace, DIRECTORY)?;
+        let directory = real_directory(&workspace, DIRECTORY)?;
         ignore_all(&directory)?;
+        let swept = tokio::time::timeout(MAX_SWEEP, stale::sweep(&git, &workspace, &directory));
+        let _the_rest_waits = swept.await;
+        let seed = Digest::of(format!("{} {}", context.session, wanted.call).as_bytes());
         for n in 0..MAX_NAMES {
             let suffix = if n == 0 { String::new() } else { format!("-{n}") };
             let name = format!("agent-{}{suffix}", &seed.to_string()[..16]);
-            let (path, branch) = (directory.join(&name), format!("worktree-{name}"));
-            let reference = format!("refs/heads/{branch}");
-            let is_taken = fs::symlink_metadata(&path).is_ok()
-                || git(workspace, ["rev-parse", "--verify", "--quiet", reference.as_str()]).is_ok();
-            if is_taken {
+            let site = Site::new(&workspace, &directory, &name);
+            let claim = Claim::make(&site.path).map_err(|cause| {
+                let path = site.path.clone();
+                WorktreeError::Directory { path, cause }
+            })?;
+            let Some(claim) = claim else { continue };
+            // Whatever git still does, the directory is ours until it is over.
+            let git = git.holding(claim.clone());
+            if site.has_branch(&git).await {
+                let _ours_and_empty = fs::remove_dir(&site.path);
                 continue;
             }
-            let add = ["worktree", "add", "--quiet", "--lock", "-b", &branch].map(OsStr::new);
-            git(workspace, add.into_iter().chain([path.as_os_str(), OsStr::new(&base)]))?;
-            let repository = workspace.to_owned();
-            let mut made = Self { repository, workspace: path.clone(), path, branch, base };
-            // The base may lack the place, or have a file or a link there.
-            let inside = real_directory(&made.path, below.split('/').filter(|it| !it.is_empty()));
-            match inside {
-                Ok(inside) => made.workspace = inside,
-                Err(why) => {
-                    let _nothing_changed = made.give_up();
-                    return Err(why);
-                }
+            let mut made = Self { workspace: site.path.clone(), site, base, claim };
+            if let Err(why) = made.fill(&git, &context, &below, &wanted.hidden).await {
+                // After an interrupt git does nothing more; the next sweep does this then.
+                made.site.discard(&git, Some(&made.base)).await;
+                return Err(why);
             }
             return Ok(made);
         }
         Err(WorktreeError::NoName)
     }
 
-    /// Unlocks it, and removes it with its branch if nothing was changed in it. Blocking. What
-    /// cannot be found out counts as a change.
-    fn give_up(&self) -> Option<Changed> {
-        let is_unchanged = self.is_unchanged();
-        self.unlock();
-        let remove = ["worktree", "remove"].map(OsStr::new).into_iter();
-        // Without force: git looks once more whether anything would be lost.
-        let is_removed = is_unchanged
-            && git(&self.repository, remove.chain([self.path.as_os_str()])).is_ok()
-            // Only while it is what it was.
-            && git(&self.repository, ["update-ref", "-d", &self.reference(), &self.base]).is_ok();
+    /// Makes it ready for somebody to be sent there.
+    async fn fill(
+        &mut self,
+        git: &Git,
+        context: &ToolContext,
+        below: &str,
+        hidden: &Arc<[String]>,
+    ) -> Result<(), WorktreeError> {
+        self.site.fill(git, &self.base, stale::BEING_MADE).await?;
+        // The base may lack the place, or have a file or a link there.
+        let below = below.split('/').filter(|it| !it.is_empty());
+        self.workspace = real_directory(&self.site.path, below)?;
+        include::copy(git, context, &self.workspace, hidden).await?;
+        Ok(self.site.lock_again(git, stale::IN_USE).await?)
+    }
+
+    /// Unlocks it, and removes it with its branch if nothing was changed in it.
+    async fn give_up(&self, git: &Git) -> Option<Changed> {
+        let git = git.holding(self.claim.clone());
+        let is_unchanged = self.site.clean_at(&git).await.is_some_and(|it| it == self.base);
+        self.site.unlock(&git).await;
+        let is_removed = is_unchanged && self.site.remove(&git, &self.base).await;
         (!is_removed).then(|| self.stays())
     }
 
-    /// Whether its files, its present commit and its branch are what they were.
-    fn is_unchanged(&self) -> bool {
-        let reference = self.reference();
-        let heads = ["rev-parse", "HEAD", &reference, "--symbolic-full-name", "HEAD"];
-        let expected = format!("{0}\n{0}\n{reference}", self.base);
-        // Without its link to the repository, git would speak of the one around it.
-        let top = git(&self.path, ["rev-parse", "--show-toplevel"]);
-        let is_itself = top.is_ok_and(|it| {
-            let own = self.path.canonicalize();
-            own.is_ok_and(|own| Path::new(&it).canonicalize().is_ok_and(|it| it == own))
-        });
-        let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
-        is_itself
-            && git(&self.path, heads).is_ok_and(|it| it == expected)
-            && git(&self.path, status).is_ok_and(|it| it.is_empty())
-    }
-
-    /// Leaves it to whoever looks after the repository. Blocking.
-    fn unlock(&self) {
-        let unlock = ["worktree", "unlock"].map(OsStr::new).into_iter();
-        let _locked = git(&self.repository, unlock.chain([self.path.as_os_str()]));
-    }
-
-    fn reference(&self) -> String {
-        format!("refs/heads/{}", self.branch)
-    }
-
     fn stays(&self) -> Changed {
-        Changed { path: self.path.display().to_string(), branch: self.branch.clone() }
+        Changed { path: self.site.path.display().to_string(), branch: self.site.branch.clone() }
     }
+}
+
+/// The commit at which a branch is to begin.
+async fn base(git: &Git, workspace: &Path, base: WorktreeBase) -> Result<String, GitError> {
+    let find = async |name: &str| {
+        let commit = format!("{name}^{{commit}}");
+        git.run(workspace, ["rev-parse", "--verify", "--quiet", &commit]).await
+    };
+    if base == WorktreeBase::Fresh
+        && let Ok(commit) = find("refs/remotes/origin/HEAD").await
+    {
+        return Ok(commit);
+    }
+    find("HEAD").await
 }
 
 /// Whether a path lies in a directory of worktrees.
@@ -192,94 +225,45 @@ fn ignore_all(directory: &Path) -> Result<(), WorktreeError> {
     }
 }
 
-/// A worktree for the time of a call. Dropped before its end, it is unlocked and stays: somebody
-/// may still work there.
+/// A worktree for the time of a call.
 #[derive(Debug)]
 pub(crate) struct Held {
-    worktree: Option<Worktree>,
+    worktree: Worktree,
     context: ToolContext,
 }
 
 impl Held {
     /// Makes one for the sub-agent of a call.
-    pub(crate) async fn new(
-        context: &ToolContext,
-        call: &ToolUseId,
-    ) -> Result<Self, WorktreeError> {
-        let workspace = PathBuf::from(&*context.workspace);
-        let seed = Digest::of(format!("{} {call}", context.session).as_bytes());
-        let kept = context.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            let context = kept;
-            let made = Worktree::make(&workspace, seed)?;
-            if context.cancel.is_cancelled() {
-                // Nobody was sent there.
-                let _nothing_changed = made.give_up();
-                return Err(WorktreeError::Gone);
-            }
-            Ok(Self { worktree: Some(made), context })
-        });
-        made.await.unwrap_or(Err(WorktreeError::Gone))
+    pub(crate) async fn new(context: &ToolContext, wanted: Wanted) -> Result<Self, WorktreeError> {
+        let made = hosted(context.clone(), |context| Worktree::make(context, wanted));
+        let worktree = made.await.unwrap_or(Err(WorktreeError::Gone))?;
+        Ok(Self { worktree, context: context.clone() })
     }
 
     /// Where the sub-agent is to work.
-    pub(crate) fn workspace(&self) -> Option<String> {
-        self.worktree.as_ref().map(|it| it.workspace.display().to_string())
+    pub(crate) fn workspace(&self) -> String {
+        self.worktree.workspace.display().to_string()
+    }
+
+    /// Keeps the worktree its own. For whoever may still work there when the call is gone.
+    pub(crate) fn hold(&self) -> Hold {
+        Hold::new(self.worktree.claim.clone())
     }
 
     /// The sub-agent has ended, for sure if `is_over`; otherwise it may still work, and the
-    /// worktree stays.
-    pub(crate) async fn end(mut self, is_over: bool) -> Option<Changed> {
-        let worktree = self.worktree.take()?;
+    /// worktree stays locked until somebody finds that nobody does.
+    pub(crate) async fn end(self, is_over: bool) -> Option<Changed> {
+        let Self { worktree, context } = self;
         let stays = worktree.stays();
-        let hold = self.context.hold.clone();
-        let ended = tokio::task::spawn_blocking(move || {
-            let _kept_until_done = hold;
-            if is_over {
-                return worktree.give_up();
-            }
-            worktree.unlock();
-            Some(worktree.stays())
+        if !is_over {
+            return Some(stays);
+        }
+        let ended = hosted(context, |context| async move {
+            let git = Git::new(context);
+            worktree.give_up(&git).await
         });
         ended.await.unwrap_or(Some(stays))
     }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(worktree) = self.worktree.take() else { return };
-        let hold = self.context.hold.clone();
-        let unlock = move || {
-            let _kept_until_done = hold;
-            worktree.unlock();
-        };
-        // Where the runtime is gone, it stays locked.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let _done = runtime.spawn_blocking(unlock);
-        }
-    }
-}
-
-/// What git says, without the end of the line. No hook of the repository is run, and nothing that
-/// the environment says about another repository counts.
-fn git<A: AsRef<OsStr>>(
-    directory: &Path,
-    arguments: impl IntoIterator<Item = A>,
-) -> Result<String, WorktreeError> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(directory);
-    command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
-    command.args(arguments).stdin(Stdio::null()).env("GIT_TERMINAL_PROMPT", "0");
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
-        command.env_remove(name);
-    }
-    let output = command.output().map_err(WorktreeError::NoGit)?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
-    }
-    let command = command.get_args().skip(6).map(OsStr::to_string_lossy).collect::<Vec<_>>();
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(WorktreeError::Git { command: command.join(" "), said })
 }
 
 #[cfg(test)]

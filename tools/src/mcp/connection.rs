@@ -20,7 +20,7 @@ use super::{
     caller::{Caller, Client},
     wire::{MAX_TOOLS, list, why_not_greeted, why_not_listed},
 };
-use crate::process_tree::{MARKER, Tree, marks_with};
+use crate::process_tree::{MARKER, Tree, marks_with, new_mark};
 
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
@@ -103,7 +103,7 @@ pub async fn connect(
     hold: Hold,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let Reach::Stdio(program) = &launch.config.reach else { return Err(ConnectError::Http) };
-    let mark = mark();
+    let mark = new_mark("mcp");
     let mut child = start(program, launch, &mark)
         .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;
     let pipes = (child.stdout().take(), child.stdin().take());
@@ -255,11 +255,4 @@ fn start(
             .stderr(Stdio::piped());
     });
     wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()
-}
-
-/// A word that no other server and no call has.
-fn mark() -> String {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    format!("mcp-{}-{number}", std::process::id())
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
     ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
-    step1_settings_resolution::{AgentLimits, LayerText},
+    step1_settings_resolution::{AgentLimits, LayerText, WorktreeBase},
     tokens::Usage,
 };
 use ractor::ActorRef;
@@ -81,6 +81,7 @@ pub(crate) struct AgentPort {
     pub(crate) key: u64,
     pub(crate) limits: AgentLimits,
     pub(crate) layers: Arc<[LayerText]>,
+    pub(crate) worktree_base: WorktreeBase,
 }
 
 impl SpawnAgent for AgentPort {
@@ -104,6 +105,10 @@ impl SpawnAgent for AgentPort {
                 head: None,
             })
         })
+    }
+
+    fn worktree_base(&self) -> WorktreeBase {
+        self.worktree_base
     }
 }
 

@@ -131,6 +131,19 @@ fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
     assert!(assembled.messages[1].text().contains("TYPED"));
 }
 
+// REQ: CTX-2, AGT-1
+#[test]
+fn rules_for_files_hold_for_those_of_a_worktree_that_stand_for_them() {
+    let worktree = "/r/.claude/worktrees/agent-1";
+    let mut sources = Arc::new(sources().in_worktree(worktree, "/r"));
+    for other in ["/lib/a.ts", "0/src/a.ts"] {
+        let file = format!("{worktree}{other}");
+        assert!(!sources.files_read(&read(&file), || "x".into()), "{file}");
+    }
+    assert!(sources.files_read(&read(&format!("{worktree}/src/a.ts")), || "rules".into()));
+    assert!(assemble_context(&sources, &[]).messages[1].text().contains("TYPED"));
+}
+
 // REQ: CTX-5
 #[test]
 fn assembly_is_idempotent_and_shares_messages() {

@@ -1,40 +1,51 @@
 //! Tests of worktrees. Built under `#[cfg(test)]` only.
 
-use std::sync::Arc;
-
-use ennead_runtime::ports::Hold;
+use std::{process::Command, sync::Arc};
 
 use super::*;
-use crate::test_support::{Switch, World};
+use crate::test_support::{Switch, World, block_on};
+
+mod ended;
+mod include;
+mod stale;
+
+/// What git says, without the end of the line.
+fn git<const N: usize>(directory: &Path, arguments: [&str; N]) -> String {
+    let said = Command::new("git").arg("-C").arg(directory).args(arguments).output().unwrap();
+    assert!(said.status.success(), "{arguments:?}: {said:?}");
+    String::from_utf8(said.stdout).unwrap().trim_end().to_owned()
+}
 
 /// A workspace with one commit, and a directory in it.
 fn repository() -> World {
     let world = World::new();
-    let run = |arguments: &[&str]| git(&world.root, arguments).unwrap();
-    run(&["init", "--quiet", "--initial-branch", "main"]);
-    run(&["config", "user.email", "nobody@test"]);
-    run(&["config", "user.name", "nobody"]);
+    git(&world.root, ["init", "--quiet", "--initial-branch", "main"]);
+    git(&world.root, ["config", "user.email", "nobody@test"]);
+    git(&world.root, ["config", "user.name", "nobody"]);
     fs::create_dir(world.root.join("below")).unwrap();
     fs::write(world.root.join("below/file"), "text").unwrap();
     fs::write(world.root.join(".gitignore"), "built\n").unwrap();
-    run(&["add", "."]);
-    run(&["commit", "--quiet", "-m", "first"]);
+    commit_all(&world.root, "first");
     world
 }
 
-fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
-    block_on(Held::new(&world.context, &call.into()))
+fn commit_all(directory: &Path, message: &str) {
+    git(directory, ["add", "."]);
+    git(directory, ["commit", "--quiet", "-m", message]);
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(work)
+fn wanted(call: &str) -> Wanted {
+    Wanted { call: call.into(), base: WorktreeBase::Fresh, hidden: Arc::default() }
+}
+
+fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
+    block_on(Held::new(&world.context, wanted(call)))
 }
 
 /// Worktrees beside the first one, and branches beside the first one.
 fn left(world: &World) -> (usize, usize) {
-    let n = |arguments: &[&str]| git(&world.root, arguments).unwrap().lines().count();
-    (n(&["worktree", "list"]) - 1, n(&["branch", "--list"]) - 1)
+    let n = |arguments: [&str; 2]| git(&world.root, arguments).lines().count();
+    (n(["worktree", "list"]) - 1, n(["branch", "--list"]) - 1)
 }
 
 // REQ: AGT-1
@@ -42,13 +53,13 @@ fn left(world: &World) -> (usize, usize) {
 fn worktree_without_a_change_is_removed_with_its_branch() {
     let world = repository();
     let held = held(&world, "a").unwrap();
-    let workspace = held.workspace().unwrap();
+    let workspace = held.workspace();
     assert!(workspace.starts_with(&*world.context.workspace));
     assert_eq!(fs::read_to_string(format!("{workspace}/below/file")).unwrap(), "text");
     assert_eq!(left(&world), (1, 1));
     // What git ignores is no change, and the repository around it sees nothing of it.
     fs::write(format!("{workspace}/built"), "x").unwrap();
-    assert_eq!(git(&world.root, ["status", "--porcelain"]).unwrap(), "");
+    assert_eq!(git(&world.root, ["status", "--porcelain"]), "");
     assert_eq!(block_on(held.end(true)), None);
     assert_eq!((left(&world), Path::new(&workspace).exists()), ((0, 0), false));
 }
@@ -62,22 +73,21 @@ fn whatever_was_changed_stays() {
         |it| fs::write(it.join("below/file"), "other").unwrap(),
         |it| {
             fs::write(it.join("new"), "x").unwrap();
-            git(it, ["add", "."]).unwrap();
-            git(it, ["commit", "--quiet", "-m", "second"]).unwrap();
+            commit_all(it, "second");
         },
         // Its branch is ahead, its present commit is not.
         |it| {
-            git(it, ["commit", "--quiet", "--allow-empty", "-m", "second"]).unwrap();
-            git(it, ["checkout", "--quiet", "--detach", "HEAD~"]).unwrap();
+            git(it, ["commit", "--quiet", "--allow-empty", "-m", "second"]);
+            git(it, ["checkout", "--quiet", "--detach", "HEAD~"]);
         },
-        |it| drop(git(it, ["checkout", "--quiet", "--detach"]).unwrap()),
+        |it| drop(git(it, ["checkout", "--quiet", "--detach"])),
         // What git says there is said of the repository around it.
         |it| fs::remove_file(it.join(".git")).unwrap(),
     ];
     for change in changes {
         let world = repository();
         let held = held(&world, "a").unwrap();
-        let path = held.workspace().unwrap();
+        let path = held.workspace();
         change(Path::new(&path));
         let changed = block_on(held.end(true)).unwrap();
         assert_eq!(changed.path, path);
@@ -97,30 +107,19 @@ fn each_call_has_its_own_also_under_one_name() {
 
 /// Whether the one worktree is locked.
 fn is_locked(world: &World) -> bool {
-    let list = git(&world.root, ["worktree", "list", "--porcelain"]).unwrap();
+    let list = git(&world.root, ["worktree", "list", "--porcelain"]);
     list.lines().any(|it| it.starts_with("locked"))
 }
 
 // REQ: AGT-1
 #[test]
-fn whoever_may_still_write_keeps_the_worktree() {
-    let mut world = repository();
-    block_on(async {
-        let (kept, is_done) = tokio::sync::oneshot::channel::<()>();
-        world.context.hold = Hold::new(kept);
-        let held = Held::new(&world.context, &"a".into()).await.unwrap();
-        assert!(is_locked(&world));
-        world.context.hold = Hold::new(());
-        drop(held);
-        // The hold of the call is kept until all is done.
-        is_done.await.unwrap_err();
-    });
+fn worktree_is_locked_while_its_agent_may_work_and_unlocked_when_it_is_handed_over() {
+    let world = repository();
+    let held = held(&world, "a").unwrap();
+    assert!(is_locked(&world));
+    fs::write(Path::new(&held.workspace()).join("new"), "x").unwrap();
+    block_on(held.end(true)).unwrap();
     assert_eq!((left(&world), is_locked(&world)), ((1, 1), false));
-    let held = held(&world, "b").unwrap();
-    let workspace = held.workspace();
-    let stays = block_on(held.end(false)).unwrap();
-    assert_eq!((Some(stays.path), is_locked(&world)), (workspace, false));
-    assert_eq!(left(&world), (2, 2));
 }
 
 // REQ: AGT-1
@@ -130,7 +129,7 @@ fn call_that_is_interrupted_before_anybody_was_sent_leaves_nothing() {
     let switch = Switch::default();
     switch.cancel();
     world.context.cancel = Arc::new(switch);
-    assert!(matches!(held(&world, "a"), Err(WorktreeError::Gone)));
+    assert!(matches!(held(&world, "a"), Err(WorktreeError::Git(GitError::Interrupted))));
     assert_eq!(left(&world), (0, 0));
 }
 
@@ -139,10 +138,10 @@ fn call_that_is_interrupted_before_anybody_was_sent_leaves_nothing() {
 fn there_is_no_worktree_below_another_one() {
     let mut world = repository();
     let outer = held(&world, "a").unwrap();
-    world.context.workspace = outer.workspace().unwrap().into();
+    world.context.workspace = outer.workspace().into();
     let error = held(&world, "b").unwrap_err();
     assert!(matches!(error, WorktreeError::Nested), "{error}");
-    world.context.workspace = format!("{}/below", outer.workspace().unwrap()).into();
+    world.context.workspace = format!("{}/below", outer.workspace()).into();
     assert!(matches!(held(&world, "b"), Err(WorktreeError::Nested)));
     assert_eq!(left(&world), (1, 1));
 }
@@ -176,7 +175,7 @@ fn links_that_the_repository_brings_are_not_followed() {
 #[test]
 fn worktree_without_the_place_of_the_caller_is_given_up() {
     let mut world = repository();
-    git(&world.root, ["update-ref", "refs/remotes/origin/HEAD", "HEAD"]).unwrap();
+    git(&world.root, ["update-ref", "refs/remotes/origin/HEAD", "HEAD"]);
     // A file in the remote's branch, a directory in the present commit.
     fs::create_dir_all(world.root.join("moved")).unwrap();
     fs::rename(world.root.join("below/file"), world.root.join("moved/file")).unwrap();
@@ -194,23 +193,27 @@ fn agent_in_a_directory_of_a_repository_works_in_the_same_one() {
     let below = world.root.join("below");
     world.context.workspace = below.to_str().unwrap().into();
     let held = held(&world, "a").unwrap();
-    let workspace = held.workspace().unwrap();
+    let workspace = held.workspace();
     assert!(Path::new(&workspace).starts_with(&below), "{workspace}");
     assert_eq!(fs::read_to_string(format!("{workspace}/file")).unwrap(), "text");
 }
 
 // REQ: AGT-1
 #[test]
-fn default_branch_of_the_remote_comes_before_the_present_commit() {
+fn default_branch_of_the_remote_comes_before_the_present_commit_unless_that_is_asked_for() {
     let world = repository();
-    git(&world.root, ["update-ref", "refs/remotes/origin/main", "HEAD"]).unwrap();
+    git(&world.root, ["update-ref", "refs/remotes/origin/main", "HEAD"]);
     let remote = ["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"];
-    git(&world.root, remote).unwrap();
+    git(&world.root, remote);
     fs::write(world.root.join("below/file"), "later").unwrap();
-    git(&world.root, ["commit", "--quiet", "-a", "-m", "second"]).unwrap();
+    git(&world.root, ["commit", "--quiet", "-a", "-m", "second"]);
     let held = held(&world, "a").unwrap();
-    let file = format!("{}/below/file", held.workspace().unwrap());
+    let file = format!("{}/below/file", held.workspace());
     assert_eq!(fs::read_to_string(file).unwrap(), "text");
+    let wanted = Wanted { base: WorktreeBase::Head, ..wanted("b") };
+    let held = block_on(Held::new(&world.context, wanted)).unwrap();
+    let file = format!("{}/below/file", held.workspace());
+    assert_eq!(fs::read_to_string(file).unwrap(), "later");
 }
 
 // REQ: AGT-1
@@ -219,6 +222,6 @@ fn without_a_repository_or_a_commit_there_is_none_and_it_is_said_why() {
     let world = World::new();
     let error = held(&world, "a").unwrap_err().to_string();
     assert!(error.contains("not a git repository"), "{error}");
-    git(&world.root, ["init", "--quiet"]).unwrap();
-    assert!(matches!(held(&world, "a"), Err(WorktreeError::Git { .. })));
+    git(&world.root, ["init", "--quiet"]);
+    assert!(matches!(held(&world, "a"), Err(WorktreeError::Git(GitError::Failed { .. }))));
 }

@@ -1,54 +1,51 @@
-//! A command in an actor of its own.
+//! Work with child processes in an actor of its own.
 //!
-//! Apart from the command itself, because here are two sides that may each be gone without a word:
+//! Apart from the work itself, because here are two sides that may each be gone without a word:
 //! the call that waits, and the actor that owns the processes.
 
 use std::future::Future;
 
-use ennead_runtime::{
-    ports::{Hold, HostProcess, ToolContext},
-    tool::{ToolErrorKind, ToolOutcome},
-};
+use ennead_runtime::ports::{Hold, ToolContext};
 use tokio::sync::oneshot;
 
-/// Has `host` run the work and waits for its outcome. Dropping the future ends the work, too.
-pub(super) async fn run<F>(
-    host: &dyn HostProcess,
+/// Has the host of `context` run the work, if there is one, and waits for what comes of it. `None`
+/// when the host died: nothing of the work is left then. Dropping the future ends the work, too.
+pub(crate) async fn hosted<T, F>(
     mut context: ToolContext,
     work: impl FnOnce(ToolContext) -> F,
-) -> ToolOutcome
+) -> Option<T>
 where
-    F: Future<Output = ToolOutcome> + Send + 'static,
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
 {
+    let Some(host) = context.processes.take() else { return Some(work(context).await) };
     // Goes with the last clone of the hold, and so behind the last process.
     let (kept, gone) = oneshot::channel::<()>();
     context.hold = Hold::new((context.hold, kept));
     let work = work(context);
-    let (mut reply, outcome) = oneshot::channel();
+    let (mut reply, result) = oneshot::channel();
     host.host(Box::pin(async move {
-        let outcome = tokio::select! {
+        let result = tokio::select! {
             biased;
             () = reply.closed() => return,
-            outcome = work => outcome,
+            result = work => result,
         };
-        // Whoever waited may have gone just now; the command is over anyway.
-        let _gone = reply.send(outcome);
+        // Whoever waited may have gone just now; the work is over anyway.
+        let _gone = reply.send(result);
     }));
-    if let Ok(outcome) = outcome.await {
-        return outcome;
+    if let Ok(result) = result.await {
+        return Some(result);
     }
     // Nothing is ever sent: the end of it is the message.
     let _over = gone.await;
-    let why = "What ran the command crashed. The command was killed with all its processes; what \
-        it did until then stays done.";
-    ToolOutcome::failed(ToolErrorKind::Crashed, why)
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use ennead_runtime::ports::BoxFuture;
+    use ennead_runtime::ports::{BoxFuture, HostProcess};
 
     use super::*;
     use crate::test_support::{World, block_on};
@@ -73,16 +70,23 @@ mod tests {
     /// with the call's hold.
     async fn call<F>(
         work: impl FnOnce(ToolContext) -> F + Send + 'static,
-    ) -> (tokio::task::JoinHandle<ToolOutcome>, BoxFuture<'static, ()>, oneshot::Receiver<()>)
+    ) -> (
+        tokio::task::JoinHandle<Option<&'static str>>,
+        BoxFuture<'static, ()>,
+        oneshot::Receiver<()>,
+    )
     where
-        F: Future<Output = ToolOutcome> + Send + 'static,
+        F: Future<Output = &'static str> + Send + 'static,
     {
         let (host, mut context) = (Arc::new(Kept::default()), World::new().context);
         let (kept, gone) = oneshot::channel();
         context.hold = Hold::new(kept);
         let hosting = host.clone();
         #[expect(clippy::disallowed_methods, reason = "stands for the executor of the call")]
-        let waiting = tokio::spawn(async move { run(&*hosting, context, work).await });
+        let waiting = tokio::spawn(async move {
+            context.processes = Some(hosting);
+            hosted(context, work).await
+        });
         loop {
             tokio::task::yield_now().await;
             if let Some(work) = host.0.lock().unwrap().take() {
@@ -94,9 +98,9 @@ mod tests {
     #[test]
     fn outcome_of_hosted_work_is_the_outcome_of_the_call() {
         block_on(async {
-            let (waiting, work, gone) = call(|_| async { ToolOutcome::ok("done") }).await;
+            let (waiting, work, gone) = call(|_| async { "done" }).await;
             work.await;
-            assert_eq!(waiting.await.unwrap(), ToolOutcome::ok("done"));
+            assert_eq!(waiting.await.unwrap(), Some("done"));
             assert!(gone.await.is_err());
         });
     }
@@ -120,8 +124,7 @@ mod tests {
             tokio::task::yield_now().await;
             assert!(!waiting.is_finished(), "a process may be left");
             drop(hold);
-            let outcome = waiting.await.unwrap();
-            assert_eq!(outcome.error, Some(ToolErrorKind::Crashed));
+            assert_eq!(waiting.await.unwrap(), None);
             assert!(gone.await.is_err());
         });
     }

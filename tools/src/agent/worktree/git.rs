@@ -1,0 +1,188 @@
+//! Git, run for the worktrees of sub-agents.
+//!
+//! Alone because of how it is run: as a shell command is, in a session of its own with all that it
+//! starts (filters and helpers are the user's programs), until its end, its limit or an interrupt.
+//! Whichever it is, nothing of it is left then.
+
+use std::{
+    any::Any,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use ennead_runtime::ports::{Hold, ToolContext};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
+use thiserror::Error;
+use tokio::io::AsyncReadExt;
+
+use crate::process_tree::{MARKER, Tree, marks_with, new_mark};
+
+/// What one command of git may take, a checkout among them: as much as a shell command may ask for
+/// at most.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Bytes that a command may say on each of its outputs.
+const MAX_SAID: u64 = 64 << 20;
+
+/// What the environment could say about another repository.
+const ELSEWHERE: [&str; 5] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+
+/// Why git did not do what it was asked for. The text is for the model.
+#[derive(Debug, Error)]
+pub(crate) enum GitError {
+    #[error("git cannot be run: {0}")]
+    NoGit(#[source] io::Error),
+    #[error("git {command}: {said}")]
+    Failed { command: String, said: String },
+    #[error("git {command}: it was ended after {} seconds", limit.as_secs())]
+    TooLong { command: String, limit: Duration },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs git for a call.
+#[derive(Clone, Debug)]
+pub(super) struct Git {
+    context: ToolContext,
+    limit: Duration,
+}
+
+impl Git {
+    pub(super) fn new(context: ToolContext) -> Self {
+        Self { context, limit: LIMIT }
+    }
+
+    /// The same, and `token` is kept while a command runs.
+    pub(super) fn holding(&self, token: impl Any + Send + Sync) -> Self {
+        let mut git = self.clone();
+        git.context.hold = Hold::new((git.context.hold, token));
+        git
+    }
+
+    #[cfg(test)]
+    pub(super) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// What git says, without the end of the line. No hook of the repository is run, and nothing
+    /// that the environment says about another repository counts.
+    pub(super) async fn run<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<String, GitError> {
+        self.start(directory, arguments, Stdio::null())?.await
+    }
+
+    /// The same for a command that reads `input`.
+    pub(super) async fn run_on<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = A>,
+        input: File,
+    ) -> Result<String, GitError> {
+        self.start(directory, arguments, input.into())?.await
+    }
+
+    /// Starts a command. The future waits for it.
+    fn start<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = A>,
+        input: Stdio,
+    ) -> Result<impl Future<Output = Result<String, GitError>> + Send, GitError> {
+        if self.context.cancel.is_cancelled() {
+            return Err(GitError::Interrupted);
+        }
+        let arguments: Vec<OsString> =
+            arguments.into_iter().map(|it| it.as_ref().to_owned()).collect();
+        let mark = new_mark("git");
+        let wrap = CommandWrap::with_new("git", |command| {
+            command.arg("-C").arg(directory);
+            command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
+            command.args(&arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+            for (name, value) in &*self.context.env {
+                match value.as_str() {
+                    "" => command.env_remove(name),
+                    value => command.env(name, value),
+                };
+            }
+            for name in ELSEWHERE {
+                command.env_remove(name);
+            }
+            command.env("GIT_TERMINAL_PROMPT", "0").env(MARKER, marks_with(&mark));
+        });
+        let child = { wrap }.wrap(ProcessSession).wrap(KillOnDrop).spawn();
+        let child = child.map_err(GitError::NoGit)?;
+        let parts = arguments.iter().map(|it| it.to_string_lossy());
+        let command = parts.collect::<Vec<_>>().join(" ");
+        Ok(finish(child, mark, command, self.context.clone(), self.limit))
+    }
+}
+
+async fn finish(
+    mut child: Box<dyn ChildWrapper>,
+    mark: String,
+    command: String,
+    context: ToolContext,
+    limit: Duration,
+) -> Result<String, GitError> {
+    let (output, errors) = (child.stdout().take(), child.stderr().take());
+    let mut tree = Tree::new(child, mark, context.hold.clone());
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let reading = async {
+        let output = async {
+            if let Some(it) = output {
+                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut said).await;
+            }
+        };
+        let errors = async {
+            if let Some(it) = errors {
+                let _as_far_as_it_goes = it.take(MAX_SAID).read_to_end(&mut complained).await;
+            }
+        };
+        tokio::join!(output, errors);
+    };
+    let mut reading = Box::pin(reading);
+    let (mut is_read, mut cancelled) = (false, context.cancel.cancelled());
+    let mut timeout = std::pin::pin!(tokio::time::sleep(limit));
+    let too_long = |command| GitError::TooLong { command, limit };
+    let status = loop {
+        tokio::select! {
+            biased;
+            () = &mut cancelled => {
+                tree.end().await;
+                return Err(GitError::Interrupted);
+            }
+            status = tree.wait() => break status,
+            () = &mut timeout => {
+                tree.end().await;
+                return Err(too_long(command));
+            }
+            () = &mut reading, if !is_read => is_read = true,
+        }
+    };
+    // What git left behind would keep the pipes open.
+    tree.end().await;
+    if !is_read {
+        tokio::select! {
+            biased;
+            () = &mut reading => {}
+            () = &mut timeout => return Err(too_long(command)),
+        }
+    }
+    drop(reading);
+    if !status.map_err(GitError::NoGit)?.success() {
+        let said = String::from_utf8_lossy(&complained).trim().to_owned();
+        return Err(GitError::Failed { command, said });
+    }
+    if said.len() as u64 == MAX_SAID {
+        return Err(GitError::Failed { command, said: "it says more than is read".into() });
+    }
+    Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
+}

@@ -1,0 +1,116 @@
+//! What git knows of one worktree: its place, its branch, its state, how it goes.
+//!
+//! Apart from the worktree of a call, because one whose owner is gone is looked at as well.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::git::{Git, GitError};
+
+/// One worktree and its branch.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    /// A directory of the repository, outside of the worktree.
+    pub(super) repository: PathBuf,
+    pub(super) path: PathBuf,
+    pub(super) branch: String,
+}
+
+impl Site {
+    /// The place of this name in a directory of worktrees.
+    pub(super) fn new(repository: &Path, directory: &Path, name: &str) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            path: directory.join(name),
+            branch: format!("worktree-{name}"),
+        }
+    }
+
+    pub(super) fn reference(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+
+    /// Whether the branch is there.
+    pub(super) async fn has_branch(&self, git: &Git) -> bool {
+        let reference = self.reference();
+        let look = ["rev-parse", "--verify", "--quiet", &reference];
+        git.run(&self.repository, look).await.is_ok()
+    }
+
+    /// Checks `base` out, on the new branch, locked for `reason`.
+    pub(super) async fn fill(&self, git: &Git, base: &str, reason: &str) -> Result<(), GitError> {
+        let add = ["worktree", "add", "--quiet", "--lock", "--reason", reason, "-b", &self.branch];
+        let add = add.map(OsStr::new).into_iter();
+        git.run(&self.repository, add.chain([self.path.as_os_str(), OsStr::new(base)])).await?;
+        Ok(())
+    }
+
+    /// Gives the lock another reason.
+    pub(super) async fn lock_again(&self, git: &Git, reason: &str) -> Result<(), GitError> {
+        self.of_worktree(git, &["unlock"]).await?;
+        self.of_worktree(git, &["lock", "--reason", reason]).await
+    }
+
+    /// Leaves it to whoever looks after the repository.
+    pub(super) async fn unlock(&self, git: &Git) {
+        let _locked = self.of_worktree(git, &["unlock"]).await;
+    }
+
+    /// The commit that it stands at, if its files are those of the commit and its branch is there,
+    /// too. What cannot be found out counts as a change.
+    pub(super) async fn clean_at(&self, git: &Git) -> Option<String> {
+        // Without its link to the repository, git would speak of the one around it.
+        let top = git.run(&self.path, ["rev-parse", "--show-toplevel"]).await.ok()?;
+        if Path::new(&top).canonicalize().ok()? != self.path.canonicalize().ok()? {
+            return None;
+        }
+        let reference = self.reference();
+        let heads = ["rev-parse", "HEAD", &reference, "--symbolic-full-name", "HEAD"];
+        let heads = git.run(&self.path, heads).await.ok()?;
+        let [head, tip, on] = heads.lines().collect::<Vec<_>>().try_into().ok()?;
+        if head != tip || on != reference {
+            return None;
+        }
+        let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
+        let status = git.run(&self.path, status).await.ok()?;
+        status.is_empty().then(|| head.to_owned())
+    }
+
+    /// Whether another branch or a tag holds this commit of its branch.
+    pub(super) async fn is_held_elsewhere(&self, git: &Git, commit: &str) -> bool {
+        let own = format!("--exclude={}", self.branch);
+        let list = ["rev-list", "--max-count=1", commit, "--not"].into_iter();
+        let others = [own.as_str(), "--branches", "--remotes", "--tags"];
+        git.run(&self.repository, list.chain(others)).await.is_ok_and(|it| it.is_empty())
+    }
+
+    /// Removes it with its branch, if nothing is lost by that and the branch still is at `commit`.
+    pub(super) async fn remove(&self, git: &Git, commit: &str) -> bool {
+        // Without force: git looks once more.
+        self.of_worktree(git, &["remove"]).await.is_ok() && self.forget(git, commit).await
+    }
+
+    /// Removes what nobody was ever sent to.
+    pub(super) async fn discard(&self, git: &Git, base: Option<&str>) {
+        let _not_one_yet = self.of_worktree(git, &["remove", "--force", "--force"]).await;
+        // If git has removed it, or it holds something, this does nothing.
+        let _gone = fs::remove_dir(&self.path);
+        if let Some(base) = base {
+            self.forget(git, base).await;
+        }
+    }
+
+    /// Removes the branch while it is at `commit`.
+    async fn forget(&self, git: &Git, commit: &str) -> bool {
+        let reference = self.reference();
+        git.run(&self.repository, ["update-ref", "-d", &reference, commit]).await.is_ok()
+    }
+
+    async fn of_worktree(&self, git: &Git, command: &[&str]) -> Result<(), GitError> {
+        let command = ["worktree"].iter().chain(command).map(|it| OsStr::new(*it));
+        git.run(&self.repository, command.chain([self.path.as_os_str()])).await.map(drop)
+    }
+}

@@ -1,0 +1,112 @@
+//! Worktrees whose owner is gone. Built under `#[cfg(test)]` only.
+
+use super::*;
+
+/// A worktree whose call ended without a word.
+fn abandoned(world: &World, call: &str) -> PathBuf {
+    held(world, call).unwrap().workspace().into()
+}
+
+/// What the next call that makes one finds and leaves beside its own: worktrees, branches.
+fn left_by_the_next(world: &World) -> (usize, usize) {
+    let _next = held(world, "next").unwrap();
+    let (worktrees, branches) = left(world);
+    (worktrees - 1, branches - 1)
+}
+
+// REQ: AGT-1
+#[test]
+fn worktree_whose_owner_is_gone_is_removed_when_the_next_one_is_made() {
+    let world = repository();
+    abandoned(&world, "a");
+    let stays = block_on(held(&world, "b").unwrap().end(false)).unwrap();
+    assert_eq!((left(&world), Path::new(&stays.path).exists()), ((1, 1), true));
+    assert_eq!(left_by_the_next(&world), (0, 0));
+}
+
+// REQ: AGT-1
+#[test]
+fn worktree_in_which_somebody_may_still_work_stays() {
+    let world = repository();
+    let held = held(&world, "a").unwrap();
+    let at_work = held.hold();
+    let workspace = held.workspace();
+    block_on(held.end(false)).unwrap();
+    assert_eq!(left_by_the_next(&world), (1, 1));
+    assert!(Path::new(&workspace).join("below/file").exists());
+    drop(at_work);
+    assert_eq!(left_by_the_next(&world), (0, 0));
+}
+
+// REQ: AGT-1
+#[test]
+fn what_an_agent_did_that_was_cut_off_is_kept_and_unlocked() {
+    type Change = fn(&Path);
+    let changes: [Change; 4] = [
+        |it| fs::write(it.join("new"), "x").unwrap(),
+        |it| fs::write(it.join("below/file"), "other").unwrap(),
+        |it| {
+            fs::write(it.join("new"), "x").unwrap();
+            commit_all(it, "second");
+        },
+        |it| drop(git(it, ["checkout", "--quiet", "--detach"])),
+    ];
+    for change in changes {
+        let world = repository();
+        change(&abandoned(&world, "a"));
+        for _ in 0..2 {
+            let next = held(&world, "next").unwrap();
+            assert_eq!(left(&world), (2, 2));
+            let list = git(&world.root, ["worktree", "list", "--porcelain"]);
+            assert_eq!(list.matches("\nlocked").count(), 1, "{list}");
+            assert_eq!(block_on(next.end(true)), None);
+        }
+    }
+}
+
+// REQ: AGT-1
+#[test]
+fn commit_that_another_branch_holds_is_not_lost_with_the_worktree() {
+    for is_held in [false, true] {
+        let world = repository();
+        let workspace = abandoned(&world, "a");
+        git(&workspace, ["commit", "--quiet", "--allow-empty", "-m", "second"]);
+        if is_held {
+            git(&workspace, ["branch", "kept"]);
+        }
+        let expected = if is_held { (0, 1) } else { (1, 1) };
+        assert_eq!(left_by_the_next(&world), expected);
+    }
+}
+
+// REQ: AGT-1
+#[test]
+fn what_was_handed_over_and_what_others_made_is_not_touched() {
+    let world = repository();
+    let held = held(&world, "a").unwrap();
+    let workspace = held.workspace();
+    fs::write(Path::new(&workspace).join("new"), "x").unwrap();
+    block_on(held.end(true)).unwrap();
+    fs::remove_file(Path::new(&workspace).join("new")).unwrap();
+    for (name, reason) in [("mine", super::super::stale::IN_USE), ("agent-x", "mine")] {
+        let path = world.path(&format!(".claude/worktrees/{name}"));
+        let add = ["worktree", "add", "--quiet", "--lock", "--reason", reason, &path, "-b", name];
+        git(&world.root, add);
+    }
+    assert_eq!(left_by_the_next(&world), (3, 3));
+}
+
+// REQ: AGT-1
+#[test]
+fn what_was_left_half_made_is_removed_whatever_is_in_it() {
+    let world = repository();
+    let path = world.path(".claude/worktrees/agent-0");
+    let reason = super::super::stale::BEING_MADE;
+    git(&world.root, ["branch", "worktree-agent-0"]);
+    let add = ["worktree", "add", "--quiet", "--no-checkout", &path, "worktree-agent-0"];
+    git(&world.root, add);
+    git(&world.root, ["worktree", "lock", "--reason", reason, &path]);
+    fs::create_dir_all(world.root.join(".claude/worktrees/agent-1")).unwrap();
+    assert_eq!(left_by_the_next(&world), (0, 0));
+    assert_eq!(fs::read_dir(world.root.join(".claude/worktrees")).unwrap().count(), 2);
+}
