@@ -13,6 +13,7 @@ pub mod gate;
 pub mod permit;
 pub mod setup;
 
+pub mod isolation;
 mod mode;
 pub mod path_resolution;
 pub mod path_rule;

@@ -8,7 +8,7 @@ use ennead::{
 };
 use serde_json::{Value, json};
 
-use super::one_agent;
+use super::{model, one_agent};
 use crate::support::scripted::{Asked, Place, SESSION, Say, Scripted, call, text};
 
 /// A workspace that is a repository of one commit.
@@ -157,6 +157,50 @@ async fn what_is_hidden_from_the_parent_is_hidden_from_an_agent_in_a_worktree() 
             assert_eq!(told.contains("hush, hush"), !is_denied, "{tool}: {told}");
         }
     }
+}
+
+// D74  REQ: AGT-9, AGT-1
+#[tokio::test]
+async fn checkout_is_left_alone_in_every_mode() {
+    type Case = (&'static str, fn(&str) -> Value);
+    let cases: [Case; 4] = [
+        ("Write", |it| write("../../../b.txt", it)),
+        ("Bash", |_| json!({"command": "git -C ../../.. status > b.txt"})),
+        ("Bash", |_| json!({"command": "cd ../../.. && echo x > b.txt"})),
+        ("Bash", |_| json!({"command": "GIT_DIR=../../../.git git status"})),
+    ];
+    for (tool, input) in cases {
+        let place = repository();
+        let model = working(tool, input);
+        let options = place.session().mode(PermissionMode::BypassPermissions);
+        let told = run(&place, &model, options).await;
+        assert!(told.contains("Permission denied"), "{told}");
+        assert_eq!(git(&place, &["status", "--porcelain"]), "");
+    }
+}
+
+// T8.5, D74  REQ: TOL-8, AGT-1
+#[tokio::test]
+async fn no_command_of_an_agent_moves_the_next_one() {
+    let place = repository();
+    let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
+    let model = model(move |asked: &Asked| -> Say {
+        let ran = |id| call(id, "Bash", json!({"command": "mkdir -p sub && cd sub && pwd -P"}));
+        let looked = |id| call(id, "Bash", json!({"command": "pwd -P"}));
+        match (asked.is_agent(), asked.n_answers()) {
+            (false, 0) => call("a", "Agent", order.clone()),
+            (true, 0) => ran("t"),
+            (true, 1) => looked("u"),
+            (true, _) => text(&format!("{} {}", asked.result("t"), asked.result("u"))),
+            (false, 1) => looked("own"),
+            (false, _) => text("done"),
+        }
+    });
+    let told = run(&place, &model, place.session().mode(PermissionMode::BypassPermissions)).await;
+    let (moved, next) = told.split_once(' ').unwrap();
+    assert_eq!(moved.trim_end().strip_suffix("/sub"), next.lines().next(), "{told}");
+    let workspace = place.path("workspace").canonicalize().unwrap();
+    assert_eq!(model.last_of_top().result("own").trim_end(), workspace.to_str().unwrap());
 }
 
 // REQ: AGT-9, AGT-1

@@ -61,7 +61,7 @@ impl BuiltIn for Bash {
         ToolSpec {
             name: "Bash".into(),
             description: "Runs a shell command. The working directory is kept between calls while \
-                it lies in the workspace; variables are not. There is no terminal and no input. \
+                it lies in the workspace, but not for a sub-agent; variables are not. There is no terminal and no input. \
                 Processes left in the background end with the command. Long output is put in a \
                 file. Use Read, Edit, Write, Glob and Grep for what they can do."
                 .into(),

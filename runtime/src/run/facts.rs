@@ -12,7 +12,7 @@ use crate::{
     json,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::provider::Provider,
-    step7_permission_gate::Handler,
+    step7_permission_gate::{Handler, isolation::Isolation},
     tool::ToolSpec,
 };
 
@@ -80,23 +80,30 @@ impl SessionFacts {
         self.within.push(parent);
     }
 
-    /// Of a sub-agent in a worktree: the worktree as it really is, and the checkout around it for
-    /// which it stands.
-    pub fn worktree(&self) -> Option<(&str, &str)> {
-        let mut checkout = &**self.within.last()?;
-        let mut worktree = self.real.get(&*self.workspace).map_or(&*self.workspace, String::as_str);
-        // The agent works in the same directory of it as its parent. The names of the two differ.
-        while let Some(((above, name), (above_it, same))) =
-            worktree.rsplit_once('/').zip(checkout.rsplit_once('/'))
-            && name == same
-        {
-            (worktree, checkout) = (above, above_it);
-        }
-        Some((worktree, checkout))
+    /// Of a sub-agent in a worktree: the worktree, and the checkout around it that it stands apart
+    /// from.
+    pub fn isolation(&self) -> Option<Isolation> {
+        let checkout = self.within.last()?;
+        let real = |it: &Arc<str>| self.real.get(&**it).cloned().unwrap_or_else(|| it.to_string());
+        let both = [tops(&self.workspace, checkout), tops(&real(&self.workspace), &real(checkout))];
+        let (worktree, checkout) = both.into_iter().unzip();
+        Some(Isolation { worktree, checkout })
     }
 
     /// Whether the session could ever start a sub-agent under these limits.
     pub fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }
+}
+
+/// The top directories of a worktree and a checkout, given the same place in each: their names
+/// differ, and what comes behind them does not.
+fn tops(mut worktree: &str, mut checkout: &str) -> (String, String) {
+    while let Some(((above, name), (above_it, same))) =
+        worktree.rsplit_once('/').zip(checkout.rsplit_once('/'))
+        && name == same
+    {
+        (worktree, checkout) = (above, above_it);
+    }
+    (worktree.into(), checkout.into())
 }

@@ -88,5 +88,5 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             .keeping(facts.kept_directories())
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
-    of(&facts.workspace).within(facts.within.iter().fold(None, around))
+    of(&facts.workspace).apart(facts.isolation()).within(facts.within.iter().fold(None, around))
 }

@@ -19,6 +19,7 @@ use crate::{
     block::Block,
     ids::EntryId,
     message::{Message, MessageKind, Messages},
+    step7_permission_gate::isolation::Isolation,
     tool::{ToolMemory, ToolSpec},
 };
 
@@ -93,10 +94,10 @@ impl Sources {
         }
     }
 
-    /// The same for somebody who works in a worktree that stands for `checkout`.
+    /// The same for somebody who works in a worktree.
     #[must_use]
-    pub fn in_worktree(mut self, worktree: &str, checkout: &str) -> Self {
-        self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(worktree, checkout);
+    pub fn in_worktree(mut self, isolation: Isolation) -> Self {
+        self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(isolation);
         self
     }
 

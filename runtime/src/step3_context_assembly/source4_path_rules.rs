@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::{PathRule, reminder};
-use crate::tool::ToolMemory;
+use crate::{step7_permission_gate::isolation::Isolation, tool::ToolMemory};
 
 /// Alternatives that one rule may list; a longer list is cut so that start-up stays bounded.
 const MAX_GLOBS: usize = 1_000;
@@ -18,7 +18,7 @@ const MAX_GLOB_CHARS: usize = 4_096;
 pub struct PathRuleSet {
     rules: Vec<(PathRule, GlobSet)>,
     /// A worktree, and the checkout for whose files its files stand.
-    worktree: Option<(String, String)>,
+    isolation: Option<Isolation>,
 }
 
 impl PathRuleSet {
@@ -34,14 +34,14 @@ impl PathRuleSet {
             }
             (rule.clone(), globs.build().unwrap_or_else(|_| GlobSet::empty()))
         });
-        Self { rules: compiled.collect(), worktree: None }
+        Self { rules: compiled.collect(), isolation: None }
     }
 
     /// The same for somebody who works in a worktree: rules for a file of the checkout hold for that
     /// file of the worktree.
     #[must_use]
-    pub fn in_worktree(self, worktree: &str, checkout: &str) -> Self {
-        Self { worktree: Some((worktree.into(), checkout.into())), ..self }
+    pub fn in_worktree(self, isolation: Isolation) -> Self {
+        Self { isolation: Some(isolation), ..self }
     }
 
     /// Places of the rules for which a file was read, in order.
@@ -59,9 +59,11 @@ impl PathRuleSet {
     }
 
     fn stands_for<'a>(&self, file: &'a str) -> Cow<'a, str> {
-        let Some((worktree, checkout)) = &self.worktree else { return file.into() };
-        match file.strip_prefix(worktree.as_str()).filter(|it| it.starts_with('/')) {
-            Some(below) => format!("{checkout}{below}").into(),
+        let Some(Isolation { worktree, checkout }) = &self.isolation else { return file.into() };
+        let below = |top: &String| file.strip_prefix(&**top).filter(|it| it.starts_with('/'));
+        // Rules are named as the checkout is written.
+        match worktree.iter().find_map(below).zip(checkout.first()) {
+            Some((below, checkout)) => format!("{checkout}{below}").into(),
             None => file.into(),
         }
     }

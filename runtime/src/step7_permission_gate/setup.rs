@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{mode, path_rule::Anchors, rule_book::RuleBook};
+use super::{isolation::Isolation, mode, path_rule::Anchors, rule_book::RuleBook};
 use crate::step1_settings_resolution::{PermissionMode, RuleKind, RuleText, Settings};
 
 /// Who answers what no rule decides.
@@ -42,6 +42,7 @@ pub struct GateSetup {
     book: Arc<RuleBook>,
     directories: Arc<[String]>,
     kept: Arc<[String]>,
+    isolation: Option<Arc<Isolation>>,
     parent: Option<Arc<GateSetup>>,
 }
 
@@ -89,6 +90,7 @@ impl GateSetup {
             book,
             directories,
             kept: Arc::default(),
+            isolation: None,
             parent: None,
         }
     }
@@ -104,6 +106,16 @@ impl GateSetup {
     #[must_use]
     pub fn within(self, parent: Option<Arc<GateSetup>>) -> Self {
         Self { parent, ..self }
+    }
+
+    /// For somebody who works apart from a checkout, if so.
+    #[must_use]
+    pub fn apart(self, isolation: Option<Isolation>) -> Self {
+        Self { isolation: isolation.map(Arc::new), ..self }
+    }
+
+    pub(super) fn isolation(&self) -> Option<&Isolation> {
+        self.isolation.as_deref()
     }
 
     /// What `Read` deny rules hide from searching tools, those of the gates around this one included.
@@ -180,8 +192,8 @@ pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
     settings.permissions.mode = mode;
     let places = Places::clone(&parent.places);
     let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
-    let kept = Arc::clone(&parent.kept);
-    GateSetup { parent: Some(Arc::new(parent.clone())), kept, ..child }
+    let (kept, isolation) = (Arc::clone(&parent.kept), parent.isolation.clone());
+    GateSetup { parent: Some(Arc::new(parent.clone())), kept, isolation, ..child }
 }
 
 fn expand(directory: &str, places: &Places) -> String {

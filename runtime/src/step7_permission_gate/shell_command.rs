@@ -77,6 +77,11 @@ impl ShellCommand {
         command
     }
 
+    /// As it was given.
+    pub(super) fn raw(&self) -> &str {
+        &self.raw
+    }
+
     /// Whether an allow rule covers it. Only plain commands are ever covered.
     pub(super) fn allowed_by(&self, pattern: &str) -> bool {
         let Some(words) = &self.plain else { return false };
@@ -195,7 +200,7 @@ fn absolute(word: &str, cwd: &str, home: &str) -> String {
 
 /// Where commands may begin in a piece: behind keywords and assignments, and, when something that
 /// runs other commands stands there, at every later word.
-fn starts(words: &[String]) -> Vec<usize> {
+pub(super) fn starts(words: &[String]) -> Vec<usize> {
     let skipped =
         words.iter().take_while(|it| KEYWORDS.contains(&it.as_str()) || is_assignment(it));
     let first = skipped.count();

@@ -1,6 +1,7 @@
 //! Stage 3: rules, then the mode.
 //!
-//! First hit decides: deny rules, what can never pass unasked, ask rules, the mode, allow rules.
+//! First hit decides: deny rules, what can never pass, what can never pass unasked, ask rules, the
+//! mode, allow rules.
 //! How specific a rule is never matters.
 
 use super::{
@@ -94,6 +95,13 @@ fn evaluate_alone(
             return plain(Answer::Deny, "the path is a device, FIFO or socket");
         }
         Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
+    }
+    let workspace = &setup.places().workspace;
+    let isolation = setup.isolation();
+    if let Some(why) =
+        isolation.and_then(|it| it.refuses(facts.access, facts.path, command, workspace))
+    {
+        return plain(Answer::Deny, why);
     }
     if writes_protected(facts, command) {
         return plain(Answer::Ask, "it writes to a protected path");

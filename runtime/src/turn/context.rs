@@ -151,8 +151,8 @@ impl Turn {
             additional_directories: &settings.permissions.additional_directories,
         };
         let mut sources = Sources::new(&texts, &parts, tools, id);
-        if let Some((worktree, checkout)) = self.facts.worktree() {
-            sources = sources.in_worktree(worktree, checkout);
+        if let Some(isolation) = self.facts.isolation() {
+            sources = sources.in_worktree(isolation);
         }
         self.carry.sources = Some(Arc::new(sources));
         self.assemble();

@@ -135,7 +135,8 @@ fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
 #[test]
 fn rules_for_files_hold_for_those_of_a_worktree_that_stand_for_them() {
     let worktree = "/r/.claude/worktrees/agent-1";
-    let mut sources = Arc::new(sources().in_worktree(worktree, "/r"));
+    let isolation = Isolation { worktree: vec![worktree.into()], checkout: vec!["/r".into()] };
+    let mut sources = Arc::new(sources().in_worktree(isolation));
     for other in ["/lib/a.ts", "0/src/a.ts"] {
         let file = format!("{worktree}{other}");
         assert!(!sources.files_read(&read(&file), || "x".into()), "{file}");
