@@ -17,6 +17,7 @@ use ennead::{
         step7_permission_gate::Answer,
         tool::{Access, ToolOutcome},
     },
+    surface::transcripts::{self, TranscriptError},
     tools::custom::CustomTool,
 };
 use serde_json::json;
@@ -182,6 +183,40 @@ async fn checkpoint_is_left_and_made_again_when_missing_or_damaged() {
     let lines = place.lines();
     let seqs: Vec<u64> = lines.iter().map(|it| it["seq"].as_u64().unwrap()).collect();
     assert!(seqs.windows(2).all(|it| it[0] + 1 == it[1]), "{seqs:?}");
+}
+
+/// What `verify` names first.
+#[track_caller]
+fn violation(place: &Place) -> (u64, &'static str) {
+    match transcripts::verify(&transcript(place)) {
+        Err(TranscriptError::Violated { violation, .. }) => (violation.line, violation.what.code()),
+        other => panic!("{other:?}"),
+    }
+}
+
+// REQ: TRN-3, SES-5, SES-9
+#[tokio::test]
+async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_checkpoint() {
+    let place = Place::new();
+    let long = || model(|_| text(&"here ".repeat(1 << 16)));
+    place.run(&long(), place.session()).await;
+    let first = fs::read(transcript(&place)).unwrap();
+    let n_lines = place.lines().len() as u64;
+    place.run(&long(), place.session()).await;
+    let both = fs::read(transcript(&place)).unwrap();
+    transcripts::verify(&transcript(&place)).unwrap();
+    fs::write(transcript(&place), &first).unwrap();
+    assert_eq!(violation(&place), (n_lines + 1, "cut_off"));
+    // Going on takes the witness away neither at once nor when lines of these numbers stand there.
+    let short = || says(vec![text("other")]);
+    place.run(&short(), place.session()).await;
+    place.run(&short(), place.session()).await;
+    assert_eq!(violation(&place).1, "not_as_closed");
+    // What came behind a checkpoint is no fault.
+    fs::write(transcript(&place), &both).unwrap();
+    transcripts::verify(&transcript(&place)).unwrap();
+    place.run(&short(), place.session()).await;
+    transcripts::verify(&transcript(&place)).unwrap();
 }
 
 // REQ: TRN-14

@@ -76,6 +76,24 @@ async fn next_writer_goes_on_with_the_chain() {
     assert!(log(&world.bytes()).ends_with("a a none old garbage missing"));
 }
 
+// REQ: SES-5
+#[tokio::test]
+async fn checkpoint_speaks_only_of_what_is_on_disk() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    session.send(1, &["a"; 400], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Ok(400))));
+    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 0);
+    let checkpoint = world.root().join(format!("{SESSION}.checkpoint"));
+    for fails in [true, false] {
+        *world.files.sync_fails.lock().unwrap() = fails;
+        world.close().await;
+        assert_eq!(checkpoint.exists(), !fails);
+        world.open().await;
+    }
+    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 2);
+}
+
 // REQ: SES-2
 #[tokio::test]
 async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {

@@ -220,7 +220,7 @@ impl Actor for TranscriptWriter {
         }
         answer(state);
         sync(&myself, state);
-        if state.waiting.is_empty() && state.closing {
+        if state.waiting.is_empty() && state.closing && !wants_sync_to_close(state) {
             close(&myself, state);
         }
         Ok(())
@@ -336,7 +336,8 @@ fn answer(state: &mut State) {
 }
 
 fn sync(myself: &ActorRef<WriterMsg>, state: &mut State) {
-    let needed = state.waiting.iter().any(|it| it.needs_sync && it.result.is_ok());
+    let needed = state.waiting.iter().any(|it| it.needs_sync && it.result.is_ok())
+        || wants_sync_to_close(state);
     let Some(file) = state.file.as_mut().filter(|_| needed && !state.syncing) else { return };
     state.syncing = true;
     let upto = file.end().offset;
@@ -351,8 +352,15 @@ fn sync(myself: &ActorRef<WriterMsg>, state: &mut State) {
     });
 }
 
+/// Whether the end of the file is still to be forced to disk, so that a checkpoint can speak of it.
+/// After a failure there is none.
+fn wants_sync_to_close(state: &State) -> bool {
+    let is_on_disk = |it: &TranscriptFile| it.end().offset <= state.synced;
+    state.closing && state.file.as_ref().is_some_and(|it| it.needs_checkpoint() && !is_on_disk(it))
+}
+
 fn close(myself: &ActorRef<WriterMsg>, state: &mut State) {
-    if let Some(file) = state.file.take()
+    if let Some(file) = state.file.take().filter(TranscriptFile::needs_checkpoint)
         && let Err(error) = file.leave_checkpoint()
     {
         tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");

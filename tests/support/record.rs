@@ -31,6 +31,7 @@ pub(crate) fn verified(transcript: &Path) -> Verified {
     let evidence = Evidence {
         stored: &stored,
         sidechain: &sidechain,
+        checkpoint: None,
         run_budget: &|_| None,
         also: &|_, _| Ok(()),
     };

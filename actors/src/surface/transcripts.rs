@@ -2,7 +2,7 @@
 //!
 //! The checks are those of `runtime::transcript::audit`, and then all turns are walked again by
 //! `runtime::transcript::replay`. Here is only where the files lie that a
-//! check needs: the stored texts and the sidechains beside the transcript.
+//! check needs: the stored texts, the sidechains and the checkpoint beside the transcript.
 
 use std::{
     fs, io,
@@ -21,6 +21,8 @@ use ennead_runtime::{
         trace,
     },
 };
+
+use crate::checkpoint;
 
 /// A transcript that is in order.
 #[derive(Clone, Debug)]
@@ -101,6 +103,7 @@ fn verify_one(file: PathBuf, beside: &Path) -> Result<Checked, TranscriptError> 
             fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
         },
         sidechain: &|agent: &AgentId| fs::read(sidechain(beside, agent)).ok(),
+        checkpoint: checkpoint::read(&file.with_extension("checkpoint")).map(|it| it.head),
         run_budget: &run_budget,
         also: &|record, _| sidechain_is_there(record, beside),
     };

@@ -122,14 +122,22 @@ impl TranscriptFile {
         *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto);
     }
 
-    /// Leaves a checkpoint for the next writer.
+    /// Whether the next writer is to find a checkpoint.
     ///
     /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none.
+    pub(crate) fn needs_checkpoint(&self) -> bool {
+        !self.newline && !self.doubtful && WINDOW < self.end.offset
+    }
+
+    /// Leaves a checkpoint, for the next writer and for whoever checks the transcript. Everything it
+    /// speaks of must be on disk: it would testify to lines that a crash of the machine took away.
     pub(crate) fn leave_checkpoint(&self) -> io::Result<()> {
-        if self.newline || self.doubtful || self.end.offset <= WINDOW {
-            return Ok(());
+        let path = self.place.checkpoint();
+        // One that knows of lines that are no longer there is the only witness of that.
+        match checkpoint::read(&path) {
+            Some(known) if !self.holds(&known)? => Ok(()),
+            _ => checkpoint::write(&path, &self.end),
         }
-        checkpoint::write(&self.place.checkpoint(), &self.end)
     }
 
     /// Writes all lines in one write, texts that they name before them. Lines that are there
@@ -314,6 +322,17 @@ impl TranscriptFile {
         file.read_exact(&mut bytes)?;
         let seal = bytes.strip_suffix(b"\n").and_then(seal_of);
         Ok(seal.is_some_and(|it| it.seq == known.head.seq && it.hash == known.head.hash))
+    }
+
+    /// Whether the line that a checkpoint names is on the file.
+    fn holds(&self, known: &Checkpoint) -> io::Result<bool> {
+        if self.agrees(known, self.end.offset)? {
+            return Ok(true);
+        }
+        // Behind its line there may have been one of another program.
+        let bytes = self.read_from(0)?;
+        let mut seals = bytes.split(|byte| *byte == b'\n').filter_map(seal_of);
+        Ok(seals.any(|it| it.seq == known.head.seq && it.hash == known.head.hash))
     }
 
     /// The start of the first line that begins at or behind `from`, or 0.

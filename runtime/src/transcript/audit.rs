@@ -33,6 +33,9 @@ pub struct Evidence<'a> {
     pub stored: &'a dyn Fn(Digest) -> Option<String>,
     /// The file of a sub-agent. `None` where it is not at hand: its head is then not compared.
     pub sidechain: &'a dyn Fn(&AgentId) -> Option<Vec<u8>>,
+    /// Where the transcript ended when it was last closed in order, if that is known. Without it
+    /// nobody sees that whole lines are gone behind the end of a run.
+    pub checkpoint: Option<Head>,
     /// The token limit of a run, read from what was fixed when the session was opened.
     pub run_budget: &'a dyn Fn(&str) -> Option<u64>,
     /// Sees every record in order; for checks that need more than the transcript, such as whether a
@@ -62,7 +65,7 @@ pub struct Verified {
 /// The first [`Violation`].
 pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violation> {
     let mut verified = Verified::default();
-    let lines = chain::check(bytes, &mut verified)?;
+    let lines = chain::check(bytes, evidence.checkpoint, &mut verified)?;
     story::check(lines, evidence, &mut verified)?;
     Ok(verified)
 }

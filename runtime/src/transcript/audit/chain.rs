@@ -29,7 +29,11 @@ pub(super) struct Sealed {
     pub(super) prev: Digest,
 }
 
-pub(super) fn check(bytes: &[u8], verified: &mut Verified) -> Result<Vec<Sealed>, Violation> {
+pub(super) fn check(
+    bytes: &[u8],
+    checkpoint: Option<Head>,
+    verified: &mut Verified,
+) -> Result<Vec<Sealed>, Violation> {
     let mut lines = Vec::new();
     let mut head = Head::default();
     let mut skipped: Option<(u64, u64, Digest)> = None;
@@ -80,11 +84,17 @@ pub(super) fn check(bytes: &[u8], verified: &mut Verified) -> Result<Vec<Sealed>
             return Err(wrong(Wrong::NotLinked));
         }
         head = Head { seq: seal.seq, hash: seal.hash };
+        if checkpoint.is_some_and(|it| it.seq == head.seq && it.hash != head.hash) {
+            return Err(wrong(Wrong::NotAsClosed));
+        }
         let Some(line) = line else { return Err(wrong(Wrong::UnknownRecord)) };
         lines.push(Sealed { number, line, prev: seal.prev });
     }
     if let Some((line, ..)) = skipped {
         return Err(Violation { line, what: Wrong::NotALine });
+    }
+    if let Some(Head { seq, .. }) = checkpoint.filter(|it| head.seq < it.seq) {
+        return Err(Violation { line: number + 1, what: Wrong::CutOff { seq } });
     }
     verified.head = head;
     Ok(lines)

@@ -21,8 +21,13 @@ fn audit_with(
     stored: &dyn Fn(Digest) -> Option<String>,
     max: Option<u64>,
 ) -> Result<Verified, Violation> {
-    let evidence =
-        Evidence { stored, sidechain: &|_| None, run_budget: &|_| max, also: &|_, _| Ok(()) };
+    let evidence = Evidence {
+        stored,
+        sidechain: &|_| None,
+        checkpoint: None,
+        run_budget: &|_| max,
+        also: &|_, _| Ok(()),
+    };
     verify(bytes, &evidence)
 }
 
@@ -43,6 +48,32 @@ fn check_bytes(code: &str, line: u64, change: impl Fn(Vec<String>) -> Vec<String
     let bytes = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let violation = audit(bytes.as_bytes()).unwrap_err();
     assert_eq!((violation.what.code(), violation.line), (code, line), "{violation}");
+}
+
+// REQ: SES-5, SES-9
+#[test]
+fn checkpoint_testifies_to_the_line_that_it_names() {
+    let bytes = seal(&good());
+    let head = audit(&bytes).unwrap().head;
+    let known = |seq, hash| {
+        let evidence = Evidence {
+            stored: &|_| Some("layers".into()),
+            sidechain: &|_| None,
+            checkpoint: Some(Head { seq, hash }),
+            run_budget: &|_| None,
+            also: &|_, _| Ok(()),
+        };
+        verify(&bytes, &evidence).map(|it| it.head).map_err(|it| (it.line, it.what.code()))
+    };
+    let n_lines = bytes.iter().filter(|it| **it == b'\n').count() as u64;
+    let other = Digest::of(b"another line");
+    assert_eq!(known(head.seq, head.hash), Ok(head));
+    assert_eq!(known(head.seq + 1, other), Err((n_lines + 1, "cut_off")));
+    assert_eq!(known(head.seq, other), Err((n_lines, "not_as_closed")));
+    assert_eq!(known(2, other), Err((2, "not_as_closed")));
+    let second = std::str::from_utf8(&bytes).unwrap().lines().nth(1).unwrap();
+    let second = crate::transcript::read::seal_of(second.as_bytes()).unwrap();
+    assert_eq!(known(2, second.hash), Ok(head));
 }
 
 #[track_caller]

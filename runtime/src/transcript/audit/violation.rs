@@ -108,6 +108,10 @@ wrong! {
     WrongHead, "wrong_head", "the end of the run names another head";
     /// The file ends before the run does.
     NoEnd, "no_end", "the run has no end";
+    /// Whole lines are missing at the end.
+    CutOff { seq: u64 }, "cut_off", "the transcript was cut off: a checkpoint beside it knows its line number {seq}";
+    /// The end was taken away and another one written.
+    NotAsClosed, "not_as_closed", "a checkpoint beside the transcript knows another line of this number";
     /// A text that is named is not there.
     NoText { digest: Digest }, "no_text", "the stored text {digest} is missing";
     /// A text that is named is another one.

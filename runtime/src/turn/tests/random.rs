@@ -286,6 +286,7 @@ proptest! {
         let evidence = crate::transcript::audit::Evidence {
             stored: &|digest| play.stored.get(&digest).cloned(),
             sidechain: &|_| None,
+            checkpoint: None,
             run_budget: &|_| None,
             also: &|_, _| Ok(()),
         };
