@@ -102,6 +102,34 @@ async fn worktree_in_which_nothing_was_changed_is_removed() {
     assert_eq!(worktrees(&place), 0);
 }
 
+// REQ: AGT-1
+#[tokio::test]
+async fn worktree_of_an_agent_that_was_cut_off_goes_once_nobody_works_there() {
+    let place = repository();
+    let order = json!({"description": "d", "prompt": "work", "isolation": "worktree"});
+    let model = model(move |asked: &Asked| -> Say {
+        let look = json!({"file_path": format!("{}/a.txt", directory(asked))});
+        match (asked.is_agent(), asked.n_answers()) {
+            // Longer than it may.
+            (true, n) => call(&format!("t{n}"), "Read", look),
+            (false, n) if n % 2 == 0 => call(&format!("a{n}"), "Agent", order.clone()),
+            (false, _) => text("done"),
+        }
+    });
+    let mut left = Vec::new();
+    for call in ["a0", "a2", "a4"] {
+        place.run(&model, place.session().max_turns(2)).await;
+        let told = model.last_of_top().result(call);
+        assert!(told.contains("reached a limit") && told.contains("in the worktree"), "{told}");
+        left.push(git(&place, &["worktree", "list", "--porcelain"]));
+        assert_eq!(worktrees(&place), 1, "{left:?}");
+    }
+    left.dedup();
+    assert_eq!(left.len(), 3, "{left:?}");
+    // What is handed over is not locked; this one still is, as nobody was there to see to it.
+    assert!(left[2].contains("\nlocked ennead: "), "{left:?}");
+}
+
 // T4.6  REQ: CTX-2, AGT-1
 #[tokio::test]
 async fn rule_for_files_is_shown_to_an_agent_that_reads_such_a_file_in_its_worktree() {
