@@ -14,7 +14,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::built_in::{BuiltIn, Call, millis};
+use crate::{
+    built_in::{BuiltIn, Call},
+    declared::millis,
+};
 
 mod safety;
 mod worktree;

@@ -1,6 +1,5 @@
-//! What the tools of this crate have in common: a typed input, a declaration, a call.
-//!
-//! Alone here is the way from a permit to a call, so that no tool can be run without one.
+//! What the tools of this crate have in common: a typed input, and a call with what the gate decided
+//! about.
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
@@ -13,7 +12,10 @@ use ennead_runtime::{
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::schema::Schema;
+use crate::{
+    declared::{Declaration, parsed},
+    schema::Schema,
+};
 
 /// One tool of this crate.
 pub(crate) trait BuiltIn: 'static {
@@ -51,8 +53,7 @@ pub(crate) fn no_path() -> ToolOutcome {
 
 /// A built-in tool with its declaration.
 pub(crate) struct Declared<B> {
-    spec: ToolSpec,
-    schema: Schema,
+    declaration: Declaration,
     tool: PhantomData<fn() -> B>,
 }
 
@@ -60,69 +61,50 @@ impl<B: BuiltIn> Declared<B> {
     /// Makes the schema and compiles its validator.
     pub(crate) fn new() -> Self {
         let schema = Schema::of::<B::Input>();
-        Self { spec: B::spec(schema.text().clone()), schema, tool: PhantomData }
+        let declaration = Declaration::new(B::spec(schema.text().clone()), schema);
+        Self { declaration, tool: PhantomData }
     }
 
     /// Runs a call without looking for a permit; `run` has done that.
     pub(crate) fn call(
-        &self,
         call: &ToolCall,
         path: Option<ResolvedPath>,
         hidden: Arc<[String]>,
         context: ToolContext,
-    ) -> BoxFuture<'static, ToolOutcome> {
-        let parsed = serde_json::from_str(&call.input);
+    ) -> impl Future<Output = ToolOutcome> + Send + use<B> {
+        let input = parsed(&call.input);
         let id = call.id.clone();
-        Box::pin(async move {
-            let clock = context.clock.clone();
-            let start = clock.elapsed();
-            let mut outcome = match parsed {
+        async move {
+            match input {
                 Ok(input) => B::call(Call { id, input, path, hidden }, context).await,
-                Err(error) => ToolOutcome::failed(
-                    ToolErrorKind::InvalidInput,
-                    format!("InputValidationError: {error}"),
-                ),
-            };
-            outcome.duration_ms = millis(clock.elapsed().saturating_sub(start));
-            outcome
-        })
+                Err(said) => *said,
+            }
+        }
     }
-}
-
-/// Whole milliseconds.
-pub(crate) fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The answer to a permit that was made for another tool.
-pub(crate) fn foreign_permit(permit: &Permit, spec: &ToolSpec) -> Option<ToolOutcome> {
-    let named = &permit.call().name;
-    (*named != spec.name).then(|| {
-        let text = format!("The permit is for {named}, not for {}.", spec.name);
-        ToolOutcome::failed(ToolErrorKind::PermissionDenied, text)
-    })
 }
 
 impl<B: BuiltIn> Tool for Declared<B> {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        self.declaration.spec()
     }
 
     fn check_input(&self, input: &str) -> Result<(), String> {
-        self.schema.check(&self.spec.name, input)
+        self.declaration.check(input)
     }
 
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        if let Some(refused) = foreign_permit(&permit, &self.spec) {
-            return Box::pin(async { refused });
-        }
-        self.call(permit.call(), permit.path().cloned(), permit.hidden().clone(), context)
+        self.declaration.run(permit, context, |permit, context| {
+            let (path, hidden) = (permit.path().cloned(), permit.hidden().clone());
+            Self::call(permit.call(), path, hidden, context)
+        })
     }
 }
 
 impl<B> fmt::Debug for Declared<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Declared").field("name", &self.spec.name).finish_non_exhaustive()
+        f.debug_struct("Declared")
+            .field("name", &self.declaration.spec().name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,7 +30,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    built_in::{foreign_permit, millis},
+    declared::{Declaration, parsed},
     schema::{Schema, SchemaError},
 };
 
@@ -41,8 +41,7 @@ type Run = dyn Fn(Arc<str>, ToolContext) -> BoxFuture<'static, ToolOutcome> + Se
 
 /// A tool made of a function.
 pub struct CustomTool {
-    spec: ToolSpec,
-    schema: Schema,
+    declaration: Declaration,
     run: Arc<Run>,
 }
 
@@ -77,7 +76,7 @@ impl CustomTool {
         R: Future<Output = Result<String, String>> + Send + 'static,
     {
         let run = move |input: Arc<str>, context| -> BoxFuture<'static, ToolOutcome> {
-            match serde_json::from_str(&input) {
+            match parsed(&input) {
                 Ok(input) => {
                     let answer = function(input, context);
                     Box::pin(async move {
@@ -87,10 +86,7 @@ impl CustomTool {
                         }
                     })
                 }
-                Err(error) => {
-                    let why = format!("InputValidationError: {error}");
-                    Box::pin(async { ToolOutcome::failed(ToolErrorKind::InvalidInput, why) })
-                }
+                Err(said) => Box::pin(async { *said }),
             }
         };
         CustomToolBuilder::new(name, description, Ok(Schema::of::<I>()), Arc::new(run))
@@ -112,17 +108,6 @@ impl CustomTool {
             Box::pin(function(input, context))
         };
         CustomToolBuilder::new(name, description, Schema::from_text(input_schema), Arc::new(run))
-    }
-
-    fn call(&self, input: Arc<str>, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        let run = self.run.clone();
-        Box::pin(async move {
-            let clock = context.clock.clone();
-            let start = clock.elapsed();
-            let mut outcome = run(input, context).await;
-            outcome.duration_ms = millis(clock.elapsed().saturating_sub(start));
-            outcome
-        })
     }
 }
 
@@ -208,7 +193,10 @@ impl CustomToolBuilder {
             return Err(CustomToolError::Name { name: name.to_owned() });
         }
         match self.schema {
-            Ok(schema) => Ok(CustomTool { spec: self.spec, schema, run: self.run }),
+            Ok(schema) => {
+                let declaration = Declaration::new(self.spec, schema);
+                Ok(CustomTool { declaration, run: self.run })
+            }
             Err(cause) => Err(CustomToolError::Schema { name: self.spec.name, cause }),
         }
     }
@@ -216,24 +204,22 @@ impl CustomToolBuilder {
 
 impl Tool for CustomTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        self.declaration.spec()
     }
 
     fn check_input(&self, input: &str) -> Result<(), String> {
-        self.schema.check(&self.spec.name, input)
+        self.declaration.check(input)
     }
 
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        if let Some(refused) = foreign_permit(&permit, &self.spec) {
-            return Box::pin(async { refused });
-        }
-        self.call(permit.call().input.clone(), context)
+        let call = |permit: &Permit, context| (self.run)(permit.call().input.clone(), context);
+        self.declaration.run(permit, context, call)
     }
 }
 
 impl fmt::Debug for CustomTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CustomTool").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("CustomTool").field("spec", self.declaration.spec()).finish_non_exhaustive()
     }
 }
 
@@ -274,7 +260,7 @@ mod tests {
         ];
         for (input, error, text) in cases {
             assert_eq!(tool.check_input(input), Ok(()));
-            let outcome = block_on(tool.call(input.into(), World::new().context.clone()));
+            let outcome = block_on((tool.run)(input.into(), World::new().context.clone()));
             assert_eq!((outcome.error, outcome.text.as_str()), (error, text));
         }
     }
@@ -304,7 +290,7 @@ mod tests {
         let echo = |input: Arc<str>, _| async move { ToolOutcome::ok(&*input) };
         let tool = CustomTool::raw("echo", "Echoes.", schema, echo).build().unwrap();
         assert!(tool.check_input(r#"{"x":"y"}"#).is_err());
-        let outcome = block_on(tool.call(r#"{"x":1}"#.into(), World::new().context.clone()));
+        let outcome = block_on((tool.run)(r#"{"x":1}"#.into(), World::new().context.clone()));
         assert_eq!(outcome.text, r#"{"x":1}"#);
         let bad = CustomTool::raw("echo", "", "[]", echo).build();
         assert!(matches!(bad, Err(CustomToolError::Schema { .. })));

@@ -24,7 +24,8 @@ use serde_json::json;
 
 use crate::{
     blocking::{Stop, blocking, interrupted},
-    built_in::{BuiltIn, Call, millis, no_path},
+    built_in::{BuiltIn, Call, no_path},
+    declared::millis,
     hidden::Hidden,
     walk::{self, Root, VersionControl},
 };

@@ -23,6 +23,7 @@ mod write;
 // What they share.
 mod blocking;
 mod built_in;
+mod declared;
 mod files;
 mod hidden;
 mod hosted;

@@ -124,7 +124,7 @@ impl World {
             ToolCall { id: "toolu_1".into(), name: tool.spec().name.clone(), input: text.into() };
         let hidden = self.hidden.clone().into();
         let context = ToolContext { settled: Settled::default(), ..self.context.clone() };
-        tool.call(&call, path, hidden, context)
+        Box::pin(Declared::<B>::call(&call, path, hidden, context))
     }
 
     /// Runs a call to its end and remembers what it notes.

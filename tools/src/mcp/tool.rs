@@ -1,6 +1,6 @@
 //! A server's tool as a tool of a session.
 
-use std::{path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ids::{ToolName, ToolUseId},
@@ -13,16 +13,14 @@ use ennead_runtime::{
 use super::{CallError, Server};
 use crate::{
     blocking::blocking,
-    built_in::{foreign_permit, millis},
+    declared::{Declaration, parsed},
     output::spill_path,
     schema::{Schema, SchemaError},
 };
 
 /// One tool of one server.
-#[derive(Debug)]
 pub struct McpTool {
-    spec: ToolSpec,
-    schema: Schema,
+    declaration: Declaration,
     /// Its name there.
     remote: Arc<str>,
     server: Arc<dyn Server>,
@@ -52,7 +50,8 @@ impl McpTool {
     ) -> Result<Self, McpToolError> {
         let schema = Schema::from_text(&spec.input_schema)
             .map_err(|cause| McpToolError { name: spec.name.clone(), cause })?;
-        Ok(Self { spec, schema, remote: remote.into(), server })
+        let declaration = Declaration::new(spec, schema);
+        Ok(Self { declaration, remote: remote.into(), server })
     }
 
     fn call(
@@ -60,44 +59,45 @@ impl McpTool {
         id: ToolUseId,
         input: &str,
         context: ToolContext,
-    ) -> BoxFuture<'static, ToolOutcome> {
-        let arguments = match serde_json::from_str(input) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                let why = format!("InputValidationError: {error}");
-                return Box::pin(async { ToolOutcome::failed(ToolErrorKind::InvalidInput, why) });
-            }
-        };
-        let (started, clock) = (context.clock.elapsed(), context.clock.clone());
-        let answer = self.server.call(&self.remote, arguments);
-        let max_chars = self.spec.output_cap.and_then(|it| usize::try_from(it).ok());
-        Box::pin(async move {
-            let outcome = match answer.await {
+    ) -> impl Future<Output = ToolOutcome> + Send + use<> {
+        let answer = parsed(input).map(|arguments| self.server.call(&self.remote, arguments));
+        let max_chars = self.declaration.spec().output_cap;
+        let max_chars = max_chars.and_then(|it| usize::try_from(it).ok());
+        async move {
+            let answer = match answer {
+                Ok(answer) => answer.await,
+                Err(said) => return *said,
+            };
+            let outcome = match answer {
                 Ok(result) => result.outcome(),
                 Err(error) => ToolOutcome::failed(kind_of(&error), error.to_string()),
             };
-            let mut outcome = shortened(outcome, max_chars, &id, &context).await;
-            outcome.duration_ms = millis(clock.elapsed().saturating_sub(started));
-            outcome
-        })
+            shortened(outcome, max_chars, &id, &context).await
+        }
     }
 }
 
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        self.declaration.spec()
     }
 
     fn check_input(&self, input: &str) -> Result<(), String> {
-        self.schema.check(&self.spec.name, input)
+        self.declaration.check(input)
     }
 
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        if let Some(refused) = foreign_permit(&permit, &self.spec) {
-            return Box::pin(async { refused });
-        }
-        let call = permit.call();
-        self.call(call.id.clone(), &call.input, context)
+        self.declaration.run(permit, context, |permit, context| {
+            let call = permit.call();
+            self.call(call.id.clone(), &call.input, context)
+        })
+    }
+}
+
+impl fmt::Debug for McpTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.declaration.spec().name;
+        f.debug_struct("McpTool").field("name", name).finish_non_exhaustive()
     }
 }
 
