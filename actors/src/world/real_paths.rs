@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(real_paths.real, BTreeMap::from(expected));
         let (beside, below) = (root.join("plain/new"), root.join("link/new"));
         let mut real_paths = RealPaths::default();
-        [&beside, &below].map(|it| real_paths.follow_new(it));
+        [&beside, &below].into_iter().for_each(|it| real_paths.follow_new(it));
         let real = &real_paths.real;
         assert_eq!(real.get(&text(&below)), Some(&text(&root.join("real/new"))));
         assert!(!real.contains_key(&text(&beside)));

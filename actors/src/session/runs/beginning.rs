@@ -22,7 +22,7 @@ impl State {
     pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
         while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
             let Some((prompt, slot)) = self.queue.pop_front() else { break };
-            self.begin(myself, prompt, slot)?;
+            self.begin(myself, *prompt, slot)?;
         }
         if matches!(self.ready, Some(Err(_))) {
             for (prompt, _slot) in self.queue.drain(..) {
@@ -32,8 +32,8 @@ impl State {
         Ok(())
     }
 
-    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Box<Prompt>, slot: Slot) -> Done {
-        let Prompt { request, reply } = *prompt;
+    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) -> Done {
+        let Prompt { request, reply } = prompt;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             reply(Ok(outcome.clone()));
             return Ok(());
