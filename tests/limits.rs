@@ -1,6 +1,7 @@
 //! Limits on what a run and a tree of agents may use, each met through a whole session.
 
 mod tree;
+mod tree_calls;
 mod tree_money;
 mod tree_resume;
 mod tree_time;

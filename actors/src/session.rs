@@ -67,8 +67,8 @@ pub(crate) enum SessionMsg {
     CallStarted { key: u64, call: ToolUseId, settled: Settled },
     /// A turn wants handlers run.
     RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
-    /// The first model call of a turn that began before its settings were known waits to be let go.
-    FirstCall(Box<agents::FirstCall>),
+    /// A model call of a turn whose tree is limited waits to be let go.
+    CallWaits(Box<agents::WaitingCall>),
     /// A tool wants a sub-agent.
     SpawnAgent(Box<agents::SpawnRequest>),
     /// A tool of this turn wants a command run, in an actor of its own.
@@ -233,7 +233,7 @@ impl Actor for Session {
         if let Some(starting) = state.heard(&myself, message)? {
             starting.await?;
         }
-        if state.is_granted() {
+        if state.has_next_turn() {
             Box::pin(state.start_turn(&myself)).await?;
         }
         Ok(())
@@ -277,8 +277,8 @@ impl State {
             SessionMsg::RunHooks { firing, place, request } => {
                 return Ok(Some(Box::pin(self.run_hooks(myself, *firing, *place, request))));
             }
-            SessionMsg::FirstCall(call) => {
-                return Ok(Some(Box::pin(self.first_call(myself, *call))));
+            SessionMsg::CallWaits(call) => {
+                return Ok(Some(Box::pin(self.call_waits(myself, call))));
             }
             SessionMsg::SpawnAgent(request) => self.spawn_agent(myself, *request)?,
             SessionMsg::HostProcess { key, work } => {
@@ -297,7 +297,7 @@ impl State {
             SessionMsg::Loaded(earlier) => self.loaded(myself, *earlier)?,
             SessionMsg::Recorded(recorded) => self.recorded(myself, recorded)?,
             SessionMsg::TurnDone { key, report, fingerprints } => {
-                self.turn_done(myself, key, *report, fingerprints)?;
+                self.turn_done(key, *report, fingerprints);
             }
             SessionMsg::CannotRun { key, why } => {
                 return Ok(Some(Box::pin(self.cannot_run(myself, key, why))));

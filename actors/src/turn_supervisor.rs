@@ -5,7 +5,7 @@
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 
-mod first_call;
+mod let_go;
 mod perform;
 mod questions;
 
@@ -95,9 +95,6 @@ pub(crate) struct State {
     running: Vec<ToolUseId>,
     /// The firing of hooks that is awaited, and how many handlers it has.
     firing: Option<(u32, usize)>,
-    /// Whether the settings were not known when the turn began: then its model calls may have to
-    /// wait for the session.
-    first_of_session: bool,
     /// The step whose breakpoint the turn has passed.
     passed: Option<Step>,
     registration: Registration,
@@ -130,7 +127,6 @@ impl Actor for TurnSupervisor {
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
         myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
-        let first_of_session = turn.carry.resolved.is_none();
         Ok(State {
             turn: Box::new(Turn::new(*turn)),
             shared,
@@ -143,7 +139,6 @@ impl Actor for TurnSupervisor {
             slots: BTreeMap::new(),
             running: Vec::new(),
             firing: None,
-            first_of_session,
             passed: None,
             registration,
         })

@@ -7,9 +7,11 @@
 //! totals by message; there is no shared memory.
 //!
 //! To start a sub-agent: [`Lease::child`] where it is wanted, then [`Tree::admit`] at the top; when
-//! the second refuses, [`Lease::ended`] takes the first back. Before each turn: [`Tree::debit`] for
-//! the worst case; behind it: [`Tree::settle`] with what was used. When the sub-agent has ended:
-//! [`Lease::ended`] at its parent and [`Tree::close`] at the top.
+//! the second refuses, [`Lease::ended`] takes the first back. Before each model call, where totals
+//! are limited: [`Tree::debit`] or [`Tree::reserve`] for its worst case; behind each call:
+//! [`Tree::settle`] with what was used. A call of which nobody will say what it used counts with its
+//! worst case: [`Tree::forfeit`]. When the sub-agent has ended: [`Lease::ended`] at its parent and
+//! [`Tree::close`] at the top.
 //!
 //! Time is what a clock that never goes back showed, read by whoever asks.
 
@@ -22,7 +24,7 @@ use std::{collections::BTreeSet, time::Duration};
 pub use self::{
     refused::LeaseRefused,
     tree::{Spent, Tree},
-    worst::{Price, Worst, worst_case},
+    worst::{Price, Worst},
 };
 use crate::{ids::AgentId, step1_settings_resolution::AgentLimits};
 

@@ -21,6 +21,12 @@ impl Tokens {
         Self(chars.div_ceil(CHARS_PER_TOKEN))
     }
 
+    /// The most that an amount estimated at this can be: a token for each character.
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        Self(self.0.saturating_mul(CHARS_PER_TOKEN))
+    }
+
     /// This less `other`, at least 0.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {

@@ -29,7 +29,6 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::{EntryId, RunId},
-    lease::{Worst, worst_case},
     message::Messages,
     output::OutputSettings,
     run::{RunEnd, conversation::Carry, facts::SessionFacts, in_force::InForce},
@@ -39,7 +38,6 @@ use crate::{
     step4_context_shapers::Stage,
     step9_stop_check::RunBudget,
     time::Timestamp,
-    tokens::Tokens,
     tool::ToolMemory,
     transcript::entry::{StepDetail, What},
 };
@@ -237,11 +235,6 @@ impl Turn {
     /// Where the worktrees of its sub-agents begin.
     pub fn worktree_base(&self) -> WorktreeBase {
         self.settings().worktree_base
-    }
-
-    /// The most that model calls with so much input can use.
-    pub fn worst_case(&self, input: Tokens) -> Worst {
-        worst_case(&self.settings(), input)
     }
 
     fn run_step(&mut self, step: Step) {

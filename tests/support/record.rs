@@ -95,7 +95,7 @@ pub(crate) fn records(transcript: &Path) -> Vec<Record> {
 pub(crate) fn early_ends(transcript: &Path) -> Vec<(String, Option<u8>)> {
     let records = records(transcript).into_iter();
     let end = |record: Record| match record.what {
-        What::TurnEnd { reason, at_step } => Some((reason, at_step.map(|it| it.number()))),
+        What::TurnEnd { reason, at_step, .. } => Some((reason, at_step.map(|it| it.number()))),
         _ => None,
     };
     records.filter_map(end).collect()

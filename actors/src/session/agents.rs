@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::{
     report::{AgentPort, SpawnRequest},
-    tree::{FirstCall, TreeMsg},
+    tree::{TreeMsg, WaitingCall},
 };
 use self::{
     report::{refuse, report},
@@ -56,7 +56,6 @@ pub(crate) struct Parent {
 pub(super) struct Agents {
     in_tree: InTree,
     lease: Lease,
-    limits: AgentLimits,
     /// Those that wait for the top session's word.
     asked: BTreeMap<AgentId, Order>,
     running: BTreeMap<AgentId, Running>,
@@ -102,7 +101,7 @@ impl Agents {
             None => (Lease::top(limits), InTree::Top(Sums::new(Tree::new(limits)))),
             Some(parent) => (parent.lease.clone(), InTree::Below(parent)),
         };
-        Self { in_tree, lease, limits, asked: BTreeMap::new(), running: BTreeMap::new() }
+        Self { in_tree, lease, asked: BTreeMap::new(), running: BTreeMap::new() }
     }
 
     /// The sums of the tree, at its top.
@@ -113,12 +112,16 @@ impl Agents {
         }
     }
 
-    /// When the run that began at `started` is to end.
-    pub(super) fn ends(&mut self, started: Duration) -> Option<Duration> {
-        if let InTree::Top(sums) = &self.in_tree {
-            self.lease.set_end(sums.tree.time_left().map(|it| started.saturating_add(it)));
-        }
+    /// When the run under way is to end, as far as that is known.
+    pub(super) fn ends(&self) -> Option<Duration> {
         self.lease.ends()
+    }
+
+    /// A run begins. When one of the top is to end, the settings of its first turn will say.
+    pub(super) fn begin_run(&mut self) {
+        if let InTree::Top(_) = &self.in_tree {
+            self.lease.set_end(None);
+        }
     }
 
     /// The name of the session in its tree; the top has none.
@@ -140,17 +143,15 @@ impl Agents {
 }
 
 impl State {
-    /// Takes over the limits of the settings (`None`: those of the last turn); they hold for
-    /// sub-agents started from now on.
-    fn take_limits(&mut self, myself: &ActorRef<SessionMsg>, limits: Option<AgentLimits>) {
-        let known = self.conversation.carry.resolved.as_ref().map(|it| it.settings.agents);
-        if let Some(limits) = limits.or(known)
-            && let InTree::Top(sums) = &mut self.agents.in_tree
-            && self.agents.limits != limits
-        {
-            self.agents.limits = limits;
+    /// Takes over the limits of a turn's settings; they hold for what is asked from now on. Below
+    /// the top they are those of the top, whose turn waits for its sub-agents.
+    fn take_limits(&mut self, myself: &ActorRef<SessionMsg>, limits: AgentLimits) {
+        if let InTree::Top(sums) = &mut self.agents.in_tree {
             self.agents.lease.set_limits(limits);
             sums.tree.set_limits(limits);
+            let started = self.active.as_ref().map(|it| it.started);
+            let left = sums.tree.time_left();
+            self.agents.lease.set_end(started.zip(left).map(|(at, left)| at.saturating_add(left)));
         }
         self.limit_time(myself);
     }
@@ -166,8 +167,7 @@ impl State {
         if is_present.is_none_or(|it| it.key != key) {
             return Ok(());
         }
-        self.take_limits(myself, Some(limits));
-        self.settle();
+        self.take_limits(myself, limits);
         let kind = match agent_type(order.agent_type.as_deref()) {
             Ok(kind) => kind,
             Err(why) => return refuse(reply, why.to_string()),
@@ -184,7 +184,8 @@ impl State {
             Err(refused) => return refuse(reply, refused.to_string()),
         };
         self.agents.asked.insert(agent.clone(), Order { key, order, kind, lease, layers, reply });
-        self.tell_top(TreeMsg::Admit { agent, from: myself.clone() });
+        let parent = self.agents.name();
+        self.tell_top(TreeMsg::Admit { agent, parent, from: myself.clone() });
         Ok(())
     }
 

@@ -45,7 +45,7 @@ impl State {
     /// Ends the turn under way for this reason, and with it the run.
     pub(super) async fn end_turn(&mut self, myself: &ActorRef<SessionMsg>, end: RunEnd) -> Done {
         let Some(active) = &mut self.active else { return Ok(()) };
-        match std::mem::replace(&mut active.phase, Phase::Asking) {
+        match std::mem::replace(&mut active.phase, Phase::Next) {
             Phase::Turning(mut turn) => {
                 turn.scope.cancel.cancel();
                 turn.supervisor.stop(None);
@@ -58,7 +58,7 @@ impl State {
                 self.stop_agents_of(key);
             }
             // Between turns there is nothing to close but the run itself.
-            Phase::Asking | Phase::Granted => self.end_run(end),
+            Phase::Next => self.end_run(end),
             phase @ (Phase::Stopping(..) | Phase::Ending(_)) => active.phase = phase,
         }
         Ok(())
@@ -145,6 +145,7 @@ impl State {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled,
+            in_doubt: turn.in_doubt,
         }
     }
 
@@ -170,6 +171,8 @@ impl State {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
+            // Who knew it was killed.
+            in_doubt: None,
         };
         self.write_closing(open, RunEnd::Crashed);
         let what = What::RunEnd {

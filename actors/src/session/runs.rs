@@ -18,18 +18,18 @@ use ennead_runtime::{
     step::Step,
     step1_settings_resolution::{Durability, Settings},
     step5_model_call::cache_watch::PromptCacheEvent,
-    transcript::entry::{Line, LineFrame, Record, What},
+    transcript::entry::{InDoubt, Line, LineFrame, Record, What},
     turn::{
         Input,
         effect::{Append, FallbackUsed, Said, TurnReport},
     },
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
-use tokio::sync::oneshot;
 
 use self::time_limit::TimeLimit;
 use super::{
     SessionMsg, State,
+    agents::WaitingCall,
     recorder::{Answer, Lines, Origin},
 };
 use crate::{
@@ -58,7 +58,7 @@ pub(super) struct Active {
     sender: Option<Sender>,
     reply: super::RunReply,
     _slot: Slot,
-    started: Duration,
+    pub(super) started: Duration,
     /// Which run of the session, counted from its opening.
     number: u64,
     /// When it is to end at the latest.
@@ -86,10 +86,8 @@ pub(super) struct Active {
 
 /// Where a run stands.
 pub(super) enum Phase {
-    /// The tree of agents is asked for a turn.
-    Asking,
-    /// A turn is granted, and begins behind the message that is being handled.
-    Granted,
+    /// A turn begins behind the message that is being handled.
+    Next,
     /// A turn walks.
     Turning(InFlight),
     /// A turn was ended, and what it started is waited for.
@@ -103,8 +101,10 @@ pub(super) struct InFlight {
     pub(super) key: u64,
     pub(super) supervisor: ActorRef<TurnMsg>,
     pub(super) scope: turn_supervisor::Scope,
-    /// Its first model call, while that waits for the tree of agents.
-    pub(super) first_call: Option<oneshot::Sender<()>>,
+    /// Its model call, while that waits for the tree of agents.
+    pub(super) waiting_call: Option<Box<WaitingCall>>,
+    /// What the tree has set aside for its model call, while that is under way.
+    pub(super) in_doubt: Option<InDoubt>,
     /// Where calls leave outcomes that can no longer be undone.
     pub(super) settled: Vec<(ToolUseId, Settled)>,
     /// Whether everything it started is over.
@@ -138,8 +138,8 @@ impl State {
     }
 
     /// Whether a turn is to begin now.
-    pub(super) fn is_granted(&self) -> bool {
-        self.active.as_ref().is_some_and(|it| matches!(it.phase, Phase::Granted))
+    pub(super) fn has_next_turn(&self) -> bool {
+        self.active.as_ref().is_some_and(|it| matches!(it.phase, Phase::Next))
     }
 
     /// Spawns the next turn.
@@ -171,7 +171,8 @@ impl State {
             key,
             supervisor,
             scope,
-            first_call: None,
+            waiting_call: None,
+            in_doubt: None,
             settled,
             quiet: false,
             ending: None,
@@ -194,12 +195,14 @@ impl State {
         let in_flight = active.phase.in_flight_mut();
         let Some(turn) = in_flight.filter(|it| it.key == key) else { return false };
         turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
+        let mut called = false;
         for line in &append.lines {
             if let Line::Harness(record) = line {
                 active.cost.note(&record.what);
                 active.turn_costs.entry(record.turn).or_default().note(&record.what);
-                if let What::ModelAttempt { cache_drop: Some(event), .. } = &record.what {
-                    active.cache_drops.push(PromptCacheEvent::clone(event));
+                if let What::ModelAttempt { cache_drop, .. } = &record.what {
+                    called = true;
+                    active.cache_drops.extend(cache_drop.as_deref().cloned());
                 }
             }
         }
@@ -210,6 +213,10 @@ impl State {
                 Said::Compacted { summary, .. } => active.compactions.push(summary.id.clone()),
             }
             self.conversation.said(said);
+        }
+        if called {
+            turn.in_doubt = None;
+            self.settle();
         }
         true
     }
@@ -246,20 +253,19 @@ impl State {
     /// A turn has reached its end.
     pub(super) fn turn_done(
         &mut self,
-        myself: &ActorRef<SessionMsg>,
         key: u64,
         mut report: TurnReport,
         fingerprints: Option<Fingerprints>,
-    ) -> Done {
+    ) {
         if let Some(mut append) = report.append.take()
             && self.take_in(key, &mut append)
         {
             // The next turn, or the end of the run, has more to write at once.
             self.recorder.hold((*append).into());
         }
-        let Some(active) = &mut self.active else { return Ok(()) };
+        let Some(active) = &mut self.active else { return };
         if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {
-            return Ok(());
+            return;
         }
         self.fingerprints = fingerprints;
         self.conversation.carry = report.carry;
@@ -273,18 +279,15 @@ impl State {
             Some(resolved) => active.run.after_turn(report.end, report.usage, &resolved.settings),
             None => active.run.after_turn(report.end, report.usage, &Settings::default()),
         };
-        active.phase = Phase::Asking;
+        active.phase = Phase::Next;
         match after {
             AfterTurn::Next(alert) => {
                 if let Some(what) = alert {
                     self.shared.hub.publish(Event::Alert { what: what.into() });
                 }
-                self.settle();
-                self.ask_for_turn(myself);
             }
             AfterTurn::End(end) => self.end_run(end),
         }
-        Ok(())
     }
 }
 
@@ -292,14 +295,14 @@ impl Phase {
     pub(super) fn in_flight(&self) -> Option<&InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Asking | Phase::Granted | Phase::Ending(_) => None,
+            Phase::Next | Phase::Ending(_) => None,
         }
     }
 
     fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
         match self {
             Phase::Turning(turn) | Phase::Stopping(turn, _) => Some(turn),
-            Phase::Asking | Phase::Granted | Phase::Ending(_) => None,
+            Phase::Next | Phase::Ending(_) => None,
         }
     }
 }

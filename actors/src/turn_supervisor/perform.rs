@@ -17,7 +17,7 @@ use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg, first_call, questions::crashed};
+use super::{Pending, State, TurnMsg, let_go, questions::crashed};
 use crate::{
     approval,
     directory::ActorKind,
@@ -161,9 +161,9 @@ fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
 
 fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
     let pending = Pending::Model(order.attempt);
-    let let_go = state.let_go(&order);
+    let go = state.let_go(&order);
     let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
-    let work = first_call::when_let_go(let_go, work);
+    let work = let_go::when_let_go(go, work);
     state.leaf(ActorKind::ModelCall, pending, work)
 }
 

@@ -2,15 +2,13 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
     catalogue::{Catalogue, ModelFacts, Money, Prices},
-    recovery::chain::FallbackModel,
-    step1_settings_resolution::Settings,
     tokens::Tokens,
 };
 
@@ -30,7 +28,7 @@ fn seconds(n: u64) -> Duration {
 
 /// Of known price, and free.
 fn worst(tokens: u64) -> Worst {
-    Worst { tokens: Tokens(tokens), ..Worst::NOTHING }
+    Worst { tokens: Tokens(tokens), price: Price::Known(Money(0)) }
 }
 
 fn used(tokens: u64) -> Spent {
@@ -39,7 +37,7 @@ fn used(tokens: u64) -> Spent {
 
 /// Started when the clock shows nothing.
 fn admit(tree: &mut Tree, n: usize) -> Result<(), LeaseRefused> {
-    tree.admit(&agent(n), Duration::ZERO)
+    tree.admit(&agent(n), None, Duration::ZERO)
 }
 
 fn agent(n: usize) -> AgentId {
@@ -134,19 +132,41 @@ fn a_call_that_only_reservations_of_others_stop_may_wait() {
     tree.debit(None, &worst(70)).unwrap();
     // Its own reservation is in nobody's way but that of others.
     tree.reserve(None, &worst(60)).unwrap();
-    assert_eq!((tree.turns(), tree.reserved().0), (2, Tokens(60)));
+    assert_eq!((tree.spent().turns, tree.reserved().0), (2, Tokens(60)));
 }
 
 // REQ: AGT-7
 #[test]
-fn what_an_agent_did_not_settle_returns_when_it_ends() {
+fn what_nobody_can_say_of_a_call_counts_as_its_worst_case() {
     let mut tree = Tree::new(limits());
     admit(&mut tree, 1).unwrap();
     tree.debit(Some(&agent(1)), &worst(60)).unwrap();
+    tree.forfeit(Some(&agent(1)));
+    assert_eq!((tree.spent().tokens, tree.reserved().0), (Tokens(60), Tokens(0)));
+    // Once, and where something was set aside.
+    tree.forfeit(Some(&agent(1)));
+    tree.forfeit(None);
+    assert_eq!(tree.spent().tokens, Tokens(60));
+    tree.reserve(Some(&agent(1)), &worst(30)).unwrap();
     tree.close(&agent(1));
-    assert_eq!(tree.reserved().0, Tokens(0));
+    assert_eq!((tree.spent().tokens, tree.reserved().0), (Tokens(90), Tokens(0)));
     tree.settle(Some(&agent(1)), used(5));
-    assert_eq!(tree.spent().tokens, Tokens(5));
+    assert_eq!(tree.spent().tokens, Tokens(95));
+}
+
+// REQ: AGT-7, AGT-3
+#[test]
+fn those_below_an_agent_end_with_it() {
+    let mut tree = Tree::new(limits());
+    admit(&mut tree, 1).unwrap();
+    tree.admit(&agent(2), Some(&agent(1)), Duration::ZERO).unwrap();
+    tree.admit(&agent(3), Some(&agent(2)), Duration::ZERO).unwrap();
+    tree.debit(Some(&agent(3)), &worst(60)).unwrap();
+    assert_eq!(tree.debit(None, &worst(60)), Err(LeaseRefused::Reserved));
+    tree.close(&agent(1));
+    assert_eq!((tree.spent().tokens, tree.reserved().0), (Tokens(60), Tokens(0)));
+    assert!([1, 2, 3].iter().all(|it| !tree.is_open(Some(&agent(*it)))));
+    tree.debit(None, &worst(40)).unwrap();
 }
 
 // REQ: AGT-7
@@ -155,18 +175,18 @@ fn agents_started_within_a_minute_are_bounded() {
     let per_minute = |n| std::num::NonZeroU32::new(n).unwrap();
     let limits = AgentLimits { max_in_tree: 9, max_per_minute: per_minute(2), ..limits() };
     let mut tree = Tree::new(limits);
-    tree.admit(&agent(1), seconds(100)).unwrap();
-    tree.admit(&agent(2), seconds(130)).unwrap();
+    tree.admit(&agent(1), None, seconds(100)).unwrap();
+    tree.admit(&agent(2), None, seconds(130)).unwrap();
     let too_fast = |wait_s| Err(LeaseRefused::TooFast { max: 2, wait_s });
-    assert_eq!(tree.admit(&agent(3), Duration::from_millis(140_500)), too_fast(20));
-    assert_eq!(tree.admit(&agent(3), Duration::from_millis(159_999)), too_fast(1));
+    assert_eq!(tree.admit(&agent(3), None, Duration::from_millis(140_500)), too_fast(20));
+    assert_eq!(tree.admit(&agent(3), None, Duration::from_millis(159_999)), too_fast(1));
     // Who was refused does not count.
-    tree.admit(&agent(3), seconds(160)).unwrap();
-    assert_eq!(tree.admit(&agent(4), seconds(160)), too_fast(30));
+    tree.admit(&agent(3), None, seconds(160)).unwrap();
+    assert_eq!(tree.admit(&agent(4), None, seconds(160)), too_fast(30));
     // Narrowed since: two places must come free before one more is there.
     tree.set_limits(AgentLimits { max_per_minute: per_minute(1), ..limits });
     let both = Err(LeaseRefused::TooFast { max: 1, wait_s: 60 });
-    assert_eq!(tree.admit(&agent(4), seconds(160)), both);
+    assert_eq!(tree.admit(&agent(4), None, seconds(160)), both);
 }
 
 fn money(limit: u64) -> AgentLimits {
@@ -209,37 +229,41 @@ fn a_model_without_a_price_is_asked_only_where_money_is_not_limited() {
 
 // REQ: AGT-7
 #[test]
-fn the_dearest_model_of_the_chain_is_set_aside() {
-    let prices = |input, output, cache_write_1h| Prices {
-        input,
-        output,
+fn earlier_starts_count_for_the_rate_as_long_as_they_would_have() {
+    let per_minute = std::num::NonZeroU32::new(2).unwrap();
+    let limits = AgentLimits { max_in_tree: 9, max_per_minute: per_minute, ..limits() };
+    let mut tree = Tree::new(limits);
+    // The process is 5 s old; one was started 10 s before it, one 40 s, one more than a minute.
+    tree.resume_rate(seconds(5), [15, 61, 45].map(seconds));
+    let too_fast = |wait_s| Err(LeaseRefused::TooFast { max: 2, wait_s });
+    assert_eq!(tree.admit(&agent(1), None, seconds(5)), too_fast(15));
+    assert_eq!(tree.admit(&agent(1), None, seconds(19)), too_fast(1));
+    tree.admit(&agent(1), None, seconds(20)).unwrap();
+    assert_eq!(tree.admit(&agent(2), None, seconds(20)), too_fast(30));
+    tree.admit(&agent(2), None, seconds(50)).unwrap();
+}
+
+// REQ: AGT-7
+#[test]
+fn worst_case_is_that_of_the_model_that_is_asked() {
+    let prices = Prices {
+        input: 2,
+        output: 5,
         cache_write_5m: 1,
-        cache_write_1h,
+        cache_write_1h: 3,
         cache_read: 0,
         long_prompt: None,
     };
     let facts = |id: &str, prices| ModelFacts { id: id.into(), prices, ..ModelFacts::default() };
-    let fallback = |model: &str| FallbackModel { provider: None, model: model.into() };
-    let settings = |chain: &[&str]| Settings {
-        model: "a".into(),
-        max_output_tokens: 10,
-        fallback: chain.iter().map(|it| fallback(it)).collect(),
-        models: Arc::new(Catalogue::of([
-            facts("a", Some(prices(2, 5, 3))),
-            facts("b", Some(prices(1, 50, 1))),
-            facts("c", None),
-        ])),
-        ..Settings::default()
-    };
-    let cases: [(&[&str], Price); 4] = [
-        (&[], Price::Known(Money(100 * 3 + 10 * 5))),
-        (&["b"], Price::Known(Money(100 + 10 * 50))),
-        (&["b", "c"], Price::Unknown("c".into())),
-        (&["d"], Price::Unknown("d".into())),
+    let models = Catalogue::of([facts("a", Some(prices)), facts("b", None)]);
+    let cases = [
+        ("a", Price::Known(Money(100 * 3 + 10 * 5))),
+        ("b", Price::Unknown("b".into())),
+        ("c", Price::Unknown("c".into())),
     ];
-    for (chain, price) in cases {
-        let worst = worst_case(&settings(chain), Tokens(100));
-        assert_eq!(worst, Worst { tokens: Tokens(110), price }, "{chain:?}");
+    for (model, price) in cases {
+        let worst = Worst::of_call(&models, model, Tokens(100), 10);
+        assert_eq!(worst, Worst { tokens: Tokens(110), price }, "{model}");
     }
 }
 
@@ -262,9 +286,9 @@ fn time_of_all_runs_is_one_sum() {
 #[test]
 fn earlier_processes_count_like_this_one() {
     let mut tree = Tree::new(AgentLimits { max_tree_turns: Some(5), ..limits() });
-    tree.resume(None, 3, used(20));
-    tree.resume(Some(&agent(1)), 2, used(30));
-    assert_eq!((tree.turns(), tree.spent()), (5, used(50)));
+    tree.resume(None, Spent { turns: 3, ..used(20) });
+    tree.resume(Some(&agent(1)), Spent { turns: 2, ..used(30) });
+    assert_eq!(tree.spent(), Spent { turns: 5, ..used(50) });
     assert_eq!(tree.debit(Some(&agent(1)), &worst(1)), Err(LeaseRefused::Closed));
     assert_eq!(admit(&mut tree, 1), Err(LeaseRefused::KnownAgent));
     assert_eq!(tree.debit(None, &worst(1)), Err(LeaseRefused::TurnsUsedUp { max: 5 }));
@@ -282,7 +306,7 @@ fn turns_of_the_whole_tree_are_bounded() {
     tree.debit(Some(&agent(1)), &worst(1)).unwrap();
     assert_eq!(tree.debit(None, &worst(1)), Err(LeaseRefused::TurnsUsedUp { max: 2 }));
     assert_eq!(admit(&mut tree, 2), Err(LeaseRefused::TurnsUsedUp { max: 2 }));
-    assert_eq!(tree.turns(), 2);
+    assert_eq!(tree.spent().turns, 2);
 }
 
 proptest! {

@@ -21,17 +21,19 @@ pub struct Tree {
     limits: AgentLimits,
     /// By agent; `None` is the top session, which is always open.
     members: BTreeMap<Option<AgentId>, Member>,
-    turns: u64,
     spent: Spent,
     /// The time that runs of the top session took; sub-agents work in no other.
     worked: Duration,
-    /// When sub-agents were started, within the last minute.
+    /// When sub-agents were started, within the last minute; in order, and counted from a
+    /// [`RATE_WINDOW`] before the clock began, since some of them may have been started by then.
     started: VecDeque<Duration>,
 }
 
-/// What model calls used.
+/// What agents used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
+    /// Turns in which a model was asked, or could have been.
+    pub turns: u64,
     /// Of all kinds.
     pub tokens: Tokens,
     /// What those of known price cost.
@@ -40,11 +42,12 @@ pub struct Spent {
     pub unpriced: u64,
 }
 
-/// What one agent has set aside for the turn that it is at.
+/// What one agent has set aside for the model call that it is at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
-    tokens: Tokens,
-    money: Money,
+    /// Who started it; `None` is the top session.
+    parent: Option<AgentId>,
+    aside: (Tokens, Money),
     closed: bool,
 }
 
@@ -53,6 +56,7 @@ impl Add for Spent {
 
     fn add(self, other: Self) -> Self {
         Self {
+            turns: self.turns.saturating_add(other.turns),
             tokens: self.tokens + other.tokens,
             money: self.money + other.money,
             unpriced: self.unpriced.saturating_add(other.unpriced),
@@ -63,7 +67,7 @@ impl Add for Spent {
 impl From<Account> for Spent {
     fn from(account: Account) -> Self {
         let Account { usage, cost, unpriced, .. } = account;
-        Self { tokens: usage.total(), money: cost, unpriced }
+        Self { turns: 0, tokens: usage.total(), money: cost, unpriced }
     }
 }
 
@@ -72,6 +76,7 @@ impl Spent {
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
+            turns: self.turns.saturating_sub(before.turns),
             tokens: self.tokens.saturating_sub(before.tokens),
             money: Money(self.money.0.saturating_sub(before.money.0)),
             unpriced: self.unpriced.saturating_sub(before.unpriced),
@@ -85,7 +90,6 @@ impl Tree {
         Self {
             limits,
             members: BTreeMap::from([(None, Member::default())]),
-            turns: 0,
             spent: Spent::default(),
             worked: Duration::ZERO,
             started: VecDeque::new(),
@@ -94,13 +98,19 @@ impl Tree {
 
     /// Takes in what an earlier process used for an agent (`None`: the top session), by its
     /// transcript. The agent is counted, and over.
-    pub fn resume(&mut self, agent: Option<&AgentId>, turns: u64, spent: Spent) {
+    pub fn resume(&mut self, agent: Option<&AgentId>, spent: Spent) {
         if agent.is_some() {
             let ended = Member { closed: true, ..Member::default() };
             self.members.insert(agent.cloned(), ended);
         }
-        self.turns = self.turns.saturating_add(turns);
         self.spent = self.spent + spent;
+    }
+
+    /// Takes in how long ago an earlier process started sub-agents, in any order.
+    pub fn resume_rate(&mut self, now: Duration, ages: impl IntoIterator<Item = Duration>) {
+        let now = now.saturating_add(RATE_WINDOW);
+        self.started.extend(ages.into_iter().filter_map(|it| now.checked_sub(it)));
+        self.started.make_contiguous().sort_unstable();
     }
 
     /// The same sums, under other limits.
@@ -115,7 +125,12 @@ impl Tree {
     /// [`LeaseRefused::TooManyInTree`], [`LeaseRefused::TooFast`], [`LeaseRefused::KnownAgent`], or
     /// what [`Tree::debit`] would say to its first call: an agent that could not say a word is not
     /// started.
-    pub fn admit(&mut self, agent: &AgentId, now: Duration) -> Result<(), LeaseRefused> {
+    pub fn admit(
+        &mut self,
+        agent: &AgentId,
+        parent: Option<&AgentId>,
+        now: Duration,
+    ) -> Result<(), LeaseRefused> {
         let key = Some(agent.clone());
         if self.members.contains_key(&key) {
             return Err(LeaseRefused::KnownAgent);
@@ -125,14 +140,15 @@ impl Tree {
             return Err(LeaseRefused::TooManyInTree { max: self.limits.max_in_tree });
         }
         self.check(None, 1, Tokens(1), Ok(Money(1)))?;
+        let now = now.saturating_add(RATE_WINDOW);
         self.check_rate(now)?;
         self.started.push_back(now);
-        self.members.insert(key, Member::default());
+        self.members.insert(key, Member { parent: parent.cloned(), ..Member::default() });
         Ok(())
     }
 
-    /// Takes one turn and sets `worst` aside for the model calls of `agent` (`None`: the top
-    /// session) in it. An agent is at one turn: what it had set aside before is given back.
+    /// Takes one turn of `agent` (`None`: the top session) and sets `worst` aside for its first model
+    /// call. An agent is at one call: what it had set aside before is given back.
     ///
     /// # Errors
     ///
@@ -144,7 +160,7 @@ impl Tree {
         self.set_aside(agent, 1, worst)
     }
 
-    /// The same for a turn that was taken before its worst case was known.
+    /// The same for a further model call of a turn.
     ///
     /// # Errors
     ///
@@ -153,19 +169,36 @@ impl Tree {
         self.set_aside(agent, 0, worst)
     }
 
-    /// Model calls have ended, aborted ones included: takes what they used and gives back what the
-    /// agent had set aside. What an ended agent used is still counted.
+    /// Model calls have ended: takes what they used and gives back what the agent had set aside. What
+    /// an ended agent used is still counted.
     pub fn settle(&mut self, agent: Option<&AgentId>, used: Spent) {
         self.spent = self.spent + used;
-        self.give_back(agent);
+        self.take_back(agent);
     }
 
-    /// An agent has ended: gives back what it had set aside and never settled.
+    /// Nobody will say what the call used that the agent had something set aside for: it was
+    /// interrupted, or whoever made it has crashed. It counts as having used all of it.
+    pub fn forfeit(&mut self, agent: Option<&AgentId>) {
+        let (tokens, money) = self.take_back(agent);
+        self.spent = self.spent + Spent { tokens, money, ..Spent::default() };
+    }
+
+    /// An agent has ended, and with it those below it: what they had set aside and never settled is
+    /// forfeited.
     pub fn close(&mut self, agent: &AgentId) {
-        self.give_back(Some(agent));
+        self.forfeit(Some(agent));
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;
         }
+        let is_below = |it: &Member| !it.closed && it.parent.as_ref() == Some(agent);
+        let below = self.members.iter().filter(|it| is_below(it.1));
+        let below: Vec<_> = below.filter_map(|(who, _)| who.clone()).collect();
+        below.iter().for_each(|it| self.close(it));
+    }
+
+    /// Whether this agent can still ask.
+    pub fn is_open(&self, agent: Option<&AgentId>) -> bool {
+        self.members.get(&agent.cloned()).is_some_and(|it| !it.closed)
     }
 
     /// A run of the top session took so long.
@@ -179,11 +212,6 @@ impl Tree {
         Some(max.saturating_sub(self.worked))
     }
 
-    /// Turns taken by the whole tree.
-    pub fn turns(&self) -> u64 {
-        self.turns
-    }
-
     /// Used by the whole tree, without what is set aside.
     pub fn spent(&self) -> Spent {
         self.spent
@@ -192,7 +220,7 @@ impl Tree {
     /// Set aside for calls under way.
     pub fn reserved(&self) -> (Tokens, Money) {
         let members = self.members.values();
-        (members.clone().map(|it| it.tokens).sum(), members.map(|it| it.money).sum())
+        (members.clone().map(|it| it.aside.0).sum(), members.map(|it| it.aside.1).sum())
     }
 
     fn set_aside(
@@ -201,26 +229,25 @@ impl Tree {
         turns: u64,
         worst: &Worst,
     ) -> Result<(), LeaseRefused> {
-        let key = agent.cloned();
-        if self.members.get(&key).is_none_or(|it| it.closed) {
+        if !self.is_open(agent) {
             return Err(LeaseRefused::Closed);
         }
+        let key = agent.cloned();
         let price = match &worst.price {
             Price::Known(money) => Ok(*money),
             Price::Unknown(model) => Err(LeaseRefused::NoPrice { model: model.clone() }),
         };
         let money = price.as_ref().copied().unwrap_or_default();
         self.check(Some(&key), turns, worst.tokens, price)?;
-        self.turns = self.turns.saturating_add(turns);
-        let member = self.members.entry(key).or_default();
-        (member.tokens, member.money) = (worst.tokens, money);
+        self.spent.turns = self.spent.turns.saturating_add(turns);
+        self.members.entry(key).or_default().aside = (worst.tokens, money);
         Ok(())
     }
 
-    fn give_back(&mut self, agent: Option<&AgentId>) {
-        if let Some(member) = self.members.get_mut(&agent.cloned()) {
-            (member.tokens, member.money) = (Tokens(0), Money(0));
-        }
+    /// What the agent had set aside, and has not any more.
+    fn take_back(&mut self, agent: Option<&AgentId>) -> (Tokens, Money) {
+        let member = self.members.get_mut(&agent.cloned());
+        member.map(|it| std::mem::take(&mut it.aside)).unwrap_or_default()
     }
 
     /// Whether so much can be set aside by `asks`, who is in the way of nobody but others.
@@ -233,7 +260,7 @@ impl Tree {
     ) -> Result<(), LeaseRefused> {
         let limits = &self.limits;
         if let Some(max) = limits.max_tree_turns
-            && max < self.turns.saturating_add(turns)
+            && max < self.spent.turns.saturating_add(turns)
         {
             return Err(LeaseRefused::TurnsUsedUp { max });
         }
@@ -247,7 +274,7 @@ impl Tree {
             if max < sum.0 {
                 return Err(LeaseRefused::TokensUsedUp { max, used: self.spent.tokens.0 });
             }
-            waits |= max < (sum + others().map(|it| it.1.tokens).sum()).0;
+            waits |= max < (sum + others().map(|it| it.1.aside.0).sum()).0;
         }
         if let Some(max) = limits.max_tree_micro_usd.map(Money::of_micro_usd) {
             let Spent { money: used, unpriced: calls, .. } = self.spent;
@@ -258,12 +285,12 @@ impl Tree {
             if max < sum {
                 return Err(LeaseRefused::MoneyUsedUp { max, used });
             }
-            waits |= max < sum + others().map(|it| it.1.money).sum();
+            waits |= max < sum + others().map(|it| it.1.aside.1).sum();
         }
         if waits { Err(LeaseRefused::Reserved) } else { Ok(()) }
     }
 
-    /// Forgets who was started more than a minute ago, and looks at the others.
+    /// Forgets who was started more than a minute ago, and looks at the others. `now` as they are.
     fn check_rate(&mut self, now: Duration) -> Result<(), LeaseRefused> {
         let ages = |it: &Duration| now.saturating_sub(*it);
         while self.started.front().is_some_and(|it| RATE_WINDOW <= ages(it)) {

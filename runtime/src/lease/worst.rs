@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{catalogue::Money, step1_settings_resolution::Settings, tokens::Tokens};
+use crate::{
+    catalogue::{Catalogue, Money},
+    tokens::Tokens,
+};
 
-/// What is set aside for the model calls of a turn.
+/// What is set aside for a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worst {
-    /// The size of the request with its output ceiling.
+    /// Input and output.
     pub tokens: Tokens,
     /// What that costs.
     pub price: Price,
@@ -22,26 +25,25 @@ pub enum Price {
     Unknown(Arc<str>),
 }
 
-impl Worst {
-    /// Nothing. What is set aside for a turn as long as its settings are not known.
-    pub const NOTHING: Self = Self { tokens: Tokens(0), price: Price::Known(Money(0)) };
+impl Price {
+    /// The amount, if it is known.
+    pub fn known(&self) -> Option<Money> {
+        match self {
+            Price::Known(money) => Some(*money),
+            Price::Unknown(_) => None,
+        }
+    }
 }
 
-/// The worst case of a request with so much input: nothing is read from a cache, all of it is
-/// written to one, and the dearest model of the chain answers up to its ceiling.
-pub fn worst_case(settings: &Settings, input: Tokens) -> Worst {
-    let output = u64::from(settings.max_output_tokens);
-    let chain = settings.fallback.iter().map(|it| it.model.as_str());
-    let mut price = Price::Known(Money(0));
-    for model in std::iter::once(settings.model.as_str()).chain(chain) {
-        let prices = settings.models.find(model).and_then(|it| it.prices);
-        price = match (price, prices) {
-            (Price::Known(dearest), Some(prices)) => {
-                Price::Known(dearest.max(prices.dearest(input, output)))
-            }
-            (Price::Known(_), None) => Price::Unknown(model.into()),
-            (unknown @ Price::Unknown(_), _) => unknown,
+impl Worst {
+    /// Of a request with so much input and an answer up to its ceiling: nothing is read from a cache,
+    /// all of it is written to one.
+    pub fn of_call(models: &Catalogue, model: &str, input: Tokens, max_output: u32) -> Self {
+        let output = u64::from(max_output);
+        let price = match models.find(model).and_then(|it| it.prices) {
+            Some(prices) => Price::Known(prices.dearest(input, output)),
+            None => Price::Unknown(model.into()),
         };
+        Self { tokens: input + Tokens(output), price }
     }
-    Worst { tokens: input + Tokens(output), price }
 }

@@ -123,8 +123,10 @@ pub struct ShapedView {
 
 /// A reported size, and the estimate for the same request: what was added since is estimated, the
 /// rest is known (CTX-8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
+    /// The model that was asked; others count otherwise.
+    pub model: Arc<str>,
     /// Input and output of the last answer, as reported.
     pub reported: Tokens,
     /// What was estimated for the same.
@@ -133,8 +135,13 @@ pub struct Anchor {
 
 impl Anchor {
     /// The size of a request that is now estimated at `estimate`.
-    pub fn corrected(self, estimate: Tokens) -> Tokens {
+    pub fn corrected(&self, estimate: Tokens) -> Tokens {
         (self.reported + estimate).saturating_sub(self.estimated)
+    }
+
+    /// The most that it can be: what was reported, and a token for each character that came since.
+    pub fn at_most(&self, estimate: Tokens) -> Tokens {
+        self.reported + estimate.saturating_sub(self.estimated).at_most()
     }
 }
 

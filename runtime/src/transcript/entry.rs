@@ -44,6 +44,15 @@ pub enum Line {
     Harness(Box<Record>),
 }
 
+/// A model call of which nobody will say what it used: the most that it can have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InDoubt {
+    /// Of all kinds.
+    pub tokens: Tokens,
+    /// What they cost; nothing where the price is not known.
+    pub cost: Money,
+}
+
 /// Something that the harness did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -273,6 +282,9 @@ pub enum What {
         reason: String,
         /// Where.
         at_step: Option<Step>,
+        /// Its model call that was under way, where the tree of agents had something set aside for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_doubt: Option<InDoubt>,
     },
     /// A run ended; its last record.
     RunEnd {

@@ -139,7 +139,7 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             Some(error) => writeln!(out, "    {call} failed ({error:?}) after {duration_ms} ms"),
             None => writeln!(out, "    {call} ended after {duration_ms} ms"),
         },
-        What::TurnEnd { reason, at_step } => match at_step {
+        What::TurnEnd { reason, at_step, .. } => match at_step {
             Some(step) => writeln!(out, "  ended at {}: {reason}", step.name()),
             None => writeln!(out, "  ended: {reason}"),
         },

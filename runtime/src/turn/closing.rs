@@ -19,7 +19,7 @@ use crate::{
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{ToolResultFields, What},
+    transcript::entry::{InDoubt, ToolResultFields, What},
 };
 
 /// A turn that is gone.
@@ -39,6 +39,8 @@ pub struct OpenTurn {
     pub last_entry: Option<EntryId>,
     /// Outcomes of calls that could no longer be undone.
     pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    /// Its model call, if that was under way and somebody counts it.
+    pub in_doubt: Option<InDoubt>,
 }
 
 /// The lines that close a turn.
@@ -52,7 +54,7 @@ pub struct Closing {
 
 /// The lines that close a turn which ended for this reason.
 pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
-    let OpenTurn { run, number, stream, at_step, history, last_entry, settled } = open;
+    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, in_doubt } = open;
     let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
     let mut answered = Vec::new();
     for (id, source) in open_calls(&history) {
@@ -75,7 +77,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         let blocks = vec![Block::text("[Request interrupted by user]")];
         journal.message(at, Message::user(id, MessageKind::Meta, blocks));
     }
-    journal.record(at, What::TurnEnd { reason: end.code().into(), at_step });
+    journal.record(at, What::TurnEnd { reason: end.code().into(), at_step, in_doubt });
     journal.sync();
     let append = journal.take().map(|it| *it).unwrap_or_else(|| Append {
         lines: Vec::new(),
@@ -126,6 +128,7 @@ mod tests {
             history: vec![Arc::new(answer), Arc::new(result)],
             last_entry: Some("e2".into()),
             settled,
+            in_doubt: None,
         }
     }
 

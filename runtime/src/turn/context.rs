@@ -171,7 +171,7 @@ impl Turn {
         let fixed = assembled.sizes[0] + assembled.sizes[5];
         self.state.model.fixed_estimate = Tokens::from_chars(fixed);
         let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
-        let tokens = self.carry.anchor.map_or(estimate, |it| it.corrected(estimate));
+        let tokens = self.carry.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
         let (texts, is_known) = match (self.state.texts.take(), self.carry.texts.take()) {
             (None, Some(kept)) => (kept, self.number != 1),
             (read, _) => {

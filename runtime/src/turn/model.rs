@@ -291,6 +291,7 @@ impl Turn {
         let usage = answer.usage;
         let estimate = answer.blocks.iter().map(Block::chars).sum();
         self.carry.anchor = Some(Anchor {
+            model: self.link().model,
             reported: usage.total(),
             estimated: self.state.model.raw_estimate + Tokens::from_chars(estimate),
         });

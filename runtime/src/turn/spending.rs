@@ -1,17 +1,48 @@
-//! What a model call cost, and whether the provider's cache helped.
+//! What a model call can cost at most, what it cost, and whether the provider's cache helped.
 //!
 //! Apart from the call itself, because nothing about what happens next is decided here.
 
 use super::Turn;
 use crate::{
+    block::Block,
     catalogue::{ModelFacts, Money},
     event::Event,
+    lease::Worst,
+    message::tokens_of,
     step5_model_call::cache_watch::PromptCacheEvent,
-    tokens::Usage,
+    tokens::{Tokens, Usage},
     turn::{effect::Purpose, input::Answered},
 };
 
 impl Turn {
+    /// The most that the model call can use that was ordered last: by the model that is asked, up to
+    /// the output ceiling of this very call. The input is at most what the same model has counted
+    /// before, and a token for each character that came since; but no more than the model's window,
+    /// if that is known, since a provider refuses what is longer.
+    pub fn worst_case(&self) -> Worst {
+        let (model, link) = (&self.state.model, self.link());
+        let (input, max_tokens) = match model.purpose {
+            Some(Purpose::Compaction) => {
+                let messages = self.state.shaping.summary.iter().flat_map(|it| &it.messages);
+                let estimate = model.fixed_estimate + tokens_of(messages);
+                (estimate.at_most(), model.summarising.max_tokens)
+            }
+            Some(Purpose::Turn) | None => {
+                // What was paused goes along, and is not among the messages.
+                let paused = model.paused.iter().flatten().map(Block::chars).sum();
+                let estimate = model.raw_estimate + Tokens::from_chars(paused);
+                let anchor = self.carry.anchor.as_ref().filter(|it| it.model == link.model);
+                let input = anchor.map_or(estimate.at_most(), |it| it.at_most(estimate));
+                (input, model.answering.max_tokens)
+            }
+        };
+        let settings = self.settings();
+        let known = settings.models.find(&link.model);
+        let window = known.map(|it| Tokens(it.window.max(settings.context_window)));
+        let input = window.map_or(input, |it| input.min(it));
+        Worst::of_call(&settings.models, &link.model, input, max_tokens)
+    }
+
     /// Whether the call read less from the provider's cache than lay there. Calls for a summary are
     /// not looked at: the next one for an answer goes on from the last one for an answer.
     pub(super) fn cache_drop(

@@ -16,3 +16,4 @@ pub(crate) mod random;
 mod recovery;
 mod shaping;
 mod steps;
+mod worst_case;

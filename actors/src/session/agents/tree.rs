@@ -1,16 +1,18 @@
 //! What all agents of a tree use together, counted by its top session.
 //!
-//! Before each turn its worst case is set aside, behind it what was used is counted. The others ask
-//! the top session by message; nobody waits in a handler. A turn that only reservations of others
-//! stand in the way of waits until one of them is settled.
+//! Before each model call its worst case is set aside, if anything is limited; behind it what was used
+//! is counted in any case. The others ask the top session by message; nobody waits in a handler. A
+//! call that only reservations of others stand in the way of waits until one of them is settled.
+//! Whoever asks has nothing set aside, and those who have wait for nobody in the tree: so each
+//! reservation is settled, and each question answered.
 
 use ennead_runtime::{
     ids::AgentId,
-    lease::{LeaseRefused, Spent, Tree, Worst, worst_case},
+    lease::{LeaseRefused, Spent, Tree, Worst},
     ports::Clock,
     run::RunEnd,
     step1_settings_resolution::AgentLimits,
-    tokens::Tokens,
+    transcript::entry::InDoubt,
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -20,42 +22,45 @@ use crate::session::{SessionMsg, State, runs::Phase};
 
 /// Questions to the top session of a tree, and its answers.
 pub(crate) enum TreeMsg {
-    /// May this sub-agent be started?
-    Admit { agent: AgentId, from: ActorRef<SessionMsg> },
+    /// May this sub-agent be started by this one (`None`: the top session)?
+    Admit { agent: AgentId, parent: Option<AgentId>, from: ActorRef<SessionMsg> },
     /// The answer.
     Admitted { agent: AgentId, result: Result<(), LeaseRefused> },
-    /// May a turn use so much?
+    /// May a model call use so much?
     Debit(Box<Debit>),
     /// The answer.
-    Debited { result: Result<(), LeaseRefused> },
-    /// Model calls of this agent (`None`: the top session) are over.
+    Debited { call: CallName, result: Result<(), LeaseRefused> },
+    /// The model call of this agent (`None`: the top session) is over.
     Settle { agent: Option<AgentId>, used: Spent },
+    /// A run of this agent is over, and whatever model call it was at.
+    RunOver { agent: Option<AgentId>, used: Spent },
     /// This sub-agent is over.
     Close { agent: AgentId },
 }
+
+/// Names a model call of a session: its turn and its attempt.
+pub(crate) type CallName = (u64, u32);
 
 /// What is to be set aside.
 pub(crate) struct Debit {
     /// `None`: the top session.
     agent: Option<AgentId>,
-    turn: TurnAsked,
+    call: CallName,
+    place: PlaceInTurn,
     worst: Worst,
     from: ActorRef<SessionMsg>,
 }
 
-/// Which turn something is to be set aside for.
-enum TurnAsked {
-    /// One that is to begin.
-    New,
-    /// One that began before its settings were known.
-    Begun,
+/// Which call of its turn one is.
+enum PlaceInTurn {
+    First,
+    Further,
 }
 
-/// The first model call of a turn that began before its settings were known waits to be let go.
-pub(crate) struct FirstCall {
-    /// Its turn.
-    pub(crate) key: u64,
-    /// The limits in its settings.
+/// A model call that waits to be let go.
+pub(crate) struct WaitingCall {
+    pub(crate) name: CallName,
+    /// The limits in the settings under which it is made.
     pub(crate) limits: AgentLimits,
     /// What it may use.
     pub(crate) worst: Worst,
@@ -78,23 +83,29 @@ impl Sums {
     /// Answers go to whoever asked, as messages.
     fn answer(&mut self, question: TreeMsg, clock: &dyn Clock) {
         match question {
-            TreeMsg::Admit { agent, from } => {
-                let result = self.tree.admit(&agent, clock.elapsed());
+            TreeMsg::Admit { agent, parent, from } => {
+                let result = self.tree.admit(&agent, parent.as_ref(), clock.elapsed());
                 let _gone = from.cast(SessionMsg::Tree(TreeMsg::Admitted { agent, result }));
             }
             TreeMsg::Debit(debit) => {
-                let from = debit.from.clone();
+                let (from, call) = (debit.from.clone(), debit.call);
                 if let Some(result) = self.debit(*debit) {
-                    let _gone = from.cast(SessionMsg::Tree(TreeMsg::Debited { result }));
+                    let _gone = from.cast(SessionMsg::Tree(TreeMsg::Debited { call, result }));
                 }
             }
             TreeMsg::Settle { agent, used } => {
+                self.waiting.retain(|it| it.agent != agent);
                 self.tree.settle(agent.as_ref(), used);
                 self.ask_again(clock);
             }
+            TreeMsg::RunOver { agent, used } => {
+                self.tree.forfeit(agent.as_ref());
+                self.answer(TreeMsg::Settle { agent, used }, clock);
+            }
             TreeMsg::Close { agent } => {
                 self.tree.close(&agent);
-                self.waiting.retain(|it| it.agent.as_ref() != Some(&agent));
+                // Those below it are over, too.
+                self.waiting.retain(|it| self.tree.is_open(it.agent.as_ref()));
                 self.ask_again(clock);
             }
             TreeMsg::Admitted { .. } | TreeMsg::Debited { .. } => {}
@@ -106,9 +117,9 @@ impl Sums {
         // Who asks anew has given up its earlier question.
         self.waiting.retain(|it| it.agent != debit.agent);
         let agent = debit.agent.as_ref();
-        let result = match debit.turn {
-            TurnAsked::New => self.tree.debit(agent, &debit.worst),
-            TurnAsked::Begun => self.tree.reserve(agent, &debit.worst),
+        let result = match debit.place {
+            PlaceInTurn::First => self.tree.debit(agent, &debit.worst),
+            PlaceInTurn::Further => self.tree.reserve(agent, &debit.worst),
         };
         if result == Err(LeaseRefused::Reserved) {
             self.waiting.push(debit);
@@ -126,111 +137,92 @@ impl Sums {
 }
 
 impl State {
-    /// Asks for the next turn: its worst case is debited first. When it is granted at once, it begins
-    /// behind the message that is being handled.
-    pub(in crate::session) fn ask_for_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.take_limits(myself, None);
-        let worst = self.worst_case();
-        let Some(active) = &mut self.active else { return };
-        active.phase = Phase::Asking;
-        match self.debit(myself, TurnAsked::New, worst) {
-            Some(result) => self.turn_answered(result),
-            // Others may let this turn wait.
-            None => self.recorder.flush(),
-        }
-    }
-
-    /// The last request with its answer plus the output ceiling, at the dearest price. What tools have
-    /// brought since is not in it, nor are repeated calls, so limits may be passed by about a turn.
-    fn worst_case(&self) -> Worst {
-        let carry = &self.conversation.carry;
-        let input = carry.anchor.map_or(Tokens(0), |it| it.reported);
-        carry.resolved.as_ref().map_or(Worst::NOTHING, |it| worst_case(&it.settings, input))
-    }
-
-    /// The settings of a turn have become known in it, and its first model call waits.
-    pub(in crate::session) async fn first_call(
+    /// A model call of the turn under way waits to be let go. What earlier ones used was counted with
+    /// their records.
+    pub(in crate::session) async fn call_waits(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        call: FirstCall,
+        call: Box<WaitingCall>,
     ) -> Done {
-        let FirstCall { key, limits, worst, go } = call;
+        let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
         let Some(active) = &mut self.active else { return Ok(()) };
         let Phase::Turning(turn) = &mut active.phase else { return Ok(()) };
-        if turn.key != key {
+        if turn.key != name.0 {
             return Ok(());
         }
-        turn.first_call = Some(go);
-        self.take_limits(myself, Some(limits));
-        match self.debit(myself, TurnAsked::Begun, worst) {
-            Some(result) => self.debited(myself, result).await,
-            None => Ok(()),
-        }
-    }
-
-    /// `None`: the answer will be a message.
-    fn debit(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        turn: TurnAsked,
-        worst: Worst,
-    ) -> Option<Result<(), LeaseRefused>> {
-        let agent = self.agents.name();
-        let debit = Debit { agent, turn, worst, from: myself.clone() };
-        match &mut self.agents.in_tree {
+        turn.waiting_call = Some(call);
+        let place = match active.settled.turns < u64::from(active.run.turns) {
+            true => PlaceInTurn::First,
+            false => PlaceInTurn::Further,
+        };
+        self.take_limits(myself, limits);
+        let debit =
+            Debit { agent: self.agents.name(), call: name, place, worst, from: myself.clone() };
+        let known = match &mut self.agents.in_tree {
             // Who is the top itself need not write to itself.
             InTree::Top(sums) => sums.debit(debit),
             InTree::Below(_) => {
                 self.tell_top(TreeMsg::Debit(Box::new(debit)));
                 None
             }
+        };
+        match known {
+            Some(result) => self.debited(myself, name, result).await,
+            None => Ok(()),
         }
     }
 
     async fn debited(
         &mut self,
         myself: &ActorRef<SessionMsg>,
+        name: CallName,
         result: Result<(), LeaseRefused>,
     ) -> Done {
         let Some(active) = &mut self.active else { return Ok(()) };
-        match &mut active.phase {
-            Phase::Asking => self.turn_answered(result),
-            Phase::Turning(turn) => match (turn.first_call.take(), result) {
-                (Some(go), Ok(())) => {
-                    // A call that is gone is asked for anew.
-                    let _gone = go.send(());
-                }
-                (Some(_), Err(refused)) => {
-                    active.error = Some(refused.to_string());
-                    return self.end_turn(myself, RunEnd::TreeLimit).await;
-                }
-                (None, _) => {}
-            },
-            Phase::Granted | Phase::Stopping(..) | Phase::Ending(_) => {}
-        }
-        Ok(())
-    }
-
-    fn turn_answered(&mut self, result: Result<(), LeaseRefused>) {
-        let Some(active) = &mut self.active else { return };
+        let Phase::Turning(turn) = &mut active.phase else { return Ok(()) };
+        // A call that is given up, and its turn with it, waits for nothing.
+        let is_meant = |it: &mut Box<WaitingCall>| it.name == name;
+        let Some(call) = turn.waiting_call.take_if(is_meant) else { return Ok(()) };
+        // A turn that was granted is counted, and one that was refused is none.
+        active.settled.turns = active.run.turns.into();
         match result {
-            Ok(()) => active.phase = Phase::Granted,
+            Ok(()) => {
+                let Worst { tokens, price } = call.worst;
+                turn.in_doubt = Some(InDoubt { tokens, cost: price.known().unwrap_or_default() });
+                // A call that crashed meanwhile is followed by one that asks anew.
+                let _gone = call.go.send(());
+                Ok(())
+            }
             Err(refused) => {
                 active.error = Some(refused.to_string());
-                self.end_run(RunEnd::TreeLimit);
+                self.end_turn(myself, RunEnd::TreeLimit).await
             }
         }
     }
 
-    /// Counts what the run's own model calls used since this was last done; what was set aside for
-    /// them goes back. Done when a turn or a run ends, and before that when a turn starts sub-agents,
-    /// which may need what was set aside.
+    /// Counts what the run used since this was last done; what was set aside for it goes back. Done
+    /// with the record of each model call.
     pub(in crate::session) fn settle(&mut self) {
-        let Some(active) = &mut self.active else { return };
-        let sum = Spent::from(active.cost.own().total());
-        let used = sum.since(std::mem::replace(&mut active.settled, sum));
-        let agent = self.agents.name();
-        self.tell_top(TreeMsg::Settle { agent, used });
+        if let Some(used) = self.not_settled() {
+            let agent = self.agents.name();
+            self.tell_top(TreeMsg::Settle { agent, used });
+        }
+    }
+
+    /// The run is over: what else it used is counted. What is still set aside is for a call that has
+    /// no record.
+    pub(in crate::session) fn calls_over(&mut self) {
+        if let Some(used) = self.not_settled() {
+            let agent = self.agents.name();
+            self.tell_top(TreeMsg::RunOver { agent, used });
+        }
+    }
+
+    fn not_settled(&mut self) -> Option<Spent> {
+        let active = self.active.as_mut()?;
+        let calls = Spent::from(active.cost.own().total());
+        let sum = Spent { turns: active.run.turns.into(), ..calls };
+        Some(sum.since(std::mem::replace(&mut active.settled, sum)))
     }
 
     /// Questions to a top session, and its answers.
@@ -241,7 +233,7 @@ impl State {
     ) -> Done {
         match message {
             TreeMsg::Admitted { agent, result } => self.admitted(myself, agent, result).await,
-            TreeMsg::Debited { result } => self.debited(myself, result).await,
+            TreeMsg::Debited { call, result } => self.debited(myself, call, result).await,
             question => {
                 if let InTree::Top(sums) = &mut self.agents.in_tree {
                     sums.answer(question, &*self.shared.world.clock);

@@ -82,7 +82,7 @@ impl State {
             started: self.shared.world.clock.elapsed(),
             number: self.n_runs,
             limit: request.time_limit.map(|it| TimeLimit::new(it, RunEnd::TimedOut)),
-            phase: Phase::Asking,
+            phase: Phase::Next,
             stops: false,
             error: None,
             said: vec![Arc::clone(&message)],
@@ -101,7 +101,8 @@ impl State {
             // A session that is gone has no run.
             let _gone = myself.cast(SessionMsg::WatchTime { run: self.n_runs });
         }
-        self.ask_for_turn(myself);
+        self.agents.begin_run();
+        self.limit_time(myself);
         Ok(())
     }
 

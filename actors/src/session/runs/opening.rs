@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use ennead_runtime::{
     ids::AgentId,
+    time::Timestamp,
     transcript::load::{LoadAs, Loaded, Used, load},
 };
 use ractor::ActorRef;
@@ -96,11 +97,17 @@ impl State {
         self.spent = own.usage;
         self.cost.clone_from(&own.cost);
         if let Some(tree) = self.agents.tree() {
-            tree.resume(None, own.turns, own.cost.own().total().into());
+            tree.resume(None, own.spent());
             tree.add_time(Duration::from_millis(own.worked_ms));
             for (agent, used) in &agents {
-                tree.resume(Some(agent), used.turns, used.cost.own().total().into());
+                tree.resume(Some(agent), used.spent());
             }
+            let clock = &self.shared.world.clock;
+            let now = clock.now();
+            // One of a clock that was put back since counts as if it were new.
+            let age = |at: Timestamp| Duration::from_millis(now.0.saturating_sub(at.0));
+            let ages = agents.iter().filter_map(|(_, used)| used.began.map(age));
+            tree.resume_rate(clock.elapsed(), ages);
         }
         for (agent, used) in agents {
             self.spent = self.spent + used.usage;

@@ -21,7 +21,7 @@ const KEPT_OUTCOMES: usize = 16;
 impl State {
     /// What cannot be recorded is not done: the run ends here and now.
     pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) -> Done {
-        self.settle();
+        self.calls_over();
         let Some(active) = self.active.take() else {
             return self.next_run(myself);
         };
@@ -50,7 +50,7 @@ impl State {
 
     /// Writes the last record of the run.
     pub(in crate::session) fn end_run(&mut self, end: RunEnd) {
-        self.settle();
+        self.calls_over();
         let Some(active) = &mut self.active else { return };
         active.phase = Phase::Ending(end);
         let what = What::RunEnd {

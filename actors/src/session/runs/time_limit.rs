@@ -45,7 +45,7 @@ impl State {
     /// earlier.
     pub(in crate::session) fn limit_time(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(active) = &mut self.active else { return };
-        let Some(ends) = self.agents.ends(active.started) else { return };
+        let Some(ends) = self.agents.ends() else { return };
         let time = ends.saturating_sub(active.started);
         if active.limit.as_ref().is_none_or(|it| time < it.time) {
             active.limit = Some(TimeLimit::new(time, RunEnd::TreeLimit));

@@ -175,7 +175,7 @@ impl Story<'_> {
         let (turns, used) = (run.turns, &mut run.used);
         let Some(turn) = &mut run.turn else {
             return match &record.what {
-                What::TurnEnd { reason, at_step } => {
+                What::TurnEnd { reason, at_step, .. } => {
                     // It ended before its first step was on record.
                     if at_step.is_some_and(|it| it != Step::SettingsResolution) {
                         let found = at_step.map_or(0, Step::number);
@@ -210,7 +210,7 @@ impl Story<'_> {
                     run.turn = None;
                 }
             }
-            What::TurnEnd { reason, at_step } => {
+            What::TurnEnd { reason, at_step, .. } => {
                 if let Some(call) = turn.calls.first_open() {
                     return Err(Wrong::NoResult { call: call.clone() });
                 }

@@ -278,7 +278,8 @@ fn run_has_one_start_and_one_end() {
 // REQ: TRN-1
 #[test]
 fn turn_that_ends_early_is_closed_by_one_record() {
-    let early = |step| What::TurnEnd { reason: "interrupted".into(), at_step: Some(step) };
+    let early =
+        |step| What::TurnEnd { reason: "interrupted".into(), at_step: Some(step), in_doubt: None };
     let cut = |lines: &mut Vec<Line>, step| {
         lines.truncate(6);
         lines.extend([record(1, early(step)), run_end(1, "interrupted")]);

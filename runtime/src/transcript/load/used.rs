@@ -7,11 +7,13 @@ use std::sync::Arc;
 use super::lines;
 use crate::{
     cost::CostLedger,
+    lease::Spent,
+    run::RunEnd,
     step::Step,
     time::Timestamp,
     tokens::Usage,
     transcript::{
-        entry::{ConversationLine, Record, What},
+        entry::{ConversationLine, InDoubt, Record, What},
         read::{Entry, read_line},
     },
 };
@@ -19,7 +21,9 @@ use crate::{
 /// Of one file; of a session, without its sub-agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Turns begun.
+    /// When the first record was written: that of a sub-agent is written when it has been started.
+    pub began: Option<Timestamp>,
+    /// Turns begun; one that the tree of agents refused its first model call is none.
     pub turns: u64,
     /// Reported by the model attempts.
     pub usage: Usage,
@@ -30,6 +34,10 @@ pub struct Used {
     pub worked_ms: u64,
     /// The model that was asked first, if it ever answered.
     pub model: Option<Arc<str>>,
+    /// Calls of which nobody said what they used, as their worst case.
+    in_doubt: Spent,
+    /// Whether a model was asked in the present turn.
+    has_asked: bool,
     /// The latest record of a run that has not ended.
     latest: Option<Timestamp>,
     /// Whether the last call was one of another model.
@@ -50,12 +58,31 @@ impl Used {
         used
     }
 
+    /// The same for the sums of a tree.
+    pub fn spent(&self) -> Spent {
+        let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
+        calls + self.in_doubt
+    }
+
     pub(super) fn note(&mut self, record: &Record) {
+        self.began.get_or_insert(record.at);
         self.cost.note(&record.what);
         self.note_time(record);
         match &record.what {
-            What::TurnStep { step: Step::SettingsResolution, .. } => self.turns += 1,
+            What::TurnStep { step: Step::SettingsResolution, .. } => {
+                self.turns += 1;
+                self.has_asked = false;
+            }
+            What::TurnEnd { in_doubt: Some(InDoubt { tokens, cost }), .. } => {
+                let call = Spent { tokens: *tokens, money: *cost, ..Spent::default() };
+                self.in_doubt = self.in_doubt + call;
+            }
+            What::TurnEnd { reason, .. } => {
+                let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
+                self.turns -= u64::from(was_refused).min(self.turns);
+            }
             What::ModelAttempt { usage, model, .. } => {
+                self.has_asked = true;
                 self.usage = self.usage + *usage;
                 self.is_other_model = model.is_some();
             }
@@ -150,5 +177,52 @@ mod tests {
         let total = used.cost.own().total();
         assert_eq!((used.usage.input_tokens, total.usage), (10, used.usage));
         assert_eq!((total.cost, total.unpriced), (Money(7), 1));
+    }
+
+    fn turn(at: u64) -> String {
+        let fields = json!({"kind": "turn_step", "run": "r", "turn": 1, "number": 1,
+            "step": "settings_resolution", "detail": {"nothing": "n"}});
+        line(at, fields)
+    }
+
+    fn ended(at: u64, reason: &str, in_doubt: Value) -> String {
+        let mut fields = json!({"kind": "turn_end", "run": "r", "turn": 1, "reason": reason,
+            "at_step": "model_call"});
+        if !in_doubt.is_null() {
+            fields["in_doubt"] = in_doubt;
+        }
+        line(at, fields)
+    }
+
+    // REQ: AGT-7, SES-4
+    #[test]
+    fn turns_are_those_in_which_a_model_could_be_asked() {
+        let refused = || ended(9, "tree_limit", Value::Null);
+        let in_doubt = json!({"tokens": 50, "cost": 7});
+        let cases = [
+            (vec![turn(2), attempt(3, None)], 1),
+            (vec![turn(2), ended(3, "interrupted", Value::Null)], 1),
+            (vec![turn(2), refused()], 0),
+            (vec![turn(2), attempt(3, None), refused()], 1),
+            // Its time was over while the model was asked.
+            (vec![turn(2), ended(9, "tree_limit", in_doubt)], 1),
+            (vec![turn(2), attempt(3, None), turn(4), refused()], 1),
+        ];
+        for (mut lines, turns) in cases {
+            lines.insert(0, start(1));
+            assert_eq!(read(&lines).spent().turns, turns, "{lines:?}");
+        }
+    }
+
+    // REQ: AGT-7, SES-4
+    #[test]
+    fn call_in_doubt_counts_as_its_worst_case_for_the_tree_alone() {
+        let in_doubt = json!({"tokens": 50, "cost": 7});
+        let lines = [start(10), turn(11), attempt(12, Some(4)), ended(13, "interrupted", in_doubt)];
+        let used = read(&lines);
+        let spent =
+            Spent { turns: 1, tokens: crate::tokens::Tokens(55), money: Money(11), unpriced: 0 };
+        assert_eq!((used.spent(), used.began), (spent, Some(Timestamp(10))));
+        assert_eq!(used.cost.own().total().cost, Money(4));
     }
 }

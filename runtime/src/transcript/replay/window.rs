@@ -109,7 +109,7 @@ impl<'a> Window<'a> {
         run: &Run,
     ) -> Result<(), ReplayError> {
         let lines = self.lines.get(first..).unwrap_or_default();
-        let Some((last, What::TurnEnd { reason, at_step })) =
+        let Some((last, What::TurnEnd { reason, at_step, in_doubt })) =
             lines.last().and_then(|it| Some((it, &record(it)?.what)))
         else {
             return Ok(());
@@ -123,6 +123,7 @@ impl<'a> Window<'a> {
             history: conversation.history.clone(),
             last_entry: conversation.last_entry.clone(),
             settled: settled(lines),
+            in_doubt: *in_doubt,
         };
         let end = serde_json::from_value(reason.as_str().into()).unwrap_or(RunEnd::Crashed);
         let closing = close(open, last.at(), end);

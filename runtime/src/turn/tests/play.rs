@@ -15,6 +15,7 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::ToolUseId,
+    lease::Worst,
     run::{AfterTurn, Run, RunEnd, conversation::Conversation},
     step::Step,
     step1_settings_resolution::LayerText,
@@ -45,6 +46,8 @@ pub(crate) struct Play {
     pub(crate) stored: BTreeMap<Digest, String>,
     /// Requests that were sent.
     pub(crate) requests: Vec<ModelCallOrder>,
+    /// The most that each of them could use.
+    pub(crate) worst: Vec<Worst>,
     /// How each run ended, and what was said about it.
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
     /// What the turns said they used.
@@ -87,6 +90,7 @@ impl Play {
             lines: Vec::new(),
             stored: BTreeMap::new(),
             requests: Vec::new(),
+            worst: Vec::new(),
             ends: Vec::new(),
             used: Usage::default(),
             now: 1_790_000_000_000,
@@ -174,9 +178,8 @@ impl Play {
             self.n_inputs += 1;
             if self.world.stop_at == Some(self.n_inputs) {
                 self.asked_to_stop = true;
-                let effects = turn.handle(self.at(), Input::StopRequested);
-                for effect in effects {
-                    self.carry_out(effect, &mut desk);
+                for effect in turn.handle(self.at(), Input::StopRequested) {
+                    self.carry_out(effect, &turn, &mut desk);
                 }
             }
             let draw = self.world.shuffle.map_or(0, |it| it.draw("order", self.n_inputs));
@@ -211,10 +214,8 @@ impl Play {
             let is_step = |it: &Effect| matches!(it, Effect::Tell(Event::StepStarted { .. }));
             effects.sort_by_key(|it| !is_step(it));
             for effect in effects {
-                if let Some(mut report) = self.carry_out(effect, &mut desk) {
-                    if let Some(append) = report.append.take() {
-                        self.append(*append, &mut desk);
-                    }
+                if let Some(mut report) = self.carry_out(effect, &turn, &mut desk) {
+                    report.append.take().into_iter().for_each(|it| self.append(*it, &mut desk));
                     self.check_results(n_before);
                     return Some(report);
                 }
@@ -223,7 +224,7 @@ impl Play {
         panic!("the turn is stuck behind {}", self.log());
     }
 
-    fn carry_out(&mut self, effect: Effect, desk: &mut Desk) -> Option<TurnReport> {
+    fn carry_out(&mut self, effect: Effect, turn: &Turn, desk: &mut Desk) -> Option<TurnReport> {
         let input = match effect {
             Effect::Next(step) => Input::Run(step),
             Effect::ReadSettings => {
@@ -233,6 +234,7 @@ impl Play {
             Effect::Shape(order) => self.world.shape(&order),
             Effect::CallModel(order) => {
                 self.requests.push(ModelCallOrder::clone(&order));
+                self.worst.push(turn.worst_case());
                 self.world.model(&order)
             }
             Effect::Wait { attempt, .. } => {
@@ -335,6 +337,7 @@ impl Play {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
+            in_doubt: None,
         };
         let closing = close(open, self.at(), end);
         self.lines.extend(closing.append.lines);

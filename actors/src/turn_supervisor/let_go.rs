@@ -1,13 +1,14 @@
-//! The first model call of a session's first turn, which may have to wait for the tree of agents.
+//! A model call under limits of the tree of agents waits until the tree lets it go.
 //!
-//! Before each turn its worst case is set aside. That of the first turn is known when its settings
-//! are, in the middle of it; so the session is asked for it when the model is to be called.
+//! Asked for each call, repeated ones and those for summaries included, since only then its size, its
+//! model and its output ceiling are known, and the limits under which it is made. Where nothing is
+//! limited nobody is asked.
 
-use ennead_runtime::{ports::BoxFuture, tokens::Tokens, turn::effect::ModelCallOrder};
+use ennead_runtime::{ports::BoxFuture, turn::effect::ModelCallOrder};
 use tokio::sync::oneshot;
 
 use super::State;
-use crate::session::{SessionMsg, agents::FirstCall};
+use crate::session::{SessionMsg, agents::WaitingCall};
 
 /// Done when a call may begin.
 pub(super) type LetGo = oneshot::Receiver<()>;
@@ -30,17 +31,17 @@ pub(super) fn when_let_go(
 }
 
 impl State {
-    /// Asks the session, where that has to be. A call that is repeated asks again.
+    /// Asks the session, where that has to be.
     pub(super) fn let_go(&self, order: &ModelCallOrder) -> Option<LetGo> {
         let limits = self.turn.agent_limits();
-        if !self.first_of_session || !limits.bounds_calls() {
+        if !limits.bounds_calls() {
             return None;
         }
         let (go, let_go) = oneshot::channel();
-        let worst = self.turn.worst_case(Tokens::from_chars(order.request.body.len() as u64));
-        let call = FirstCall { key: self.key, limits, worst, go };
+        let (name, worst) = ((self.key, order.attempt), self.turn.worst_case());
+        let call = WaitingCall { name, limits, worst, go };
         // A session that is gone takes its turn along.
-        let _gone = self.session.cast(SessionMsg::FirstCall(Box::new(call)));
+        let _gone = self.session.cast(SessionMsg::CallWaits(Box::new(call)));
         Some(let_go)
     }
 }

@@ -1,0 +1,377 @@
+//! Every model call of a tree asks for what it may use, whatever it is for and whenever it comes.
+
+use std::{fmt, sync::Arc};
+
+use ennead::{
+    directory::{ActorKind, Live},
+    ennead::Ennead,
+    events::Events,
+    options::Options,
+    runtime::{
+        event::Event,
+        ids::{AgentId, SessionId},
+        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
+        run::RunEnd,
+        tool::{Access, Concurrency, ToolOutcome},
+    },
+    tools::custom::CustomTool,
+};
+use futures::TryStreamExt;
+use serde_json::json;
+
+use super::tree::{agent, run, verify};
+use crate::support::{
+    barrier::Barrier,
+    host::{interrupted, prompt},
+    scripted::{Asked, Place, SESSION, Say, Scripted, call, calls, finish, model, says, text},
+};
+
+/// A scripted model whose answers may wait, and stop for another reason.
+struct Wire {
+    model: Arc<Scripted>,
+    /// Where requests with the word `held` wait.
+    barrier: Barrier,
+    /// How the answer to a request stops, if not as scripted.
+    stops: fn(&Asked) -> Option<&'static str>,
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wire")
+    }
+}
+
+impl Transport for Wire {
+    fn send(
+        &self,
+        request: WireRequest,
+    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
+        let asked = Asked { body: serde_json::from_slice(&request.body).unwrap() };
+        let (is_held, stops) = (asked.user().contains("held"), (self.stops)(&asked));
+        let (answer, barrier) = (self.model.send(request), self.barrier.clone());
+        Box::pin(async move {
+            if is_held {
+                barrier.pass().await;
+            }
+            let mut response = answer.await?;
+            if let Some(stops) = stops {
+                let named = |stop| format!(r#""stop_reason":"{stop}""#);
+                response.body = Box::pin(response.body.map_ok(move |bytes| {
+                    let whole = String::from_utf8(bytes.to_vec()).unwrap();
+                    whole.replace(&named("end_turn"), &named(stops)).into()
+                }));
+            }
+            Ok(response)
+        })
+    }
+}
+
+async fn start(
+    place: &Place,
+    model: &Arc<Scripted>,
+    stops: fn(&Asked) -> Option<&'static str>,
+) -> (Ennead, Barrier) {
+    let barrier = Barrier::closed();
+    let wire = Wire { model: Arc::clone(model), barrier: barrier.clone(), stops };
+    let options = Options { transport: Some(Arc::new(wire)), ..place.options(model) };
+    (Ennead::start(options).await.unwrap(), barrier)
+}
+
+/// Brings so many characters.
+fn grow(n: usize) -> Arc<CustomTool> {
+    let tool = CustomTool::raw("grow", "Grows.", r#"{"type":"object"}"#, move |_, _| async move {
+        ToolOutcome::ok("word ".repeat(n / 5))
+    });
+    let tool = tool.access(Access::Free).concurrency(Concurrency::Together { max: 10 });
+    Arc::new(tool.build().unwrap())
+}
+
+// REQ: AGT-7
+#[tokio::test]
+async fn tokens_of_a_tree_are_never_more_than_their_limit_whatever_tools_bring() {
+    for limit in [60_000, 100_000, 150_000, 220_000] {
+        let place = Place::new();
+        // The context of each agent grows by 5,000 tokens with every call.
+        let model = model(|asked| {
+            let n = asked.n_answers();
+            let say = match (asked.is_agent(), n) {
+                (false, 0) => {
+                    let five = ["a", "b", "c", "d", "e"].map(|it| (it, "Agent", agent(it)));
+                    calls(&five)
+                }
+                (true, 0..6) => call(&format!("g{n}"), "grow", json!({ "n": n })),
+                _ => text("done"),
+            };
+            say.measured()
+        });
+        let options = place
+            .session()
+            .own_setting("agents", json!({ "maxTreeTokens": limit }))
+            .own_setting("maxOutputTokens", 10.into())
+            .tool(grow(20_000));
+        let outcome = run(&place, &model, options).await;
+        let used = outcome.usage.total().0;
+        assert!((limit / 2..=limit).contains(&used), "{used} of {limit}");
+    }
+}
+
+// REQ: AGT-7, MDL-4
+#[tokio::test]
+async fn answer_is_not_asked_for_again_with_a_ceiling_that_the_limit_has_no_room_for() {
+    for (limit, end, n_asked) in
+        [(60_000, RunEnd::TreeLimit, 1), (120_000, RunEnd::NoPendingTools, 2)]
+    {
+        let place = Place::new();
+        let model = says(vec![]);
+        let cut = |asked: &Asked| (asked.body["max_tokens"] == 30_000).then_some("max_tokens");
+        let (ennead, _) = start(&place, &model, cut).await;
+        let options = place
+            .session()
+            .own_setting("maxOutputTokens", 30_000.into())
+            .own_setting("agents", json!({ "maxTreeTokens": limit }));
+        let session = ennead.open(options).await.unwrap();
+        let outcome = session.prompt("go").await.unwrap();
+        finish(ennead, session).await;
+        assert_eq!((outcome.end, model.asked().len()), (end, n_asked), "{:?}", outcome.error);
+        verify(&place);
+    }
+}
+
+// REQ: AGT-7, MDL-8
+#[tokio::test]
+async fn dearer_model_is_not_turned_to_without_the_money_for_it() {
+    // Sonnet 5 costs 10 dollars per million tokens of output, Opus 5 25: 0.20 and 0.50 for the
+    // ceiling.
+    for (micro_usd, end, asked) in [
+        (500_000, RunEnd::TreeLimit, &["claude-sonnet-5"][..]),
+        (1_000_000, RunEnd::NoPendingTools, &["claude-sonnet-5", "claude-opus-5"]),
+    ] {
+        let place = Place::new();
+        let model = says(vec![]);
+        let refuses =
+            |asked: &Asked| (asked.body["model"] == "claude-sonnet-5").then_some("refusal");
+        let (ennead, _) = start(&place, &model, refuses).await;
+        let options = place
+            .session()
+            .model("claude-sonnet-5")
+            .setting("fallbackModel", json!(["claude-opus-5"]))
+            .own_setting("maxOutputTokens", 20_000.into())
+            .own_setting("agents", json!({ "maxTreeMicroUsd": micro_usd }));
+        let session = ennead.open(options).await.unwrap();
+        let outcome = session.prompt("go").await.unwrap();
+        finish(ennead, session).await;
+        let models: Vec<_> = model.asked().iter().map(|it| it.body["model"].clone()).collect();
+        assert_eq!(
+            (outcome.end, &models[..]),
+            (end, &asked.iter().map(|it| json!(it)).collect::<Vec<_>>()[..])
+        );
+        verify(&place);
+    }
+}
+
+fn settings(limits: serde_json::Value) -> String {
+    json!({"ennead": {"agents": limits}}).to_string()
+}
+
+/// Writes the user's settings, with these limits.
+fn limiting(place: &Place) -> Arc<CustomTool> {
+    let file = place.path("home/.claude/settings.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let tool = CustomTool::raw("limit", "Limits.", r#"{"type":"object"}"#, move |input, _| {
+        std::fs::write(&file, settings(serde_json::from_str(&input).unwrap())).unwrap();
+        async { ToolOutcome::ok("limited") }
+    });
+    Arc::new(tool.access(Access::Free).build().unwrap())
+}
+
+// REQ: AGT-7, TRN-4
+#[tokio::test]
+async fn limit_that_appears_in_the_settings_binds_the_next_call_and_one_that_is_raised_no_more() {
+    for (limits, more) in [
+        (json!({"maxTreeTokens": 1000}), json!({"maxTreeTokens": 1_000_000})),
+        (json!({"maxTreeTurns": 1}), json!({"maxTreeTurns": 2})),
+        (json!({"maxTreeMicroUsd": 500}), json!({})),
+        (json!({"maxTreeSeconds": 0}), json!({"maxTreeSeconds": 5})),
+    ] {
+        let place = Place::new();
+        let said = limits.clone();
+        let model = model(move |asked| match asked.n_answers() {
+            0 => call("l", "limit", said.clone()),
+            _ => text("done"),
+        });
+        let ennead = place.start(&model).await;
+        let options = place.session().model("claude-sonnet-5").tool(limiting(&place));
+        let session = ennead.open(options).await.unwrap();
+        let outcome = session.prompt("go").await.unwrap();
+        assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 1), "{limits}");
+        let outcome = session.prompt("again").await.unwrap();
+        assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 1), "{limits}");
+        place.write("home/.claude/settings.json", &settings(more));
+        let outcome = session.prompt("and again").await.unwrap();
+        assert_eq!(outcome.text, "done", "{limits}: {:?}", outcome.error);
+        finish(ennead, session).await;
+        verify(&place);
+    }
+}
+
+/// Looks at the directory until an actor is found.
+async fn find(ennead: &Ennead, is_meant: impl Fn(&Live) -> bool) -> Live {
+    for _ in 0..100_000 {
+        if let Some(found) = ennead.directory().all().into_iter().find(&is_meant) {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it does not appear");
+}
+
+/// Whether an actor works for this sub-agent.
+fn is(live: &Live, agent: &AgentId) -> bool {
+    live.session == Some(SessionId::of_agent(&SESSION.into(), agent))
+}
+
+struct Log(Events);
+
+impl Log {
+    /// The sub-agent that this call has started.
+    async fn agent(&mut self, of: &str) -> AgentId {
+        while let Some(told) = self.0.next().await {
+            if let Event::AgentStarted { agent, call, .. } = told.event
+                && call.as_str() == of
+            {
+                return agent;
+            }
+        }
+        panic!("no agent of {of}")
+    }
+}
+
+/// The top starts these agents at once.
+fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Say + Send + Sync {
+    move |asked| match asked.n_answers() {
+        0 => {
+            let all: Vec<_> = agents.iter().map(|(id, task)| (*id, "Agent", agent(task))).collect();
+            calls(&all)
+        }
+        _ => text("done"),
+    }
+}
+
+// REQ: AGT-7, AGT-3
+#[tokio::test]
+async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them_goes_on() {
+    let place = Place::new();
+    let gate = Barrier::closed();
+    let passes = gate.clone();
+    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let gate = passes.clone();
+        async move {
+            gate.pass().await;
+            ToolOutcome::ok("word ".repeat(8_000))
+        }
+    });
+    let parent = top(&[("a", "delegate"), ("b", "pass the gate")]);
+    let model = model(move |asked| {
+        let user = asked.user();
+        match asked.n_answers() {
+            _ if !asked.is_agent() => parent(asked),
+            0 if user.contains("delegate") => call("c", "Agent", agent("held")),
+            0 if user.contains("gate") => call("g", "gate", json!({})),
+            _ => text("found"),
+        }
+    });
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let options = place
+        .session()
+        .own_setting("maxOutputTokens", 50_000.into())
+        .own_setting("agents", json!({"maxTreeTokens": 130_000}))
+        .tool(Arc::new(tool.access(Access::Free).build().unwrap()));
+    let session = ennead.open(options).await.unwrap();
+    let mut log = Log(session.events());
+    let run = prompt(&session, "go");
+    let delegate = log.agent("a").await;
+    let waiting = log.agent("b").await;
+    // One call waits for its answer, and half of all is set aside for it. Another, whose context has
+    // grown meanwhile, waits for that.
+    barrier.arrived().await;
+    gate.arrived().await;
+    let n_asked = model.asked().len();
+    gate.open();
+    find(&ennead, |it| it.kind == ActorKind::ModelCall && is(it, &waiting)).await;
+    assert_eq!(model.asked().len(), n_asked);
+    find(&ennead, |it| it.kind == ActorKind::SubAgent && is(it, &delegate)).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    let results = model.last_of_top().results();
+    assert!(results[0].2 && results[0].1.contains("crashed"), "{results:?}");
+    // What was set aside counts as used, and no more of it comes back.
+    assert!(results[1].1.contains("and the rest is not enough"), "{results:?}");
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
+    finish(ennead, session).await;
+}
+
+// REQ: AGT-7, AGT-3
+#[tokio::test]
+async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
+    let place = Place::new();
+    let parent = top(&[("a", "held")]);
+    let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let options = place
+        .session()
+        .own_setting("maxOutputTokens", 50_000.into())
+        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
+    let session = ennead.open(options).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    find(&ennead, |it| it.kind == ActorKind::SubAgent).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 2));
+    let why = outcome.error.unwrap_or_default();
+    let used: u64 = why.split(' ').next().unwrap().parse().unwrap();
+    assert!((50_000..100_000).contains(&used), "{why}");
+    finish(ennead, session).await;
+}
+
+// REQ: AGT-7, TRN-2
+#[tokio::test]
+async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
+    let place = Place::new();
+    let parent = top(&[("a", "held"), ("b", "held")]);
+    let model = model(move |asked| match asked.user().contains("again") {
+        true => text("still here"),
+        false if asked.is_agent() => text("found"),
+        false => parent(asked),
+    });
+    let limited = |limit: u64| {
+        place
+            .session()
+            .own_setting("maxOutputTokens", 50_000.into())
+            .own_setting("agents", json!({ "maxTreeTokens": limit }))
+    };
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(100_000)).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    session.interrupt();
+    interrupted(run).await;
+    // One of the two was never sent, and the other never answered.
+    assert_eq!(model.asked().len(), 2);
+    // In this process, and in the next one by what the transcripts say.
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.end, RunEnd::TreeLimit);
+    let why = outcome.error.unwrap();
+    finish(ennead, session).await;
+    verify(&place);
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(100_000)).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
+    finish(ennead, session).await;
+    // Once: there is room for another call under a limit that is a little higher.
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(150_000)).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
+    finish(ennead, session).await;
+    verify(&place);
+}
