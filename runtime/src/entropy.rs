@@ -23,7 +23,7 @@ impl Stream {
 
     /// The key as 64 hexadecimal digits, for the record of a run.
     pub fn to_hex(&self) -> String {
-        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+        blake3::Hash::from_bytes(self.0).to_hex().as_str().to_owned()
     }
 
     /// Reads what [`Stream::to_hex`] writes; `None` when it is something else.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds since 1970-01-01T00:00:00Z. On the wire of harness records a number; as text
@@ -23,13 +24,23 @@ impl Timestamp {
         let parsed: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(parsed.as_millisecond()).ok().map(Self)
     }
+
+    /// Appends what `Display` writes, without formatting machinery; for the writing of lines.
+    pub(crate) fn push(self, out: &mut Vec<u8>) {
+        const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+        // Writing to a vector does not fail.
+        let _written = PRINTER.print_timestamp(&self.shown(), out);
+    }
+
+    fn shown(self) -> jiff::Timestamp {
+        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)
+    }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
-        let shown = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-        write!(f, "{shown:.3}")
+        write!(f, "{:.3}", self.shown())
     }
 }
 
@@ -43,5 +54,10 @@ mod tests {
         assert_eq!(reading.to_string(), "2026-09-21T14:13:20.007Z");
         assert_eq!(Timestamp::parse("2026-09-21T14:13:20.007Z"), Some(reading));
         assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
+        for reading in [reading, Timestamp(0), Timestamp(u64::MAX)] {
+            let mut pushed = Vec::new();
+            reading.push(&mut pushed);
+            assert_eq!(String::from_utf8(pushed).unwrap(), reading.to_string());
+        }
     }
 }

@@ -315,10 +315,11 @@ impl Turn {
 
     /// What is collected while the turn goes on by itself: for who lets it stand.
     pub fn stand(&mut self) -> Vec<Effect> {
-        let mut effects = std::mem::take(&mut self.effects);
-        if let Some(lines) = self.journal.take() {
-            effects.insert(0, Effect::Append(lines));
-        }
+        let lines = self.journal.take().map(Effect::Append);
+        let n_effects = self.effects.len() + usize::from(lines.is_some());
+        let mut effects = Vec::with_capacity(n_effects);
+        effects.extend(lines);
+        effects.append(&mut self.effects);
         effects
     }
 

@@ -1,62 +1,33 @@
 //! Texts as JSON strings.
 //!
 //! Alone because lines and requests are full of them, and nearly all are names, ids and codes that
-//! need no escape: those are looked at eight bytes at a time and copied in one piece. The others, JSON
+//! need no escape: those are looked at many bytes at a time and copied in one piece. The others, JSON
 //! inside of JSON above all, are copied from one escape to the next.
 
 use crate::digest::HEX;
 
-/// Bytes that are looked at together.
-const WORD: usize = 8;
+/// What stands behind the backslash, for each byte that needs one; zero for all others. A `u` begins
+/// a code of four digits.
+const LETTERS: [u8; 256] = {
+    let mut letters = [0; 256];
+    let mut byte = 0;
+    while byte < 32 {
+        letters[byte] = b'u';
+        byte += 1;
+    }
+    letters[8] = b'b';
+    letters[9] = b't';
+    letters[10] = b'n';
+    letters[12] = b'f';
+    letters[13] = b'r';
+    letters[b'"' as usize] = b'"';
+    letters[b'\\' as usize] = b'\\';
+    letters
+};
 
 /// `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    push_quoted(text, &mut quoted);
-    quoted
-}
-
-/// What JSON is written to: a text, or the bytes of one.
-pub(crate) trait Sink {
-    /// Appends a text.
-    fn add(&mut self, text: &str);
-    /// Appends an ASCII character.
-    fn add_ascii(&mut self, byte: u8);
-}
-
-impl Sink for String {
-    #[inline]
-    fn add(&mut self, text: &str) {
-        self.push_str(text);
-    }
-
-    #[inline]
-    fn add_ascii(&mut self, byte: u8) {
-        self.push(char::from(byte));
-    }
-}
-
-impl Sink for Vec<u8> {
-    #[inline]
-    fn add(&mut self, text: &str) {
-        self.extend_from_slice(text.as_bytes());
-    }
-
-    #[inline]
-    fn add_ascii(&mut self, byte: u8) {
-        self.push(byte);
-    }
-}
-
-/// Appends `text` as a JSON string, quotes included.
-pub(crate) fn push_quoted(text: &str, out: &mut impl Sink) {
-    out.add_ascii(b'"');
-    if is_plain(text) {
-        out.add(text);
-    } else {
-        push_escaped(text, out);
-    }
-    out.add_ascii(b'"');
+    join(&[Piece::Text(text)])
 }
 
 /// A piece of JSON text.
@@ -73,43 +44,50 @@ pub(crate) fn join(pieces: &[Piece<'_>]) -> String {
         Piece::Json(json) => json.len(),
         Piece::Text(text) => text.len() + 2,
     };
-    let mut joined = String::with_capacity(pieces.iter().map(len).sum());
+    let mut joined = Vec::with_capacity(pieces.iter().map(len).sum());
     for piece in pieces {
         match piece {
-            Piece::Json(json) => joined.push_str(json),
+            Piece::Json(json) => joined.extend_from_slice(json.as_bytes()),
             Piece::Text(text) => push_quoted(text, &mut joined),
         }
     }
-    joined
+    // Texts with ASCII put between them are a text.
+    String::from_utf8(joined).unwrap_or_default()
 }
 
-fn push_escaped(text: &str, out: &mut impl Sink) {
-    let bytes = text.as_bytes();
-    // What is to be copied begins at `run`, what was not looked at yet at `at`.
-    let (mut run, mut at) = (0, 0);
-    while let Some(n_plain) = first_escape(&bytes[at..]) {
-        let escape = at + n_plain;
-        out.add(&text[run..escape]);
-        at = escape + 1;
-        run = at;
-        match bytes[escape] {
-            8 => out.add("\\b"),
-            9 => out.add("\\t"),
-            10 => out.add("\\n"),
-            12 => out.add("\\f"),
-            13 => out.add("\\r"),
-            coded @ 0..b' ' => {
-                out.add("\\u00");
-                out.add(std::str::from_utf8(&HEX[usize::from(coded)]).unwrap_or_default());
-            }
-            // A quote or a backslash is the first of what is copied behind its own backslash.
-            _ => {
-                out.add_ascii(b'\\');
-                run = escape;
-            }
-        }
+/// Appends `text` as a JSON string, quotes included.
+pub(crate) fn push_quoted(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    if is_plain(text) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        push_escaped(text.as_bytes(), out);
     }
-    out.add(&text[run..]);
+    out.push(b'"');
+}
+
+fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
+    // A quote or a backslash is copied with what follows its own backslash.
+    let mut n_escaped = 0;
+    let letter = |byte: &u8| LETTERS[usize::from(*byte)];
+    while let Some(n_plain) = bytes[n_escaped..].iter().position(|byte| letter(byte) != 0) {
+        let (plain, rest) = bytes.split_at(n_escaped + n_plain);
+        out.extend_from_slice(plain);
+        out.push(b'\\');
+        (bytes, n_escaped) = match rest {
+            [b'"' | b'\\', ..] => (rest, 1),
+            [coded, rest @ ..] => {
+                out.push(letter(coded));
+                if letter(coded) == b'u' {
+                    out.extend_from_slice(b"00");
+                    out.extend_from_slice(&HEX[usize::from(*coded)]);
+                }
+                (rest, 0)
+            }
+            [] => (rest, 0),
+        };
+    }
+    out.extend_from_slice(bytes);
 }
 
 /// Bytes of the text as JSON string, without the quotes.
@@ -124,45 +102,28 @@ fn count(text: &str, is_of_kind: impl Fn(u8) -> bool) -> usize {
     text.as_bytes().chunks(255).map(|it| usize::from(of(it))).sum()
 }
 
+/// Without a branch, so that many bytes are looked at in one step.
 #[inline]
 fn needs_escape(byte: u8) -> bool {
-    byte < b' ' || matches!(byte, b'"' | b'\\')
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
 }
 
 /// Whether no byte needs an escape.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
-    match bytes.last_chunk() {
-        // The last word overlaps with the one before it.
-        Some(last) => escapes(*last) == 0 && bytes.as_chunks().0.iter().all(|it| escapes(*it) == 0),
-        None => !text.bytes().any(needs_escape),
+    // The last piece overlaps with the one before it.
+    if let Some(last) = bytes.last_chunk::<16>() {
+        are_plain(last) && bytes.as_chunks::<16>().0.iter().all(are_plain)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        are_plain(first) && are_plain(last)
+    } else {
+        !bytes.iter().any(|byte| needs_escape(*byte))
     }
 }
 
-/// The place of the first byte that needs an escape.
-fn first_escape(bytes: &[u8]) -> Option<usize> {
-    let (words, rest) = bytes.as_chunks();
-    for (i, word) in words.iter().enumerate() {
-        let found = escapes(*word);
-        if found != 0 {
-            return Some(i * WORD + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let in_rest = rest.iter().position(|byte| needs_escape(*byte))?;
-    Some(words.len() * WORD + in_rest)
-}
-
-/// The highest bit of bytes that need an escape. The lowest bit that is set is that of the first of
-/// them; those above it may be set without need.
 #[inline]
-fn escapes(word: [u8; WORD]) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; WORD]);
-    let word = u64::from_le_bytes(word);
-    // A byte that is smaller than another borrows into its highest bit, which was not set.
-    let smaller = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
-    let quotes = smaller(word ^ (ONES * u64::from(b'"')), 1);
-    let backslashes = smaller(word ^ (ONES * u64::from(b'\\')), 1);
-    (quotes | backslashes | smaller(word, b' ')) & (ONES << 7)
+fn are_plain<const N: usize>(bytes: &[u8; N]) -> bool {
+    !bytes.iter().fold(false, |any, byte| any | needs_escape(*byte))
 }
 
 #[cfg(test)]
@@ -184,7 +145,7 @@ mod tests {
     #[test]
     fn every_character_is_escaped_wherever_it_stands() {
         for character in ('\0'..'\u{100}').chain(['\u{2028}', '\u{1f600}']) {
-            for n_before in 0..17 {
+            for n_before in 0..34 {
                 for behind in ["", "#", "\"", "!]\u{1}plain, and more of it"] {
                     check(&format!("{}{character}{behind}", "x".repeat(n_before)));
                 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{provider::WireFormat, request::RequestHead, view::ViewMessage};
-use crate::block::quote;
+use crate::json::{Piece, join};
 
 /// The version of the API, as Bedrock wants it in the body.
 const BEDROCK_VERSION: &str = "bedrock-2023-05-31";
@@ -43,8 +43,14 @@ pub(super) fn open(format: WireFormat, head: &RequestHead, messages: &[ViewMessa
             format!(r#"{{"anthropic_version":"{VERTEX_VERSION}","max_tokens":{ceiling}{streams}"#)
         }
         _ => {
-            let model = quote(&head.model);
-            format!(r#"{{"model":{model},"max_tokens":{ceiling}{streams}"#)
+            let mut digits = itoa::Buffer::new();
+            join(&[
+                Piece::Json(r#"{"model":"#),
+                Piece::Text(&head.model),
+                Piece::Json(r#","max_tokens":"#),
+                Piece::Json(digits.format(ceiling)),
+                Piece::Json(streams),
+            ])
         }
     };
     if matches!(format, WireFormat::BedrockInvoke | WireFormat::VertexRawPredict) {

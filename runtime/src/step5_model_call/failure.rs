@@ -6,7 +6,7 @@
 pub(crate) mod reset;
 mod said;
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header::AsHeaderName};
 
 use super::{FailureClass, ModelAnswer, ModelFailure, StopReason, stream::StreamPhase};
 use crate::{
@@ -287,7 +287,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
 }
 
 /// The text of a header.
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
     Some(value.trim())
 }

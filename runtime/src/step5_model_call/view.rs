@@ -171,7 +171,7 @@ impl<'a> Compiler<'a> {
     fn of_user(&mut self, block: &'a Block) -> Option<Block> {
         match block.kind() {
             BlockKind::Text(text) => {
-                (!text.trim().is_empty()).then(|| self.sized(&self.target.text(block)))
+                (!text.trim().is_empty()).then(|| self.sized(self.target.text(block)))
             }
             BlockKind::Opaque { kind } => self.opaque(None, block, kind),
             BlockKind::ToolResult { id, .. } => {
@@ -195,7 +195,7 @@ impl<'a> Compiler<'a> {
     fn of_answer(&mut self, message: &Message, block: &'a Block) -> Option<Block> {
         match block.kind() {
             BlockKind::Text(text) => {
-                (!text.trim().is_empty()).then(|| self.sized(&self.target.text(block)))
+                (!text.trim().is_empty()).then(|| self.sized(self.target.text(block)))
             }
             BlockKind::Opaque { kind } => self.opaque(message.model.as_deref(), block, kind),
             BlockKind::Thinking { signature: None, .. } => {
@@ -236,7 +236,7 @@ impl<'a> Compiler<'a> {
             }
             Some(_) => {}
         }
-        kept.map(|it| self.sized(&it))
+        kept.map(|it| self.sized(it))
     }
 
     /// Puts a message behind what is there, joined with its neighbour where roles are the same.
@@ -327,7 +327,7 @@ impl<'a> Compiler<'a> {
         Block::tool_use(id, &name.into(), if keeps_input { input } else { "{}" })
     }
 
-    fn sized(&mut self, block: &Block) -> Block {
+    fn sized(&mut self, block: Block) -> Block {
         let bytes = block.wire_open().len();
         let (kind, max): (&str, usize) = match block.kind() {
             BlockKind::Opaque { kind } if &**kind == "image" => (kind, MAX_IMAGE_BYTES),
@@ -335,7 +335,7 @@ impl<'a> Compiler<'a> {
             _ => ("text", MAX_BLOCK_BYTES),
         };
         if bytes <= max {
-            return block.clone();
+            return block;
         }
         let kind: Box<str> = kind.into();
         let stub = Block::text(&format!("[{kind} of {bytes} bytes left out: too large to send]"));

@@ -49,7 +49,7 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
-    let kind = header(headers, CONTENT_TYPE.as_str()).and_then(|it| it.get(..wanted.len()));
+    let kind = header(headers, CONTENT_TYPE).and_then(|it| it.get(..wanted.len()));
     kind.is_some_and(|it| it.eq_ignore_ascii_case(wanted))
 }
 

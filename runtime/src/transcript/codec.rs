@@ -6,8 +6,6 @@
 
 mod cut;
 
-use std::io::Write as _;
-
 use crate::{
     digest::Digest,
     ids::EntryId,
@@ -119,8 +117,9 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
     }
     field("sessionId", frame.session.as_str(), out);
     key("timestamp", out);
-    // Writing to a vector does not fail.
-    let _written = write!(out, "\"{}\"", line.at);
+    out.push(b'"');
+    line.at.push(out);
+    out.push(b'"');
     field("cwd", &frame.cwd, out);
     field("version", frame.version, out);
     if let Some(branch) = &frame.git_branch {

@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// Lines that go out together in most turns, at most.
+const N_LINES: usize = 16;
+
 /// The lines of a turn on their way out.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -39,7 +42,7 @@ impl Journal {
     /// Adds a harness record.
     pub(super) fn record(&mut self, at: Timestamp, what: What) {
         let record = Record { at, run: Some(self.run.clone()), turn: self.turn, what };
-        self.pending.lines.push(Line::Harness(Box::new(record)));
+        self.line(Line::Harness(Box::new(record)));
     }
 
     /// A name for a line to come.
@@ -126,7 +129,15 @@ impl Journal {
             boundary: None,
         };
         fill(&mut line);
-        self.pending.lines.push(Line::Conversation(Box::new(line)));
+        self.line(Line::Conversation(Box::new(line)));
+    }
+
+    fn line(&mut self, line: Line) {
+        let lines = &mut self.pending.lines;
+        if lines.is_empty() {
+            lines.reserve(N_LINES);
+        }
+        lines.push(line);
     }
 
     /// A text for a record: as it is when short, by digest when long.

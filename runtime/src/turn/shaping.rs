@@ -44,7 +44,7 @@ impl Turn {
     /// Goes on with the chain: passes over the stages whose trigger does not hold, and asks for
     /// the first whose does.
     fn shape_from(&mut self, first: usize) {
-        let mut passed = Vec::new();
+        let mut passed = Vec::with_capacity(Stage::ALL.len());
         for stage in Stage::ALL.into_iter().skip(first) {
             let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup)
             else {
