@@ -6,7 +6,7 @@
 //! runs, prints `DONE {…}`, waits for another line. Without `--base-url` it says how it is used.
 //!
 //! The transcripts stay in `ennead-bench-…` in the temporary directory for `ennead verify`; a run
-//! removes those of runs that are more than an hour old. Not its own: some file systems (ext4
+//! removes those of runs that are more than a day old. Not younger ones: some file systems (ext4
 //! without a journal) pass over inodes deleted in the last minutes one by one whenever a file is
 //! made, and the next run would be billed a millisecond per session for the tidiness of this one.
 
@@ -243,7 +243,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Removes what runs left more than an hour ago.
+/// Removes what runs left more than a day ago.
 fn remove_old(runs: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(runs)? {
         let entry = entry?;
@@ -251,7 +251,7 @@ fn remove_old(runs: &Path) -> std::io::Result<()> {
             continue;
         }
         let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
-        if Duration::from_secs(3600) < age {
+        if Duration::from_secs(24 * 3600) < age {
             std::fs::remove_dir_all(entry.path())?;
         }
     }
