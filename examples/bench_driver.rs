@@ -39,9 +39,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Sessions of all threads allocate and free all the time; this allocator does it without locks.
+/// That of the command.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What the directories of runs begin with.
 const PREFIX: &str = "ennead-bench-";

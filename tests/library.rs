@@ -54,7 +54,7 @@ async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
 fn library_needs_nothing_of_the_command() {
     let manifest = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
-    for name in ["axum", "clap", "mimalloc", "tracing-subscriber"] {
+    for name in ["axum", "clap", "tikv-jemallocator", "tracing-subscriber"] {
         let needed = &manifest["dependencies"][name];
         assert_eq!(needed["optional"].as_bool(), Some(true), "{name}");
     }
