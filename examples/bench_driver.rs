@@ -40,6 +40,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// That of the command.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

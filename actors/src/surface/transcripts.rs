@@ -97,13 +97,16 @@ pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
 }
 
 fn verify_one(file: PathBuf, beside: &Path) -> Result<Checked, TranscriptError> {
+    // Before the lines that it knows of, since the session may be closed meanwhile. It is of no copy.
+    let is_original = file.extension().is_some_and(|it| it == "jsonl");
+    let checkpoint = is_original.then(|| checkpoint::read(&file.with_extension("checkpoint")));
     let bytes = read(&file)?;
     let evidence = Evidence {
         stored: &|digest: Digest| {
             fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
         },
         sidechain: &|agent: &AgentId| fs::read(sidechain(beside, agent)).ok(),
-        checkpoint: checkpoint::read(&file.with_extension("checkpoint")).map(|it| it.head),
+        checkpoint: checkpoint.flatten().map(|it| it.head),
         run_budget: &run_budget,
         also: &|record, _| sidechain_is_there(record, beside),
     };

@@ -45,6 +45,8 @@ pub(crate) struct TranscriptFile {
     file: Arc<File>,
     ops: Arc<dyn FileOps>,
     end: Checkpoint,
+    /// It was empty when it was opened: what a checkpoint says is of another one of its name.
+    is_new: bool,
     /// The file ends in the middle of a line.
     newline: bool,
     torn: Option<Torn>,
@@ -83,6 +85,7 @@ impl TranscriptFile {
             file: Arc::new(file),
             ops,
             end: Checkpoint { offset: 0, head: Head::default(), last: None },
+            is_new: false,
             newline: false,
             torn: None,
             doubtful: false,
@@ -95,6 +98,7 @@ impl TranscriptFile {
             transcript.look_again()?;
         } else {
             transcript.find_end()?;
+            transcript.is_new = transcript.end.offset == 0 && !transcript.newline;
             transcript.acknowledge(transcript.end.clone());
         }
         Ok(transcript)
@@ -124,9 +128,13 @@ impl TranscriptFile {
 
     /// Whether the next writer is to find a checkpoint.
     ///
-    /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none.
+    /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none, nor does one to
+    /// which nothing was added.
     pub(crate) fn needs_checkpoint(&self) -> bool {
-        !self.newline && !self.doubtful && WINDOW < self.end.offset
+        !self.newline
+            && !self.doubtful
+            && WINDOW < self.end.offset
+            && checkpoint::read(&self.place.checkpoint()).as_ref() != Some(&self.end)
     }
 
     /// Leaves a checkpoint, for the next writer and for whoever checks the transcript. Everything it
@@ -135,7 +143,7 @@ impl TranscriptFile {
         let path = self.place.checkpoint();
         // One that knows of lines that are no longer there is the only witness of that.
         match checkpoint::read(&path) {
-            Some(known) if !self.holds(&known)? => Ok(()),
+            Some(known) if !self.is_new && !self.holds(&known)? => Ok(()),
             _ => checkpoint::write(&path, &self.end),
         }
     }

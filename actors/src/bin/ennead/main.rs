@@ -26,6 +26,7 @@ use exit::{Exit, Failure};
 // Turns make many small blocks on several threads. This allocator hands out first what was given back
 // last, so that a thread stays within its cache: with many sessions a tenth of a turn, and a fifth of
 // their memory, less than with others.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -46,8 +46,9 @@ pub(super) fn event(data: &str) -> Option<Plain<'_>> {
     } else if let Some(rest) = kind.strip_prefix(BLOCK_START) {
         let (index, rest) = number(rest)?;
         let raw = rest.strip_prefix(BLOCK)?.strip_suffix('}')?;
-        // Where more than the block stands there, it cannot be read as one.
-        let is_object = raw.starts_with('{') && raw.ends_with('}');
+        // Where more than the block stands there, it cannot be read as one. A line that ends within
+        // it may end within a string, and would be mended.
+        let is_object = raw.starts_with('{') && raw.ends_with('}') && !raw.contains(['\n', '\r']);
         let builder = BlockBuilder::start(raw).ok().filter(|_| is_object)?;
         Some(Plain::BlockStart(index, raw.len(), builder))
     } else {
@@ -214,6 +215,7 @@ mod tests {
             r#"{"type":"text","text":""} "#,
             r#"{"type":"text","text":""},"x":{}"#,
             r#"{"type":"text","text":""}}"#,
+            "{\"type\":\"text\",\"text\":\"a\nb\"}",
             r#"{"type":"text","text":"#,
         ] {
             assert!(!is_read(&start("0", block)), "{block}");
