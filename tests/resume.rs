@@ -219,6 +219,21 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
     transcripts::verify(&transcript(&place)).unwrap();
 }
 
+// REQ: TRN-3, SES-5
+#[tokio::test]
+async fn checkpoint_is_no_witness_against_a_copy_nor_for_long_against_a_session_begun_anew() {
+    let place = Place::new();
+    let long = || model(|_| text(&"here ".repeat(1 << 16)));
+    place.run(&long(), place.session()).await;
+    let copy = transcript(&place).with_extension("bak");
+    fs::copy(transcript(&place), &copy).unwrap();
+    place.run(&long(), place.session()).await;
+    transcripts::verify(&copy).unwrap();
+    fs::remove_file(transcript(&place)).unwrap();
+    place.run(&long(), place.session()).await;
+    transcripts::verify(&transcript(&place)).unwrap();
+}
+
 // REQ: TRN-14
 #[tokio::test]
 async fn repeated_run_id_answers_with_the_earlier_outcome() {
