@@ -31,6 +31,7 @@ use crate::hosted::hosted;
 mod claim;
 mod git;
 mod include;
+mod loss;
 mod site;
 mod stale;
 

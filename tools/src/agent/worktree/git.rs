@@ -28,6 +28,11 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Bytes that a command may say on each of its outputs.
 const MAX_SAID: u64 = 64 << 20;
 
+/// What the repository cannot say otherwise: no program of its own is run, and no file is taken for
+/// unchanged without a look at it.
+const SETTINGS: [&str; 3] =
+    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.ignoreStat=false"];
+
 /// What the environment could say about another repository.
 const ELSEWHERE: [&str; 5] =
     ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
@@ -62,6 +67,11 @@ impl Git {
         let mut git = self.clone();
         git.context.hold = Hold::new((git.context.hold, token));
         git
+    }
+
+    /// The call that git is run for.
+    pub(super) fn context(&self) -> &ToolContext {
+        &self.context
     }
 
     #[cfg(test)]
@@ -104,7 +114,7 @@ impl Git {
         let mark = new_mark("git");
         let wrap = CommandWrap::with_new("git", |command| {
             command.arg("-C").arg(directory);
-            command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
+            command.args(SETTINGS.iter().flat_map(|it| ["-c", it]));
             command.args(&arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
             for (name, value) in &*self.context.env {
                 match value.as_str() {

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::git::{Git, GitError};
+use super::{
+    git::{Git, GitError},
+    loss,
+};
 
 /// One worktree and its branch.
 #[derive(Clone, Debug)]
@@ -59,8 +62,8 @@ impl Site {
         let _locked = self.of_worktree(git, &["unlock"]).await;
     }
 
-    /// The commit that it stands at, if its files are those of the commit and its branch is there,
-    /// too. What cannot be found out counts as a change.
+    /// The commit that it stands at, if its files are those of the commit, its branch is there, too,
+    /// and it holds no other repository. What cannot be found out counts as a change.
     pub(super) async fn clean_at(&self, git: &Git) -> Option<String> {
         // Without its link to the repository, git would speak of the one around it.
         let top = git.run(&self.path, ["rev-parse", "--show-toplevel"]).await.ok()?;
@@ -76,7 +79,8 @@ impl Site {
         }
         let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
         let status = git.run(&self.path, status).await.ok()?;
-        status.is_empty().then(|| head.to_owned())
+        let is_clean = status.is_empty() && !loss::threatens(git, &self.path).await;
+        is_clean.then(|| head.to_owned())
     }
 
     /// Whether another branch or a tag holds this commit of its branch.

@@ -7,6 +7,7 @@ use crate::test_support::{Switch, World, block_on};
 
 mod ended;
 mod include;
+mod kept;
 mod stale;
 
 /// What git says, without the end of the line.
