@@ -25,6 +25,7 @@ use ennead_runtime::{
     step1_settings_resolution::WorktreeBase,
 };
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::hosted::hosted;
 
@@ -46,7 +47,8 @@ const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
 /// Names that are tried; calls of one conversation hardly ever share their ids.
 const MAX_NAMES: u32 = 100;
 
-/// How long a call looks after the worktrees that others left before it makes its own.
+/// For how long a call begins to look after worktrees that others left before it makes its own.
+/// With one that it has begun with it comes to an end.
 const MAX_SWEEP: Duration = Duration::from_secs(20);
 
 /// Why there is no worktree. The text is for the model that asked.
@@ -114,8 +116,7 @@ impl Worktree {
         // The repository may have brought links, which would lead out of the workspace.
         let directory = real_directory(&workspace, DIRECTORY)?;
         ignore_all(&directory)?;
-        let swept = tokio::time::timeout(MAX_SWEEP, stale::sweep(&git, &workspace, &directory));
-        let _the_rest_waits = swept.await;
+        stale::sweep(&git, &workspace, &directory, Instant::now() + MAX_SWEEP).await;
         let seed = Digest::of(format!("{} {}", context.session, wanted.call).as_bytes());
         for n in 0..MAX_NAMES {
             let suffix = if n == 0 { String::new() } else { format!("-{n}") };
@@ -159,13 +160,14 @@ impl Worktree {
         Ok(self.site.lock_again(git, stale::IN_USE).await?)
     }
 
-    /// Unlocks it, and removes it with its branch if nothing was changed in it.
+    /// Removes it with its branch if nothing was changed in it, and unlocks it otherwise.
     async fn give_up(&self, git: &Git) -> Option<Changed> {
         let git = git.holding(self.claim.clone());
-        let is_unchanged = self.site.clean_at(&git).await.is_some_and(|it| it == self.base);
-        self.site.unlock(&git).await;
-        let is_removed = is_unchanged && self.site.remove(&git, &self.base).await;
-        (!is_removed).then(|| self.stays())
+        if self.site.clean_at(&git).await.is_none_or(|it| it != self.base) {
+            self.site.unlock(&git).await;
+            return Some(self.stays());
+        }
+        (!self.site.remove(&git, &self.base).await).then(|| self.stays())
     }
 
     fn stays(&self) -> Changed {

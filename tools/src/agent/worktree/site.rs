@@ -13,6 +13,9 @@ use super::{
     loss,
 };
 
+/// Once for what is in it, and once for the lock.
+const REMOVE_LOCKED: &[&str] = &["remove", "--force", "--force"];
+
 /// One worktree and its branch.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
@@ -77,10 +80,13 @@ impl Site {
         if head != tip || on != reference {
             return None;
         }
-        let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
-        let status = git.run(&self.path, status).await.ok()?;
-        let is_clean = status.is_empty() && !loss::threatens(git, &self.path).await;
+        let is_clean = self.is_clean(git).await && !loss::threatens(git, &self.path).await;
         is_clean.then(|| head.to_owned())
+    }
+
+    async fn is_clean(&self, git: &Git) -> bool {
+        let status = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
+        git.run(&self.path, status).await.is_ok_and(|it| it.is_empty())
     }
 
     /// Whether another branch or a tag holds this commit of its branch.
@@ -91,15 +97,18 @@ impl Site {
         git.run(&self.repository, list.chain(others)).await.is_ok_and(|it| it.is_empty())
     }
 
-    /// Removes it with its branch, if nothing is lost by that and the branch still is at `commit`.
+    /// Removes it with its branch, which is at `commit`, when it was found to be clean. It is locked
+    /// until it is gone: where this fails or is cut off, the next sweep finds it.
     pub(super) async fn remove(&self, git: &Git, commit: &str) -> bool {
-        // Without force: git looks once more.
-        self.of_worktree(git, &["remove"]).await.is_ok() && self.forget(git, commit).await
+        // With force, for the lock, git does not look once more.
+        self.is_clean(git).await
+            && self.of_worktree(git, REMOVE_LOCKED).await.is_ok()
+            && self.forget(git, commit).await
     }
 
     /// Removes what nobody was ever sent to.
     pub(super) async fn discard(&self, git: &Git, base: Option<&str>) {
-        let _not_one_yet = self.of_worktree(git, &["remove", "--force", "--force"]).await;
+        let _not_one_yet = self.of_worktree(git, REMOVE_LOCKED).await;
         // If git has removed it, or it holds something, this does nothing.
         let _gone = fs::remove_dir(&self.path);
         if let Some(base) = base {

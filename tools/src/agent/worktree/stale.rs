@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use tokio::time::Instant;
+
 use super::{claim::Claim, git::Git, site::Site};
 
 /// Why a worktree is locked until somebody is sent there.
@@ -14,8 +16,9 @@ pub(super) const BEING_MADE: &str = "ennead: being made for an agent";
 pub(super) const IN_USE: &str = "ennead: an agent works here, or did when it was ended";
 
 /// Removes those below `directory` in which nothing was changed. Those with a change, and those
-/// with a commit that no other branch holds, are unlocked and stay.
-pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path) {
+/// with a commit that no other branch holds, are unlocked and stay. Begins with none after `until`;
+/// the rest stays as it is for the next sweep.
+pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path, until: Instant) {
     let Ok(directory) = directory.canonicalize() else { return };
     let taken_over = take_over(&directory);
     if taken_over.is_empty() {
@@ -27,6 +30,9 @@ pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path) {
     };
     let reasons = reasons(&list);
     for (name, claim) in taken_over {
+        if until <= Instant::now() {
+            return;
+        }
         let git = git.holding(claim);
         let site = Site::new(repository, &directory, &name);
         let path = site.path.to_string_lossy();
@@ -44,14 +50,11 @@ pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path) {
 }
 
 async fn settle(git: &Git, site: &Site) {
-    let clean = site.clean_at(git).await;
-    let held = match &clean {
-        Some(commit) => site.is_held_elsewhere(git, commit).await,
-        None => false,
-    };
-    site.unlock(git).await;
-    if let Some(commit) = clean.filter(|_| held) {
-        site.remove(git, &commit).await;
+    match site.clean_at(git).await {
+        Some(commit) if site.is_held_elsewhere(git, &commit).await => {
+            site.remove(git, &commit).await;
+        }
+        _ => site.unlock(git).await,
     }
 }
 

@@ -110,3 +110,52 @@ fn what_was_left_half_made_is_removed_whatever_is_in_it() {
     assert_eq!(left_by_the_next(&world), (0, 0));
     assert_eq!(fs::read_dir(world.root.join(".claude/worktrees")).unwrap().count(), 2);
 }
+
+/// A git that does all but remove worktrees.
+fn without_removal(world: &World) -> ToolContext {
+    use std::os::unix::fs::PermissionsExt;
+
+    let real = Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout;
+    let real = String::from_utf8(real).unwrap();
+    let programs = world.root.with_file_name("programs");
+    fs::create_dir(&programs).unwrap();
+    let script = "case \"$*\" in *'worktree remove'*) exit 1;; esac\nexec";
+    let script = format!("#!/bin/sh\n{script} '{}' \"$@\"\n", real.trim_end());
+    fs::write(programs.join("git"), script).unwrap();
+    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", programs.display());
+    ToolContext { env: [("PATH".to_owned(), path)].into(), ..world.context.clone() }
+}
+
+// REQ: AGT-1
+#[test]
+fn worktree_that_could_not_be_removed_is_removed_when_the_next_one_is_made() {
+    for is_over in [true, false] {
+        let world = repository();
+        let context = without_removal(&world);
+        let held = block_on(Held::new(&context, wanted("a"))).unwrap();
+        block_on(held.end(is_over)).unwrap();
+        let second = block_on(Held::new(&context, wanted("b"))).unwrap();
+        assert_eq!(left(&world), (2, 2));
+        drop(second);
+        assert_eq!(left_by_the_next(&world), (0, 0));
+    }
+}
+
+// REQ: AGT-1
+#[test]
+fn sweep_whose_time_is_over_leaves_the_rest_to_the_next_one() {
+    let world = repository();
+    abandoned(&world, "a");
+    let git = Git::new(world.context.clone());
+    let directory = world.root.join(".claude/worktrees");
+    let sweep = async |time| {
+        let until = Instant::now() + time;
+        super::super::stale::sweep(&git, &world.root, &directory, until).await;
+    };
+    block_on(sweep(Duration::ZERO));
+    assert_eq!((left(&world), is_locked(&world)), ((1, 1), true));
+    block_on(sweep(MAX_SWEEP));
+    assert_eq!(left(&world), (0, 0));
+}
