@@ -179,7 +179,7 @@ impl Worktree {
 async fn base(git: &Git, workspace: &Path, base: WorktreeBase) -> Result<String, GitError> {
     let find = async |name: &str| {
         let commit = format!("{name}^{{commit}}");
-        git.run(workspace, ["rev-parse", "--verify", "--quiet", &commit]).await
+        git.run(workspace, ["rev-parse", "--verify", &commit]).await
     };
     if base == WorktreeBase::Fresh
         && let Ok(commit) = find("refs/remotes/origin/HEAD").await

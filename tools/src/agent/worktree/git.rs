@@ -33,17 +33,38 @@ const MAX_SAID: u64 = 64 << 20;
 const SETTINGS: [&str; 3] =
     ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.ignoreStat=false"];
 
-/// What the environment could say about another repository.
-const ELSEWHERE: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+/// What the environment could say about another repository (`git rev-parse --local-env-vars`), and
+/// about what names mean. Settings in it hold as those of the user: `safe.directory` may be there.
+const ELSEWHERE: [&str; 17] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+];
 
 /// Why git did not do what it was asked for. The text is for the model.
 #[derive(Debug, Error)]
 pub(crate) enum GitError {
     #[error("git cannot be run: {0}")]
     NoGit(#[source] io::Error),
+    /// `code` is missing if a signal ended it.
     #[error("git {command}: {said}")]
-    Failed { command: String, said: String },
+    Failed { command: String, code: Option<i32>, said: String },
+    #[error("git {command}: it says more than is read")]
+    TooMuchSaid { command: String },
     #[error("git {command}: it was ended after {} seconds", limit.as_secs())]
     TooLong { command: String, limit: Duration },
     #[error("interrupted")]
@@ -187,12 +208,14 @@ async fn finish(
         }
     }
     drop(reading);
-    if !status.map_err(GitError::NoGit)?.success() {
+    let status = status.map_err(GitError::NoGit)?;
+    if !status.success() {
         let said = String::from_utf8_lossy(&complained).trim().to_owned();
-        return Err(GitError::Failed { command, said });
+        return Err(GitError::Failed { command, code: status.code(), said });
     }
     if said.len() as u64 == MAX_SAID {
-        return Err(GitError::Failed { command, said: "it says more than is read".into() });
+        return Err(GitError::TooMuchSaid { command });
     }
-    Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
+    let said = said.strip_suffix(b"\n").unwrap_or(&said);
+    Ok(String::from_utf8_lossy(said).into_owned())
 }

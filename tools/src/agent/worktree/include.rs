@@ -28,6 +28,9 @@ use crate::{
 /// In the top directory of the repository.
 const NAME: &str = ".worktreeinclude";
 
+/// What a name may begin with without another meaning.
+const HERE: &str = "./";
+
 /// Files that are copied at most.
 pub(super) const MAX_FILES: usize = 10_000;
 
@@ -52,10 +55,12 @@ pub(super) async fn copy(
     let look = ["ls-files", "--others", "--ignored", &named, "-z"];
     let named = git.run(&from, look).await?;
     let ignored = ignored(git, &from, &named).await?;
+    let place = to.to_owned();
+    let placed = move |_: &Stop| names(&ignored).filter(|it| has_place(&place, it)).collect();
+    let placed: Result<String, _> = stoppable(context, placed).await;
     // What is not ignored there, too, would count as a change.
-    let files = self::ignored(git, to, &ignored).await?;
-    let names = files.split('\0').filter(|it| !it.is_empty()).map(str::to_owned);
-    let names: Vec<String> = names.collect();
+    let files = self::ignored(git, to, &placed.map_err(|_| WorktreeError::Gone)?).await?;
+    let names: Vec<String> = names(&files).map(|it| it.trim_end_matches('\0').to_owned()).collect();
     if MAX_FILES < names.len() {
         return Err(WorktreeError::TooMuchIncluded);
     }
@@ -67,6 +72,27 @@ pub(super) async fn copy(
     copied.unwrap_or(Err(WorktreeError::Gone))
 }
 
+/// The names with their ends, NUL.
+fn names(all: &str) -> impl Iterator<Item = &str> {
+    all.split_inclusive('\0')
+}
+
+/// Whether there are directories only, or nothing yet, on the way to a name. The base of the branch
+/// may have a file or a link there.
+fn has_place(to: &Path, name: &str) -> bool {
+    let mut path = to.to_owned();
+    let above = name.rsplit_once('/').map_or("", |(above, _)| above);
+    for part in above.split('/').filter(|it| !it.is_empty()) {
+        path.push(part);
+        match fs::symlink_metadata(&path) {
+            Ok(it) if it.is_dir() => (),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// Those of the names that git ignores. Names end with NUL.
 async fn ignored(git: &Git, directory: &Path, names: &str) -> Result<String, WorktreeError> {
     if names.is_empty() {
@@ -74,11 +100,13 @@ async fn ignored(git: &Git, directory: &Path, names: &str) -> Result<String, Wor
     }
     let temporary = |cause| WorktreeError::Directory { path: std::env::temp_dir(), cause };
     let mut input = tempfile::tempfile().map_err(temporary)?;
-    input.write_all(names.as_bytes()).and_then(|()| input.rewind()).map_err(temporary)?;
+    // A name could begin with what git takes for an instruction, like `:!`.
+    let written: String = self::names(names).flat_map(|it| [HERE, it]).collect();
+    input.write_all(written.as_bytes()).and_then(|()| input.rewind()).map_err(temporary)?;
     match git.run_on(directory, ["check-ignore", "-z", "--stdin"], input).await {
-        // It says so by failing without a word.
-        Err(GitError::Failed { said, .. }) if said.is_empty() => Ok(String::new()),
-        found => Ok(found?),
+        // It ignores none of them.
+        Err(GitError::Failed { code: Some(1), .. }) => Ok(String::new()),
+        found => Ok(self::names(&found?).map(|it| it.strip_prefix(HERE).unwrap_or(it)).collect()),
     }
 }
 

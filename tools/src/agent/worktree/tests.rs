@@ -224,5 +224,18 @@ fn without_a_repository_or_a_commit_there_is_none_and_it_is_said_why() {
     let error = held(&world, "a").unwrap_err().to_string();
     assert!(error.contains("not a git repository"), "{error}");
     git(&world.root, ["init", "--quiet"]);
-    assert!(matches!(held(&world, "a"), Err(WorktreeError::Git(GitError::Failed { .. }))));
+    let error = held(&world, "a").unwrap_err().to_string();
+    assert_eq!(error, "git rev-parse --verify HEAD^{commit}: fatal: Needed a single revision");
+}
+
+// REQ: AGT-1
+#[test]
+fn environment_cannot_speak_of_another_repository() {
+    let mut world = repository();
+    let names = git(&world.root, ["rev-parse", "--local-env-vars"]);
+    let names = names.lines().filter(|it| !it.starts_with("GIT_CONFIG"));
+    world.context.env = names.map(|it| (it.to_owned(), "/nowhere".to_owned())).collect();
+    assert!(world.context.env.iter().any(|(name, _)| name == "GIT_OBJECT_DIRECTORY"));
+    assert_eq!(block_on(held(&world, "a").unwrap().end(true)), None);
+    assert_eq!(left(&world), (0, 0));
 }

@@ -71,3 +71,61 @@ fn what_is_not_ignored_where_the_branch_begins_is_no_change_either() {
     git(&world.root, ["update-ref", "refs/remotes/origin/HEAD", "HEAD~"]);
     assert_eq!(brought(&world, wanted("a")), Vec::<&str>::new());
 }
+
+// REQ: AGT-1
+#[test]
+fn name_that_looks_like_an_instruction_to_git_is_a_name() {
+    for variable in ["GIT_LITERAL_PATHSPECS", "OTHER"] {
+        let mut world = including("*.log\n");
+        world.context.env = [(variable.to_owned(), "1".to_owned())].into();
+        let names = [":x.log", ":!y.log", ":(top)z.log", "a[b].log"];
+        for name in names {
+            world.file(name, "text");
+        }
+        let held = held(&world, "a").unwrap();
+        let workspace = PathBuf::from(held.workspace());
+        assert_eq!(names.map(|it| workspace.join(it).exists()), [true; 4], "{variable}");
+    }
+}
+
+// REQ: AGT-1
+#[test]
+fn nothing_ignored_is_no_failure_whatever_git_says_beside_it() {
+    let mut world = including("new.txt\n");
+    world.context.env = [("GIT_TRACE".to_owned(), "1".to_owned())].into();
+    assert_eq!(brought(&world, wanted("a")), Vec::<&str>::new());
+}
+
+// REQ: AGT-1
+#[test]
+fn list_is_found_in_a_directory_whose_name_ends_with_a_space() {
+    let mut world = including("/.env\n");
+    let root = world.root.with_file_name("work ");
+    fs::rename(&world.root, &root).unwrap();
+    world.context.workspace = root.to_str().unwrap().into();
+    world.root = root;
+    assert_eq!(brought(&world, wanted("a")), [".env"]);
+}
+
+// REQ: AGT-1
+#[test]
+fn name_without_a_place_where_the_branch_begins_is_left_out() {
+    type Make = fn(&Path);
+    let makes: [Make; 2] = [
+        |it| std::os::unix::fs::symlink("below", it).unwrap(),
+        |it| fs::write(it, "text").unwrap(),
+    ];
+    for make in makes {
+        let world = including(".env\n");
+        fs::remove_file(world.root.join("new.txt")).unwrap();
+        let place = world.root.join("place");
+        make(&place);
+        commit_all(&world.root, "no directory");
+        git(&world.root, ["update-ref", "refs/remotes/origin/HEAD", "HEAD"]);
+        fs::remove_file(&place).unwrap();
+        world.file("place/file", "text");
+        world.file("place/.env", "text");
+        commit_all(&world.root, "a directory");
+        assert_eq!(brought(&world, wanted("a")), [".env", "below/.env"]);
+    }
+}
