@@ -24,10 +24,9 @@ pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path, until:
     if taken_over.is_empty() {
         return;
     }
-    // Behind the claims: what is said of these stays true until they are let go.
-    let Ok(list) = git.run(repository, ["worktree", "list", "--porcelain", "-z"]).await else {
-        return;
-    };
+    // Behind the claims: what is said of these stays true until they are let go. By lines, since
+    // older versions of git have no other way: a path with a newline is not found in them.
+    let Ok(list) = git.run(repository, ["worktree", "list", "--porcelain"]).await else { return };
     let reasons = reasons(&list);
     for (name, claim) in taken_over {
         if until <= Instant::now() {
@@ -72,7 +71,7 @@ fn take_over(directory: &Path) -> Vec<(String, Claim)> {
 fn reasons(list: &str) -> BTreeMap<&str, Option<&str>> {
     let mut reasons = BTreeMap::new();
     let mut path = "";
-    for line in list.split('\0') {
+    for line in list.lines() {
         if let Some(of) = line.strip_prefix("worktree ") {
             path = of;
             reasons.insert(path, None);

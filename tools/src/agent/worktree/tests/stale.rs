@@ -111,16 +111,16 @@ fn what_was_left_half_made_is_removed_whatever_is_in_it() {
     assert_eq!(fs::read_dir(world.root.join(".claude/worktrees")).unwrap().count(), 2);
 }
 
-/// A git that does all but remove worktrees.
-fn without_removal(world: &World) -> ToolContext {
+/// A git that does all but a command with these words in this order.
+fn all_but(world: &World, words: [&str; 3]) -> ToolContext {
     use std::os::unix::fs::PermissionsExt;
 
     let real = Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout;
     let real = String::from_utf8(real).unwrap();
     let programs = world.root.with_file_name("programs");
     fs::create_dir(&programs).unwrap();
-    let script = "case \"$*\" in *'worktree remove'*) exit 1;; esac\nexec";
-    let script = format!("#!/bin/sh\n{script} '{}' \"$@\"\n", real.trim_end());
+    let refuse = format!("case \"$* \" in *'{} '*) exit 1;; esac", words.join("'*'"));
+    let script = format!("#!/bin/sh\n{refuse}\nexec '{}' \"$@\"\n", real.trim_end());
     fs::write(programs.join("git"), script).unwrap();
     fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
@@ -133,7 +133,7 @@ fn without_removal(world: &World) -> ToolContext {
 fn worktree_that_could_not_be_removed_is_removed_when_the_next_one_is_made() {
     for is_over in [true, false] {
         let world = repository();
-        let context = without_removal(&world);
+        let context = all_but(&world, ["worktree", "remove", "--force"]);
         let held = block_on(Held::new(&context, wanted("a"))).unwrap();
         block_on(held.end(is_over)).unwrap();
         let second = block_on(Held::new(&context, wanted("b"))).unwrap();
@@ -141,6 +141,15 @@ fn worktree_that_could_not_be_removed_is_removed_when_the_next_one_is_made() {
         drop(second);
         assert_eq!(left_by_the_next(&world), (0, 0));
     }
+}
+
+// REQ: AGT-1
+#[test]
+fn worktrees_are_found_by_a_git_that_lists_lines_only() {
+    let mut world = repository();
+    abandoned(&world, "a");
+    world.context = all_but(&world, ["worktree", "list", "-z"]);
+    assert_eq!(left_by_the_next(&world), (0, 0));
 }
 
 // REQ: AGT-1
