@@ -7,7 +7,8 @@
 //! orderly end it is removed if nothing was changed in it; whatever was changed stays, unlocked.
 //! After any other end it stays as it is, since the sub-agent may still write to it; once nobody
 //! can, the next one that is made removes it or unlocks it. Files that git ignores are lost when it
-//! is removed, so there is no worktree below another one: it would be such a file.
+//! is removed, so none is made below another one: it would be such a file. One that has a repository
+//! or a worktree in it all the same stays.
 
 use std::{
     ffi::OsStr,
