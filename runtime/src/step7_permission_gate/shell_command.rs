@@ -14,11 +14,11 @@ use super::{
 };
 
 /// Longest text that is looked at, in bytes; longer ones are asked about (cases A1).
-const MAX_LEN: usize = 64 * 1024;
+pub(super) const MAX_LEN: usize = 64 * 1024;
 
 /// Words behind a program that runs others at which the inner command is looked for. A longer
 /// line is asked about; without a limit the work would grow with the square of its length.
-const MAX_STARTS: usize = 100;
+pub(super) const MAX_STARTS: usize = 100;
 
 /// A command in the pieces that matter to rules.
 #[derive(Clone, Debug)]

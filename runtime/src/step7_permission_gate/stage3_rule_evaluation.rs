@@ -96,10 +96,10 @@ fn evaluate_alone(
         }
         Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
     }
-    let workspace = &setup.places().workspace;
+    let places = setup.places();
     let isolation = setup.isolation();
     if let Some(why) =
-        isolation.and_then(|it| it.refuses(facts.access, facts.path, command, workspace))
+        isolation.and_then(|it| it.refuses(facts.access, facts.path, command, places))
     {
         return plain(Answer::Deny, why);
     }

@@ -1,0 +1,85 @@
+//! What points git to a repository, an index or files; and `env` to a directory.
+//!
+//! Alone because it is what is known of options and variables of programs, not of the shell.
+
+use super::shell_text::Word;
+
+/// Variables that point git to a repository, an index or files.
+pub(super) const VARIABLES: [&str; 4] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE"];
+
+/// The setting that does.
+const SETTING: &str = "core.worktree";
+
+/// Where options point git to.
+#[derive(Default)]
+pub(super) struct Pointed<'a> {
+    /// Of `-C`: each starts from the one before it.
+    pub(super) directories: Vec<&'a Word>,
+    /// Everything else, from the last of these; and whether it is open.
+    pub(super) others: Vec<(&'a str, bool)>,
+}
+
+/// Reads the options in front of git's own command; `None` where they do not say it.
+pub(super) fn pointed<'a>(operands: &[&'a Word]) -> Option<Pointed<'a>> {
+    let mut found = Pointed::default();
+    let mut options = operands.iter();
+    while let Some(option) = options.next() {
+        let (name, value) = match option.text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option.text.as_str(), None),
+        };
+        match name {
+            "-C" => found.directories.push(options.next()?),
+            "--git-dir" | "--work-tree" => found.others.push(match value {
+                Some(value) => (value, option.open),
+                None => options.next().map(|it| (it.text.as_str(), it.open))?,
+            }),
+            "-c" | "--config-env" => {
+                let (said, is_open) = match value {
+                    Some(_) => (&option.text[name.len() + 1..], option.open),
+                    None => options.next().map(|it| (it.text.as_str(), it.open))?,
+                };
+                let (key, value) = said.split_once('=').unwrap_or((said, ""));
+                if key.eq_ignore_ascii_case(SETTING) {
+                    found.others.push((value, is_open || name != "-c"));
+                }
+            }
+            _ if name.starts_with('-') => {}
+            "config" => {
+                let mut rest = options.skip_while(|it| !it.text.eq_ignore_ascii_case(SETTING));
+                // A second word behind it is written to what the worktree shares.
+                return rest.nth(1).is_none().then_some(found);
+            }
+            // An option may come of it.
+            _ if option.open => return None,
+            _ => break,
+        }
+    }
+    Some(found)
+}
+
+/// Whether a variable sets git's setting.
+pub(super) fn configures(name: &str, value: &str, is_open: bool) -> bool {
+    let key = name.starts_with("GIT_CONFIG_KEY_");
+    let all = name == "GIT_CONFIG_PARAMETERS";
+    key && (is_open || value.eq_ignore_ascii_case(SETTING))
+        || all && (is_open || value.to_ascii_lowercase().contains(SETTING))
+}
+
+/// The directories that `env` runs something in, and whether they are open.
+pub(super) fn directories_of_env<'a>(operands: &[&'a Word]) -> Vec<(&'a str, bool)> {
+    let mut found = Vec::new();
+    let mut operands = operands.iter();
+    while let Some(option) = operands.next() {
+        let text = option.text.as_str();
+        if matches!(text, "-C" | "--chdir") {
+            found.extend(operands.next().map(|it| (it.text.as_str(), it.open)));
+        } else if let Some(to) = text.strip_prefix("--chdir=").or(text.strip_prefix("-C")) {
+            found.push((to, option.open));
+        } else if !text.starts_with('-') && !text.contains('=') {
+            break;
+        }
+    }
+    found
+}
