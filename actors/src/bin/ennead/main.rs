@@ -23,9 +23,9 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use exit::{Exit, Failure};
 
-// Turns make many small blocks on several threads. This allocator hands out first what was given back
-// last, so that a thread stays within its cache: with many sessions a tenth of a turn, and a fifth of
-// their memory, less than with others.
+// Turns make many small blocks on several threads. Measured beside mimalloc: the CPU of a round is the
+// same while sessions are few; a thousand that wait take a fifth less memory, and with it the
+// CPU of touching that memory.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
