@@ -279,7 +279,7 @@ fn per_core(flags: &Arc<Flags>, workspace: &Path) -> Ended {
             let (flags, workspace) = (Arc::clone(flags), workspace.to_owned());
             let (next, gate) = (Arc::clone(&next), Arc::clone(&gate));
             std::thread::spawn(move || -> Result<Tally, String> {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = ennead::scheduler::builder().build();
                 runtime.map_err(|it| it.to_string())?.block_on(async {
                     let driver = Driver::start(&flags, &workspace, Placement::Ambient).await;
                     let warm = match &driver {

@@ -32,6 +32,7 @@ pub mod channel;
 pub mod ennead;
 pub mod events;
 pub mod options;
+pub mod scheduler;
 pub mod session;
 mod shard;
 

@@ -17,6 +17,7 @@ use crate::{
     governor::{Gate, Governor, GovernorMsg},
     mcp_server::{self, McpMsg, McpServer, Server, Tools},
     options::{Options, Placement},
+    scheduler,
     session::{Session, SessionMsg, Setup},
     supervision::{ended, spawn},
     world::{World, clock::Timer, http::Http},
@@ -301,8 +302,7 @@ impl Drop for ShardHandle {
 type Started = Result<ShardHandle, StartError>;
 
 fn run(options: Options, directory: Directory, ready: oneshot::Sender<Started>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = match runtime {
+    let runtime = match scheduler::builder().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let _gone = ready.send(Err(StartError::Thread(error)));
