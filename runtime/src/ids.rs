@@ -6,6 +6,8 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -72,6 +74,14 @@ id! {
 id! {
     /// Names one tool call, as the model issued it.
     ToolUseId
+}
+impl ToolUseId {
+    /// Of the `n`th call in the answer to this request, where its own id cannot be used. No two
+    /// answers of a conversation share one, since their requests differ.
+    pub(crate) fn made_up(request: Digest, n: usize) -> Self {
+        let own = request.chain(Digest::of(&(n as u64).to_le_bytes())).to_string();
+        Self::new(&*format!("call_{}", own.get(..24).unwrap_or(&own)))
+    }
 }
 id! {
     /// Names a tool, as the model calls it: `^[a-zA-Z0-9_-]{1,64}$`.

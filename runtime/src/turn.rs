@@ -9,6 +9,7 @@ pub mod effect;
 pub mod input;
 mod journal;
 
+mod call_ids;
 mod closing;
 mod context;
 mod gate;

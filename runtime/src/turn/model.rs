@@ -1,12 +1,11 @@
 //! Step 5 of a turn: the model is asked until it answers or the ledger is at its end.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{Effect, Turn};
 use crate::{
     block::Block,
     event::Event,
-    ids::ToolUseId,
     message::{Message, MessageKind, tokens_of},
     recovery::{Remedy, chain::Link},
     run::conversation::Anchor,
@@ -157,7 +156,7 @@ impl Turn {
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
             Ok(answer) => {
-                self.drop_second_uses(answer);
+                self.tell_calls_apart(answer);
                 let failure = of_answer(answer, purpose == Purpose::Turn && self.follows_results());
                 // Nothing can be added to a summary; what there is, is one.
                 let is_summary = purpose == Purpose::Compaction;
@@ -302,24 +301,6 @@ impl Turn {
         self.record_step(StepDetail::Model { attempts, outcome: "ok".into() });
         // A call starts when its intent is recorded, and with it what lies before.
         self.next(Step::ToolDispatch);
-    }
-
-    /// Calls and results are matched by id, so of several calls with one id only the first counts.
-    fn drop_second_uses(&mut self, answer: &mut ModelAnswer) {
-        let paused = self.state.model.paused.iter().flatten().filter_map(Block::as_tool_use);
-        let mut seen: BTreeSet<ToolUseId> = paused.map(|(id, ..)| id.clone()).collect();
-        let mut dropped = Vec::new();
-        answer.blocks.retain(|block| match block.as_tool_use() {
-            Some((id, ..)) if !seen.insert(id.clone()) => {
-                dropped.push(id.clone());
-                false
-            }
-            _ => true,
-        });
-        for id in dropped {
-            let what = format!("the model asked twice with the id {id}; the second is left out");
-            self.tell(Event::Alert { what: what.into() });
-        }
     }
 
     fn say_answer(&mut self, answer: &ModelAnswer) {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use super::reader::made_up_id;
 use crate::{
     block::Block,
     digest::Digest,
@@ -93,9 +92,9 @@ impl Ids {
         let n = self.n;
         self.n += 1;
         let said = said.filter(|it| is_reliable(it) && !self.given.contains(*it));
-        let id = said.map_or_else(|| made_up_id(self.request, n), str::to_owned);
-        self.given.insert(id.clone());
-        ToolUseId::from(id)
+        let id = said.map_or_else(|| ToolUseId::made_up(self.request, n), ToolUseId::from);
+        self.given.insert(id.as_str().to_owned());
+        id
     }
 }
 

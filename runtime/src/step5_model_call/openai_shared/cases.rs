@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::reader::made_up_id;
+use crate::ids::ToolUseId;
 use crate::{
     digest::Digest,
     step5_model_call::{
@@ -110,7 +110,7 @@ fn message(answer: &ModelAnswer) -> Value {
 fn named(value: &Value) -> Value {
     let mut text = value.to_string();
     for n in 0..8 {
-        text = text.replace(&made_up_id(request(), n), &format!("made-up-{n}"));
+        text = text.replace(ToolUseId::made_up(request(), n).as_str(), &format!("made-up-{n}"));
     }
     serde_json::from_str(&text).unwrap()
 }

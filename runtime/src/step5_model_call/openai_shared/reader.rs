@@ -8,15 +8,12 @@ use std::ops::ControlFlow;
 
 use serde_json::value::RawValue;
 
-use crate::{
-    digest::Digest,
-    step5_model_call::{
-        FailureClass, ModelAnswer,
-        sse::{SseEvent, SseParser},
-        stream::{
-            Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
-            wire::ReportedUsage,
-        },
+use crate::step5_model_call::{
+    FailureClass, ModelAnswer,
+    sse::{SseEvent, SseParser},
+    stream::{
+        Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
+        wire::ReportedUsage,
     },
 };
 
@@ -195,11 +192,4 @@ impl<F: Format> Reader<F> {
 /// The value of a member that servers fill in different ways: what has another shape is none.
 pub(crate) fn lenient<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
-}
-
-/// Where made-up ids of an answer come from: the request it answers, so that two answers of one
-/// conversation never share one.
-pub(crate) fn made_up_id(request: Digest, n: usize) -> String {
-    let own = request.chain(Digest::of(&(n as u64).to_le_bytes())).to_string();
-    format!("call_{}", own.get(..24).unwrap_or(&own))
 }

@@ -7,7 +7,11 @@ use super::{
     script::{answer, call, calls},
     world::World,
 };
-use crate::{step5_model_call::InvalidInput, tool::ToolErrorKind, transcript::entry::What};
+use crate::{
+    step5_model_call::InvalidInput,
+    tool::ToolErrorKind,
+    transcript::{entry::What, replay::replay},
+};
 
 /// `id:error` of all calls that failed.
 fn errors(play: &Play) -> Vec<(String, ToolErrorKind)> {
@@ -64,4 +68,26 @@ fn answers_of_which_nothing_can_run_still_end_their_turn() {
 fn second_tool_use_with_an_id_is_left_out() {
     let play = play(World::new(vec![calls(&["a:Read:a.rs", "a:Read:b.rs"])]));
     assert!(play.log().contains("alert 6 7 8 result:a 9 go on"), "{}", play.log());
+}
+
+// REQ: TOL-2
+#[test]
+fn id_that_an_earlier_answer_used_is_replaced_and_the_call_and_its_result_reach_the_model() {
+    let mut second = calls(&["a:Note:y", "b:Note:bad", "c:Note:z"]);
+    second.as_mut().unwrap().invalid_inputs = vec![("b".into(), InvalidInput::InvalidJson)];
+    let play = play(World::new(vec![calls(&["a:Note:x", "b:Note:x"]), second]));
+    let answers = play.conversation.history.iter().flat_map(|it| it.blocks.iter());
+    let asked: Vec<String> =
+        answers.filter_map(|it| it.as_tool_use()).map(|(id, ..)| id.to_string()).collect();
+    let [a, b, new_a, new_b, c] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((a.as_str(), b.as_str(), c.as_str()), ("a", "b", "c"));
+    assert!(new_a.starts_with("call_") && new_b.starts_with("call_") && new_a != new_b);
+    assert_eq!(errors(&play), [(new_b.clone(), ToolErrorKind::InvalidInput)]);
+    assert_eq!(play.log().matches("alert").count(), 2, "{}", play.log());
+    let last = String::from_utf8_lossy(&play.requests.last().unwrap().request.body).into_owned();
+    for id in &asked {
+        assert_eq!(last.matches(&format!("\"{id}\"")).count(), 2, "{last}");
+    }
+    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+    assert_eq!(replayed.map(|it| it.turns), Ok(3));
 }
