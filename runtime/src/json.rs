@@ -5,6 +5,7 @@
 //! when the program is built; so a key is one copy. What is written is byte for byte the same.
 //! Not for it, and in no record: keys that are neither texts nor numbers, and `RawValue`.
 
+mod halves;
 mod string;
 
 use serde::ser::{
@@ -13,6 +14,7 @@ use serde::ser::{
 };
 use serde_json::Error;
 
+pub(crate) use halves::without_lone_halves;
 pub use string::quote;
 pub(crate) use string::{Piece, escaped_len, join, push_quoted};
 

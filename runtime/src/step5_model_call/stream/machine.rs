@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     ids::ToolUseId,
+    json::without_lone_halves,
     step5_model_call::{InvalidInput, ModelAnswer, StopReason, failure, sse::SseEvent},
 };
 
@@ -107,8 +108,14 @@ impl Machine {
         }
         // A struct would also be read from an array, so the shape is looked at first.
         let is_object = raw.data.trim_start().starts_with('{');
-        if is_object && let Ok(event) = serde_json::from_str::<Event<'_>>(&raw.data) {
-            return self.take(event, &raw.event, out);
+        if is_object {
+            if let Ok(event) = serde_json::from_str::<Event<'_>>(&raw.data) {
+                return self.take(event, &raw.event, out);
+            }
+            let mended = without_lone_halves(&raw.data);
+            if let Some(Ok(event)) = mended.as_deref().map(serde_json::from_str::<Event<'_>>) {
+                return self.take(event, &raw.event, out);
+            }
         }
         let seen: Option<KindOnly<'_>> = serde_json::from_str(&raw.data).ok().filter(|_| is_object);
         let kind = seen.as_ref().and_then(|it| it.kind.as_ref());

@@ -288,3 +288,25 @@ fn shapes_that_nobody_expected_are_passed_over_or_named() {
         assert_eq!(got["error"]["class"], "protocol_error", "{against_protocol}");
     }
 }
+
+// REQ: MDL-1
+#[test]
+fn odd_numbers_of_usage_and_halves_of_surrogates_lose_no_answer() {
+    let events = [
+        r#"{"type":"message_start","message":{"id":"m","model":"c","usage":{"input_tokens":7.0,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00b"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":18446744073709551616,"cache_read_input_tokens":"3","cache_creation_input_tokens":-1}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let stream: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    let mut reader = StreamReader::default();
+    reader.push_chunk(stream.as_bytes(), &mut Vec::new());
+    let StreamOutcome::Message(answer) = reader.finish().outcome else { panic!("no message") };
+    assert_eq!(answer.blocks[0].as_text(), Some("a\u{fffd}\u{fffd}b"));
+    let usage = answer.usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (7, 1));
+    assert_eq!((usage.cache_read_input_tokens, usage.cache_creation_input_tokens), (0, 0));
+}

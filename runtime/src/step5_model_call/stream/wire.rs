@@ -151,11 +151,15 @@ pub(crate) struct ErrorBody<'a> {
 /// The amounts that a provider named so far, cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct ReportedUsage {
+    #[serde(default, deserialize_with = "count")]
     pub(crate) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pub(crate) cache_creation_input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "if_readable")]
     pub(crate) cache_creation: Option<CacheCreation>,
+    #[serde(default, deserialize_with = "count")]
     pub(crate) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pub(crate) output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "if_readable")]
     pub(crate) output_tokens_details: Option<OutputDetails>,
@@ -182,6 +186,15 @@ fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 ) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
+}
+
+/// An amount, which some servers write as `5.0`. What is no amount, or more than anybody can have
+/// used, is none.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    const MAX: f64 = (1_u64 << 53) as f64;
+    let value = serde_json::Value::deserialize(deserializer)?;
+    let whole = value.as_u64().filter(|it| *it <= MAX as u64);
+    Ok(whole.or_else(|| value.as_f64().filter(|it| (0.0..=MAX).contains(it)).map(|it| it as u64)))
 }
 
 /// What was written to the cache, by how long it is kept.
