@@ -10,12 +10,12 @@ use tokio::runtime::Builder;
 ///
 /// Sessions come forward in turns of some twenty polls, one actor waking the next. With tokio's 61
 /// ever more sessions are taken in before the first are through; they take turns in the caches, and
-/// each of their actors finds its memory cold. So what has begun is brought to where it waits first:
-/// in interleaved runs of the bench driver (21 November 2026, two cores, CPU per model round) 64
-/// sessions at once on a thread cost 0.21 ms instead of 0.26, 512 cost 0.20 instead of 0.36; 512
-/// polls helped little, 4,096 not more. The price: a thread with work without end looks at its sockets
-/// and timers every 3 ms or so (a poll takes about 3 µs) instead of every 0.2.
-const POLLS_BETWEEN_EVENTS: u32 = 1024;
+/// each of their actors finds its memory cold. So what has begun is brought to where it waits first.
+/// In interleaved runs of the bench driver (21 November 2026, two cores, CPU per model round) 64
+/// sessions at once on a thread cost 0.20 ms instead of 0.26, 512 cost 0.20 instead of 0.38; 512 polls
+/// helped little, 1,024 most of it, 8,192 no more. The price: a thread that always has work looks at
+/// its sockets and timers every 6 ms or so (a poll takes about 3 µs) instead of every 0.2.
+const POLLS_BETWEEN_EVENTS: u32 = 2048;
 
 /// A current-thread runtime with sockets and timers, for a thread that hosts sessions.
 #[must_use]

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use ennead_runtime::ids::ToolName;
 use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Complaints about one input that the model is told; the rest is counted.
@@ -21,6 +22,8 @@ pub struct Schema {
     /// Made when the first input comes: making one takes half a millisecond, and most tools of a
     /// process are never called. The error stands for a schema that no validator can be made of.
     validator: OnceLock<Result<Validator, String>>,
+    /// Whether the tool can read an input: a schema lets `1.0` through as an integer, and a key twice.
+    read: fn(&str) -> serde_json::Result<()>,
 }
 
 /// A text is no schema of a tool's input.
@@ -44,7 +47,7 @@ pub enum SchemaError {
 impl Schema {
     /// The schema of a type, for reading: closed objects, no references, no `null` for optional
     /// fields, no titles and number formats.
-    pub fn of<I: JsonSchema>() -> Self {
+    pub fn of<I: JsonSchema + DeserializeOwned>() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.inline_subschemas = true;
             settings.meta_schema = None;
@@ -57,7 +60,7 @@ impl Schema {
             root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         }
         tidy(&mut schema);
-        Self::new(schema)
+        Self::new(schema, |input| serde_json::from_str::<I>(input).map(drop))
     }
 
     /// Takes a schema as it is, white space aside.
@@ -70,15 +73,15 @@ impl Schema {
         if value.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaError::NotAnObject);
         }
-        let schema = Self::new(value);
+        let schema = Self::new(value, |_| Ok(()));
         match schema.validator() {
             Err(why) => Err(SchemaError::NotASchema { why: why.clone() }),
             Ok(_) => Ok(schema),
         }
     }
 
-    fn new(schema: Value) -> Self {
-        Self { text: schema.to_string().into(), schema, validator: OnceLock::new() }
+    fn new(schema: Value, read: fn(&str) -> serde_json::Result<()>) -> Self {
+        Self { text: schema.to_string().into(), schema, validator: OnceLock::new(), read }
     }
 
     fn validator(&self) -> Result<&Validator, &String> {
@@ -97,21 +100,21 @@ impl Schema {
     ///
     /// Everything that is wrong, in words for the model; values are not repeated.
     pub fn check(&self, tool: &ToolName, input: &str) -> Result<(), String> {
-        let validator = self.validator().map_err(|why| {
-            format!("InputValidationError: the input schema of {tool} cannot be used: {why}")
-        })?;
-        let input: Value = serde_json::from_str(input).map_err(|error| {
-            format!("InputValidationError: the input of {tool} is not JSON: {error}")
-        })?;
+        let validator = self
+            .validator()
+            .map_err(|why| format!("the input schema of {tool} cannot be used: {why}"))?;
+        let value: Value = serde_json::from_str(input)
+            .map_err(|error| format!("the input of {tool} is not JSON: {error}"))?;
         let mut complaints: Vec<String> = validator
-            .iter_errors(&input)
+            .iter_errors(&value)
             .map(|error| match error.instance_path().to_string().as_str() {
                 "" => format!("- {}", error.masked_with("the input")),
                 path => format!("- {}: {}", path.trim_start_matches('/'), error.masked()),
             })
             .collect();
         if complaints.is_empty() {
-            return Ok(());
+            let read = (self.read)(input);
+            return read.map_err(|error| format!("the input of {tool} cannot be read: {error}"));
         }
         // The validator goes through maps; the order of complaints must not depend on that.
         complaints.sort_unstable();
@@ -120,10 +123,7 @@ impl Schema {
         if n_complaints > MAX_COMPLAINTS {
             complaints.push(format!("- and {} more", n_complaints - MAX_COMPLAINTS));
         }
-        Err(format!(
-            "InputValidationError: the input of {tool} does not fit its schema:\n{}",
-            complaints.join("\n")
-        ))
+        Err(format!("the input of {tool} does not fit its schema:\n{}", complaints.join("\n")))
     }
 }
 
@@ -179,9 +179,11 @@ fn forbid_null(property: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
-    #[derive(JsonSchema)]
+    #[derive(Deserialize, JsonSchema)]
     #[schemars(deny_unknown_fields)]
     #[expect(dead_code, reason = "only its schema is looked at")]
     struct Input {
@@ -192,7 +194,7 @@ mod tests {
         inner: Option<Inner>,
     }
 
-    #[derive(JsonSchema)]
+    #[derive(Deserialize, JsonSchema)]
     #[schemars(deny_unknown_fields)]
     #[expect(dead_code, reason = "only its schema is looked at")]
     struct Inner {

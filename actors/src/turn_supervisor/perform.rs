@@ -125,7 +125,8 @@ fn perform(
                 && let Some(tool) = state.shared.tools.get(&call.name)
                 && let Err(why) = tool.check_input(&call.input)
             {
-                let why = format!("{why} (the input is that of a PreToolUse hook)");
+                let why =
+                    format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
                 let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
                 return Ok(Left::Known(Input::ToolFinished { call: id, outcome }));
             }
