@@ -7,7 +7,7 @@
 mod file;
 mod file_ops;
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ids::SessionId,
@@ -247,6 +247,12 @@ fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
 }
 
 fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
+    let at = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| {
+            OpenError::File(io::Error::new(error.kind(), format!("{path}: {error}")))
+        }
+    };
     let mut epoch = 0;
     if let Some(slot) = &setup.lock {
         let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -255,7 +261,7 @@ fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
             let path = setup.place.lock();
             let now = setup.clock.now();
             let lock = SessionLock::take(&path, now).or_else(|_| {
-                crate::archive::files::make_directory(directory).map_err(OpenError::File)?;
+                crate::archive::files::make_directory(directory).map_err(at(directory))?;
                 SessionLock::take(&path, now).map_err(OpenError::Lock)
             })?;
             *slot = Some(lock);
@@ -268,10 +274,10 @@ fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
         setup.ops.clone(),
         setup.acknowledged.clone(),
     )
-    .map_err(OpenError::File)?;
+    .map_err(at(&setup.place.file))?;
     if let Some(meta) = &setup.meta {
         let path = setup.place.meta();
-        crate::archive::files::write_whole(&path, meta.as_bytes()).map_err(OpenError::File)?;
+        crate::archive::files::write_whole(&path, meta.as_bytes()).map_err(at(&path))?;
     }
     Ok((file, epoch))
 }

@@ -48,6 +48,9 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
         (&["-p", "a", "--mcp-config", "nowhere.json"], "the MCP configuration nowhere.json"),
         (&["-p", "a", "--mcp-config", "list.json"], "no object with an object `mcpServers`"),
         (&["-p", "a", "--mcp-config", "{bad"], "no JSON"),
+        (&["-p", "a", "--transcripts", "plain"], "plain: File exists"),
+        (&["-p", "a", "--fallback-model", "a,b,c,d"], "at most 3 names"),
+        (&["demo", "nowhere"], "cannot survey nowhere"),
         (&["-p", "a", "--add-dir", "nowhere"], "cannot add the directory nowhere"),
         (&["trace", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
         (&["verify", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
@@ -60,9 +63,18 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
     ] {
         check(&place, args, 2, what);
     }
-    let ended = place.run(&["demo", "nowhere"]);
-    assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("cannot survey nowhere"), "{}", ended.stderr);
+}
+
+// REQ: SUR-2
+#[test]
+fn a_key_that_is_no_text_is_told() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let place = Place::new();
+    let key = OsStr::from_bytes(b"sk-\xff");
+    let ended = place.command(&["-p", "a"]).env("ANTHROPIC_API_KEY", key).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("ANTHROPIC_API_KEY has"), "{told}");
 }
 
 // REQ: SUR-2

@@ -39,9 +39,9 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
     let session: Arc<OnceLock<SessionHandle>> = Arc::default();
     let opened = Arc::clone(&session);
     let mut screen = Screen::new(choice);
-    show::note("The simulated model of ennead surveys; the tools and the files are real.");
     let mut run = std::pin::pin!(demo.run(
         move |handle| {
+            show::note("The simulated model of ennead surveys; the tools and the files are real.");
             let _once = opened.set(handle);
         },
         |event| screen.show(event),

@@ -182,7 +182,8 @@ fn has_proxy() -> bool {
         .any(|it| variable(it).is_some())
 }
 
-/// A variable that is set and not empty.
+/// A variable that is set and not empty. What is no UTF-8 in it shows as signs that no key and no
+/// address has.
 fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|it| !it.is_empty())
+    env::var_os(name).map(|it| it.to_string_lossy().into_owned()).filter(|it| !it.is_empty())
 }

@@ -15,7 +15,7 @@ use ennead::{
     runtime::{
         event::{Event, Numbered},
         ports::Clock,
-        recovery::backoff::MOST_RETRIES,
+        recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
         run::RunRequest,
         step1_settings_resolution::{self as settings, RuleKind, RuleText, Scope, trust::Trust},
         step7_permission_gate::rule::Rule,
@@ -226,6 +226,9 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
         let models: Vec<&str> = models.split(',').map(str::trim).collect();
         if models.iter().any(|it| it.is_empty()) {
             return Err(bad("--fallback-model: a name is empty; write a,b,c".into()));
+        }
+        if MAX_FALLBACKS < models.len() {
+            return Err(bad(format!("--fallback-model: at most {MAX_FALLBACKS} names")));
         }
         options = options.setting("fallbackModel", models.into());
     }

@@ -74,7 +74,7 @@ impl State {
         match earlier {
             Ok(Earlier { loaded, agents, unread }) => {
                 for report in &loaded.report {
-                    self.untold.push(format!("the transcript was repaired: {report:?}").into());
+                    self.untold.push(format!("the transcript was repaired: {report}").into());
                 }
                 self.untold.extend(unread.into_iter().map(Into::into));
                 self.n_runs = loaded.tail.head.seq << 16;

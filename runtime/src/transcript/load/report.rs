@@ -1,5 +1,7 @@
 //! What loading found wrong. The codes are stable.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// One thing that was wrong, and how it was taken.
@@ -26,6 +28,20 @@ impl Report {
 
     pub(super) fn counted(kind: ReportKind, line: u64, count: u64) -> Self {
         Self { count: Some(count), ..Self::at(kind, line) }
+    }
+}
+
+/// For people: the place, and what was done about it.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(self.kind.words())?;
+        match self.count {
+            Some(count) => write!(f, " ({count} of them)"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -81,4 +97,38 @@ pub enum ReportKind {
     DuplicateToolResult,
     /// A result without call; left out.
     OrphanToolResult,
+}
+
+impl ReportKind {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Empty => "it is empty",
+            Self::BadLine => "a line is no JSON; it is passed over",
+            Self::BadRecord => "a line lacks what its type needs; it is passed over",
+            Self::BadBlock => "blocks of a message cannot be read; they are left out",
+            Self::TornTail => "the last line is not whole; it is passed over",
+            Self::UnterminatedLastLine => "the last line lacks its line end",
+            Self::NulBlock => "zero bytes are taken out",
+            Self::InvalidUtf8 => "bytes that are no UTF-8 are replaced",
+            Self::DuplicateId => "a line was there before; it is passed over",
+            Self::DuplicateIdConflict => {
+                "another line has the name of an earlier one; it is passed over"
+            }
+            Self::BrokenLink => "the line before is not there; it is linked to the message before",
+            Self::Cycle => "links run in a ring; the line is linked to the message before",
+            Self::Fork => "branches outside of the conversation are left out",
+            Self::BoundaryWithoutSummary => "a compaction was not finished; it is without effect",
+            Self::BrokenBoundary => {
+                "what a compaction preserved cannot be followed; it is left out"
+            }
+            Self::AdoptedResult => "a result beside the chain is taken in",
+            Self::AdoptedAnswer => "a piece of an answer beside the chain is taken in",
+            Self::UnsignedThinking => "reasoning without a signature is left out",
+            Self::ThinkingOnlyDropped => "a last answer of reasoning alone is left out",
+            Self::LeadingAssistantDropped => "answers before the first prompt are left out",
+            Self::OrphanToolUse => "a call has no result; one that says so stands for it",
+            Self::DuplicateToolResult => "a second result is left out",
+            Self::OrphanToolResult => "a result without a call is left out",
+        }
+    }
 }
