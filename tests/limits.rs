@@ -2,6 +2,7 @@
 
 mod tree;
 mod tree_calls;
+mod tree_cut;
 mod tree_money;
 mod tree_resume;
 mod tree_time;

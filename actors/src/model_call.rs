@@ -6,7 +6,13 @@
 
 mod watchdog;
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use ennead_runtime::{
     block::BlockKind,
@@ -42,20 +48,37 @@ use crate::{
 /// Bytes of a body that is read whole: an answer that is not streamed, or an error.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 
+/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent(Arc<AtomicBool>);
+
+impl Sent {
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// Calls the model and tells the turn.
 pub(crate) fn run(
     shared: Arc<Shared>,
     order: ModelCallOrder,
+    sent: Option<Sent>,
     turn: ActorRef<TurnMsg>,
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
         let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
-        let mut call = Call { shared: &shared, order, started, first_token_ms, parked_ms, usage };
+        let mut call =
+            Call { shared: &shared, order, sent, started, first_token_ms, parked_ms, usage };
         let result = call.exchange().await;
         let answered = Answered {
             attempt: call.order.attempt,
             usage: result.as_ref().map_or(call.usage, |it| it.usage),
+            is_in_doubt: false,
             result,
             first_token_ms: call.first_token_ms,
             duration_ms: call.millis(),
@@ -135,6 +158,8 @@ impl Drop for Parking<'_> {
 struct Call<'a> {
     shared: &'a Shared,
     order: ModelCallOrder,
+    /// Where somebody counts it.
+    sent: Option<Sent>,
     started: std::time::Duration,
     first_token_ms: Option<u64>,
     parked_ms: Option<NonZeroU32>,
@@ -214,6 +239,7 @@ impl Call<'_> {
             certificates: order.certificates.clone(),
         };
         let mut watchdog = Watchdog::new(limits, streamed);
+        self.sent.iter().for_each(Sent::set);
         let sent = watchdog.head(self.shared.world.transport.send(request)).await;
         let response = sent.map_err(|error| failure::before_head(&error))?;
         let WireResponse { status, headers, mut body } = response;

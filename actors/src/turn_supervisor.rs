@@ -28,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
+    model_call::Sent,
     session::{SessionMsg, shared::Shared},
     source_reader::Look,
     supervision::ended_owing,
@@ -106,7 +107,8 @@ pub(crate) enum Pending {
     Settings,
     Sources,
     Shape(ennead_runtime::step4_context_shapers::Stage),
-    Model(u32),
+    /// The attempt, and under limits of the tree of agents whether it was sent.
+    Model(u32, Option<Sent>),
     Path(ToolUseId, String),
     Approval(ToolUseId),
     Dispatcher,

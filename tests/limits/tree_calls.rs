@@ -3,13 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use ennead::{
-    directory::{ActorKind, Live},
     ennead::Ennead,
-    events::Events,
     options::Options,
     runtime::{
-        event::Event,
-        ids::{AgentId, SessionId},
         ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
         run::RunEnd,
         tool::{Access, Concurrency, ToolOutcome},
@@ -22,8 +18,7 @@ use serde_json::json;
 use super::tree::{agent, run, verify};
 use crate::support::{
     barrier::Barrier,
-    host::{interrupted, prompt},
-    scripted::{Asked, Place, SESSION, Say, Scripted, call, calls, finish, model, says, text},
+    scripted::{Asked, Place, Scripted, call, calls, finish, model, says, text},
 };
 
 /// A scripted model whose answers may wait, and stop for another reason.
@@ -66,14 +61,22 @@ impl Transport for Wire {
     }
 }
 
-async fn start(
+pub(super) async fn start(
     place: &Place,
+    model: &Arc<Scripted>,
+    stops: fn(&Asked) -> Option<&'static str>,
+) -> (Ennead, Barrier) {
+    start_with(place.options(model), model, stops).await
+}
+
+pub(super) async fn start_with(
+    options: Options,
     model: &Arc<Scripted>,
     stops: fn(&Asked) -> Option<&'static str>,
 ) -> (Ennead, Barrier) {
     let barrier = Barrier::closed();
     let wire = Wire { model: Arc::clone(model), barrier: barrier.clone(), stops };
-    let options = Options { transport: Some(Arc::new(wire)), ..place.options(model) };
+    let options = Options { transport: Some(Arc::new(wire)), ..options };
     (Ennead::start(options).await.unwrap(), barrier)
 }
 
@@ -212,166 +215,4 @@ async fn limit_that_appears_in_the_settings_binds_the_next_call_and_one_that_is_
         finish(ennead, session).await;
         verify(&place);
     }
-}
-
-/// Looks at the directory until an actor is found.
-async fn find(ennead: &Ennead, is_meant: impl Fn(&Live) -> bool) -> Live {
-    for _ in 0..100_000 {
-        if let Some(found) = ennead.directory().all().into_iter().find(&is_meant) {
-            return found;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("it does not appear");
-}
-
-/// Whether an actor works for this sub-agent.
-fn is(live: &Live, agent: &AgentId) -> bool {
-    live.session == Some(SessionId::of_agent(&SESSION.into(), agent))
-}
-
-struct Log(Events);
-
-impl Log {
-    /// The sub-agent that this call has started.
-    async fn agent(&mut self, of: &str) -> AgentId {
-        while let Some(told) = self.0.next().await {
-            if let Event::AgentStarted { agent, call, .. } = told.event
-                && call.as_str() == of
-            {
-                return agent;
-            }
-        }
-        panic!("no agent of {of}")
-    }
-}
-
-/// The top starts these agents at once.
-fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Say + Send + Sync {
-    move |asked| match asked.n_answers() {
-        0 => {
-            let all: Vec<_> = agents.iter().map(|(id, task)| (*id, "Agent", agent(task))).collect();
-            calls(&all)
-        }
-        _ => text("done"),
-    }
-}
-
-// REQ: AGT-7, AGT-3
-#[tokio::test]
-async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them_goes_on() {
-    let place = Place::new();
-    let gate = Barrier::closed();
-    let passes = gate.clone();
-    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
-        let gate = passes.clone();
-        async move {
-            gate.pass().await;
-            ToolOutcome::ok("word ".repeat(8_000))
-        }
-    });
-    let parent = top(&[("a", "delegate"), ("b", "pass the gate")]);
-    let model = model(move |asked| {
-        let user = asked.user();
-        match asked.n_answers() {
-            _ if !asked.is_agent() => parent(asked),
-            0 if user.contains("delegate") => call("c", "Agent", agent("held")),
-            0 if user.contains("gate") => call("g", "gate", json!({})),
-            _ => text("found"),
-        }
-    });
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
-    let options = place
-        .session()
-        .own_setting("maxOutputTokens", 50_000.into())
-        .own_setting("agents", json!({"maxTreeTokens": 130_000}))
-        .tool(Arc::new(tool.access(Access::Free).build().unwrap()));
-    let session = ennead.open(options).await.unwrap();
-    let mut log = Log(session.events());
-    let run = prompt(&session, "go");
-    let delegate = log.agent("a").await;
-    let waiting = log.agent("b").await;
-    // One call waits for its answer, and half of all is set aside for it. Another, whose context has
-    // grown meanwhile, waits for that.
-    barrier.arrived().await;
-    gate.arrived().await;
-    let n_asked = model.asked().len();
-    gate.open();
-    find(&ennead, |it| it.kind == ActorKind::ModelCall && is(it, &waiting)).await;
-    assert_eq!(model.asked().len(), n_asked);
-    find(&ennead, |it| it.kind == ActorKind::SubAgent && is(it, &delegate)).await.cell.kill();
-    let outcome = run.await.unwrap().unwrap();
-    let results = model.last_of_top().results();
-    assert!(results[0].2 && results[0].1.contains("crashed"), "{results:?}");
-    // What was set aside counts as used, and no more of it comes back.
-    assert!(results[1].1.contains("and the rest is not enough"), "{results:?}");
-    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
-    finish(ennead, session).await;
-}
-
-// REQ: AGT-7, AGT-3
-#[tokio::test]
-async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
-    let place = Place::new();
-    let parent = top(&[("a", "held")]);
-    let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
-    let options = place
-        .session()
-        .own_setting("maxOutputTokens", 50_000.into())
-        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
-    let session = ennead.open(options).await.unwrap();
-    let run = prompt(&session, "go");
-    barrier.arrived().await;
-    find(&ennead, |it| it.kind == ActorKind::SubAgent).await.cell.kill();
-    let outcome = run.await.unwrap().unwrap();
-    assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 2));
-    let why = outcome.error.unwrap_or_default();
-    let used: u64 = why.split(' ').next().unwrap().parse().unwrap();
-    assert!((50_000..100_000).contains(&used), "{why}");
-    finish(ennead, session).await;
-}
-
-// REQ: AGT-7, TRN-2
-#[tokio::test]
-async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
-    let place = Place::new();
-    let parent = top(&[("a", "held"), ("b", "held")]);
-    let model = model(move |asked| match asked.user().contains("again") {
-        true => text("still here"),
-        false if asked.is_agent() => text("found"),
-        false => parent(asked),
-    });
-    let limited = |limit: u64| {
-        place
-            .session()
-            .own_setting("maxOutputTokens", 50_000.into())
-            .own_setting("agents", json!({ "maxTreeTokens": limit }))
-    };
-    let (ennead, barrier) = start(&place, &model, |_| None).await;
-    let session = ennead.open(limited(100_000)).await.unwrap();
-    let run = prompt(&session, "go");
-    barrier.arrived().await;
-    session.interrupt();
-    interrupted(run).await;
-    // One of the two was never sent, and the other never answered.
-    assert_eq!(model.asked().len(), 2);
-    // In this process, and in the next one by what the transcripts say.
-    let outcome = session.prompt("again").await.unwrap();
-    assert_eq!(outcome.end, RunEnd::TreeLimit);
-    let why = outcome.error.unwrap();
-    finish(ennead, session).await;
-    verify(&place);
-    let (ennead, _) = start(&place, &model, |_| None).await;
-    let session = ennead.open(limited(100_000)).await.unwrap();
-    let outcome = session.prompt("again").await.unwrap();
-    assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
-    finish(ennead, session).await;
-    // Once: there is room for another call under a limit that is a little higher.
-    let (ennead, _) = start(&place, &model, |_| None).await;
-    let session = ennead.open(limited(150_000)).await.unwrap();
-    let outcome = session.prompt("again").await.unwrap();
-    assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
-    finish(ennead, session).await;
-    verify(&place);
 }

@@ -145,7 +145,7 @@ impl State {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled,
-            in_doubt: turn.in_doubt,
+            in_doubt: turn.in_doubt(),
         }
     }
 

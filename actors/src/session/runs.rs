@@ -35,6 +35,7 @@ use super::{
 use crate::{
     archive::layout::Place,
     mailbox::Slot,
+    model_call::Sent,
     supervision::spawn,
     turn_supervisor::{self, TurnMsg, TurnSupervisor},
     world::local_files::Fingerprints,
@@ -78,6 +79,8 @@ pub(super) struct Active {
     pub(super) cost: CostLedger,
     /// What the tree of agents knows of what its own model calls used.
     pub(super) settled: Spent,
+    /// Model calls of which nobody said what they used.
+    pub(super) in_doubt: Spent,
     /// What its own model calls cost, turn by turn.
     pub(super) turn_costs: BTreeMap<u32, CostLedger>,
     /// Whom its turns had to turn to.
@@ -103,8 +106,9 @@ pub(super) struct InFlight {
     pub(super) scope: turn_supervisor::Scope,
     /// Its model call, while that waits for the tree of agents.
     pub(super) waiting_call: Option<Box<WaitingCall>>,
-    /// What the tree has set aside for its model call, while that is under way.
-    pub(super) in_doubt: Option<InDoubt>,
+    /// What the tree has set aside for its model call, while that is under way, and whether it was
+    /// sent.
+    pub(super) under_way: Option<(InDoubt, Sent)>,
     /// Where calls leave outcomes that can no longer be undone.
     pub(super) settled: Vec<(ToolUseId, Settled)>,
     /// Whether everything it started is over.
@@ -119,6 +123,11 @@ impl InFlight {
     /// Where it is, as far as the transcript knows.
     pub(super) fn at_step(&self) -> Option<Step> {
         self.recorded.map_or(Some(Step::SettingsResolution), Step::next)
+    }
+
+    /// What its model call that was sent and has no record counts as.
+    pub(super) fn in_doubt(&self) -> Option<InDoubt> {
+        self.under_way.as_ref().filter(|(_, sent)| sent.is_set()).map(|(worst, _)| *worst)
     }
 }
 
@@ -172,7 +181,7 @@ impl State {
             supervisor,
             scope,
             waiting_call: None,
-            in_doubt: None,
+            under_way: None,
             settled,
             quiet: false,
             ending: None,
@@ -200,8 +209,10 @@ impl State {
             if let Line::Harness(record) = line {
                 active.cost.note(&record.what);
                 active.turn_costs.entry(record.turn).or_default().note(&record.what);
-                if let What::ModelAttempt { cache_drop, .. } = &record.what {
+                if let What::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
                     called = true;
+                    active.in_doubt =
+                        active.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
                     active.cache_drops.extend(cache_drop.as_deref().cloned());
                 }
             }
@@ -215,7 +226,7 @@ impl State {
             self.conversation.said(said);
         }
         if called {
-            turn.in_doubt = None;
+            turn.under_way = None;
             self.settle();
         }
         true

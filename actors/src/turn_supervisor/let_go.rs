@@ -8,10 +8,18 @@ use ennead_runtime::{ports::BoxFuture, turn::effect::ModelCallOrder};
 use tokio::sync::oneshot;
 
 use super::State;
-use crate::session::{SessionMsg, agents::WaitingCall};
+use crate::{
+    model_call::Sent,
+    session::{SessionMsg, agents::WaitingCall},
+};
 
-/// Done when a call may begin.
-pub(super) type LetGo = oneshot::Receiver<()>;
+/// What a call under limits has.
+pub(super) struct LetGo {
+    /// Done when it may begin.
+    go: oneshot::Receiver<()>,
+    /// Set when it was sent.
+    pub(super) sent: Sent,
+}
 
 /// The work of a call, begun when it is let go. A call that is not let go waits until it falls with
 /// its turn.
@@ -21,8 +29,8 @@ pub(super) fn when_let_go(
 ) -> BoxFuture<'static, ()> {
     match let_go {
         None => work,
-        Some(let_go) => Box::pin(async move {
-            if let_go.await.is_err() {
+        Some(LetGo { go, .. }) => Box::pin(async move {
+            if go.await.is_err() {
                 std::future::pending::<()>().await;
             }
             work.await;
@@ -37,11 +45,11 @@ impl State {
         if !limits.bounds_calls() {
             return None;
         }
-        let (go, let_go) = oneshot::channel();
+        let ((go, let_go), sent) = (oneshot::channel(), Sent::default());
         let (name, worst) = ((self.key, order.attempt), self.turn.worst_case());
-        let call = WaitingCall { name, limits, worst, go };
+        let call = WaitingCall { name, limits, worst, go, sent: sent.clone() };
         // A session that is gone takes its turn along.
         let _gone = self.session.cast(SessionMsg::CallWaits(Box::new(call)));
-        Some(let_go)
+        Some(LetGo { go: let_go, sent })
     }
 }

@@ -161,9 +161,10 @@ fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
 }
 
 fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
-    let pending = Pending::Model(order.attempt);
     let go = state.let_go(&order);
-    let work = model_call::run(Arc::clone(&state.shared), order, myself.clone());
+    let sent = go.as_ref().map(|it| it.sent.clone());
+    let pending = Pending::Model(order.attempt, sent.clone());
+    let work = model_call::run(Arc::clone(&state.shared), order, sent, myself.clone());
     let work = let_go::when_let_go(go, work);
     state.leaf(ActorKind::ModelCall, pending, work)
 }

@@ -24,7 +24,7 @@ impl State {
             (Pending::Settings, Input::SettingsRead(_)) => true,
             (Pending::Sources, Input::SourcesRead(_)) => true,
             (Pending::Shape(stage), Input::Shaped { stage: answered, .. }) => stage == answered,
-            (Pending::Model(attempt), Input::ModelAnswered(it)) => *attempt == it.attempt,
+            (Pending::Model(attempt, _), Input::ModelAnswered(it)) => *attempt == it.attempt,
             (Pending::Path(call, _), Input::PathResolved { call: answered, .. }) => {
                 call == answered
             }
@@ -56,10 +56,11 @@ impl State {
                 Input::SourcesRead(source_reader::without_files(&self.shared))
             }
             Pending::Shape(stage) => Input::Shaped { stage, result: Err(Crashed), elapsed_us: 0 },
-            Pending::Model(attempt) => Input::ModelAnswered(Box::new(Answered {
+            Pending::Model(attempt, sent) => Input::ModelAnswered(Box::new(Answered {
                 attempt,
                 result: Err(model_call::crashed()),
                 usage: Usage::default(),
+                is_in_doubt: sent.is_some_and(|it| it.is_set()),
                 first_token_ms: None,
                 duration_ms: 0,
                 parked_ms: None,

@@ -132,7 +132,7 @@ fn a_call_that_only_reservations_of_others_stop_may_wait() {
     tree.debit(None, &worst(70)).unwrap();
     // Its own reservation is in nobody's way but that of others.
     tree.reserve(None, &worst(60)).unwrap();
-    assert_eq!((tree.spent().turns, tree.reserved().0), (2, Tokens(60)));
+    assert_eq!(tree.reserved().0, Tokens(60));
 }
 
 // REQ: AGT-7
@@ -141,17 +141,28 @@ fn what_nobody_can_say_of_a_call_counts_as_its_worst_case() {
     let mut tree = Tree::new(limits());
     admit(&mut tree, 1).unwrap();
     tree.debit(Some(&agent(1)), &worst(60)).unwrap();
-    tree.forfeit(Some(&agent(1)));
-    assert_eq!((tree.spent().tokens, tree.reserved().0), (Tokens(60), Tokens(0)));
-    // Once, and where something was set aside.
-    tree.forfeit(Some(&agent(1)));
-    tree.forfeit(None);
-    assert_eq!(tree.spent().tokens, Tokens(60));
-    tree.reserve(Some(&agent(1)), &worst(30)).unwrap();
+    let sums = |tree: &Tree| (tree.spent().turns, tree.spent().tokens.0, tree.reserved().0.0);
+    assert_eq!(sums(&tree), (0, 0, 60));
     tree.close(&agent(1));
-    assert_eq!((tree.spent().tokens, tree.reserved().0), (Tokens(90), Tokens(0)));
+    assert_eq!(sums(&tree), (1, 60, 0));
+    // Once.
+    tree.close(&agent(1));
+    assert_eq!(sums(&tree), (1, 60, 0));
     tree.settle(Some(&agent(1)), used(5));
-    assert_eq!(tree.spent().tokens, Tokens(95));
+    assert_eq!(sums(&tree), (1, 65, 0));
+}
+
+// REQ: AGT-7
+#[test]
+fn turn_counts_once_whether_its_call_was_made_or_given_back() {
+    let limits = AgentLimits { max_tree_turns: Some(1), ..limits() };
+    let mut tree = Tree::new(limits);
+    admit(&mut tree, 1).unwrap();
+    tree.debit(Some(&agent(1)), &worst(60)).unwrap();
+    let used_up = Err(LeaseRefused::TurnsUsedUp { max: 1 });
+    assert_eq!(tree.debit(None, &worst(1)), used_up);
+    tree.settle(Some(&agent(1)), Spent { turns: 1, ..Spent::default() });
+    assert_eq!((tree.spent().turns, tree.debit(None, &worst(1))), (1, used_up));
 }
 
 // REQ: AGT-7, AGT-3

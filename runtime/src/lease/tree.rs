@@ -9,7 +9,7 @@ use std::{
 use super::{LeaseRefused, Price, Worst};
 use crate::{
     catalogue::Money, cost::Account, ids::AgentId, step1_settings_resolution::AgentLimits,
-    tokens::Tokens,
+    tokens::Tokens, transcript::entry::InDoubt,
 };
 
 /// The time in which sub-agents are counted for the rate.
@@ -42,12 +42,13 @@ pub struct Spent {
     pub unpriced: u64,
 }
 
-/// What one agent has set aside for the model call that it is at.
+/// One agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
     /// Who started it; `None` is the top session.
     parent: Option<AgentId>,
-    aside: (Tokens, Money),
+    /// For the model call that it is at, its turn included if that is its first.
+    aside: Spent,
     closed: bool,
 }
 
@@ -68,6 +69,12 @@ impl From<Account> for Spent {
     fn from(account: Account) -> Self {
         let Account { usage, cost, unpriced, .. } = account;
         Self { turns: 0, tokens: usage.total(), money: cost, unpriced }
+    }
+}
+
+impl From<InDoubt> for Spent {
+    fn from(InDoubt { tokens, cost }: InDoubt) -> Self {
+        Self { tokens, money: cost, ..Self::default() }
     }
 }
 
@@ -147,7 +154,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes one turn of `agent` (`None`: the top session) and sets `worst` aside for its first model
+    /// Sets one turn of `agent` (`None`: the top session) aside, and `worst` for its first model
     /// call. An agent is at one call: what it had set aside before is given back.
     ///
     /// # Errors
@@ -169,26 +176,21 @@ impl Tree {
         self.set_aside(agent, 0, worst)
     }
 
-    /// Model calls have ended: takes what they used and gives back what the agent had set aside. What
-    /// an ended agent used is still counted.
+    /// Model calls have ended: takes what they used, the turns they were made in included, and gives
+    /// back what the agent had set aside. What an ended agent used is still counted.
     pub fn settle(&mut self, agent: Option<&AgentId>, used: Spent) {
         self.spent = self.spent + used;
-        self.take_back(agent);
+        if let Some(member) = self.members.get_mut(&agent.cloned()) {
+            member.aside = Spent::default();
+        }
     }
 
-    /// Nobody will say what the call used that the agent had something set aside for: it was
-    /// interrupted, or whoever made it has crashed. It counts as having used all of it.
-    pub fn forfeit(&mut self, agent: Option<&AgentId>) {
-        let (tokens, money) = self.take_back(agent);
-        self.spent = self.spent + Spent { tokens, money, ..Spent::default() };
-    }
-
-    /// An agent has ended, and with it those below it: what they had set aside and never settled is
-    /// forfeited.
+    /// An agent has ended, and with it those below it. What they had set aside and never settled
+    /// counts as used, since they crashed and nobody will say what it was.
     pub fn close(&mut self, agent: &AgentId) {
-        self.forfeit(Some(agent));
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;
+            self.spent = self.spent + std::mem::take(&mut member.aside);
         }
         let is_below = |it: &Member| !it.closed && it.parent.as_ref() == Some(agent);
         let below = self.members.iter().filter(|it| is_below(it.1));
@@ -219,8 +221,8 @@ impl Tree {
 
     /// Set aside for calls under way.
     pub fn reserved(&self) -> (Tokens, Money) {
-        let members = self.members.values();
-        (members.clone().map(|it| it.aside.0).sum(), members.map(|it| it.aside.1).sum())
+        let aside = self.aside_of(|_| true);
+        (aside.tokens, aside.money)
     }
 
     fn set_aside(
@@ -239,15 +241,14 @@ impl Tree {
         };
         let money = price.as_ref().copied().unwrap_or_default();
         self.check(Some(&key), turns, worst.tokens, price)?;
-        self.spent.turns = self.spent.turns.saturating_add(turns);
-        self.members.entry(key).or_default().aside = (worst.tokens, money);
+        self.members.entry(key).or_default().aside =
+            Spent { turns, tokens: worst.tokens, money, unpriced: 0 };
         Ok(())
     }
 
-    /// What the agent had set aside, and has not any more.
-    fn take_back(&mut self, agent: Option<&AgentId>) -> (Tokens, Money) {
-        let member = self.members.get_mut(&agent.cloned());
-        member.map(|it| std::mem::take(&mut it.aside)).unwrap_or_default()
+    fn aside_of(&self, is_meant: impl Fn(&Option<AgentId>) -> bool) -> Spent {
+        let members = self.members.iter().filter(|it| is_meant(it.0));
+        members.fold(Spent::default(), |sum, it| sum + it.1.aside)
     }
 
     /// Whether so much can be set aside by `asks`, who is in the way of nobody but others.
@@ -259,22 +260,23 @@ impl Tree {
         money: Result<Money, LeaseRefused>,
     ) -> Result<(), LeaseRefused> {
         let limits = &self.limits;
+        let others = self.aside_of(|it| asks != Some(it));
+        // A turn that is set aside is taken, whatever becomes of its calls.
         if let Some(max) = limits.max_tree_turns
-            && max < self.spent.turns.saturating_add(turns)
+            && max < self.spent.turns.saturating_add(others.turns).saturating_add(turns)
         {
             return Err(LeaseRefused::TurnsUsedUp { max });
         }
         if self.time_left() == Some(Duration::ZERO) {
             return Err(LeaseRefused::TimeUsedUp);
         }
-        let others = || self.members.iter().filter(|(who, _)| Some(*who) != asks);
         let mut waits = false;
         if let Some(max) = limits.max_tree_tokens {
             let sum = self.spent.tokens + tokens;
             if max < sum.0 {
                 return Err(LeaseRefused::TokensUsedUp { max, used: self.spent.tokens.0 });
             }
-            waits |= max < (sum + others().map(|it| it.1.aside.0).sum()).0;
+            waits |= max < (sum + others.tokens).0;
         }
         if let Some(max) = limits.max_tree_micro_usd.map(Money::of_micro_usd) {
             let Spent { money: used, unpriced: calls, .. } = self.spent;
@@ -285,7 +287,7 @@ impl Tree {
             if max < sum {
                 return Err(LeaseRefused::MoneyUsedUp { max, used });
             }
-            waits |= max < sum + others().map(|it| it.1.aside.1).sum();
+            waits |= max < sum + others.money;
         }
         if waits { Err(LeaseRefused::Reserved) } else { Ok(()) }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     catalogue::{Catalogue, Money},
     tokens::Tokens,
+    transcript::entry::InDoubt,
 };
 
 /// What is set aside for a model call.
@@ -32,6 +33,12 @@ impl Price {
             Price::Known(money) => Some(*money),
             Price::Unknown(_) => None,
         }
+    }
+}
+
+impl From<Worst> for InDoubt {
+    fn from(Worst { tokens, price }: Worst) -> Self {
+        Self { tokens, cost: price.known().unwrap_or_default() }
     }
 }
 

@@ -169,6 +169,10 @@ pub enum What {
         status: Option<u16>,
         /// Of the answer, or of the failed call as far as the provider said.
         usage: Usage,
+        /// What it counts as where nobody said what it used and the tree of agents had something
+        /// set aside for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_doubt: Option<InDoubt>,
         /// What that cost; `None` when the price is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,

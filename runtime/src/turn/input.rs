@@ -105,6 +105,9 @@ pub struct Answered {
     pub result: Result<ModelAnswer, ModelFailure>,
     /// What the provider said it used, also of a call that failed on the way.
     pub usage: Usage,
+    /// It was sent, and nobody will say what it used: whoever made it has crashed. Said where
+    /// somebody counts it.
+    pub is_in_doubt: bool,
     /// Milliseconds to the first token.
     pub first_token_ms: Option<u64>,
     /// Milliseconds in all.

@@ -20,7 +20,7 @@ use crate::{
         view::{Target, compile_for},
     },
     tokens::Tokens,
-    transcript::entry::{AnswerFields, StepDetail, Unsaid, What, clip},
+    transcript::entry::{AnswerFields, InDoubt, StepDetail, Unsaid, What, clip},
     turn::{
         effect::{ModelCallOrder, Purpose},
         input::Answered,
@@ -153,6 +153,7 @@ impl Turn {
         if answered.attempt != self.state.model.attempt {
             return;
         }
+        let in_doubt = answered.is_in_doubt.then(|| self.worst_case().into());
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
             Ok(answer) => {
@@ -172,7 +173,7 @@ impl Turn {
             let remedy = self.decide(purpose, &failure);
             (failure, remedy)
         });
-        self.record_attempt(purpose, &answered, decided.as_ref());
+        self.record_attempt(purpose, &answered, in_doubt, decided.as_ref());
         self.state.model.usage = self.state.model.usage + answered.usage;
         if answered.result.is_err() {
             self.count_failure();
@@ -199,6 +200,7 @@ impl Turn {
         &mut self,
         purpose: Purpose,
         answered: &Answered,
+        in_doubt: Option<InDoubt>,
         decided: Option<&(ModelFailure, Remedy)>,
     ) {
         let answer = answered.result.as_ref().ok();
@@ -231,6 +233,7 @@ impl Turn {
             retry_after_ms: failure.and_then(|it| it.retry_after_ms),
             status: failure.and_then(|it| it.status),
             usage: answered.usage,
+            in_doubt,
             cost,
             first_token_ms: answered.first_token_ms,
             duration_ms: answered.duration_ms,

@@ -12,13 +12,18 @@ use ennead_runtime::{
     ports::Clock,
     run::RunEnd,
     step1_settings_resolution::AgentLimits,
-    transcript::entry::InDoubt,
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use super::{Done, InTree};
-use crate::session::{SessionMsg, State, runs::Phase};
+use crate::{
+    model_call::Sent,
+    session::{
+        SessionMsg, State,
+        runs::{InFlight, Phase},
+    },
+};
 
 /// Questions to the top session of a tree, and its answers.
 pub(crate) enum TreeMsg {
@@ -30,10 +35,8 @@ pub(crate) enum TreeMsg {
     Debit(Box<Debit>),
     /// The answer.
     Debited { call: CallName, result: Result<(), LeaseRefused> },
-    /// The model call of this agent (`None`: the top session) is over.
+    /// Whatever model call this agent (`None`: the top session) was at is over.
     Settle { agent: Option<AgentId>, used: Spent },
-    /// A run of this agent is over, and whatever model call it was at.
-    RunOver { agent: Option<AgentId>, used: Spent },
     /// This sub-agent is over.
     Close { agent: AgentId },
 }
@@ -66,6 +69,8 @@ pub(crate) struct WaitingCall {
     pub(crate) worst: Worst,
     /// Told when it may. Dropped when the turn is ended instead.
     pub(crate) go: oneshot::Sender<()>,
+    /// Whether it was sent then.
+    pub(crate) sent: Sent,
 }
 
 /// The sums of a tree, and who waits for its share.
@@ -97,10 +102,6 @@ impl Sums {
                 self.waiting.retain(|it| it.agent != agent);
                 self.tree.settle(agent.as_ref(), used);
                 self.ask_again(clock);
-            }
-            TreeMsg::RunOver { agent, used } => {
-                self.tree.forfeit(agent.as_ref());
-                self.answer(TreeMsg::Settle { agent, used }, clock);
             }
             TreeMsg::Close { agent } => {
                 self.tree.close(&agent);
@@ -183,12 +184,9 @@ impl State {
         // A call that is given up, and its turn with it, waits for nothing.
         let is_meant = |it: &mut Box<WaitingCall>| it.name == name;
         let Some(call) = turn.waiting_call.take_if(is_meant) else { return Ok(()) };
-        // A turn that was granted is counted, and one that was refused is none.
-        active.settled.turns = active.run.turns.into();
         match result {
             Ok(()) => {
-                let Worst { tokens, price } = call.worst;
-                turn.in_doubt = Some(InDoubt { tokens, cost: price.known().unwrap_or_default() });
+                turn.under_way = Some((call.worst.into(), call.sent));
                 // A call that crashed meanwhile is followed by one that asks anew.
                 let _gone = call.go.send(());
                 Ok(())
@@ -201,28 +199,28 @@ impl State {
     }
 
     /// Counts what the run used since this was last done; what was set aside for it goes back. Done
-    /// with the record of each model call.
+    /// with the record of each model call, and at the end of the run.
     pub(in crate::session) fn settle(&mut self) {
-        if let Some(used) = self.not_settled() {
-            let agent = self.agents.name();
-            self.tell_top(TreeMsg::Settle { agent, used });
-        }
+        let Some(active) = self.active.as_mut() else { return };
+        let calls = Spent { turns: active.run.turns.into(), ..active.cost.own().total().into() };
+        let sum = calls + active.in_doubt;
+        let used = sum.since(std::mem::replace(&mut active.settled, sum));
+        let agent = self.agents.name();
+        self.tell_top(TreeMsg::Settle { agent, used });
     }
 
-    /// The run is over: what else it used is counted. What is still set aside is for a call that has
-    /// no record.
+    /// The run is over, and with it a call that was sent and has no record.
     pub(in crate::session) fn calls_over(&mut self) {
-        if let Some(used) = self.not_settled() {
-            let agent = self.agents.name();
-            self.tell_top(TreeMsg::RunOver { agent, used });
+        let Some(active) = &mut self.active else { return };
+        match active.phase.in_flight().and_then(InFlight::in_doubt) {
+            Some(cut) => active.in_doubt = active.in_doubt + cut.into(),
+            // A turn that the tree has ended before a call of it was sent is none.
+            None if matches!(active.phase, Phase::Stopping(_, RunEnd::TreeLimit)) => {
+                active.settled.turns = active.run.turns.into();
+            }
+            None => {}
         }
-    }
-
-    fn not_settled(&mut self) -> Option<Spent> {
-        let active = self.active.as_mut()?;
-        let calls = Spent::from(active.cost.own().total());
-        let sum = Spent { turns: active.run.turns.into(), ..calls };
-        Some(sum.since(std::mem::replace(&mut active.settled, sum)))
+        self.settle();
     }
 
     /// Questions to a top session, and its answers.

@@ -91,6 +91,7 @@ impl State {
             cache_drops: Vec::new(),
             cost: CostLedger::default(),
             settled: Spent::default(),
+            in_doubt: Spent::default(),
             turn_costs: BTreeMap::new(),
             fallback: None,
         }));

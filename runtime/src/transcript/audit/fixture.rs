@@ -94,6 +94,7 @@ pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
         retry_after_ms: None,
         status: None,
         usage: Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() },
+        in_doubt: None,
         cost: None,
         first_token_ms: Some(1),
         duration_ms: 2,

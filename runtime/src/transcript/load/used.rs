@@ -13,7 +13,7 @@ use crate::{
     time::Timestamp,
     tokens::Usage,
     transcript::{
-        entry::{ConversationLine, InDoubt, Record, What},
+        entry::{ConversationLine, Record, What},
         read::{Entry, read_line},
     },
 };
@@ -73,16 +73,16 @@ impl Used {
                 self.turns += 1;
                 self.has_asked = false;
             }
-            What::TurnEnd { in_doubt: Some(InDoubt { tokens, cost }), .. } => {
-                let call = Spent { tokens: *tokens, money: *cost, ..Spent::default() };
-                self.in_doubt = self.in_doubt + call;
+            What::TurnEnd { in_doubt: Some(call), .. } => {
+                self.in_doubt = self.in_doubt + Spent::from(*call);
             }
             What::TurnEnd { reason, .. } => {
                 let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
                 self.turns -= u64::from(was_refused).min(self.turns);
             }
-            What::ModelAttempt { usage, model, .. } => {
+            What::ModelAttempt { usage, in_doubt, model, .. } => {
                 self.has_asked = true;
+                self.in_doubt = self.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
                 self.usage = self.usage + *usage;
                 self.is_other_model = model.is_some();
             }

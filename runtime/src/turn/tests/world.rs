@@ -133,6 +133,7 @@ impl World {
             attempt: order.attempt,
             result: scripted,
             usage,
+            is_in_doubt: false,
             first_token_ms: order.streamed.then_some(3),
             duration_ms: 11,
             parked_ms: None,

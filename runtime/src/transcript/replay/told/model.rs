@@ -32,6 +32,7 @@ impl Told<'_> {
                 retry_after_ms,
                 status,
                 usage,
+                in_doubt,
                 first_token_ms,
                 duration_ms,
                 parked_ms,
@@ -49,14 +50,15 @@ impl Told<'_> {
                 });
                 Some((
                     failure,
-                    *usage,
+                    (*usage, in_doubt.is_some()),
                     (*first_token_ms, *duration_ms, *parked_ms),
                     unsaid.as_deref(),
                 ))
             }
             _ => None,
         })?;
-        let (failure, usage, (first_token_ms, duration_ms, parked_ms), unsaid) = told;
+        let (failure, (usage, is_in_doubt), (first_token_ms, duration_ms, parked_ms), unsaid) =
+            told;
         if order.purpose == Purpose::Turn {
             let asked = Some((order.provider, order.model.clone()));
             // Another model does not go on with what one has begun.
@@ -76,7 +78,15 @@ impl Told<'_> {
             self.n_paused += answer.blocks.len();
         }
         let attempt = order.attempt;
-        let answered = Answered { attempt, result, usage, first_token_ms, duration_ms, parked_ms };
+        let answered = Answered {
+            attempt,
+            result,
+            usage,
+            is_in_doubt,
+            first_token_ms,
+            duration_ms,
+            parked_ms,
+        };
         Ok(Input::ModelAnswered(Box::new(answered)))
     }
 

@@ -1,0 +1,302 @@
+//! Calls that are cut: what was set aside for them counts as used where they were sent.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use ennead::{
+    directory::{ActorKind, Live},
+    ennead::Ennead,
+    events::Events,
+    options::{Options, SessionOptions},
+    runtime::{
+        event::Event,
+        governor::limits::GovernorLimits,
+        ids::{AgentId, SessionId},
+        run::RunEnd,
+        tool::{Access, ToolOutcome},
+    },
+    tools::custom::CustomTool,
+};
+use serde_json::json;
+
+use super::{
+    tree::{agent, verify},
+    tree_calls::{start, start_with},
+};
+use crate::support::{
+    barrier::Barrier,
+    host::{interrupted, prompt},
+    scripted::{Asked, Place, SESSION, Say, call, calls, finish, model, text},
+};
+
+/// Looks at the directory until an actor is found.
+async fn find(ennead: &Ennead, is_meant: impl Fn(&Live) -> bool) -> Live {
+    for _ in 0..100_000 {
+        if let Some(found) = ennead.directory().all().into_iter().find(&is_meant) {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it does not appear");
+}
+
+/// Whether an actor works for this sub-agent.
+fn is(live: &Live, agent: &AgentId) -> bool {
+    live.session == Some(SessionId::of_agent(&SESSION.into(), agent))
+}
+
+struct Log(Events);
+
+impl Log {
+    /// The sub-agent that this call has started.
+    async fn agent(&mut self, of: &str) -> AgentId {
+        while let Some(told) = self.0.next().await {
+            if let Event::AgentStarted { agent, call, .. } = told.event
+                && call.as_str() == of
+            {
+                return agent;
+            }
+        }
+        panic!("no agent of {of}")
+    }
+}
+
+/// The top starts these agents at once.
+fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Say + Send + Sync {
+    move |asked| match asked.n_answers() {
+        0 => {
+            let all: Vec<_> = agents.iter().map(|(id, task)| (*id, "Agent", agent(task))).collect();
+            calls(&all)
+        }
+        _ => text("done"),
+    }
+}
+
+// REQ: AGT-7, AGT-3
+#[tokio::test]
+async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them_goes_on() {
+    let place = Place::new();
+    let gate = Barrier::closed();
+    let passes = gate.clone();
+    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let gate = passes.clone();
+        async move {
+            gate.pass().await;
+            ToolOutcome::ok("word ".repeat(8_000))
+        }
+    });
+    let parent = top(&[("a", "delegate"), ("b", "pass the gate")]);
+    let model = model(move |asked| {
+        let user = asked.user();
+        match asked.n_answers() {
+            _ if !asked.is_agent() => parent(asked),
+            0 if user.contains("delegate") => call("c", "Agent", agent("held")),
+            0 if user.contains("gate") => call("g", "gate", json!({})),
+            _ => text("found"),
+        }
+    });
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let options = place
+        .session()
+        .own_setting("maxOutputTokens", 50_000.into())
+        .own_setting("agents", json!({"maxTreeTokens": 130_000}))
+        .tool(Arc::new(tool.access(Access::Free).build().unwrap()));
+    let session = ennead.open(options).await.unwrap();
+    let mut log = Log(session.events());
+    let run = prompt(&session, "go");
+    let delegate = log.agent("a").await;
+    let waiting = log.agent("b").await;
+    // One call waits for its answer, and half of all is set aside for it. Another, whose context has
+    // grown meanwhile, waits for that.
+    barrier.arrived().await;
+    gate.arrived().await;
+    let n_asked = model.asked().len();
+    gate.open();
+    find(&ennead, |it| it.kind == ActorKind::ModelCall && is(it, &waiting)).await;
+    assert_eq!(model.asked().len(), n_asked);
+    find(&ennead, |it| it.kind == ActorKind::SubAgent && is(it, &delegate)).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    let results = model.last_of_top().results();
+    assert!(results[0].2 && results[0].1.contains("crashed"), "{results:?}");
+    // What was set aside counts as used, and no more of it comes back.
+    assert!(results[1].1.contains("and the rest is not enough"), "{results:?}");
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
+    finish(ennead, session).await;
+}
+
+// REQ: AGT-7, AGT-3
+#[tokio::test]
+async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
+    let place = Place::new();
+    let parent = top(&[("a", "held")]);
+    let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let options = place
+        .session()
+        .own_setting("maxOutputTokens", 50_000.into())
+        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
+    let session = ennead.open(options).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    find(&ennead, |it| it.kind == ActorKind::SubAgent).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 2));
+    let why = outcome.error.unwrap_or_default();
+    let used: u64 = why.split(' ').next().unwrap().parse().unwrap();
+    assert!((50_000..100_000).contains(&used), "{why}");
+    finish(ennead, session).await;
+}
+
+// REQ: AGT-7, TRN-2
+#[tokio::test]
+async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
+    let place = Place::new();
+    let parent = top(&[("a", "held"), ("b", "held")]);
+    let model = model(move |asked| match asked.user().contains("again") {
+        true => text("still here"),
+        false if asked.is_agent() => text("found"),
+        false => parent(asked),
+    });
+    let limited = |limit: u64| {
+        place
+            .session()
+            .own_setting("maxOutputTokens", 50_000.into())
+            .own_setting("agents", json!({ "maxTreeTokens": limit }))
+    };
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(100_000)).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    session.interrupt();
+    interrupted(run).await;
+    // One of the two was never sent, and the other never answered.
+    assert_eq!(model.asked().len(), 2);
+    // In this process, and in the next one by what the transcripts say.
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.end, RunEnd::TreeLimit);
+    let why = outcome.error.unwrap();
+    finish(ennead, session).await;
+    verify(&place);
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(100_000)).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
+    finish(ennead, session).await;
+    // Once: there is room for another call under a limit that is a little higher.
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited(150_000)).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
+    finish(ennead, session).await;
+    verify(&place);
+}
+
+// REQ: AGT-7, TRN-2, MDL-13
+#[tokio::test]
+async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent() {
+    let place = Place::new();
+    let parent = top(&[("a", "held"), ("b", "held"), ("c", "held")]);
+    let model = model(move |asked| match asked.user().contains("again") {
+        true => text("still here"),
+        false if asked.is_agent() => text("found"),
+        false => parent(asked),
+    });
+    // There is room for two of the calls, and the provider takes one at a time.
+    let limited = || {
+        let limits = json!({"maxTreeTokens": 150_000, "maxTreeTurns": 5});
+        place.session().own_setting("maxOutputTokens", 50_000.into()).own_setting("agents", limits)
+    };
+    let one = GovernorLimits { concurrency: NonZeroU32::new(1), ..GovernorLimits::default() };
+    let governed = Options { governor: one, ..place.options(&model) };
+    let (ennead, barrier) = start_with(governed, &model, |_| None).await;
+    let session = ennead.open(limited()).await.unwrap();
+    let run = prompt(&session, "go");
+    barrier.arrived().await;
+    find(&ennead, |_| ennead.directory().n_parked() == 1).await;
+    session.interrupt();
+    interrupted(run).await;
+    // One was sent, one is parked and one waits. When the parked one gives back what was set aside
+    // for it, the third is let go, and its turn is over by then.
+    assert_eq!(model.asked().len(), 2);
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
+    // All agents had a turn, each once; in this process, and in the next one by the transcripts.
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.end, RunEnd::TreeLimit);
+    let why = outcome.error.unwrap();
+    assert!(why.contains("all 5 turns"), "{why}");
+    finish(ennead, session).await;
+    verify(&place);
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(limited()).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!((outcome.end, outcome.error), (RunEnd::TreeLimit, Some(why)));
+    finish(ennead, session).await;
+}
+
+// REQ: AGT-7, RUN-2
+#[tokio::test(start_paused = true)]
+async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_without_room() {
+    let place = Place::new();
+    let model = model(|_| text("still here"));
+    let limited = |limit: u64| {
+        place
+            .session()
+            .own_setting("maxOutputTokens", 50_000.into())
+            .own_setting("agents", json!({ "maxTreeTokens": limit }))
+    };
+    let (ennead, barrier) = start(&place, &model, |_| None).await;
+    // It would be made again in one piece, and so with a lower ceiling.
+    let session = ennead.open(limited(70_000)).await.unwrap();
+    let run = prompt(&session, "held");
+    barrier.arrived().await;
+    find(&ennead, |it| it.kind == ActorKind::ModelCall).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!((outcome.end, model.asked().len()), (RunEnd::TreeLimit, 1));
+    let why = outcome.error.unwrap();
+    finish(ennead, session).await;
+    verify(&place);
+    // The next process knows it, too. It counts once.
+    for (limit, end, error) in
+        [(70_000, RunEnd::TreeLimit, Some(why)), (150_000, RunEnd::NoPendingTools, None)]
+    {
+        let (ennead, barrier) = start(&place, &model, |_| None).await;
+        barrier.open();
+        let session = ennead.open(limited(limit)).await.unwrap();
+        let outcome = session.prompt("again").await.unwrap();
+        assert_eq!((outcome.end, outcome.error), (end, error));
+        finish(ennead, session).await;
+        verify(&place);
+    }
+}
+
+// REQ: AGT-7, RUN-2, MDL-13
+#[tokio::test(start_paused = true)]
+async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
+    let place = Place::new();
+    let model = model(|_| text("still here"));
+    let one = GovernorLimits { concurrency: NonZeroU32::new(1), ..GovernorLimits::default() };
+    let governed = Options { governor: one, ..place.options(&model) };
+    let (ennead, barrier) = start_with(governed, &model, |_| None).await;
+    let other = SessionOptions { id: None, ..place.session() };
+    let other = ennead.open(other).await.unwrap();
+    let first = prompt(&other, "held");
+    barrier.arrived().await;
+    let limited = place
+        .session()
+        .own_setting("maxOutputTokens", 50_000.into())
+        .own_setting("agents", json!({"maxTreeTokens": 100_000}));
+    let session = ennead.open(limited).await.unwrap();
+    let run = prompt(&session, "go");
+    find(&ennead, |_| ennead.directory().n_parked() == 1).await;
+    let is_meant = |it: &Live| it.session.as_ref() == Some(session.id());
+    find(&ennead, |it| it.kind == ActorKind::ModelCall && is_meant(it)).await.cell.kill();
+    barrier.open();
+    // The scripted model answers in streams alone, so that call fails.
+    assert_eq!(run.await.unwrap().unwrap().end, RunEnd::Error);
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.text, "still here", "{:?}", outcome.error);
+    first.await.unwrap().unwrap();
+    other.close().await;
+    finish(ennead, session).await;
+    verify(&place);
+}
