@@ -16,6 +16,7 @@ pub(crate) mod shared;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use ennead_runtime::{
@@ -24,6 +25,7 @@ use ennead_runtime::{
     ports::{BoxFuture, Settled},
     run::{RunRequest, conversation::Conversation},
     tokens::Usage,
+    transcript::load::Used,
     turn::effect::{Append, HookFiring, TurnReport},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -97,12 +99,14 @@ pub(crate) enum SessionMsg {
     CannotRun { key: u64, why: String },
     /// Wait for the limit of this run.
     WatchTime { run: u64 },
-    /// The limit of this run is reached.
-    TimeIsUp { run: u64 },
+    /// This limit of this run is reached.
+    TimeIsUp { run: u64, time: Duration },
     /// Nothing of an ended turn works any more, or it was not waited for any longer.
     TurnQuiet { key: u64, late: bool },
     /// A sub-agent has ended its run.
     AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
+    /// A sub-agent has crashed; what it used, and those below it.
+    AgentCrashed { agent: AgentId, used: Vec<(AgentId, Used)> },
     /// Something about the tree of agents; for its top session and back.
     Tree(agents::TreeMsg),
     /// A child has ended. Queued behind whatever it said before.
@@ -305,12 +309,15 @@ impl State {
             SessionMsg::WatchTime { run } => {
                 return Ok(Some(Box::pin(self.watch_time(myself, run))));
             }
-            SessionMsg::TimeIsUp { run } => {
-                return Ok(Some(Box::pin(self.time_is_up(myself, run))));
+            SessionMsg::TimeIsUp { run, time } => {
+                return Ok(Some(Box::pin(self.time_is_up(myself, run, time))));
             }
             SessionMsg::TurnQuiet { key, late } => self.turn_quiet(myself, key, late)?,
             SessionMsg::AgentEnded { agent, result } => {
                 self.agent_ended(myself, &agent, *result)?;
+            }
+            SessionMsg::AgentCrashed { agent, used } => {
+                self.agent_crashed(myself, &agent, used)?;
             }
             SessionMsg::Tree(message) => return Ok(Some(Box::pin(self.tree(myself, message)))),
             SessionMsg::ChildGone(child) => {

@@ -300,3 +300,45 @@ async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
     finish(ennead, session).await;
     verify(&place);
 }
+
+// REQ: AGT-7, AGT-3
+#[tokio::test]
+async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_crashes() {
+    let place = Place::new();
+    let gate = Barrier::closed();
+    let passes = gate.clone();
+    let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
+        let gate = passes.clone();
+        async move {
+            gate.pass().await;
+            ToolOutcome::ok("passed")
+        }
+    });
+    let parent = top(&[("a", "delegate")]);
+    let model = model(move |asked| match asked.n_answers() {
+        _ if !asked.is_agent() => parent(asked),
+        0 if asked.user().contains("delegate") => call("b", "Agent", agent("look")),
+        1 => call("g", "gate", json!({})),
+        _ => text("found"),
+    });
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let options = place.session().tool(Arc::new(tool.access(Access::Free).build().unwrap()));
+    let session = ennead.open(options).await.unwrap();
+    let mut log = Log(session.events());
+    let run = prompt(&session, "go");
+    let crashes = log.agent("a").await;
+    gate.arrived().await;
+    find(&ennead, |it| it.kind == ActorKind::SubAgent && is(it, &crashes)).await.cell.kill();
+    let outcome = run.await.unwrap().unwrap();
+    assert_eq!(outcome.text, "done");
+    // Two calls each of the top and of the one that crashed, one of the one that it started.
+    let total = outcome.cost.tree().total();
+    assert_eq!((total.calls, total.usage), (5, outcome.usage));
+    assert_eq!(outcome.session_usage.total().0, 5 * 110);
+    finish(ennead, session).await;
+    let (ennead, _) = start(&place, &model, |_| None).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    let outcome = session.prompt("again").await.unwrap();
+    assert_eq!(outcome.session_usage.total().0, 6 * 110);
+    finish(ennead, session).await;
+}

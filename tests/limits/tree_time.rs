@@ -167,3 +167,27 @@ async fn time_of_all_runs_is_one_sum() {
     // The third has no time at all.
     assert_eq!(timer.seconds(), [60, 20, 0]);
 }
+
+// REQ: AGT-7, TRN-4
+#[tokio::test]
+async fn limit_that_is_moved_within_a_run_moves_its_end() {
+    for (moved, seconds) in [(100, vec![60, 80]), (30, vec![60, 10])] {
+        let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+        let limits = |n: u64| json!({"ennead": {"agents": {"maxTreeSeconds": n}}}).to_string();
+        let file = place.write("home/.claude/settings.json", &limits(60));
+        let tool = CustomTool::raw("move", "Moves.", r#"{"type":"object"}"#, move |_, _| {
+            std::fs::write(&file, limits(moved)).unwrap();
+            async { ToolOutcome::ok("moved") }
+        });
+        let tool = Arc::new(tool.access(Access::Free).build().unwrap());
+        let model = model(|asked| match asked.n_answers() {
+            0 => call("w", "work", json!({"seconds": 20})),
+            1 => call("m", "move", json!({})),
+            _ => text("done"),
+        });
+        let options = place.session().tool(work(&place, &open)).tool(tool);
+        let outcomes = run(&place, &timer, &model, options, 1).await;
+        assert_eq!(outcomes[0].text, "done");
+        assert_eq!(timer.seconds(), seconds);
+    }
+}

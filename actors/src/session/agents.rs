@@ -5,6 +5,7 @@
 //! time of the whole tree are counted by the top session, which the others ask by message. Nobody
 //! waits in a handler.
 
+mod crashed;
 mod report;
 mod tree;
 
@@ -83,6 +84,8 @@ struct Running {
     call: ToolUseId,
     actor: ActorRef<SessionMsg>,
     reply: Option<oneshot::Sender<AgentReport>>,
+    /// Reads what it used, once it has crashed.
+    reader: Option<ActorId>,
 }
 
 impl Running {
@@ -234,10 +237,8 @@ impl State {
         let prompts = Mailbox::new(actor.clone(), std::num::NonZeroU32::MIN, SessionMsg::Prompt);
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply }));
-        self.agents.running.insert(
-            agent,
-            Running { key: order.key, call: order.order.tool_use, actor, reply: Some(order.reply) },
-        );
+        let (key, call, reply) = (order.key, order.order.tool_use, Some(order.reply));
+        self.agents.running.insert(agent, Running { key, call, actor, reply, reader: None });
         Ok(())
     }
 
@@ -357,14 +358,6 @@ impl State {
         running.end();
         self.agent_over(agent);
         self.close_turn_if_over(myself)
-    }
-
-    /// A sub-agent's actor is gone without a word.
-    pub(super) fn agent_gone(&mut self, myself: &ActorRef<SessionMsg>, child: ActorId) -> Done {
-        let found = self.agents.running.iter().find(|(_, it)| it.actor.get_id() == child);
-        let Some(agent) = found.map(|(agent, _)| agent.clone()) else { return Ok(()) };
-        let crashed = Err(RunError::Failed("the sub-agent crashed".into()));
-        self.agent_ended(myself, &agent, crashed)
     }
 
     fn agent_over(&mut self, agent: &AgentId) {

@@ -285,7 +285,7 @@ impl State {
             }
             _ => {}
         }
-        self.agent_gone(myself, child)
+        self.agent_gone(myself, child).await
     }
 
     /// Interrupts what runs, then closes the transcript and ends.

@@ -51,6 +51,7 @@ pub(crate) struct OpenPlan {
 }
 
 pub(crate) use opening::Earlier;
+pub(super) use opening::read_agents;
 
 /// A run under way.
 pub(super) struct Active {
@@ -62,6 +63,8 @@ pub(super) struct Active {
     pub(super) started: Duration,
     /// Which run of the session, counted from its opening.
     number: u64,
+    /// How long it may take, as far as whoever asked for it said.
+    time_limit: Option<Duration>,
     /// When it is to end at the latest.
     limit: Option<TimeLimit>,
     pub(super) phase: Phase,

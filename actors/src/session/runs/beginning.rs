@@ -6,12 +6,12 @@ use ennead_runtime::{
     cost::CostLedger,
     event::Event,
     lease::Spent,
-    run::{Run, RunEnd},
+    run::Run,
     transcript::entry::{ConversationLine, Line, Stored, StoredText, What},
 };
 use ractor::ActorRef;
 
-use super::{Active, Done, Phase, record, time_limit::TimeLimit};
+use super::{Active, Done, Phase, record};
 use crate::{
     mailbox::Slot,
     session::{Prompt, RunError, SessionMsg, State, recorder::Lines},
@@ -81,7 +81,8 @@ impl State {
             _slot: slot,
             started: self.shared.world.clock.elapsed(),
             number: self.n_runs,
-            limit: request.time_limit.map(|it| TimeLimit::new(it, RunEnd::TimedOut)),
+            time_limit: request.time_limit,
+            limit: None,
             phase: Phase::Next,
             stops: false,
             error: None,
@@ -98,10 +99,6 @@ impl State {
         self.conversation.begin_run(message);
         // The first turn has more to write at once.
         self.recorder.hold(Lines { lines, stored, sync: true });
-        if request.time_limit.is_some() {
-            // A session that is gone has no run.
-            let _gone = myself.cast(SessionMsg::WatchTime { run: self.n_runs });
-        }
         self.agents.begin_run();
         self.limit_time(myself);
         Ok(())

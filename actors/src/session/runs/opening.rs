@@ -1,6 +1,10 @@
 //! Before the first run: the transcript is opened and an earlier conversation read.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ennead_runtime::{
     ids::AgentId,
@@ -111,7 +115,7 @@ impl State {
         }
         for (agent, used) in agents {
             self.spent = self.spent + used.usage;
-            self.cost.enter(agent, used.cost.named(used.model.as_deref().unwrap_or("unknown")));
+            self.cost.enter(agent, used.ledger());
         }
     }
 
@@ -161,17 +165,29 @@ pub(crate) struct Earlier {
 }
 
 fn read_earlier(file: &Path, beside: &Path, sidechain: bool) -> Result<Earlier, String> {
-    let read = |file: &Path| std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()));
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
     let loaded = load(&read(file)?, load_as);
-    let (mut agents, mut unread) = (Vec::new(), Vec::new());
     let all = if sidechain { BTreeMap::new() } else { layout::sidechains(beside) };
-    for (agent, file) in all {
+    let (agents, unread) = read_agents(all);
+    Ok(Earlier { loaded, agents, unread })
+}
+
+/// What sub-agents used, by their transcripts, and which of those cannot be read, in words for
+/// people.
+pub(in crate::session) fn read_agents(
+    files: BTreeMap<AgentId, PathBuf>,
+) -> (Vec<(AgentId, Used)>, Vec<String>) {
+    let (mut agents, mut unread) = (Vec::new(), Vec::new());
+    for (agent, file) in files {
         let used = read(&file).map(|it| Used::read(&it)).unwrap_or_else(|why| {
             unread.push(format!("what a sub-agent used is not known: {why}"));
             Used::default()
         });
         agents.push((agent, used));
     }
-    Ok(Earlier { loaded, agents, unread })
+    (agents, unread)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()))
 }

@@ -2,7 +2,7 @@
 //! reached first.
 //!
 //! A leaf waits for it beside the run, so it comes through whatever the run is doing, and ends the
-//! run as an interrupt does. The leaf goes with the run; one that is killed has a successor that
+//! run as an interrupt does. The leaf goes with the limit; one that is killed has a successor that
 //! waits for what is left.
 
 use std::time::Duration;
@@ -19,17 +19,11 @@ use crate::{
 
 /// When a run is to end, and who waits for that.
 pub(super) struct TimeLimit {
+    /// Counted from the beginning of the run.
     time: Duration,
     /// What the run ends with then.
     end: RunEnd,
     leaf: Option<ActorCell>,
-}
-
-impl TimeLimit {
-    /// Counted from the beginning of the run.
-    pub(super) fn new(time: Duration, end: RunEnd) -> Self {
-        Self { time, end, leaf: None }
-    }
 }
 
 impl Drop for TimeLimit {
@@ -41,14 +35,18 @@ impl Drop for TimeLimit {
 }
 
 impl State {
-    /// Ends the run no later than its lease does. An end that was set before stays, if it is
-    /// earlier.
+    /// Ends the run when its own time is over or its lease ends, as that is now.
     pub(in crate::session) fn limit_time(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(active) = &mut self.active else { return };
-        let Some(ends) = self.agents.ends() else { return };
-        let time = ends.saturating_sub(active.started);
-        if active.limit.as_ref().is_none_or(|it| time < it.time) {
-            active.limit = Some(TimeLimit::new(time, RunEnd::TreeLimit));
+        let own = active.time_limit.map(|it| (it, RunEnd::TimedOut));
+        let ends = self.agents.ends();
+        let lease = ends.map(|it| (it.saturating_sub(active.started), RunEnd::TreeLimit));
+        let first = own.into_iter().chain(lease).min_by_key(|it| it.0);
+        if active.limit.as_ref().map(|it| (it.time, it.end)) == first {
+            return;
+        }
+        active.limit = first.map(|(time, end)| TimeLimit { time, end, leaf: None });
+        if active.limit.is_some() {
             // A session that is gone has no run.
             let _gone = myself.cast(SessionMsg::WatchTime { run: active.number });
         }
@@ -68,10 +66,10 @@ impl State {
         };
         let used = self.shared.world.clock.elapsed().saturating_sub(active.started);
         let waiting = self.shared.world.timer.sleep(limit.time.saturating_sub(used));
-        let back = myself.clone();
+        let (back, time) = (myself.clone(), limit.time);
         let work = Box::pin(async move {
             waiting.await;
-            let _gone = back.cast(SessionMsg::TimeIsUp { run });
+            let _gone = back.cast(SessionMsg::TimeIsUp { run, time });
         });
         let job = Job::new(ActorKind::RunTimer, &self.shared, work);
         limit.leaf = Some(spawn_leaf(job, myself.get_cell()).await?);
@@ -83,11 +81,14 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         run: u64,
+        time: Duration,
     ) -> Done {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else {
             return Ok(());
         };
-        let end = active.limit.take().map_or(RunEnd::TimedOut, |it| it.end);
+        // It may be another one by now.
+        let Some(limit) = active.limit.take_if(|it| it.time == time) else { return Ok(()) };
+        let end = limit.end;
         if end == RunEnd::TreeLimit {
             active.error = Some(LeaseRefused::TimeUsedUp.to_string());
         }

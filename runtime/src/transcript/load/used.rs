@@ -64,6 +64,13 @@ impl Used {
         calls + self.in_doubt
     }
 
+    /// What its calls cost, for the ledger of its parent. They are named by the model that answered
+    /// first, where no record names another.
+    #[must_use]
+    pub fn ledger(self) -> CostLedger {
+        self.cost.named(self.model.as_deref().unwrap_or("unknown"))
+    }
+
     pub(super) fn note(&mut self, record: &Record) {
         self.began.get_or_insert(record.at);
         self.cost.note(&record.what);

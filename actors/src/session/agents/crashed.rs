@@ -1,0 +1,103 @@
+//! A sub-agent that crashed: what it used is read from its transcript.
+//!
+//! Apart from the end of the others, which say it themselves. The writer of a transcript hangs under
+//! the archive and so outlives the crash: what was handed over to it is written before it is read.
+
+use std::{
+    collections::BTreeMap,
+    fs, iter,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ennead_runtime::{ids::AgentId, transcript::load::Used};
+use ractor::{ActorId, ActorRef};
+use tokio::sync::mpsc;
+
+use super::Done;
+use crate::{
+    archive::{ArchiveMsg, CloseReply, layout},
+    directory::ActorKind,
+    session::{RunError, SessionMsg, State, runs::read_agents},
+    supervision::{Job, spawn_leaf},
+};
+
+impl State {
+    /// A sub-agent's actor is gone without a word, or whoever read what such a one had used.
+    pub(in crate::session) async fn agent_gone(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        child: ActorId,
+    ) -> Done {
+        let mut running = self.agents.running.iter_mut();
+        let is_meant = |it: &super::Running| it.actor.get_id() == child || it.reader == Some(child);
+        let Some((agent, running)) = running.find(|it| is_meant(it.1)) else { return Ok(()) };
+        let agent = agent.clone();
+        if running.reader.is_some() {
+            return self.agent_crashed(myself, &agent, Vec::new());
+        }
+        let (beside, archive) = (self.open.place.beside.clone(), self.archive.clone());
+        let back = myself.clone();
+        let work = Box::pin(async move {
+            let top = agent.clone();
+            let found = tokio::task::spawn_blocking(move || those_below(&beside, &top));
+            let files = found.await.unwrap_or_default();
+            let (closed, mut open) = mpsc::unbounded_channel::<()>();
+            for file in files.values().cloned() {
+                let closed = closed.clone();
+                let done: CloseReply = Arc::new(move || {
+                    let _gone = closed.send(());
+                });
+                // An archive that is gone takes its sessions along.
+                let _gone = archive.cast(ArchiveMsg::Close { file, done: Some(done) });
+            }
+            drop(closed);
+            // Over when all who would tell have told or are gone.
+            while open.recv().await.is_some() {}
+            let read = tokio::task::spawn_blocking(move || read_agents(files).0);
+            let used = read.await.unwrap_or_default();
+            let _gone = back.cast(SessionMsg::AgentCrashed { agent, used });
+        });
+        let job = Job::new(ActorKind::SourceReader, &self.shared, work);
+        running.reader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        Ok(())
+    }
+
+    /// What a crashed sub-agent used, and those below it, is known.
+    pub(in crate::session) fn agent_crashed(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        agent: &AgentId,
+        used: Vec<(AgentId, Used)>,
+    ) -> Done {
+        if let Some(active) = &mut self.active
+            && self.agents.running.contains_key(agent)
+        {
+            for (who, used) in used {
+                active.run.usage = active.run.usage + used.usage;
+                active.cost.enter(who, used.ledger());
+            }
+        }
+        let crashed = Err(RunError::Failed("the sub-agent crashed".into()));
+        self.agent_ended(myself, agent, crashed)
+    }
+}
+
+/// The transcripts of a sub-agent and of those below it.
+fn those_below(beside: &Path, agent: &AgentId) -> BTreeMap<AgentId, PathBuf> {
+    let mut all = layout::sidechains(beside);
+    let parent = |file: &PathBuf| {
+        let meta = fs::read(file.with_extension("meta.json")).ok()?;
+        let meta: serde_json::Value = serde_json::from_slice(&meta).ok()?;
+        Some(AgentId::new(meta["parentAgentId"].as_str()?))
+    };
+    let parents: BTreeMap<_, _> =
+        all.iter().filter_map(|(id, file)| Some((id.clone(), parent(file)?))).collect();
+    // No chain of parents is longer, whatever a damaged file says.
+    let is_below = |id: &AgentId| {
+        let above = iter::successors(Some(id), |it| parents.get(*it));
+        above.take(parents.len() + 1).any(|it| it == agent)
+    };
+    all.retain(|id, _| is_below(id));
+    all
+}
