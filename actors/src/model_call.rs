@@ -6,13 +6,7 @@
 
 mod watchdog;
 
-use std::{
-    num::NonZeroU32,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     block::BlockKind,
@@ -42,25 +36,11 @@ use crate::{
     governor::{Gate, Parked, Pass, Request},
     options::Endpoint,
     session::shared::Shared,
-    turn_supervisor::TurnMsg,
+    turn_supervisor::{Sent, TurnMsg},
 };
 
 /// Bytes of a body that is read whole: an answer that is not streamed, or an error.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-
-/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sent(Arc<AtomicBool>);
-
-impl Sent {
-    fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
 
 /// Calls the model and tells the turn.
 pub(crate) fn run(

@@ -9,6 +9,7 @@ mod let_go;
 mod perform;
 mod questions;
 
+pub(crate) use let_go::Sent;
 pub(crate) use questions::crash_outcome;
 
 use std::{
@@ -28,7 +29,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
-    model_call::Sent,
     session::{SessionMsg, shared::Shared},
     source_reader::Look,
     supervision::ended_owing,

@@ -35,9 +35,8 @@ use super::{
 use crate::{
     archive::layout::Place,
     mailbox::Slot,
-    model_call::Sent,
     supervision::spawn,
-    turn_supervisor::{self, TurnMsg, TurnSupervisor},
+    turn_supervisor::{self, Sent, TurnMsg, TurnSupervisor},
     world::local_files::Fingerprints,
 };
 

@@ -4,14 +4,27 @@
 //! model and its output ceiling are known, and the limits under which it is made. Where nothing is
 //! limited nobody is asked.
 
+use std::sync::{Arc, OnceLock};
+
 use ennead_runtime::{ports::BoxFuture, turn::effect::ModelCallOrder};
 use tokio::sync::oneshot;
 
 use super::State;
-use crate::{
-    model_call::Sent,
-    session::{SessionMsg, agents::WaitingCall},
-};
+use crate::session::{SessionMsg, agents::WaitingCall};
+
+/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent(Arc<OnceLock<()>>);
+
+impl Sent {
+    pub(crate) fn set(&self) {
+        let _first_stays = self.0.set(());
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
 
 /// What a call under limits has.
 pub(super) struct LetGo {

@@ -314,9 +314,11 @@ fn turns_of_the_whole_tree_are_bounded() {
     let mut tree = Tree::new(limits);
     admit(&mut tree, 1).unwrap();
     tree.debit(None, &worst(1)).unwrap();
+    tree.settle(None, Spent { turns: 1, ..used(1) });
     tree.debit(Some(&agent(1)), &worst(1)).unwrap();
     assert_eq!(tree.debit(None, &worst(1)), Err(LeaseRefused::TurnsUsedUp { max: 2 }));
     assert_eq!(admit(&mut tree, 2), Err(LeaseRefused::TurnsUsedUp { max: 2 }));
+    tree.settle(Some(&agent(1)), Spent { turns: 1, ..used(1) });
     assert_eq!(tree.spent().turns, 2);
 }
 
