@@ -18,6 +18,29 @@ use tokio::runtime::Builder;
 const POLLS_BETWEEN_EVENTS: u32 = 2048;
 
 /// A current-thread runtime with sockets and timers, for a thread that hosts sessions.
+///
+/// ```
+/// use ennead::{Endpoint, Ennead, SessionOptions, scheduler};
+///
+/// # let workspace = tempfile::tempdir()?;
+/// let thread = std::thread::spawn({
+///     let workspace = workspace.path().to_owned();
+///     move || -> std::io::Result<String> {
+///         scheduler::builder().build()?.block_on(async {
+///             // `Ennead::start` with `Placement::Ambient` for a real model.
+///             let ennead = Ennead::simulated().await.map_err(std::io::Error::other)?;
+///             let options = SessionOptions::new(workspace, Endpoint::simulated());
+///             let session = ennead.open(options).await.map_err(std::io::Error::other)?;
+///             let outcome = session.prompt("What is 6 + 7?").await;
+///             ennead.shutdown().await;
+///             Ok(outcome.map_err(std::io::Error::other)?.text)
+///         })
+///     }
+/// });
+/// let text = thread.join().expect("it does not panic")?;
+/// assert!(text.starts_with("13"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use]
 pub fn builder() -> Builder {
     let mut builder = Builder::new_current_thread();
