@@ -41,6 +41,7 @@ mod limits;
 mod mcp;
 mod openai;
 mod output;
+mod own_transcript;
 mod recovery;
 mod resume;
 mod run_request;

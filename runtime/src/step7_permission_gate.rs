@@ -22,6 +22,7 @@ pub mod rule;
 mod rule_book;
 mod shell_command;
 mod shell_words;
+pub mod transcripts;
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ use crate::{
     json,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::provider::Provider,
-    step7_permission_gate::{Handler, isolation::Isolation},
+    step7_permission_gate::{Handler, isolation::Isolation, transcripts::Transcripts},
     tool::ToolSpec,
 };
 
@@ -65,9 +65,19 @@ impl SessionFacts {
 
     /// Where the model is told to read what was too long for it, as written and as it really is.
     pub fn kept_directories(&self) -> Vec<String> {
-        let real = self.real.get(&*self.directory).map(String::as_str);
-        let both = [Some(&*self.directory), real].into_iter().flatten();
-        both.map(|it| format!("{it}/tool-results")).collect()
+        self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
+    }
+
+    /// As written, and as it really is if that is another one.
+    fn both<'a>(&'a self, path: &'a str) -> Vec<&'a str> {
+        let real = self.real.get(path).map(String::as_str);
+        [Some(path), real].into_iter().flatten().collect()
+    }
+
+    /// Where its transcript and those of its neighbours lie.
+    pub fn transcripts(&self) -> Transcripts {
+        let (directories, workspaces) = (self.both(&self.directory), self.both(&self.workspace));
+        Transcripts::beside(&directories, &workspaces)
     }
 
     /// Puts a sub-agent into a directory below the workspace that it would have.

@@ -86,6 +86,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
         };
         GateSetup::new(Arc::clone(settings), settings.permissions.mode, places, facts.handler)
             .keeping(facts.kept_directories())
+            .recorded_in(facts.transcripts())
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
     of(&facts.workspace).apart(facts.isolation()).within(facts.within.iter().fold(None, around))

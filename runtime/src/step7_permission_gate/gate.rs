@@ -206,7 +206,7 @@ impl Gate {
         self.waiting = Waiting::Nothing;
         let permit = decision.allowed.then(|| {
             let hidden = match self.access {
-                Access::ReadPath { .. } => self.setup.hidden(),
+                Access::ReadPath { .. } => self.setup.hidden(self.path.as_ref()),
                 _ => Arc::default(),
             };
             Permit::issue(self.call.clone(), self.path.clone(), hidden)

@@ -66,7 +66,7 @@ impl Permit {
         self.path.as_ref()
     }
 
-    /// gitignore patterns of paths that a `Read` deny rule hides, each anchored by an absolute
+    /// gitignore patterns of paths that a `Read` deny rule hides, and of transcripts; each anchored by an absolute
     /// directory in front (`//abs/dir/pattern`). Searching tools leave them out.
     pub fn hidden(&self) -> &Arc<[String]> {
         &self.hidden

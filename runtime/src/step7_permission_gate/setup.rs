@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{isolation::Isolation, mode, path_rule::Anchors, rule_book::RuleBook};
+use super::{
+    ResolvedPath, isolation::Isolation, mode, path_rule::Anchors, rule_book::RuleBook,
+    transcripts::Transcripts,
+};
 use crate::step1_settings_resolution::{PermissionMode, RuleKind, RuleText, Settings};
 
 /// Who answers what no rule decides.
@@ -42,6 +45,9 @@ pub struct GateSetup {
     book: Arc<RuleBook>,
     directories: Arc<[String]>,
     kept: Arc<[String]>,
+    transcripts: Arc<Transcripts>,
+    /// What a search leaves out that starts in none of the transcripts, by this gate alone.
+    hidden: Arc<[String]>,
     isolation: Option<Arc<Isolation>>,
     parent: Option<Arc<GateSetup>>,
 }
@@ -73,6 +79,7 @@ impl GateSetup {
             real: places.real.clone(),
         };
         let book = Arc::new(RuleBook::read(&settings.permissions.rules, &anchors));
+        let hidden = Arc::clone(book.hidden());
         let written = [workspace].into_iter().chain(
             settings.permissions.additional_directories.iter().map(|it| expand(it, &places)),
         );
@@ -90,6 +97,8 @@ impl GateSetup {
             book,
             directories,
             kept: Arc::default(),
+            transcripts: Arc::default(),
+            hidden,
             isolation: None,
             parent: None,
         }
@@ -100,6 +109,14 @@ impl GateSetup {
     #[must_use]
     pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
         Self { kept: kept.into(), ..self }
+    }
+
+    /// With the place of its transcripts.
+    #[must_use]
+    pub fn recorded_in(self, transcripts: impl Into<Arc<Transcripts>>) -> Self {
+        let transcripts = transcripts.into();
+        let hidden = self.book.hidden().iter().chain(transcripts.hidden(None)).cloned().collect();
+        Self { transcripts, hidden, ..self }
     }
 
     /// With another's answer besides, if there is one: what is not allowed there is not allowed here.
@@ -118,13 +135,18 @@ impl GateSetup {
         self.isolation.as_deref()
     }
 
-    /// What `Read` deny rules hide from searching tools, those of the gates around this one included.
-    pub(super) fn hidden(&self) -> Arc<[String]> {
-        match &self.parent {
-            None => Arc::clone(self.book.hidden()),
-            Some(parent) => {
-                self.book.hidden().iter().chain(parent.hidden().iter()).cloned().collect()
+    /// What a search leaves out that starts there: what `Read` deny rules hide, those of the gates
+    /// around this one included, and transcripts.
+    pub(super) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
+        let own = match start.is_some_and(|it| self.transcripts.hold(&it.real)) {
+            false => Arc::clone(&self.hidden),
+            true => {
+                self.book.hidden().iter().chain(self.transcripts.hidden(start)).cloned().collect()
             }
+        };
+        match &self.parent {
+            None => own,
+            Some(parent) => own.iter().chain(parent.hidden(start).iter()).cloned().collect(),
         }
     }
 
@@ -173,6 +195,10 @@ impl GateSetup {
         &self.kept
     }
 
+    pub(super) fn transcripts(&self) -> &Transcripts {
+        &self.transcripts
+    }
+
     pub(super) fn parent(&self) -> Option<&GateSetup> {
         self.parent.as_deref()
     }
@@ -193,6 +219,7 @@ pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
     let places = Places::clone(&parent.places);
     let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
     let (kept, isolation) = (Arc::clone(&parent.kept), parent.isolation.clone());
+    let child = child.recorded_in(Arc::clone(&parent.transcripts));
     GateSetup { parent: Some(Arc::new(parent.clone())), kept, isolation, ..child }
 }
 

@@ -6,7 +6,6 @@
 
 use super::{
     path_resolution::by_text,
-    protected::is_protected,
     rule::wildcard,
     shell_words::{
         ESCAPES, FILE_READERS, FILE_WRITERS, HARMLESS, INTERPRETERS, KEYWORDS, WRAPPERS,
@@ -31,6 +30,9 @@ pub(super) struct ShellCommand {
     /// Files read and files written, as absolute paths by text.
     reads: Vec<String>,
     writes: Vec<String>,
+    /// Those of the files written that it does not only read, and what it takes away from its place.
+    changes: Vec<String>,
+    removes: Vec<String>,
     /// Something in it removes what nobody should remove unasked.
     critical: bool,
     unclear: bool,
@@ -44,6 +46,8 @@ impl ShellCommand {
             pieces: Vec::new(),
             reads: Vec::new(),
             writes: Vec::new(),
+            changes: Vec::new(),
+            removes: Vec::new(),
             critical: false,
             unclear: is_unclear(raw),
         };
@@ -114,8 +118,14 @@ impl ShellCommand {
         reads.iter().chain(&self.writes).map(String::as_str)
     }
 
-    pub(super) fn writes_protected(&self) -> bool {
-        self.writes.iter().any(|it| is_protected(it))
+    /// Files that it recognisably changes; not the one that is copied.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().map(String::as_str)
+    }
+
+    /// Files and directories that it recognisably removes or moves away.
+    pub(super) fn removes(&self) -> impl Iterator<Item = &str> {
+        self.removes.iter().map(String::as_str)
     }
 
     pub(super) fn is_critical(&self) -> bool {
@@ -148,8 +158,12 @@ impl ShellCommand {
             let target = piece[i + 1..].trim_start_matches(['<', '>', '&', '|']);
             let target = target.split_whitespace().next().unwrap_or_default();
             let target = absolute(&target.replace(['"', '\'', '\\'], ""), cwd, home);
-            let writes = piece[i..].starts_with('>');
-            if writes { &mut self.writes } else { &mut self.reads }.push(target);
+            if piece[i..].starts_with('>') {
+                self.changes.push(target.clone());
+                self.writes.push(target);
+            } else {
+                self.reads.push(target);
+            }
         }
     }
 
@@ -161,6 +175,9 @@ impl ShellCommand {
             absolute(it, cwd, home)
         });
         if FILE_WRITERS.contains(&name) {
+            let paths: Vec<String> = paths.collect();
+            self.changes.extend(changed(name, operands, &paths));
+            self.removes.extend(taken_away(name, &paths, cwd));
             self.writes.extend(paths);
         } else if FILE_READERS.contains(&name) {
             self.reads.extend(paths);
@@ -174,6 +191,32 @@ impl ShellCommand {
 fn is_removal(words: &[String]) -> bool {
     let name = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     matches!(name, "rm" | "rmdir")
+}
+
+/// What a command changes of the files that its operands name; the others it only reads.
+fn changed(name: &str, operands: &[String], paths: &[String]) -> Vec<String> {
+    match name {
+        "cp" | "install" => paths.last().cloned().into_iter().collect(),
+        "sed" if !operands.iter().any(|it| it.starts_with("-i") || it.starts_with("--i")) => {
+            Vec::new()
+        }
+        "dd" => {
+            let named = operands.iter().zip(paths).filter(|(it, _)| !it.starts_with("if="));
+            named.map(|(_, path)| path.clone()).collect()
+        }
+        _ => paths.to_vec(),
+    }
+}
+
+/// What a command takes away from its place. A directory that it works in cannot be moved: there it
+/// is where others are moved to.
+fn taken_away(name: &str, paths: &[String], cwd: &str) -> Vec<String> {
+    let whole = |it: &String| it.strip_suffix("/*").unwrap_or(it).to_owned();
+    match name {
+        "rm" | "rmdir" => paths.iter().map(whole).collect(),
+        "mv" => paths.iter().map(whole).filter(|it| !super::path_rule::lies_in(cwd, it)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The root, a top directory, home, the workspace or what they lie in.

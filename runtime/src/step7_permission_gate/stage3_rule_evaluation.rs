@@ -103,7 +103,11 @@ fn evaluate_alone(
     {
         return plain(Answer::Deny, why);
     }
-    if writes_protected(facts, command) {
+    // Nobody can be asked about this: whoever said yes would lose what is recorded from then on.
+    if setup.transcripts().are_changed(written(facts), command) {
+        return plain(Answer::Deny, "it would change the transcript of this session");
+    }
+    if writes_protected(facts, command, setup) {
         return plain(Answer::Ask, "it writes to a protected path");
     }
     if command.is_some_and(ShellCommand::is_critical) {
@@ -146,14 +150,17 @@ fn evaluate_alone(
     }
 }
 
-fn writes_protected(facts: &Facts<'_>, command: Option<&ShellCommand>) -> bool {
-    let by_path = matches!(facts.access, Access::WritePath { .. })
-        && facts.path.is_some_and(|it| {
-            is_protected(&it.lexical)
-                || is_protected(&it.real)
-                || it.passed.iter().any(|passed| is_protected(passed))
-        });
-    by_path || command.is_some_and(ShellCommand::writes_protected)
+/// The path that a tool writes to.
+fn written<'a>(facts: &Facts<'a>) -> Option<&'a ResolvedPath> {
+    facts.path.filter(|_| matches!(facts.access, Access::WritePath { .. }))
+}
+
+fn writes_protected(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> bool {
+    let is_one = |path: &str| is_protected(path) || setup.transcripts().hold(path);
+    let by_path = written(facts).is_some_and(|it| {
+        is_one(&it.lexical) || is_one(&it.real) || it.passed.iter().any(|passed| is_one(passed))
+    });
+    by_path || command.is_some_and(|it| it.files(true).any(is_one))
 }
 
 fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {

@@ -1,0 +1,157 @@
+//! Where transcripts lie: what no call of a session may write, and what searches leave out.
+//!
+//! A transcript only grows, and only its writer makes it grow. A file that is exchanged below the
+//! writer takes everything with it that is written from then on. So what belongs to the session's
+//! own tree of agents is denied in every mode, whoever could be asked; the transcripts of other
+//! sessions are protected places. Reading is free. Searches leave all of it out unless they start in
+//! there: the question itself stands in the transcript, so a search would find itself.
+
+use super::{
+    ResolvedPath,
+    path_rule::{escape, fold, lies_in},
+    shell_command::ShellCommand,
+};
+
+/// What lies beside the directory of a session and bears its name.
+const BESIDE: [&str; 5] = ["", ".jsonl", ".lock", ".checkpoint", ".kept"];
+
+/// Where the transcripts of a session and of its neighbours lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transcripts {
+    /// What belongs to the session and its sub-agents, folded.
+    own: Vec<String>,
+    /// The directories of all sessions, folded; none where a workspace lies in it.
+    all: Vec<String>,
+    /// The patterns of both, as written.
+    patterns: Vec<(String, String)>,
+}
+
+impl Transcripts {
+    /// From the directory beside the transcript of the top session, and the directory that it works
+    /// in: each as written and, if that is another one, as it really is. All absolute.
+    pub fn beside(directories: &[&str], workspaces: &[&str]) -> Self {
+        let mut found = Self::default();
+        for directory in directories {
+            let root = directory.rsplit_once('/').map_or("", |(root, _)| root);
+            let own = BESIDE.map(|it| format!("{directory}{it}"));
+            // Whoever keeps transcripts among the files that are worked on has only those kept apart.
+            let is_apart = !root.is_empty() && !workspaces.iter().any(|it| lies_in(it, root));
+            let hidden = if is_apart { vec![root.to_owned()] } else { own.to_vec() };
+            found.patterns.extend(hidden.iter().map(|it| (fold(it), format!("/{}", escape(it)))));
+            found.own.extend(own.iter().map(|it| fold(it)));
+            if is_apart {
+                found.all.push(fold(root));
+            }
+        }
+        found
+    }
+
+    /// Whether a write to this path, or a removal by this command, would change what belongs to the
+    /// session itself.
+    pub(super) fn are_changed(
+        &self,
+        written: Option<&ResolvedPath>,
+        command: Option<&ShellCommand>,
+    ) -> bool {
+        let is_own = |path: &str| self.own.iter().any(|it| lies_in(path, it));
+        let holds_own = |path: &str| self.own.iter().any(|it| lies_in(it, path));
+        written.is_some_and(|it| named(it).any(|path| is_own(&path)))
+            || command.is_some_and(|it| {
+                it.changes().map(fold).any(|path| is_own(&path))
+                    || it.removes().map(fold).any(|path| is_own(&path) || holds_own(&path))
+            })
+    }
+
+    /// Whether a write to this path is one to the transcripts of any session.
+    pub(super) fn hold(&self, path: &str) -> bool {
+        let path = fold(path);
+        self.all.iter().chain(&self.own).any(|it| lies_in(&path, it))
+    }
+
+    /// Patterns of what a search leaves out that starts there, in the form of
+    /// [`Permit::hidden`](super::Permit::hidden). Whoever names a place looks into it.
+    pub(super) fn hidden(&self, start: Option<&ResolvedPath>) -> impl Iterator<Item = &String> {
+        let starts: Vec<String> = start.into_iter().flat_map(named).collect();
+        let is_left_out = move |place: &str| !starts.iter().any(|it| lies_in(it, place));
+        self.patterns.iter().filter(move |(place, _)| is_left_out(place)).map(|(_, it)| it)
+    }
+}
+
+/// Every name of a path, folded.
+fn named(path: &ResolvedPath) -> impl Iterator<Item = String> {
+    [&path.lexical, &path.real].into_iter().chain(&path.passed).map(|it| fold(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SES-2
+    #[test]
+    fn what_belongs_to_a_session_is_known_by_its_name() {
+        let transcripts = Transcripts::beside(&["/w/.t/s1", "/real/.t/s1"], &["/w", "/real"]);
+        let changed = |command: &str| {
+            transcripts.are_changed(None, Some(&ShellCommand::read(command, "/w", "/h")))
+        };
+        for command in [
+            "echo x >> .t/s1.jsonl",
+            "rm -rf .t",
+            "rm -rf .T/*",
+            "mv .t elsewhere",
+            "mv .t/s1.jsonl elsewhere",
+            "truncate -s 0 /real/.t/s1.jsonl",
+            "cp x .t/s1/subagents/agent-1.jsonl",
+            "touch .t/s1.checkpoint",
+            "rm -rf /w",
+            "sed -i s/a/b/ .t/s1.jsonl",
+            "dd if=/dev/zero of=.t/s1.lock",
+        ] {
+            assert!(changed(command), "{command}");
+        }
+        for command in [
+            "cp .t/s1.jsonl /tmp/copy",
+            "mv a .",
+            "cat .t/s1.jsonl",
+            "sed -n 1p .t/s1.jsonl",
+            "dd if=.t/s1.jsonl of=/tmp/copy",
+            "rm .t/s12.jsonl",
+            "touch .t/s1.txt",
+            "mkdir .t",
+        ] {
+            assert!(!changed(command), "{command}");
+        }
+        assert!(transcripts.hold("/w/.t/other.jsonl") && !transcripts.hold("/w/.tx"));
+    }
+
+    #[track_caller]
+    fn check_hidden(transcripts: &Transcripts, start: &str, expected: &[&str]) {
+        let start =
+            crate::step7_permission_gate::path_resolution::resolve(start, "/w", "/h", &mut |_| {
+                crate::step7_permission_gate::path_resolution::Found::Directory
+            });
+        let hidden: Vec<&String> = transcripts.hidden(Some(&start)).collect();
+        assert_eq!(hidden, expected, "{start:?}");
+    }
+
+    // REQ: TOL-7
+    #[test]
+    fn search_that_starts_among_transcripts_sees_them() {
+        let transcripts = Transcripts::beside(&["/w/[t]/s1"], &["/w"]);
+        check_hidden(&transcripts, ".", &["//w/\\[t\\]"]);
+        check_hidden(&transcripts, "[t]", &[]);
+        check_hidden(&transcripts, "[T]/s1/tool-results", &[]);
+        let among = Transcripts::beside(&["/w/s1"], &["/w"]);
+        let all = ["//w/s1", "//w/s1.jsonl", "//w/s1.lock", "//w/s1.checkpoint", "//w/s1.kept"];
+        check_hidden(&among, ".", &all);
+        check_hidden(&among, "s1/tool-results", &all[1..]);
+    }
+
+    // REQ: SES-2
+    #[test]
+    fn among_the_files_of_a_workspace_only_the_own_are_kept_apart() {
+        let transcripts = Transcripts::beside(&["/w/s1"], &["/w"]);
+        assert!(transcripts.hold("/w/s1.jsonl") && transcripts.hold("/w/s1/tool-results/x"));
+        assert!(!transcripts.hold("/w/src/a.rs") && !transcripts.hold("/w/s1.rs"));
+        assert!(Transcripts::beside(&["/s1"], &["/w"]).hold("/s1.jsonl"));
+    }
+}

@@ -1,0 +1,132 @@
+//! A session and its own transcript: it may read it, and nothing that it does can change it, or be
+//! found in it by a search.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use ennead::{
+    approval::{Approver, Question},
+    options::SessionOptions,
+    runtime::{
+        event::Event,
+        ports::BoxFuture,
+        run::RunEnd,
+        step1_settings_resolution::PermissionMode,
+        step7_permission_gate::Answer,
+        tool::{Access, ToolOutcome},
+    },
+    surface::transcripts,
+    tools::custom::CustomTool,
+};
+use serde_json::{Value, json};
+
+use crate::support::scripted::{Place, SESSION, call, calls, finish, model, says, text, until_end};
+
+fn transcript(place: &Place) -> PathBuf {
+    place.path(&format!("transcripts/{SESSION}.jsonl"))
+}
+
+/// The transcript lies in the workspace, as it does where nobody says otherwise.
+fn inside(place: &Place) -> SessionOptions {
+    let mut options = place.session();
+    options.transcripts = Some(place.path("workspace/.transcripts"));
+    options
+}
+
+#[derive(Debug)]
+struct Yes;
+
+impl Approver for Yes {
+    fn answer(&self, _: Question) -> BoxFuture<'static, Answer> {
+        Box::pin(async { Answer { allowed: true, reason: String::new() } })
+    }
+}
+
+// REQ: SES-1, SES-2, PRM-4
+#[tokio::test]
+async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allows() {
+    for mode in [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions] {
+        let place = Place::new();
+        let own = format!("workspace/.transcripts/{SESSION}");
+        let file = |name: &str| place.text(&format!("{own}{name}"));
+        let tries: [(&str, Value); 6] = [
+            ("Edit", json!({"file_path": file(".jsonl"), "old_string": "go", "new_string": "GO"})),
+            ("Write", json!({"file_path": file(".checkpoint"), "content": "x"})),
+            ("Write", json!({"file_path": file("/subagents/agent-1.jsonl"), "content": "x"})),
+            ("Write", json!({"file_path": file("/tool-results/x"), "content": "x"})),
+            ("Bash", json!({"command": format!("echo x >> .transcripts/{SESSION}.jsonl")})),
+            ("Bash", json!({"command": "rm -rf .transcripts"})),
+        ];
+        let ids = ["a", "b", "c", "d", "e", "f"];
+        let tries: Vec<_> =
+            ids.into_iter().zip(&tries).map(|(id, it)| (id, it.0, it.1.clone())).collect();
+        let read = call("r", "Read", json!({"file_path": file(".jsonl"), "limit": 1}));
+        let model = says(vec![read, calls(&tries), call("l", "Bash", json!({"command": "true"}))]);
+        let mut options = inside(&place).mode(mode).allow("Bash").allow("Edit");
+        options.approver = Some(Arc::new(Yes));
+        let outcome = place.run(&model, options).await;
+        assert_eq!(outcome.end, RunEnd::NoPendingTools);
+        for id in ids {
+            let told = model.last().result(id);
+            assert!(told.contains("the transcript of this session"), "{mode:?} {id}: {told}");
+        }
+        assert!(model.last().result("r").contains("\"go\""), "it may be read");
+        let checked = transcripts::verify(&place.path(&format!("{own}.jsonl"))).unwrap();
+        assert_eq!(checked[0].verified.turns, 4);
+    }
+}
+
+// REQ: SES-1, AGT-9
+#[tokio::test]
+async fn sub_agent_writes_neither_its_own_transcript_nor_that_of_its_parent() {
+    let place = Place::new();
+    let top = place.text(&format!("workspace/.transcripts/{SESSION}.jsonl"));
+    let side = place.text(&format!("workspace/.transcripts/{SESSION}/subagents/x.jsonl"));
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    let (top, side) = (write(&top), write(&side));
+    let model = model(move |asked| match (asked.is_agent(), asked.n_answers()) {
+        (false, 0) => call("a", "Agent", json!({"description": "d", "prompt": "p"})),
+        (true, 0) => calls(&[("t", "Write", top.clone()), ("s", "Write", side.clone())]),
+        _ => text("done"),
+    });
+    let options = inside(&place).mode(PermissionMode::BypassPermissions);
+    place.run(&model, options).await;
+    let asked = model.asked_by_agents().pop().unwrap();
+    for id in ["t", "s"] {
+        let told = asked.result(id);
+        assert!(told.contains("the transcript of this session"), "{told}");
+    }
+}
+
+// REQ: SES-1, PRM-4
+#[tokio::test]
+async fn transcripts_of_other_sessions_are_protected() {
+    let place = Place::new();
+    let other = place.write("workspace/.transcripts/other.jsonl", "whole\n");
+    let write = call("t", "Write", json!({"file_path": other, "content": "x"}));
+    let model = says(vec![write]);
+    place.run(&model, inside(&place).mode(PermissionMode::BypassPermissions)).await;
+    let told = model.last().result("t");
+    assert!(told.contains("protected path"), "{told}");
+    assert_eq!(place.read("workspace/.transcripts/other.jsonl"), "whole\n");
+}
+
+// T8.9
+// REQ: TOL-6
+#[tokio::test]
+async fn search_does_not_find_itself_unless_it_is_asked_to() {
+    let place = Place::new();
+    place.write("workspace/a.txt", "a\n");
+    let there = place.text("workspace/.transcripts");
+    let model = says(vec![calls(&[
+        ("grep", "Grep", json!({"pattern": "xyzzy"})),
+        ("glob", "Glob", json!({"pattern": "**/*"})),
+        ("grep_there", "Grep", json!({"pattern": "xyzzy", "path": there})),
+        ("glob_there", "Glob", json!({"pattern": "**/*", "path": there})),
+    ])]);
+    place.run(&model, inside(&place)).await;
+    let told = |id| model.last().result(id);
+    assert!(!told("grep").contains(SESSION), "{}", told("grep"));
+    assert_eq!(told("glob"), place.text("workspace/a.txt"));
+    assert!(told("grep_there").contains(SESSION), "{}", told("grep_there"));
+    assert!(told("glob_there").contains(&format!("{SESSION}.jsonl")), "{}", told("glob_there"));
+}
