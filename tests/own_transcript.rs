@@ -110,6 +110,43 @@ async fn transcripts_of_other_sessions_are_protected() {
     assert_eq!(place.read("workspace/.transcripts/other.jsonl"), "whole\n");
 }
 
+// REQ: SES-2, RUN-2
+#[tokio::test]
+async fn transcript_that_is_replaced_or_removed_meanwhile_ends_the_run_and_is_kept() {
+    for replaced in [true, false] {
+        let place = Place::new();
+        let file = transcript(&place);
+        let path = file.clone();
+        let tool = CustomTool::raw("meddle", "", r#"{"type":"object"}"#, move |_, _| {
+            let path = path.clone();
+            async move {
+                fs::remove_file(&path).unwrap();
+                if replaced {
+                    fs::write(&path, "another\n").unwrap();
+                }
+                ToolOutcome::ok("done it")
+            }
+        });
+        let tool = Arc::new(tool.access(Access::Free).build().unwrap());
+        let model = says(vec![call("a", "meddle", json!({})), text("done")]);
+        let ennead = place.start(&model).await;
+        let session = ennead.open(place.session().tool(tool)).await.unwrap();
+        let mut events = session.events();
+        let why = session.prompt("go").await.unwrap_err().to_string();
+        assert!(why.contains("was replaced or removed while it was written to"), "{why}");
+        let told = until_end(&mut events).await;
+        assert!(matches!(told.last(), Some(Event::RunFailed { .. })), "{told:?}");
+        // Nor is anything said to be recorded later.
+        assert!(session.prompt("go on").await.is_err());
+        finish(ennead, session).await;
+        let kept = if replaced { file.with_extension("kept") } else { file.clone() };
+        assert!(why.contains(&kept.display().to_string()), "{why}");
+        let kept = fs::read_to_string(kept).unwrap();
+        assert!(kept.contains("done it") && kept.contains(r#""text":"go""#), "{kept}");
+        assert_eq!(replaced, fs::read_to_string(&file).unwrap() == "another\n");
+    }
+}
+
 // T8.9
 // REQ: TOL-6
 #[tokio::test]

@@ -6,8 +6,14 @@
 
 mod file;
 mod file_ops;
+mod in_place;
 
-use std::{collections::VecDeque, io, path::Path, sync::Arc};
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ennead_runtime::{
     ids::SessionId,
@@ -91,6 +97,12 @@ pub enum WriteError {
     /// It is written and may not be on disk.
     #[error("the transcript cannot be forced to disk")]
     Sync(#[source] Arc<io::Error>),
+    /// Another file stands in its place, or none. Nothing is written any more: it could not be found.
+    #[error("the transcript was replaced or removed while it was written to; {}", kept_in(kept.as_ref()))]
+    Replaced {
+        /// A copy of all that was written; `None` when none could be made.
+        kept: Option<PathBuf>,
+    },
     /// The transcript was closed.
     #[error("the transcript is closed")]
     Closed,
@@ -108,6 +120,10 @@ impl WriteError {
     fn read(error: io::Error) -> Self {
         Self::Read(Arc::new(error))
     }
+}
+
+fn kept_in(kept: Option<&PathBuf>) -> String {
+    kept.map_or_else(|| "what it held is lost".into(), |it| format!("see {}", it.display()))
 }
 
 /// What a writer hears.
@@ -292,7 +308,11 @@ fn write(append: Append, state: &mut State) {
     let result = match (&mut state.file, &state.failed) {
         // What follows lost lines would stand in their place: they come first.
         (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),
-        (Some(file), _) if !state.closing => file.append(&lines, &stored),
+        (Some(file), _) if !state.closing => {
+            let written = file.append(&lines, &stored);
+            // Not at every write: what is to be safe by now is to be found by now.
+            if sync { written.and_then(|end| file.stay().map(|()| end)) } else { written }
+        }
         _ => Err(WriteError::Closed),
     };
     match &result {
@@ -366,10 +386,17 @@ fn wants_sync_to_close(state: &State) -> bool {
 }
 
 fn close(myself: &ActorRef<WriterMsg>, state: &mut State) {
-    if let Some(file) = state.file.take().filter(TranscriptFile::needs_checkpoint)
-        && let Err(error) = file.leave_checkpoint()
-    {
-        tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");
+    if let Some(mut file) = state.file.take() {
+        match file.stay() {
+            // Nobody waits for an answer any more.
+            Err(error) => tracing::error!(%error, "the transcript was closed"),
+            Ok(()) if file.needs_checkpoint() => {
+                if let Err(error) = file.leave_checkpoint() {
+                    tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");
+                }
+            }
+            Ok(()) => {}
+        }
     }
     if let Some(slot) = &state.setup.lock {
         slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();

@@ -21,7 +21,10 @@ use ennead_runtime::{
     },
 };
 
-use super::{FileOps, WriteError};
+use super::{
+    FileOps, WriteError,
+    in_place::{is_in_place, keep},
+};
 use crate::{
     archive::{files, layout::Place},
     checkpoint::{self, Checkpoint},
@@ -52,6 +55,8 @@ pub(crate) struct TranscriptFile {
     torn: Option<Torn>,
     /// A write failed: nothing is written before the end of the file has been looked at again.
     doubtful: bool,
+    /// It is no longer the file of its name.
+    replaced: Option<WriteError>,
     /// Lines behind what was acknowledged, which may be sent again.
     again: VecDeque<Again>,
     acknowledged: Acknowledged,
@@ -89,6 +94,7 @@ impl TranscriptFile {
             newline: false,
             torn: None,
             doubtful: false,
+            replaced: None,
             again: VecDeque::new(),
             acknowledged,
             stored: HashSet::new(),
@@ -155,6 +161,9 @@ impl TranscriptFile {
         lines: &[Line],
         stored: &[StoredText],
     ) -> Result<Checkpoint, WriteError> {
+        if let Some(replaced) = &self.replaced {
+            return Err(replaced.clone());
+        }
         if self.doubtful {
             self.look_again().map_err(WriteError::read)?;
         }
@@ -204,6 +213,22 @@ impl TranscriptFile {
         self.torn = None;
         self.end = end;
         Ok(self.end.clone())
+    }
+
+    /// Makes sure that what was written is the file of its name, where whoever reads it looks.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Replaced`], from then on.
+    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
+        if let Some(replaced) = &self.replaced {
+            return Err(replaced.clone());
+        }
+        if is_in_place(&self.file, &self.place.file) {
+            return Ok(());
+        }
+        let kept = self.read_from(0).and_then(|bytes| keep(&self.place.file, &bytes)).ok();
+        Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
     }
 
     /// Takes lines off the front that are on the file; says where the last of them ends.
