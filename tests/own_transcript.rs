@@ -167,3 +167,26 @@ async fn search_does_not_find_itself_unless_it_is_asked_to() {
     assert!(told("grep_there").contains(SESSION), "{}", told("grep_there"));
     assert!(told("glob_there").contains(&format!("{SESSION}.jsonl")), "{}", told("glob_there"));
 }
+
+// REQ: SES-7, SES-9
+#[tokio::test]
+async fn session_that_was_torn_within_a_result_is_in_order_once_it_went_on() {
+    for failing in [false, true] {
+        let place = Place::new();
+        place.write("workspace/big", &"line\n".repeat(1500));
+        let big = place.text(if failing { "workspace/none" } else { "workspace/big" });
+        let read = call("r", "Read", json!({"file_path": big}));
+        place.run(&says(vec![read]), place.session()).await;
+        let whole = fs::read_to_string(transcript(&place)).unwrap();
+        let result = whole.find(r#""tool_use_id":"r""#).unwrap();
+        fs::write(transcript(&place), &whole[..result + 30]).unwrap();
+        let _none = fs::remove_file(transcript(&place).with_extension("checkpoint"));
+        let model = model(|_| text("still here"));
+        assert_eq!(place.run(&model, place.session()).await.text, "still here");
+        let results = model.last().results();
+        assert_eq!((results.len(), results[0].2), (1, failing), "{results:?}");
+        assert!(results[0].1.contains("Its result was lost"), "{results:?}");
+        let checked = transcripts::verify(&transcript(&place)).unwrap();
+        assert_eq!((checked[0].verified.runs, checked[0].verified.calls), (2, 1));
+    }
+}

@@ -145,6 +145,8 @@ impl State {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled,
+            // An end and its result are written at once.
+            ended: BTreeMap::new(),
             in_doubt: turn.in_doubt(),
         }
     }
@@ -171,6 +173,7 @@ impl State {
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
+            ended: open_run.ended.clone(),
             // Who knew it was killed.
             in_doubt: None,
         };

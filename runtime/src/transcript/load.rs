@@ -20,6 +20,7 @@ use crate::{
         entry::{Record, What},
         read::{Entry, NotALine, read_line},
     },
+    turn::Ended,
 };
 
 pub use report::{Report, ReportKind};
@@ -77,6 +78,8 @@ pub struct OpenRun {
     pub turn: u32,
     /// The last step on record of a turn that has not ended; `None` between turns.
     pub step: Option<Step>,
+    /// Calls of that turn whose end is on record, with what went wrong.
+    pub ended: Ended,
 }
 
 /// Loads a whole file.
@@ -148,12 +151,21 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
 fn follow_run(open: &mut Option<OpenRun>, record: Record) {
     match record.what {
         What::RunStart { .. } => {
-            *open = record.run.map(|run| OpenRun { run, turn: 0, step: None });
+            let begun = |run| OpenRun { run, turn: 0, step: None, ended: Ended::new() };
+            *open = record.run.map(begun);
         }
         What::TurnStep { step, .. } => {
             if let Some(open) = open {
                 open.turn = record.turn;
                 open.step = (step != Step::StopCheck).then_some(step);
+                if step == Step::SettingsResolution {
+                    open.ended.clear();
+                }
+            }
+        }
+        What::ToolEnd { call, error, .. } => {
+            if let Some(open) = open {
+                open.ended.insert(call, error);
             }
         }
         What::TurnEnd { .. } => {

@@ -22,6 +22,10 @@ use crate::{
     transcript::entry::{InDoubt, ToolResultFields, What},
 };
 
+/// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
+/// between the two.
+pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
+
 /// A turn that is gone.
 #[derive(Clone, Debug)]
 pub struct OpenTurn {
@@ -39,6 +43,8 @@ pub struct OpenTurn {
     pub last_entry: Option<EntryId>,
     /// Outcomes of calls that could no longer be undone.
     pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    /// Calls that are only to be given their results.
+    pub ended: Ended,
     /// Its model call, if that was under way and somebody counts it.
     pub in_doubt: Option<InDoubt>,
 }
@@ -54,20 +60,27 @@ pub struct Closing {
 
 /// The lines that close a turn which ended for this reason.
 pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
-    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, in_doubt } = open;
+    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, in_doubt } =
+        open;
     let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
     let mut answered = Vec::new();
     for (id, source) in open_calls(&history) {
-        let outcome = settled.get(&id).cloned().unwrap_or_else(interrupted);
-        let what = What::ToolEnd {
-            call: id.clone(),
-            error: outcome.error,
-            exit_code: outcome.exit_code,
-            duration_ms: outcome.duration_ms,
-            notes: None,
-            sidechain: None,
+        let outcome = match ended.get(&id) {
+            Some(error) => lost(*error),
+            None => {
+                let outcome = settled.get(&id).cloned().unwrap_or_else(interrupted);
+                let what = What::ToolEnd {
+                    call: id.clone(),
+                    error: outcome.error,
+                    exit_code: outcome.exit_code,
+                    duration_ms: outcome.duration_ms,
+                    notes: None,
+                    sidechain: None,
+                };
+                journal.record(at, what);
+                outcome
+            }
         };
-        journal.record(at, what);
         let structured = outcome.structured.as_deref().map(Into::into);
         journal.result(at, outcome.to_block(&id), ToolResultFields { structured, source });
         answered.push(id);
@@ -96,6 +109,13 @@ fn interrupted() -> ToolOutcome {
     ToolOutcome::failed(ToolErrorKind::Interrupted, text)
 }
 
+/// What is known of a call that ended as its record says.
+fn lost(error: Option<ToolErrorKind>) -> ToolOutcome {
+    let text = "The call ended and had its effect, if any. Its result was lost before it was \
+                recorded; it was not run again.";
+    ToolOutcome { error, ..ToolOutcome::ok(text) }
+}
+
 /// Tool uses of the last answer that have no result yet, with the line of the answer.
 fn open_calls(history: &Messages) -> Vec<(ToolUseId, EntryId)> {
     let Some(at) = history.iter().rposition(|it| it.kind == MessageKind::Answer) else {
@@ -114,6 +134,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::transcript::entry::Line;
 
     fn open_turn(settled: BTreeMap<ToolUseId, ToolOutcome>) -> OpenTurn {
         let uses = ["a", "b", "c"].map(|id| Block::tool_use(&id.into(), &"Write".into(), "{}"));
@@ -128,8 +149,28 @@ mod tests {
             history: vec![Arc::new(answer), Arc::new(result)],
             last_entry: Some("e2".into()),
             settled,
+            ended: BTreeMap::new(),
             in_doubt: None,
         }
+    }
+
+    // REQ: SES-3, SES-9
+    #[test]
+    fn call_whose_end_is_on_record_is_given_a_result_and_no_second_end() {
+        let ended = BTreeMap::from([("b".into(), None), ("c".into(), Some(ToolErrorKind::Failed))]);
+        let closing =
+            close(OpenTurn { ended, ..open_turn(BTreeMap::new()) }, Timestamp(5), RunEnd::Crashed);
+        let failed: Vec<bool> = closing
+            .append
+            .said
+            .iter()
+            .filter_map(|it| it.message()?.blocks.first()?.as_tool_result())
+            .map(|(.., is_error)| is_error)
+            .collect();
+        assert_eq!(failed, [false, true]);
+        let is_end = |it: &&Line| matches!(it, Line::Harness(record) if matches!(record.what, What::ToolEnd { .. }));
+        assert_eq!(closing.append.lines.iter().filter(is_end).count(), 0);
+        assert_eq!(closing.answered, ["b".into(), "c".into()]);
     }
 
     // REQ: SES-3, RUN-2

@@ -13,7 +13,7 @@ use crate::{
     message::MessageKind,
     run::{Run, RunEnd, conversation::Conversation},
     step::Step,
-    tool::ToolOutcome,
+    tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::{ConversationLine, Line, Record, What},
     turn::{OpenTurn, close},
 };
@@ -92,11 +92,16 @@ impl<'a> Window<'a> {
             found.filter(|it| self.lines[*it..].iter().all(|line| line.at() == last.at()))
         });
         let Some(first) = first else { return Some(self.lines.len() - 1) };
-        // The record of how a call ended stands in front of its result.
-        let has_end = first
-            .checked_sub(1)
-            .and_then(|it| record(self.lines[it]))
-            .is_some_and(|it| it.at == last.at() && matches!(it.what, What::ToolEnd { .. }));
+        // The record of how a call ended stands in front of its result. One that the turn itself wrote,
+        // whose result was torn off, says more or has the torn line behind it.
+        let has_end = first.checked_sub(1).map(|it| self.lines[it]).is_some_and(|it| {
+            let is_next = it.at() == last.at() && it.number + 1 == self.lines[first].number;
+            is_next
+                && matches!(
+                    record(it).map(|it| &it.what),
+                    Some(What::ToolEnd { notes: None, sidechain: None, .. })
+                )
+        });
         Some(first - usize::from(has_end))
     }
 
@@ -123,6 +128,7 @@ impl<'a> Window<'a> {
             history: conversation.history.clone(),
             last_entry: conversation.last_entry.clone(),
             settled: settled(lines),
+            ended: self.lines.iter().take(first).filter_map(|it| ended(it)).collect(),
             in_doubt: *in_doubt,
         };
         let end = serde_json::from_value(reason.as_str().into()).unwrap_or(RunEnd::Crashed);
@@ -155,6 +161,14 @@ impl<'a> Window<'a> {
             conversation.said(crate::turn::effect::Said::Message(line.message.clone()));
         }
         Ok(())
+    }
+}
+
+/// The call whose end this records, with what went wrong.
+fn ended(line: &FileLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
+    match &record(line)?.what {
+        What::ToolEnd { call, error, .. } => Some((call.clone(), *error)),
+        _ => None,
     }
 }
 

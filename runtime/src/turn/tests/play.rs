@@ -27,7 +27,7 @@ use crate::{
         load::{LoadAs, load},
     },
     turn::{
-        Effect, Input, OpenTurn, Turn, close,
+        Effect, Ended, Input, OpenTurn, Turn, close,
         effect::{Append, ModelCallOrder, TurnReport},
     },
 };
@@ -193,7 +193,7 @@ impl Play {
                 return None;
             }
             if self.world.interrupt_at == Some(self.n_inputs) {
-                self.close(Some(turn.step()), run, stream, RunEnd::Interrupted);
+                self.close(Some(turn.step()), run, stream, RunEnd::Interrupted, Ended::new());
                 return None;
             }
             match &next {
@@ -248,7 +248,8 @@ impl Play {
                 Input::HooksAnswered { firing: firing.firing, outputs }
             }
             Effect::ResolvePath { call, given } => {
-                Input::PathResolved { path: Box::new(self.world.resolve(&given)), call }
+                let path = Box::new(self.world.resolve(&given, turn.cwd()));
+                Input::PathResolved { path, call }
             }
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
@@ -317,26 +318,26 @@ impl Play {
         self.conversation.last_entry = loaded.last;
         (self.first, self.is_killed, self.last_layers) = (true, false, None);
         if let Some(open) = loaded.open_run {
-            let mut run = Run::new(open.run, "".into());
-            run.turns = open.turn;
+            let run = Run { turns: open.turn, ..Run::new(open.run, "".into()) };
             let stream = self.conversation.stream.child(run.id.as_str());
-            self.close(open.step, &run, stream, RunEnd::Crashed);
-            let reason = RunEnd::Crashed.code().into();
+            self.close(open.step, &run, stream, RunEnd::Crashed, open.ended);
             let (turns, usage) = (run.turns, Usage::default());
+            let reason = RunEnd::Crashed.code().into();
             self.record(&run, What::RunEnd { reason, turns, usage, head: None });
         }
     }
 
     /// Ends a turn from outside, as a session does.
-    fn close(&mut self, at_step: Option<Step>, run: &Run, stream: Stream, end: RunEnd) {
+    fn close(&mut self, at: Option<Step>, run: &Run, stream: Stream, end: RunEnd, ended: Ended) {
         let open = OpenTurn {
             run: run.id.clone(),
             number: run.turns,
             stream,
-            at_step,
+            at_step: at,
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
+            ended,
             in_doubt: None,
         };
         let closing = close(open, self.at(), end);

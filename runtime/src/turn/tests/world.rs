@@ -150,8 +150,12 @@ impl World {
         Input::Dispatched(calls.iter().enumerate().map(admission).collect())
     }
 
-    pub(super) fn resolve(&self, given: &str) -> crate::step7_permission_gate::ResolvedPath {
-        resolve(given, "/w", "/h", &mut |path| match path {
+    pub(super) fn resolve(
+        &self,
+        given: &str,
+        cwd: &str,
+    ) -> crate::step7_permission_gate::ResolvedPath {
+        resolve(given, cwd, "/h", &mut |path| match path {
             "/w" | "/w/src" | "/etc" => Found::Directory,
             "/w/link" => Found::Link("/etc".into()),
             _ if path.ends_with(".rs") || path == "/etc/passwd" => Found::File,
