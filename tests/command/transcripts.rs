@@ -71,6 +71,61 @@ fn a_sidechain_that_was_changed_or_removed_is_noticed_from_its_parent() {
     check("is missing");
 }
 
+// REQ: TRN-3, SES-9
+#[test]
+fn a_sidechain_that_belongs_to_no_agent_of_its_name_is_refused() {
+    let place = Place::new();
+    place.file("a/x.txt", "x\n");
+    assert_eq!(place.run(&["demo"]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let beside = file.with_extension("").join("subagents");
+    let sidechains = fs::read_dir(&beside).unwrap().map(|it| it.unwrap().path());
+    let sidechain =
+        sidechains.into_iter().find(|it| it.extension().is_some_and(|it| it == "jsonl")).unwrap();
+    let verify = || place.run(&["verify", text(&file)]);
+    let check = |what: &str| {
+        let ended = verify();
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    };
+    assert_eq!(verify().code, Some(0));
+    let (extra, meta) = (beside.join("agent-extra.jsonl"), sidechain.with_extension("meta.json"));
+    fs::copy(&sidechain, &extra).unwrap();
+    check("[no_meta]");
+    fs::copy(&meta, extra.with_extension("meta.json")).unwrap();
+    check("another agent than its name says");
+    fs::remove_file(&extra).unwrap();
+    let known = fs::read(&meta).unwrap();
+    for garbage in ["garbage", "{}", "[]"] {
+        fs::write(&meta, garbage).unwrap();
+        check("[no_meta]");
+    }
+    fs::write(&meta, known).unwrap();
+    // An agent that was killed before its first line was written.
+    fs::write(beside.join("agent-0000000000000000.jsonl"), "").unwrap();
+    assert_eq!(verify().code, Some(0));
+}
+
+// REQ: TRN-3, SES-9
+#[test]
+fn a_sidechain_of_another_session_is_refused() {
+    let (place, other) = (Place::new(), Place::new());
+    place.file("a/x.txt", "x\n");
+    other.file("a/x.txt", "x\n");
+    assert_eq!(place.run(&["demo"]).code, Some(0));
+    assert_eq!(other.run(&["demo"]).code, Some(0));
+    let of = |place: &Place| place.transcript(".transcripts").with_extension("");
+    for directory in ["subagents", "stored"] {
+        for entry in fs::read_dir(of(&other).join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, of(&place).join(directory).join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let ended = place.run(&["verify", text(&place.transcript(".transcripts"))]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("an agent of another session"), "{}", ended.stderr);
+}
+
 // REQ: SES-2, SES-7
 #[test]
 fn who_goes_on_with_a_damaged_transcript_is_told() {

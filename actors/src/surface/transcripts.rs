@@ -5,18 +5,20 @@
 //! check needs: the stored texts, the sidechains and the checkpoint beside the transcript.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use ennead_runtime::{
     digest::Digest,
-    ids::AgentId,
+    ids::{AgentId, SessionId},
     run::facts::SessionFacts,
     step1_settings_resolution::merge,
     transcript::{
         audit::{self, Evidence, Verified, Violation},
-        entry::{Record, What},
+        entry::{Record, Stored, What},
         replay::{ReplayError, replay},
         trace,
     },
@@ -59,6 +61,12 @@ pub enum TranscriptError {
         /// Which.
         file: PathBuf,
     },
+    /// A sub-agent's transcript without what was noted about it when it was started.
+    #[error("{}: [no_meta] the .meta.json beside it is missing or says nothing", file.display())]
+    NoMeta {
+        /// Which.
+        file: PathBuf,
+    },
     /// A turn that is walked again from the record does something else than what is recorded.
     #[error("{}: [replay] {error}", file.display())]
     Differs {
@@ -93,23 +101,35 @@ pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
             return Err(TranscriptError::Emptied { file: file.to_owned() });
         }
     }
-    files.into_iter().map(|file| verify_one(file, &beside)).collect()
+    let tree = RefCell::default();
+    files.into_iter().map(|file| verify_one(file, &beside, &tree)).collect()
 }
 
-fn verify_one(file: PathBuf, beside: &Path) -> Result<Checked, TranscriptError> {
+/// The sessions whose runs were found in a transcript: more than one, if it goes on under other names.
+type Tree = RefCell<BTreeSet<SessionId>>;
+
+fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, TranscriptError> {
     // Before the lines that it knows of, since the session may be closed meanwhile. It is of no copy.
     let is_original = file.extension().is_some_and(|it| it == "jsonl");
     let checkpoint = is_original.then(|| checkpoint::read(&file.with_extension("checkpoint")));
     let bytes = read(&file)?;
+    let stored = &|digest: Digest| {
+        fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
+    };
     let evidence = Evidence {
-        stored: &|digest: Digest| {
-            fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
-        },
+        stored,
         sidechain: &|agent: &AgentId| fs::read(sidechain(beside, agent)).ok(),
         checkpoint: checkpoint.flatten().map(|it| it.head),
         run_budget: &run_budget,
-        also: &|record, _| sidechain_is_there(record, beside),
+        also: &|record, _| {
+            sidechain_is_there(record, beside)?;
+            is_of_file(record, &file, stored, tree)
+        },
     };
+    // One to which nothing was written may have been left by a crash.
+    if is_sidechain(&file) && !bytes.trim_ascii().is_empty() && !has_meta(&file) {
+        return Err(TranscriptError::NoMeta { file });
+    }
     let verified = match audit::verify(&bytes, &evidence) {
         Ok(verified) => verified,
         Err(violation) => return Err(TranscriptError::Violated { file, violation }),
@@ -133,6 +153,42 @@ fn sidechain_is_there(record: &Record, beside: &Path) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// A sidechain under another name, or of another session, stands for what no agent of this one did.
+fn is_of_file(
+    record: &Record,
+    file: &Path,
+    stored: &dyn Fn(Digest) -> Option<String>,
+    tree: &Tree,
+) -> Result<(), String> {
+    let What::RunStart { setup, .. } = &record.what else { return Ok(()) };
+    let text = match setup {
+        Stored::Text(text) => Some(text.clone()),
+        Stored::At(digest) | Stored::Again(digest) => stored(*digest),
+    };
+    let facts = text.and_then(|it| serde_json::from_str::<SessionFacts>(&it).ok());
+    let Some(facts) = facts else { return Ok(()) };
+    if !is_sidechain(file) {
+        tree.borrow_mut().insert(facts.session);
+        return Ok(());
+    }
+    let named = facts.agent.map(|it| format!("agent-{it}.jsonl"));
+    if file.file_name().and_then(|it| it.to_str()) != named.as_deref() {
+        return Err("this is the transcript of another agent than its name says".into());
+    }
+    let tree = tree.borrow();
+    match tree.is_empty() || tree.contains(&facts.session) {
+        true => Ok(()),
+        false => Err("this is the transcript of an agent of another session".into()),
+    }
+}
+
+/// Whether it is known who started a sub-agent, and as what.
+fn has_meta(sidechain: &Path) -> bool {
+    let text = fs::read(sidechain.with_extension("meta.json")).unwrap_or_default();
+    let meta: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    ["agentType", "toolUseId"].iter().all(|it| meta[it].is_string())
 }
 
 fn sidechain(beside: &Path, agent: &AgentId) -> PathBuf {

@@ -31,13 +31,7 @@ pub fn resolve(
     home: &str,
     look: &mut dyn FnMut(&str) -> Found,
 ) -> ResolvedPath {
-    let absolute = if given.starts_with('/') {
-        given.to_owned()
-    } else if given == "~" || given.starts_with("~/") {
-        format!("{home}/{}", given.trim_start_matches('~'))
-    } else {
-        format!("{cwd}/{given}")
-    };
+    let absolute = absolute(given, cwd, home);
     let lexical = by_text(&absolute);
     let mut path = ResolvedPath {
         given: given.into(),
@@ -56,6 +50,28 @@ pub fn resolve(
         note(&mut path.passed, path.real.clone());
     }
     path
+}
+
+/// Whether a resolved path can be that of `given`, as far as text alone can tell.
+pub fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
+    if path.given != given {
+        return false;
+    }
+    let lexical = by_text(&absolute(given, cwd, home));
+    // Whoever could not look at all says no more than what was given.
+    let is_unknown = path.kind == PathKind::Invalid && path.lexical == given;
+    let names = path.passed.first() == Some(&path.lexical) && path.passed.contains(&path.real);
+    is_unknown || path.lexical == lexical && (names || path.kind == PathKind::Invalid)
+}
+
+fn absolute(given: &str, cwd: &str, home: &str) -> String {
+    if given.starts_with('/') {
+        given.to_owned()
+    } else if given == "~" || given.starts_with("~/") {
+        format!("{home}/{}", given.trim_start_matches('~'))
+    } else {
+        format!("{cwd}/{given}")
+    }
 }
 
 /// Where an absolute path leads, and what lies there; `None` for a ring of links.
@@ -152,6 +168,7 @@ mod tests {
     #[track_caller]
     fn check(given: &str, lexical: &str, real: &str, kind: PathKind, passed: &[&str]) {
         let path = resolve(given, "/w", "/h", &mut look);
+        assert!(can_be(&path, given, "/w", "/h"), "{path:?}");
         assert_eq!((path.lexical.as_str(), path.real.as_str()), (lexical, real));
         assert_eq!(path.kind, kind);
         assert_eq!(path.passed, passed);

@@ -71,6 +71,16 @@ pub enum ReplayError {
         /// Its name.
         digest: Digest,
     },
+    /// The prompt of a run is not written as one of its session.
+    #[error("line {line}: the prompt of this session stands as {expected}, recorded is {found}")]
+    WrongPrompt {
+        /// Counted from 1.
+        line: u64,
+        /// What should stand there, around the first difference.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
     /// What a run starts from cannot be read.
     #[error("line {line}: what the run starts from cannot be read")]
     NoSetup {
@@ -92,13 +102,13 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
     let lines = line::read(bytes);
     let mut replayed = Replayed::default();
     let mut session: Option<Session> = None;
-    let mut prompt: Option<(usize, Arc<Message>)> = None;
+    let mut prompt: Option<(&FileLine<'_>, Arc<Message>)> = None;
     let mut at = 0;
     while let Some(file_line) = lines.get(at) {
         at += 1;
         match &file_line.line {
             Line::Conversation(said) if said.message.kind == MessageKind::Prompt => {
-                prompt = Some((file_line.offset, Arc::clone(&said.message)));
+                prompt = Some((file_line, Arc::clone(&said.message)));
             }
             Line::Conversation(said) => {
                 if let Some(session) = &mut session {
@@ -108,11 +118,13 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
             Line::Harness(record) => match &record.what {
                 What::RunStart { .. } => {
                     let no_setup = ReplayError::NoSetup { line: file_line.number };
-                    let (offset, prompt) = prompt.take().ok_or(no_setup.clone())?;
-                    let before = bytes.get(..offset).unwrap_or_default();
+                    let (asked, prompt) = prompt.take().ok_or(no_setup.clone())?;
+                    let before = bytes.get(..asked.offset).unwrap_or_default();
                     let begun = Session::begin(session, file_line, record, before, stored)?;
+                    let begun = begun.ok_or(no_setup)?;
+                    begun.asked(asked)?;
                     let system = system_of(record, file_line.number, stored)?;
-                    session = Some(begun.ok_or(no_setup)?.with_prompt(record, prompt, system));
+                    session = Some(begun.with_prompt(record, prompt, system));
                 }
                 _ if record.turn != 0 => {
                     let Some(session) = &mut session else { continue };
@@ -156,6 +168,16 @@ impl Session {
         conversation.history = loaded.recorded;
         conversation.last_entry = loaded.last;
         Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
+    }
+
+    /// Whether the line of a prompt is one of this session.
+    fn asked(&self, line: &FileLine<'_>) -> Result<(), ReplayError> {
+        match line.difference(&line.line, &self.conversation.facts) {
+            None => Ok(()),
+            Some((expected, found)) => {
+                Err(ReplayError::WrongPrompt { line: line.number, expected, found })
+            }
+        }
     }
 
     fn with_prompt(

@@ -40,6 +40,7 @@ fn failure(error: TranscriptError) -> Failure {
     let exit = match error {
         TranscriptError::Violated { .. }
         | TranscriptError::Emptied { .. }
+        | TranscriptError::NoMeta { .. }
         | TranscriptError::Differs { .. } => Exit::NotVerified,
         _ => Exit::BadInput,
     };

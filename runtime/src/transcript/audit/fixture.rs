@@ -157,10 +157,12 @@ fn first_steps(turn: u32) -> [Line; 4] {
         (layers, texts) = (Stored::Again(layers.digest()), Stored::Again(texts.digest()));
     }
     let tokens = Tokens(9);
+    // Two attempts of the first turn.
+    let used = if turn == 1 { 0 } else { 30 };
     let sources = vec!["user".into()];
     [
         step(turn, 1, StepDetail::Settings { layers, sources, warnings: 0, models: None }),
-        step(turn, 2, StepDetail::State { messages: 1, session_retries: 0, used: 0 }),
+        step(turn, 2, StepDetail::State { messages: 1, session_retries: 0, used }),
         step(turn, 3, StepDetail::Context { texts, sizes: [1, 2, 3, 4, 5, 6, 7, 8, 9], tokens }),
         step(turn, 4, StepDetail::Shaping { tokens, fired: 0, remaining: tokens }),
     ]

@@ -12,6 +12,8 @@ pub(super) struct Run {
     pub(super) id: Option<RunId>,
     pub(super) max_tokens: Option<u64>,
     pub(super) used: u64,
+    /// Whether a tool was asked for, which may have started sub-agents.
+    pub(super) has_called: bool,
     pub(super) turns: u32,
     pub(super) turn: Option<Turn>,
     /// How the last turn ended.

@@ -95,6 +95,9 @@ impl Story<'_> {
             return Err(Wrong::NoSummary);
         }
         self.summary_due = line.boundary.is_some();
+        if message.kind == MessageKind::Prompt && self.run.is_some() {
+            return Err(Wrong::OutOfPlace);
+        }
         let turn = self.run.as_mut().and_then(|run| run.turn.as_mut());
         if let Some(boundary) = &line.boundary {
             if let Some(turn) = turn
@@ -117,7 +120,11 @@ impl Story<'_> {
                 }
                 turn.answered = true;
                 turn.calls.ask(message);
-                self.calls += message.tool_uses().count() as u64;
+                let n_calls = message.tool_uses().count() as u64;
+                self.calls += n_calls;
+                if let Some(run) = &mut self.run {
+                    run.has_called |= n_calls != 0;
+                }
             }
             (Role::Assistant, ..) => return Err(Wrong::OutOfPlace),
             (_, MessageKind::ToolResults, Some(turn)) => {
@@ -202,6 +209,13 @@ impl Story<'_> {
         match &record.what {
             What::TurnStep { number, step, detail } => {
                 turn.step(*number, *step, detail)?;
+                // What sub-agents used comes on top.
+                if let StepDetail::State { used: recorded, .. } = detail
+                    && (*recorded < *used || *used < *recorded && !run.has_called)
+                {
+                    let (recorded, counted) = (*recorded, *used);
+                    return Err(Wrong::WrongCount { of: "tokens used", recorded, counted });
+                }
                 run.told.tell(detail, self.evidence)?;
                 if *number == 9 {
                     let budget = RunBudget { used: *used, max: run.max_tokens };
@@ -243,6 +257,7 @@ impl Story<'_> {
             id: record.run.clone(),
             max_tokens: (self.evidence.run_budget)(&setup),
             used: 0,
+            has_called: false,
             turns: 0,
             turn: None,
             last: Last::NoTurn,

@@ -227,6 +227,11 @@ fn calls_are_decided_and_answered_once_in_order() {
     });
     check("wrong_count", |it| *detail(it, 1, 6) = StepDetail::Dispatch { calls: 3, refused: 0 });
     check("wrong_count", |it| *detail(it, 1, 7) = StepDetail::Gate { allowed: 2, denied: 0 });
+    let state = |used| StepDetail::State { messages: 1, session_retries: 0, used };
+    check("wrong_count", |it| *detail(it, 1, 2) = state(1));
+    check("wrong_count", |it| *detail(it, 2, 2) = state(29));
+    // What a sub-agent of the first turn used.
+    check("in order", |it| *detail(it, 2, 2) = state(31));
     check("wrong_count", |it| {
         *detail(it, 1, 8) = StepDetail::Execution { succeeded: 2, failed: 0 };
     });
@@ -262,6 +267,9 @@ fn model_attempts_and_compactions_are_counted() {
 #[test]
 fn run_has_one_start_and_one_end() {
     check("outside_run", |it| it.push(run_end(2, "no_pending_tools")));
+    check("out_of_place", |it| {
+        it.insert(it.len() - 1, said(Message::prompt("p2".into(), "and then?")));
+    });
     check("no_end", |it| drop(it.pop()));
     check("outside_run", |it| drop(it.remove(1)));
     check("run_in_run", |it| it.insert(2, it[1].clone()));

@@ -14,7 +14,7 @@ use crate::{
     step::Step,
     step1_settings_resolution::LayerText,
     step4_context_shapers::{apply_summary, run_stage},
-    step7_permission_gate::Answer,
+    step7_permission_gate::{Answer, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, StepDetail, Stored, What},
     turn::{
@@ -109,7 +109,7 @@ impl<'a> Told<'a> {
             Effect::CallModel(order) => self.model(&order, step)?,
             Effect::Dispatch(calls) => self.dispatched(&calls),
             Effect::RunHooks(firing) => self.hooks(&firing, step)?,
-            Effect::ResolvePath { call, .. } => self.path(call, step)?,
+            Effect::ResolvePath { call, given } => self.path(call, &given, turn)?,
             Effect::AskPermission { call, .. } => {
                 let told = self.told("the answer about a call", step, |it| match it {
                     What::Approval { allowed, reason, .. } => Some((*allowed, reason)),
@@ -208,16 +208,21 @@ impl<'a> Told<'a> {
         }))
     }
 
-    fn path(&self, call: ToolUseId, step: Step) -> Result<Input, ReplayError> {
-        let what = "where a path leads";
+    fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<Input, ReplayError> {
+        let (what, step) = ("where a path leads", turn.step());
         let (path, whole) = self.told(what, step, |it| match it {
             What::Path { path, whole, .. } => Some((path, whole)),
             _ => None,
         })?;
         let path = match whole {
-            Some(whole) => self.json(whole, what, step)?,
+            Some(whole) => self.json::<ResolvedPath>(whole, what, step)?,
             None => path.clone(),
         };
+        if !can_be(&path, given, turn.cwd(), &self.facts.home) {
+            let line = self.ahead(0).map_or(0, |it| it.number);
+            let expected = format!("a path from {given}");
+            return Err(ReplayError::Differs { line, step, expected, found: format!("{path:?}") });
+        }
         Ok(Input::PathResolved { call, path: Box::new(path) })
     }
 

@@ -118,6 +118,64 @@ fn the_first_line_that_was_changed_is_named_with_its_step() {
     );
 }
 
+/// Changes one record of a session with a call that names a path, and replays.
+fn changed(change: impl Fn(&mut Record)) -> Result<Replayed, ReplayError> {
+    let whole = play(World::new(vec![calls(&["a:Read:a.rs"]), text("done")]));
+    let mut changed = Play::new(World::new(Vec::new()));
+    changed.lines.clone_from(&whole.lines);
+    for line in &mut changed.lines {
+        if let Line::Harness(record) = line {
+            change(record);
+        }
+    }
+    replay(&changed.bytes(), &|digest| whole.stored.get(&digest).cloned())
+}
+
+// REQ: TRN-3
+#[test]
+fn path_that_was_judged_is_that_of_the_call() {
+    type Change = fn(&mut crate::step7_permission_gate::ResolvedPath);
+    let changes: [Change; 5] = [
+        |it| it.given = "b.rs".into(),
+        |it| it.lexical.push('x'),
+        |it| it.real.push('x'),
+        |it| it.passed.clear(),
+        |it| it.passed[0].push('x'),
+    ];
+    assert!(changed(|_| {}).is_ok());
+    for (i, change) in changes.iter().enumerate() {
+        let found = changed(|it| {
+            if let What::Path { path, .. } = &mut it.what {
+                change(path);
+            }
+        });
+        let step = Step::PermissionGate;
+        assert!(
+            matches!(&found, Err(ReplayError::Differs { step: it, .. }) if *it == step),
+            "change {i}: {found:?}"
+        );
+    }
+}
+
+// REQ: TRN-3
+#[test]
+fn prompt_is_written_as_one_of_its_session() {
+    let play = play(World::new(vec![text("done")]));
+    let stored = |digest| play.stored.get(&digest).cloned();
+    for (field, other) in [("session", "other"), ("workspace", "/elsewhere")] {
+        let mut forged = Play::new(World::new(Vec::new()));
+        forged.lines.clone_from(&play.lines);
+        let mut facts = (*forged.world.facts).clone();
+        match field {
+            "session" => facts.session = other.into(),
+            _ => facts.workspace = other.into(),
+        }
+        forged.world.facts = Arc::new(facts);
+        let found = replay(&forged.bytes(), &stored);
+        assert!(matches!(found, Err(ReplayError::WrongPrompt { line: 1, .. })), "{found:?}");
+    }
+}
+
 // REQ: SES-4
 #[test]
 fn a_line_that_is_gone_is_noticed() {
