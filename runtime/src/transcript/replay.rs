@@ -126,6 +126,8 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
                     let system = system_of(record, file_line.number, stored)?;
                     session = Some(begun.with_prompt(record, prompt, system));
                 }
+                // It is of no turn, whatever it says.
+                What::RunEnd { .. } => {}
                 _ if record.turn != 0 => {
                     let Some(session) = &mut session else { continue };
                     let window = Window::at(&lines, at - 1, record);

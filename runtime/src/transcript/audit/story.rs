@@ -162,6 +162,9 @@ impl Story<'_> {
             return Err(Wrong::WrongTurn);
         }
         if let What::RunEnd { reason, turns, head, .. } = &record.what {
+            if record.turn != 0 {
+                return Err(Wrong::WrongTurn);
+            }
             run.end(reason, *turns)?;
             if *head != Some(prev) {
                 return Err(Wrong::WrongHead);
@@ -247,6 +250,9 @@ impl Story<'_> {
     fn start(&mut self, record: &Record, prompt: &EntryId, setup: String) -> Result<(), Wrong> {
         if self.run.is_some() {
             return Err(Wrong::RunInRun);
+        }
+        if record.turn != 0 {
+            return Err(Wrong::WrongTurn);
         }
         let asked = self.said.iter().rev().find(|message| message.id == *prompt);
         if !asked.is_some_and(|message| message.role == Role::User) {

@@ -267,6 +267,16 @@ fn model_attempts_and_compactions_are_counted() {
 #[test]
 fn run_has_one_start_and_one_end() {
     check("outside_run", |it| it.push(run_end(2, "no_pending_tools")));
+    check("wrong_turn", |it| {
+        if let Some(Line::Harness(record)) = it.last_mut() {
+            record.turn = 2;
+        }
+    });
+    check("wrong_turn", |it| {
+        if let Line::Harness(record) = &mut it[1] {
+            record.turn = 1;
+        }
+    });
     check("out_of_place", |it| {
         it.insert(it.len() - 1, said(Message::prompt("p2".into(), "and then?")));
     });

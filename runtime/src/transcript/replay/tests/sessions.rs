@@ -159,6 +159,17 @@ fn path_that_was_judged_is_that_of_the_call() {
 
 // REQ: TRN-3
 #[test]
+fn end_of_a_run_that_names_a_turn_is_walked_past() {
+    let found = changed(|it| {
+        if let What::RunEnd { .. } = it.what {
+            it.turn = 1;
+        }
+    });
+    assert_eq!(found.map(|it| it.turns), Ok(2));
+}
+
+// REQ: TRN-3
+#[test]
 fn prompt_is_written_as_one_of_its_session() {
     let play = play(World::new(vec![text("done")]));
     let stored = |digest| play.stored.get(&digest).cloned();
