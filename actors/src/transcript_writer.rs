@@ -7,13 +7,9 @@
 mod file;
 mod file_ops;
 mod in_place;
+mod write_error;
 
-use std::{
-    collections::VecDeque,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ids::SessionId,
@@ -29,6 +25,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 pub(crate) use file::Acknowledged;
 use file::TranscriptFile;
 pub use file_ops::{FileOps, RealFiles};
+pub use write_error::WriteError;
 
 use crate::{
     archive::{
@@ -71,59 +68,6 @@ pub struct Recorded {
     /// The place of its last line. After an error it is not known how much of it is on the file;
     /// sent again, the rest is written.
     pub result: Result<Head, WriteError>,
-}
-
-/// Why lines are not recorded.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// The write failed.
-    #[error("the transcript cannot be written")]
-    Write(#[source] Arc<io::Error>),
-    /// Only a part was written; mostly a full disk.
-    #[error("only {written} of {length} bytes were written")]
-    Short {
-        /// Bytes that were.
-        written: usize,
-        /// Bytes that should have been.
-        length: usize,
-    },
-    /// A text that the lines name cannot be kept.
-    #[error("a text beside the transcript cannot be written")]
-    Stored(#[source] Arc<io::Error>),
-    /// After an earlier failure the end of the file cannot be read.
-    #[error("the end of the transcript cannot be read")]
-    Read(#[source] Arc<io::Error>),
-    /// It is written and may not be on disk.
-    #[error("the transcript cannot be forced to disk")]
-    Sync(#[source] Arc<io::Error>),
-    /// Another file stands in its place, or none. Nothing is written any more: it could not be found.
-    #[error("the transcript was replaced or removed while it was written to; {}", kept_in(kept.as_ref()))]
-    Replaced {
-        /// A copy of all that was written; `None` when none could be made.
-        kept: Option<PathBuf>,
-    },
-    /// The transcript was closed.
-    #[error("the transcript is closed")]
-    Closed,
-}
-
-impl WriteError {
-    fn write(error: io::Error) -> Self {
-        Self::Write(Arc::new(error))
-    }
-
-    fn stored(error: io::Error) -> Self {
-        Self::Stored(Arc::new(error))
-    }
-
-    fn read(error: io::Error) -> Self {
-        Self::Read(Arc::new(error))
-    }
-}
-
-fn kept_in(kept: Option<&PathBuf>) -> String {
-    kept.map_or_else(|| "what it held is lost".into(), |it| format!("see {}", it.display()))
 }
 
 /// What a writer hears.
