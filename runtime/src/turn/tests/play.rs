@@ -248,8 +248,7 @@ impl Play {
                 Input::HooksAnswered { firing: firing.firing, outputs }
             }
             Effect::ResolvePath { call, given } => {
-                let path = Box::new(self.world.resolve(&given, turn.cwd()));
-                Input::PathResolved { path, call }
+                Input::PathResolved { path: self.world.resolve(&given, turn.cwd()), call }
             }
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
@@ -318,7 +317,8 @@ impl Play {
         self.conversation.last_entry = loaded.last;
         (self.first, self.is_killed, self.last_layers) = (true, false, None);
         if let Some(open) = loaded.open_run {
-            let run = Run { turns: open.turn, ..Run::new(open.run, "".into()) };
+            let mut run = Run::new(open.run, "".into());
+            run.turns = open.turn;
             let stream = self.conversation.stream.child(run.id.as_str());
             self.close(open.step, &run, stream, RunEnd::Crashed, open.ended);
             let (turns, usage) = (run.turns, Usage::default());
