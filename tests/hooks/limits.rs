@@ -32,6 +32,34 @@ async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
 
 // REQ: HKS-4
 #[tokio::test]
+async fn hook_has_answered_when_it_has_ended_whatever_it_left_behind() {
+    // Each leaves a process that waits for the pipe: one holds the outputs, one the input, which is
+    // more than fits without a reader.
+    let held = ["cat PIPE & echo no >&2; exit 2", "exec 3<&0; cat PIPE <&3 >OUT 2>&1 & exit 2"];
+    for script in held {
+        let place = Place::new();
+        let (options, ran) = probed(&place);
+        let pipe = place.text("outside/pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let script = script.replace("PIPE", &pipe).replace("OUT", &place.text("outside/out"));
+        // Time enough to end, and too little to wait for what is left.
+        let mut denies = command(&script);
+        denies["timeout"] = json!(20);
+        let options = options.setting("hooks", hooks("PreToolUse", &[denies]));
+        let input = json!({"n": 1, "text": "x".repeat(1 << 20)});
+        let model = says(vec![call("t", "probe", input)]);
+        let (_, told) = place.run_with_events(&model, options).await;
+        assert!(model.last().result("t").starts_with("Permission denied"), "{script}");
+        assert!(ran.lock().unwrap().is_empty());
+        assert!(alerts(&told).is_empty(), "{told:?}");
+        // What it left is still there to read this.
+        let write = tokio::task::spawn_blocking(move || std::fs::write(pipe, "x"));
+        write.await.unwrap().unwrap();
+    }
+}
+
+// REQ: HKS-4
+#[tokio::test]
 async fn overlong_context_is_kept_in_a_file_that_the_model_may_read() {
     // T3.14
     let place = Place::new();

@@ -1,17 +1,27 @@
 //! Runs one hook handler: a process in a group of its own, fed with JSON, killed when it is late.
 
-use std::{process::Stdio, sync::Arc, time::Duration};
+use std::{pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ports::Clock,
 };
+use futures::future::{Either, FusedFuture, FutureExt, join3, select};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 
 /// Bytes of each output that are kept; the rest is drained, so that the handler goes on.
 const MAX_OUTPUT: u64 = 1024 * 1024;
+
+/// How long the outputs of a handler that has ended are read on when something it left behind holds
+/// them open. All that it wrote is in the pipes by then; the time is for a filter behind it, such as
+/// `exec > >(tee log)`, which passes on the last lines when the shell is gone. Half a second is
+/// ample for that, and a turn can wait so long.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// What handlers of a session run with.
 #[derive(Clone, Debug)]
@@ -64,19 +74,18 @@ pub async fn run_handler(
         };
     }
     let started = clock.elapsed();
-    let limit = Duration::from_millis(handler.timeout_ms);
-    let ran = tokio::time::timeout(limit, run(handler, place, input, name)).await;
+    let ran = run(handler, place, input, name).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match ran {
-        Ok(Ok((end, stdout, stderr))) => HandlerOutput { ended: end, stdout, stderr, duration_ms },
-        Ok(Err(error)) => HandlerOutput {
+        Ok(Some((ended, stdout, stderr))) => HandlerOutput { ended, stdout, stderr, duration_ms },
+        Err(error) => HandlerOutput {
             ended: HandlerEnd::Crashed,
             stdout: String::new(),
             stderr: format!("{}: {error}", handler.command),
             duration_ms,
         },
-        Err(_) => HandlerOutput {
+        Ok(None) => HandlerOutput {
             ended: HandlerEnd::TimedOut,
             stdout: String::new(),
             stderr: format!("no answer within {} ms", handler.timeout_ms),
@@ -85,12 +94,13 @@ pub async fn run_handler(
     }
 }
 
+/// Runs it; `None` when it was stopped for taking too long.
 async fn run(
     handler: &HookHandler,
     place: &HookPlace,
     input: &str,
     name: String,
-) -> std::io::Result<(HandlerEnd, String, String)> {
+) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
     let (program, args) = match &handler.args {
         Some(args) => (command, args.clone()),
@@ -119,17 +129,33 @@ async fn run(
     let Some(child) = &mut group.0 else { return Err(std::io::ErrorKind::NotFound.into()) };
     let (stdin, stdout, stderr) =
         (child.stdin().take(), child.stdout().take(), child.stderr().take());
-    let feed = async {
-        if let Some(mut stdin) = stdin {
-            // A handler need not read its input.
-            let _unread = stdin.write_all(input.as_bytes()).await;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = {
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A handler need not read its input.
+                let _unread = stdin.write_all(input.as_bytes()).await;
+            }
+        };
+        let talk = join3(feed, read(stdout, &mut out), read(stderr, &mut err)).fuse();
+        let limit = Duration::from_millis(handler.timeout_ms);
+        let (mut talk, ended) = (pin!(talk), pin!(timeout(limit, child.wait())));
+        // Whether it has ended is asked of the process alone: the pipes may be held by others.
+        let ended = match select(ended, talk.as_mut()).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right((_, ended)) => ended.await,
+        };
+        if ended.is_ok() && !talk.is_terminated() {
+            let _held = timeout(GRACE, talk).await;
         }
+        ended
     };
-    let ((), stdout, stderr, status) = tokio::join!(feed, read(stdout), read(stderr), child.wait());
+    let Ok(status) = ended else { return Ok(None) };
     // It ended by itself: what it left behind is meant to stay.
     group.0 = None;
     let end = status?.code().map_or(HandlerEnd::Crashed, HandlerEnd::Exited);
-    Ok((end, stdout?, stderr?))
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some((end, text(out), text(err))))
 }
 
 /// A handler under way. Given up, its whole group is killed: killing the shell alone would leave
@@ -145,12 +171,11 @@ impl Drop for Group {
     }
 }
 
-async fn read(pipe: Option<impl tokio::io::AsyncRead + Unpin>) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await?;
-        // The rest is drained, so that the handler is not stopped by a full pipe.
-        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// Reads until the pipe is closed. What was read so far is in `bytes` at any time.
+async fn read(pipe: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    (&mut pipe).take(MAX_OUTPUT).read_to_end(bytes).await?;
+    // The rest is drained, so that the handler is not stopped by a full pipe.
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    Ok(())
 }
