@@ -8,6 +8,7 @@ use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     hook::{HandlerOutput, HookHandler},
+    ports::Hold,
     turn::effect::HookFiring,
 };
 use futures::future::join_all;
@@ -131,13 +132,14 @@ async fn start(
     state.next += 1;
     let (back, shared) = (myself.clone(), Arc::clone(&state.shared));
     let (number, n_handlers) = (firing.firing, firing.handlers.len());
+    let hold = Hold::new(token);
     let work = Box::pin(async move {
         let run = |handler: HookHandler| {
-            let (shared, place, input) = (&shared, &place, &firing.input);
-            async move { run_handler(&handler, place, input, &*shared.world.clock).await }
+            let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());
+            async move { run_handler(&handler, place, input, &*shared.world.clock, hold).await }
         };
         let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
-        drop(token);
+        drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
     let job = Job::new(ActorKind::HookExecution, &state.shared, work);

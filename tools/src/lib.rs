@@ -7,6 +7,7 @@
 // What embedders and the harness use.
 pub mod custom;
 pub mod mcp;
+pub mod process_tree;
 pub mod registry;
 pub mod schema;
 
@@ -30,7 +31,6 @@ mod hosted;
 mod output;
 mod patch;
 mod paths;
-mod process_tree;
 mod walk;
 
 #[cfg(test)]

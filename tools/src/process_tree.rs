@@ -18,17 +18,17 @@ use process_wrap::tokio::ChildWrapper;
 use tokio::runtime::Handle;
 
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
-pub(crate) const MARKER: &str = "ENNEAD_CALL";
+pub const MARKER: &str = "ENNEAD_CALL";
 
 /// A mark that no other tree has. `kind` says of what it is.
-pub(crate) fn new_mark(kind: &str) -> String {
+pub fn new_mark(kind: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{kind}-{}-{number}", std::process::id())
 }
 
 /// The value of [`MARKER`] for processes with this mark: behind those that we carry ourselves.
-pub(crate) fn marks_with(mark: &str) -> OsString {
+pub fn marks_with(mark: &str) -> OsString {
     let mut marks = std::env::var_os(MARKER).unwrap_or_default();
     if !marks.is_empty() {
         marks.push(",");
@@ -37,17 +37,19 @@ pub(crate) fn marks_with(mark: &str) -> OsString {
     marks
 }
 
-/// All processes of a call or of a server. Ended when dropped.
+/// All processes of a call, a hook or a server. Ended when dropped.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub struct Tree {
     /// Taken when the tree is being ended.
     processes: Option<Processes>,
     runtime: Handle,
 }
 
 impl Tree {
-    /// The tree below `child`, all of whose processes carry `mark`.
-    pub(crate) fn new(child: Box<dyn ChildWrapper>, mark: String, hold: Hold) -> Self {
+    /// The tree below `child`, all of whose processes carry `mark`: it was started with [`MARKER`]
+    /// set to [`marks_with`] that, as the leader of a session or group. `hold` is kept until the tree
+    /// is ended. To be called on a runtime, where its end will be waited for.
+    pub fn new(child: Box<dyn ChildWrapper>, mark: String, hold: Hold) -> Self {
         let leader = child.id().and_then(|pid| i32::try_from(pid).ok());
         // Not reaped yet, so the number is the shell's.
         #[cfg(target_os = "linux")]
@@ -58,7 +60,7 @@ impl Tree {
     }
 
     /// Waits for the shell. May be dropped and called again.
-    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let Some(processes) = &mut self.processes else { return std::future::pending().await };
         let status = processes.child.wait().await?;
         processes.has_exited = true;
@@ -66,15 +68,22 @@ impl Tree {
     }
 
     /// Asks all of the group to end. Nobody waits for that.
-    pub(crate) fn ask_to_end(&self) {
+    pub fn ask_to_end(&self) {
         if let Some(processes) = &self.processes {
             // 15 is SIGTERM everywhere. The group may be gone by now.
             let _gone = processes.child.signal(15);
         }
     }
 
+    /// Lets go of what is left, once the first process has ended: it is meant to stay.
+    pub fn leave(mut self) {
+        if let Some(mut processes) = self.processes.take_if(|it| it.has_exited) {
+            processes.is_ended = true;
+        }
+    }
+
     /// Ends what is left and says how many that were.
-    pub(crate) async fn end(mut self) -> usize {
+    pub async fn end(mut self) -> usize {
         let Some(mut processes) = self.processes.take() else { return 0 };
         let ended = self.runtime.spawn_blocking(move || processes.end());
         // A panic in there ends the processes by dropping them.

@@ -1,14 +1,15 @@
-//! Runs one hook handler: a process in a group of its own, fed with JSON, killed when it is late.
+//! Runs one hook handler: a process in a session of its own, fed with JSON, killed when it is late.
 
 use std::{pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
-    ports::Clock,
+    ports::{Clock, Hold},
 };
+use ennead_tools::process_tree::{MARKER, Tree, marks_with, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
+use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     time::timeout,
@@ -57,12 +58,14 @@ fn name_of(handler: &HookHandler, event: HookEvent) -> String {
     digest.to_string()
 }
 
-/// Runs a handler to its end. Dropping the future kills its process group.
+/// Runs a handler to its end. When it is late, or the future is dropped, all that it started is
+/// ended. `hold` is let go when none of that is left, or it ended by itself.
 pub async fn run_handler(
     handler: &HookHandler,
     place: &HookPlace,
     input: &str,
     clock: &dyn Clock,
+    hold: Hold,
 ) -> HandlerOutput {
     let name = name_of(handler, place.event);
     if place.chain.contains(&name) {
@@ -74,7 +77,7 @@ pub async fn run_handler(
         };
     }
     let started = clock.elapsed();
-    let ran = run(handler, place, input, name).await;
+    let ran = run(handler, place, input, name, hold).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match ran {
@@ -100,6 +103,7 @@ async fn run(
     place: &HookPlace,
     input: &str,
     name: String,
+    hold: Hold,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
     let (program, args) = match &handler.args {
@@ -107,6 +111,7 @@ async fn run(
         None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
     };
     let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
+    let mark = new_mark("hook");
     let mut wrap = CommandWrap::with_new(program, |command| {
         command
             .args(args)
@@ -123,12 +128,13 @@ async fn run(
                 command.env(name, value);
             }
         }
-        command.env(CHAIN, chain.join(":"));
+        command.env(CHAIN, chain.join(":")).env(MARKER, marks_with(&mark));
     });
-    let mut group = Group(Some(wrap.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn()?));
-    let Some(child) = &mut group.0 else { return Err(std::io::ErrorKind::NotFound.into()) };
+    // Without a terminal, as hooks have none.
+    let mut child = wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()?;
     let (stdin, stdout, stderr) =
         (child.stdin().take(), child.stdout().take(), child.stderr().take());
+    let mut tree = Tree::new(child, mark, hold);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = {
         let feed = async {
@@ -139,7 +145,7 @@ async fn run(
         };
         let talk = join3(feed, read(stdout, &mut out), read(stderr, &mut err)).fuse();
         let limit = Duration::from_millis(handler.timeout_ms);
-        let (mut talk, ended) = (pin!(talk), pin!(timeout(limit, child.wait())));
+        let (mut talk, ended) = (pin!(talk), pin!(timeout(limit, tree.wait())));
         // Whether it has ended is asked of the process alone: the pipes may be held by others.
         let ended = match select(ended, talk.as_mut()).await {
             Either::Left((ended, _)) => ended,
@@ -150,25 +156,16 @@ async fn run(
         }
         ended
     };
-    let Ok(status) = ended else { return Ok(None) };
+    let Ok(status) = ended else {
+        tree.end().await;
+        return Ok(None);
+    };
+    let status = status?;
     // It ended by itself: what it left behind is meant to stay.
-    group.0 = None;
-    let end = status?.code().map_or(HandlerEnd::Crashed, HandlerEnd::Exited);
+    tree.leave();
+    let end = status.code().map_or(HandlerEnd::Crashed, HandlerEnd::Exited);
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Some((end, text(out), text(err))))
-}
-
-/// A handler under way. Given up, its whole group is killed: killing the shell alone would leave
-/// what it had started.
-struct Group(Option<Box<dyn ChildWrapper>>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            // The group may be gone by now.
-            let _gone = child.start_kill();
-        }
-    }
 }
 
 /// Reads until the pipe is closed. What was read so far is in `bytes` at any time.
