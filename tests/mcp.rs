@@ -1,6 +1,7 @@
 //! MCP servers of sessions: what their tools are, who shares them, and what their end means.
 
 use std::{
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -328,6 +329,21 @@ async fn servers_of_a_project_are_used_as_far_as_it_is_trusted() {
         let case = format!("{trust:?} {settings:?}");
         assert_eq!(!results(&outcome)[0].0, server, "{case}: {:?}", results(&outcome));
         assert_eq!(n_starts(host.directory.path()), usize::from(server), "{case}");
+        check_usable(&session).await;
+    }
+}
+
+#[tokio::test]
+async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_on() {
+    let none: [fn(&Path); 2] =
+        [fifo, |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()];
+    for make in none {
+        let host = start(&Pauses::default()).await;
+        make(&host.path(".mcp.json"));
+        let options =
+            SessionOptions { trust: Trust::Trusted, reads_mcp_json: true, ..host.options() };
+        let session = host.ennead.open(options).await.unwrap();
+        assert_eq!(told(&session).await, [".mcp.json is not used: it is no regular file"]);
         check_usable(&session).await;
     }
 }

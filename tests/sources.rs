@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +20,10 @@ use ennead::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, call, calls, finish, says, text};
+use crate::support::{
+    processes::fifo,
+    scripted::{Place, call, calls, finish, says, text},
+};
 
 /// The machine's files, with a count of what was read.
 #[derive(Debug, Default)]
@@ -152,6 +156,23 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
     place.run(&model, options).await;
     let told = model.last().result("r");
     assert!(told.len() < 2_000, "{told}");
+}
+
+// REQ: TRN-4
+#[tokio::test]
+async fn settings_that_are_no_file_end_the_run_with_a_line() {
+    let none: [fn(&Path); 2] =
+        [fifo, |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()];
+    for make in none {
+        let place = Place::new();
+        place.write("workspace/.claude/other", "");
+        make(Path::new(&place.text("workspace/.claude/settings.json")));
+        let model = says(vec![text("never")]);
+        let outcome = place.run(&model, place.session()).await;
+        let error = outcome.error.unwrap();
+        assert!(error.ends_with("settings.json: it is no regular file"), "{error}");
+        assert!(!error.contains('\n') && model.asked().is_empty());
+    }
 }
 
 // REQ: PRM-2, HKS-1

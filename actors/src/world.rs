@@ -5,6 +5,7 @@ pub mod hook_process;
 pub mod http;
 pub mod local_files;
 pub(crate) mod real_paths;
+pub(crate) mod regular_file;
 mod rules;
 pub mod simulated;
 mod sources;

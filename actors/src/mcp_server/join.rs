@@ -24,7 +24,7 @@ use super::server::{McpServers, Server};
 use crate::{
     options::{Options, SessionOptions},
     shard::ShardMsg,
-    world::local_files::Place,
+    world::{local_files::Place, regular_file},
 };
 
 /// Servers that are started at once for a session (compat 7.5).
@@ -199,7 +199,7 @@ fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
 }
 
 fn configured(path: &Path) -> Result<Option<config::Configured>, String> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match regular_file::read_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),

@@ -21,7 +21,10 @@ use ennead_runtime::{
     turn::input::SettingsRead,
 };
 
-use super::sources::{self, Barren};
+use super::{
+    regular_file,
+    sources::{self, Barren},
+};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +160,7 @@ fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
 fn read_layers(files: &[Fingerprint], trust: Trust) -> io::Result<Vec<LayerText>> {
     let mut layers = Vec::new();
     for Fingerprint { scope, path, .. } in files {
-        match fs::read_to_string(path) {
+        match regular_file::read_text(path) {
             Ok(text) => {
                 let source = path.display().to_string();
                 layers.push(restrict(LayerText { scope: *scope, source, text }, trust));

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +15,7 @@ use ennead_runtime::{
     },
 };
 
-use super::{local_files::Place, rules, without::Without};
+use super::{local_files::Place, regular_file, rules, without::Without};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
@@ -175,11 +174,7 @@ impl Reader<'_> {
 }
 
 fn text_of(path: &Path) -> Option<String> {
-    let found = fs::metadata(path).ok()?;
-    if !found.is_file() || MAX_INSTRUCTIONS < found.len() {
-        return None;
-    }
-    let bytes = fs::read(path).ok()?;
+    let bytes = regular_file::read(path, MAX_INSTRUCTIONS).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
@@ -195,7 +190,8 @@ fn may_import(place: &Place, scope: Scope, real: &Path) -> bool {
 }
 
 fn git(workspace: &Path) -> String {
-    let head = workspace.ancestors().find_map(|it| fs::read_to_string(it.join(".git/HEAD")).ok());
+    let head =
+        workspace.ancestors().find_map(|it| regular_file::read_text(&it.join(".git/HEAD")).ok());
     match head.as_deref().map(|it| (it, it.trim().strip_prefix("ref: refs/heads/"))) {
         None => String::new(),
         Some((_, Some(branch))) => format!("branch {branch}"),
@@ -204,7 +200,7 @@ fn git(workspace: &Path) -> String {
 }
 
 fn memory(place: &Place) -> Option<String> {
-    let index = fs::read_to_string(memory_file(place)).ok()?;
+    let index = regular_file::read_text(&memory_file(place)).ok()?;
     Some(index_start(&index).to_owned())
 }
 

@@ -5,7 +5,7 @@
 //! the ones that other programs read, so that a machine which is set up for a company's own authority
 //! needs nothing more.
 
-use std::{env, fs, io, path::PathBuf, sync::Arc};
+use std::{env, io, path::PathBuf, sync::Arc};
 
 use ennead_runtime::ports::Certificates;
 use rustls::{
@@ -15,6 +15,8 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 use thiserror::Error;
+
+use crate::world::regular_file;
 
 /// Names a file of authorities that are trusted beside the system's.
 const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
@@ -79,7 +81,7 @@ pub(super) fn verifier(
 }
 
 fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let bytes = match regular(&path) {
+    let bytes = match regular_file::read(&path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(cause) => return Err(TrustError::Unreadable { variable, path, cause }),
     };
@@ -91,19 +93,6 @@ fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'sta
         true => Err(TrustError::NoCertificate { variable, path }),
         false => Ok(found),
     }
-}
-
-/// All of a file, which no pipe is that would keep the thread waiting.
-fn regular(path: &std::path::Path) -> io::Result<Vec<u8>> {
-    let about = fs::metadata(path)?;
-    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    if !about.is_file() {
-        return refused("it is no regular file");
-    }
-    if MAX_BYTES < about.len() {
-        return refused("it is too large for a file of certificates");
-    }
-    fs::read(path)
 }
 
 /// The error of the TLS library behind a failed connection.
