@@ -13,6 +13,9 @@ use crate::{
     step7_permission_gate::rule::Rule,
 };
 
+/// Switches hooks off.
+pub(super) const HOOKS_OFF: &str = "disableAllHooks";
+
 /// What one layer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsLayer {
@@ -116,6 +119,7 @@ fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     }
     drop_unless(values, "", "fallbackModel", is_list_of_names, warnings);
     drop_unless(values, "", "autoCompactEnabled", Value::is_boolean, warnings);
+    drop_unless(values, "", HOOKS_OFF, Value::is_boolean, warnings);
     drop_unless(values, "", "alwaysThinkingEnabled", Value::is_boolean, warnings);
     drop_unless(values, "", "effortLevel", |it| Effort::deserialize(it).is_ok(), warnings);
     drop_unless(values, "", "env", Value::is_object, warnings);

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::{
     LayerText, PermissionMode, Resolved, Scope, Settings, WorktreeBase, certificates,
-    layer::{SettingsLayer, read_layer},
+    layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, own,
 };
 use crate::{
     catalogue::{Catalogue, Effort},
     digest::Digest,
-    hook::merge_tables,
+    hook::{HookTable, merge_tables},
     recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Thinking, request::PromptCaching},
 };
@@ -105,7 +105,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     settings.permissions.mode = start_mode(&read, &merged, &mut warnings);
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
-    settings.hooks = merge_tables(read.into_iter().map(|it| it.hooks));
+    settings.hooks = hooks(read, &merged);
     Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
@@ -152,6 +152,17 @@ fn merge_key(into: &mut Map<String, Value>, key: &str, value: &Value) {
             into.insert(key.into(), value.clone());
         }
     }
+}
+
+/// The hooks of the layers, but for those that are switched off (compat 3.1). The switch counts as
+/// the strongest layer that has it says; hooks of the organisation are only its own to switch off.
+fn hooks(read: Vec<SettingsLayer>, merged: &Value) -> HookTable {
+    let is_off = |it: Option<&Value>| it.and_then(Value::as_bool) == Some(true);
+    let own = read.iter().rev().filter(|it| it.scope == Scope::Policy);
+    let own_off = is_off(own.filter_map(|it| it.values.get(HOOKS_OFF)).next());
+    let off = is_off(merged.get(HOOKS_OFF));
+    let runs = |scope| !off || scope == Scope::Policy && !own_off;
+    merge_tables(read.into_iter().filter(|it| runs(it.scope)).map(|it| it.hooks))
 }
 
 /// The mode of the strongest layer that may set it. A repository cannot put a session into a mode

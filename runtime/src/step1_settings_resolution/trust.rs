@@ -34,7 +34,8 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
         }
     }
     if trust == Trust::Untrusted {
-        for runs_or_raises in ["hooks", "env", "ennead"] {
+        // Switching the user's hooks off may take a guard away.
+        for runs_or_raises in ["hooks", "disableAllHooks", "env", "ennead"] {
             said.remove(runs_or_raises);
         }
     }
@@ -51,7 +52,7 @@ mod tests {
     fn check(scope: Scope, trust: Trust, kept: &[&str]) {
         let said = json!({
             "permissions": {"allow": ["Bash"], "deny": ["Read"], "defaultMode": "plan"},
-            "hooks": {}, "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
+            "hooks": {}, "disableAllHooks": true, "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
         });
         let layer = LayerText { scope, source: "s".into(), text: said.to_string() };
         let left: Value = serde_json::from_str(&restrict(layer, trust).text).unwrap();
@@ -66,10 +67,12 @@ mod tests {
     // REQ: TRN-4, PRM-2
     #[test]
     fn untrusted_repository_can_make_a_session_stricter_and_no_more() {
-        let all = ["allow", "defaultMode", "deny", "ennead", "env", "hooks", "model"];
+        let all =
+            ["allow", "defaultMode", "deny", "disableAllHooks", "ennead", "env", "hooks", "model"];
+        let headless = ["deny", "disableAllHooks", "ennead", "env", "hooks", "model"];
         for own in [Scope::Project, Scope::Local] {
             check(own, Trust::Untrusted, &["deny", "model"]);
-            check(own, Trust::Headless, &["deny", "ennead", "env", "hooks", "model"]);
+            check(own, Trust::Headless, &headless);
             check(own, Trust::Trusted, &all);
         }
         for other in [Scope::CliArg, Scope::Policy, Scope::User] {

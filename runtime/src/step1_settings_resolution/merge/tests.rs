@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::*;
 use crate::{
     hook::HookEvent,
@@ -228,6 +230,47 @@ fn hooks_of_all_layers_run_and_equal_layers_give_equal_settings() {
     assert_eq!(commands, ["a", "b"]);
     assert_eq!(found, resolve(&texts));
     assert_ne!(found.digest, resolve(&texts[..2]).digest);
+}
+
+// REQ: HKS-1
+#[test]
+fn hooks_are_switched_off_as_the_strongest_layer_says_and_those_of_the_organisation_by_it_alone() {
+    let hook = |scope: Scope| {
+        let handler = json!({ "type": "command", "command": scope.name() });
+        json!({ "Stop": [{ "hooks": [handler] }] })
+    };
+    let all = [Scope::Policy, Scope::CliArg, Scope::Local, Scope::Project, Scope::User];
+    let own = all[1..].to_vec();
+    let cases = [
+        (vec![], Vec::new()),
+        (vec![(Scope::User, json!(true))], own.clone()),
+        (vec![(Scope::CliArg, json!(true))], own.clone()),
+        (vec![(Scope::User, json!(true)), (Scope::Project, json!(false))], Vec::new()),
+        (vec![(Scope::Project, json!(true)), (Scope::User, json!(false))], own),
+        (vec![(Scope::Policy, json!(true))], all.to_vec()),
+        (vec![(Scope::Policy, json!(false)), (Scope::CliArg, json!(true))], Vec::new()),
+        (vec![(Scope::User, json!("yes"))], Vec::new()),
+    ];
+    for (said, off) in cases {
+        let texts: Vec<(Scope, String)> = all
+            .into_iter()
+            .map(|scope| {
+                let mut text = json!({ "hooks": hook(scope) });
+                if let Some((_, value)) = said.iter().find(|it| it.0 == scope) {
+                    text["disableAllHooks"] = value.clone();
+                }
+                (scope, text.to_string())
+            })
+            .collect();
+        let texts: Vec<(Scope, &str)> = texts.iter().map(|it| (it.0, it.1.as_str())).collect();
+        let hooks = resolve(&texts).settings.hooks;
+        let on = hooks.get(&HookEvent::Stop).map_or(&[][..], Vec::as_slice);
+        let mut found: Vec<Scope> = on.iter().map(|it| it.scope).collect();
+        found.sort();
+        let mut expected: Vec<Scope> = all.into_iter().filter(|it| !off.contains(it)).collect();
+        expected.sort();
+        assert_eq!(found, expected, "{said:?}");
+    }
 }
 
 // REQ: MDL-8
