@@ -84,6 +84,9 @@ impl HookAnswer {
             Some(HookDecision::Ask { .. }) => "ask",
             _ if verdict.block_reason.is_some() => "block",
             _ if verdict.updated_input.is_some() => "input",
+            _ if verdict.updated_output.is_some() || verdict.updated_mcp_output.is_some() => {
+                "output"
+            }
             Some(HookDecision::Allow { .. }) => "allow",
             None if !verdict.errors.is_empty() => "error",
             None if !verdict.additional_context.is_empty() => "context",
@@ -230,17 +233,49 @@ fn apply_specific(
     if event != HookEvent::PreCompact {
         verdict.additional_context.extend(text(specific, "additionalContext")?);
     }
-    if event != HookEvent::PreToolUse {
-        return Ok(());
+    match event {
+        HookEvent::PreToolUse => apply_decision(specific, verdict),
+        HookEvent::PostToolUse => {
+            let said = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
+            verdict.updated_output = said("updatedToolOutput");
+            verdict.updated_mcp_output = said("updatedMCPToolOutput");
+            Ok(())
+        }
+        HookEvent::PreCompact | HookEvent::Stop => Ok(()),
     }
+}
+
+/// An output as the model sees it: texts and blocks of text as they read, anything else as JSON.
+fn shown(output: &Value) -> String {
+    let block = |it: &Value| match it.get("type").and_then(Value::as_str) {
+        Some("text") => it.get("text").and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let texts = |blocks: &Vec<Value>| blocks.iter().map(block).collect::<Option<Vec<_>>>();
+    match output {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => texts(blocks).map(|it| it.join("\n")),
+        _ => None,
+    }
+    .unwrap_or_else(|| output.to_string())
+}
+
+/// What PreToolUse hooks alone may say.
+fn apply_decision(specific: &Map<String, Value>, verdict: &mut HookVerdict) -> Result<(), String> {
     let reason = text(specific, "permissionDecisionReason")?;
     let reason = || reason.clone().unwrap_or_else(|| "a PreToolUse hook said so".into());
     match text(specific, "permissionDecision")?.as_deref() {
         None => {}
         Some("allow") => verdict.decision = Some(HookDecision::Allow { reason: reason() }),
         Some("deny") => verdict.decision = Some(HookDecision::Deny { reason: reason() }),
-        // A call cannot be put off here, so a person decides.
-        Some("ask" | "defer") => verdict.decision = Some(HookDecision::Ask { reason: reason() }),
+        Some("ask") => verdict.decision = Some(HookDecision::Ask { reason: reason() }),
+        Some("defer") => {
+            // A call cannot be put off here, so a person decides.
+            verdict.decision = Some(HookDecision::Ask { reason: reason() });
+            let why =
+                "a PreToolUse hook said `defer`; a call cannot be put off, so it is asked about";
+            verdict.errors.push(why.into());
+        }
         Some(other) => return Err(format!("`permissionDecision` is `{other}`")),
     }
     match specific.get("updatedInput") {

@@ -1,6 +1,7 @@
 //! What all handlers of one firing mean together.
 
 use super::{HookAnswer, HookEvent};
+use crate::{ids::ToolName, mcp::names::is_of_server};
 
 /// Characters of one text of a hook that reach the model or the user; longer ones are stored by
 /// the caller and shown as a preview.
@@ -54,6 +55,10 @@ pub struct HookVerdict {
     pub decision: Option<HookDecision>,
     /// Of PreToolUse: replaces the whole input. JSON text of an object.
     pub updated_input: Option<String>,
+    /// Of PostToolUse: what the model sees in place of the result.
+    pub updated_output: Option<String>,
+    /// The same, if the tool is one of a server.
+    pub updated_mcp_output: Option<String>,
     /// For the model, in configuration order.
     pub additional_context: Vec<String>,
     /// `continue: false`: the run ends, for this reason, which the user sees.
@@ -79,6 +84,12 @@ pub struct Overlong {
 }
 
 impl HookVerdict {
+    /// What the model sees in place of the result of this tool.
+    pub fn output_of(&self, tool: &ToolName) -> Option<&str> {
+        let of_server = self.updated_mcp_output.as_deref().filter(|_| is_of_server(tool));
+        self.updated_output.as_deref().or(of_server)
+    }
+
     /// Puts the place where a long text was stored behind its preview, wherever that stands.
     pub fn stored(&mut self, overlong: &Overlong, path: &str) {
         let shown = format!("{}\n(all of it: {path})", overlong.preview);
@@ -114,21 +125,26 @@ impl HookVerdict {
             .chain(self.errors.iter_mut())
             .chain(self.messages.iter_mut())
             .chain(self.decision.iter_mut().map(HookDecision::reason_mut))
+            .chain(self.updated_output.iter_mut())
+            .chain(self.updated_mcp_output.iter_mut())
     }
 }
 
 /// Joins the answers of one firing, given in configuration order. `continue: false` of any ends the
-/// run; deny wins over ask over allow; of several new inputs the last one holds, and the user is
-/// told.
+/// run; deny wins over ask over allow; of several new inputs or outputs the last one holds, and the
+/// user is told.
 pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
     let mut merged = HookVerdict::default();
-    let mut n_inputs = 0;
+    let (mut n_inputs, mut n_outputs) = (0, 0);
     for HookAnswer { verdict } in answers {
         merged.decision = stricter(merged.decision, verdict.decision);
         if verdict.updated_input.is_some() {
             n_inputs += 1;
             merged.updated_input = verdict.updated_input;
         }
+        n_outputs += u32::from(verdict.updated_output.is_some());
+        merged.updated_output = verdict.updated_output.or(merged.updated_output);
+        merged.updated_mcp_output = verdict.updated_mcp_output.or(merged.updated_mcp_output);
         merged.additional_context.extend(verdict.additional_context);
         merged.stop = merged.stop.or(verdict.stop);
         merged.block_reason = match (merged.block_reason, verdict.block_reason) {
@@ -139,11 +155,11 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
         merged.messages.extend(verdict.messages);
         merged.overlong.extend(verdict.overlong);
     }
-    if n_inputs > 1 {
-        let name = event.name();
-        merged
-            .errors
-            .push(format!("{n_inputs} {name} hooks changed the input; the last one holds"));
+    for (n, what) in [(n_inputs, "input"), (n_outputs, "output")] {
+        if n > 1 {
+            let name = event.name();
+            merged.errors.push(format!("{n} {name} hooks changed the {what}; the last one holds"));
+        }
     }
     merged
 }

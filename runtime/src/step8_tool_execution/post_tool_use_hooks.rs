@@ -1,5 +1,5 @@
-//! What PostToolUse hooks add to a result. They add to what the model sees; they undo
-//! nothing, since the tool has run.
+//! What PostToolUse hooks add to a result, or to what one of them put in its place. They change what
+//! the model sees; they undo nothing, since the tool has run.
 
 use crate::hook::{HookVerdict, reminder};
 

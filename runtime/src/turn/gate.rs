@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Awaits, Effect, Turn};
 use crate::{
     event::Event,
-    hook::{self, Firing, HandlerOutput, HookEvent, HookVerdict},
+    hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookVerdict},
     ids::ToolUseId,
     step::Step,
     step1_settings_resolution::PermissionMode,
@@ -233,13 +233,8 @@ impl Turn {
             self.journal.record(self.now, what);
             answers.push(answer);
         }
-        let mut verdict = hook::merge(event, answers);
-        for overlong in std::mem::take(&mut verdict.overlong) {
-            let whole = StoredText::new(overlong.whole.as_str(), Place::ToolResults);
-            let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
-            self.journal.keep(whole);
-            verdict.stored(&overlong, &path);
-        }
+        let (verdict, kept) = self.joined(event, answers);
+        kept.into_iter().for_each(|it| self.journal.keep(it));
         for error in &verdict.errors {
             self.tell(Event::Alert { what: error.as_str().into() });
         }
@@ -249,6 +244,24 @@ impl Turn {
             FiringReason::PreCompact => self.pre_compact_answered(verdict),
             FiringReason::Stop => self.stop_answered(verdict),
         }
+    }
+
+    /// What the answers of one firing mean together, and the texts that are kept in files since they
+    /// are too long to be shown.
+    pub(crate) fn joined(
+        &self,
+        event: HookEvent,
+        answers: Vec<HookAnswer>,
+    ) -> (HookVerdict, Vec<StoredText>) {
+        let mut verdict = hook::merge(event, answers);
+        let mut kept = Vec::new();
+        for overlong in std::mem::take(&mut verdict.overlong) {
+            let whole = StoredText::new(overlong.whole.as_str(), Place::ToolResults);
+            let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
+            verdict.stored(&overlong, &path);
+            kept.push(whole);
+        }
+        (verdict, kept)
     }
 
     /// What all hook inputs hold.

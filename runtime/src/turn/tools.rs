@@ -212,7 +212,10 @@ impl Turn {
         for note in outcome.notes.iter().filter(is_kept) {
             std::sync::Arc::make_mut(&mut self.carry.memory).fold(note);
         }
-        let said = harmless(&outcome.text);
+        let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
+        let said = harmless(replaced.unwrap_or(&outcome.text));
+        // Of a result that is hidden from the model nothing stays in its message.
+        let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();
         let text = match &verdict {
             Some(verdict) => with_context(&said, verdict),
             None => said.into_owned(),
@@ -243,7 +246,7 @@ impl Turn {
         let block = crate::block::Block::tool_result(&call.id, &text, is_error);
         self.watch_call(&call, &block, &outcome, polls);
         let fields = ToolResultFields {
-            structured: outcome.structured.map(Into::into),
+            structured: structured.map(Into::into),
             source: self.state.model.answer_entry.clone().unwrap_or_else(|| "".into()),
         };
         let message = self.journal.result(self.now, block, fields);

@@ -70,7 +70,9 @@ fn strictest_decision_wins() {
     assert_eq!(pre(&[permission("allow"), permission("deny")]).decision, deny("r"));
     let ask = Some(HookDecision::Ask { reason: "r".into() });
     assert_eq!(pre(&[permission("allow"), permission("ask")]).decision, ask);
-    assert_eq!(pre(&[permission("defer"), permission("allow")]).decision, ask);
+    let deferred = pre(&[permission("defer"), permission("allow")]);
+    assert_eq!(deferred.decision, ask);
+    assert!(deferred.errors[0].contains("`defer`"), "{:?}", deferred.errors);
 }
 
 // T3.7

@@ -7,7 +7,7 @@ use super::{
     script::{calls, hook, text},
     world::World,
 };
-use crate::{run::RunEnd, transcript::entry::What};
+use crate::{run::RunEnd, tool::ToolOutcome, transcript::entry::What};
 
 fn result(play: &Play) -> String {
     let results =
@@ -22,6 +22,43 @@ fn post_tool_use_adds_context_and_undoes_nothing() {
     let play = play(World::with(hook("PostToolUse", "Note", &[says]), vec![calls(&["x:Note:x"])]));
     assert!(play.log().contains("8 hook:PostToolUse result:x 9 go on"), "{}", play.log());
     assert_eq!(result(&play), "done\n\n<system-reminder>\nmind the gap\n</system-reminder>");
+}
+
+// REQ: HKS-4
+#[test]
+fn post_tool_use_puts_another_output_in_place_of_the_result() {
+    let updates = |name: &str, output: &str| {
+        format!(r#"0 {{"hookSpecificOutput":{{"hookEventName":"PostToolUse","{name}":{output}}}}}"#)
+    };
+    let context =
+        r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind"}}"#;
+    let blocks = r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#;
+    for (name, output, shown) in [
+        ("updatedToolOutput", r#""hidden""#, "hidden"),
+        ("updatedToolOutput", r#""""#, ""),
+        (
+            "updatedToolOutput",
+            r#"{"file":{"content":"hidden"}}"#,
+            r#"{"file":{"content":"hidden"}}"#,
+        ),
+        ("updatedToolOutput", blocks, "a\nb"),
+        ("updatedToolOutput", "null", "done"),
+        // Not for this tool.
+        ("updatedMCPToolOutput", r#""hidden""#, "done"),
+    ] {
+        let hooks = hook("PostToolUse", "Note", &[context, &updates(name, output)]);
+        let mut world = World::with(hooks, vec![calls(&["x:Note:x"])]);
+        let ran =
+            ToolOutcome { structured: Some(r#"{"secret":1}"#.into()), ..ToolOutcome::ok("done") };
+        world.outcomes.insert("x".into(), ran);
+        let play = play(world);
+        assert_eq!(
+            result(&play),
+            format!("{shown}\n\n<system-reminder>\nmind\n</system-reminder>")
+        );
+        let kept = format!("{:?}", play.lines).contains("secret");
+        assert_eq!(kept, shown == "done", "{name} {output}");
+    }
 }
 
 // REQ: HKS-4, TRN-7

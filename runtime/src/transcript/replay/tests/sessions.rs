@@ -26,10 +26,18 @@ fn sessions_are_walked_again() {
         || vec![calls(&["a:Read:a.rs", "b:Edit:b.rs", "c:Nope:x", "d:Note:bad"]), text("done")];
     let added =
         r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind"}}"#;
+    let updated =
+        r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"a":1}}}"#;
+    let long = "x".repeat(20_000);
+    let long_context = added.replace("mind", &long);
+    let long_output = updated.replace(r#"{"a":1}"#, &format!("{long:?}"));
     for world in [
         World::new(vec![text("done")]),
         World::new(tools()),
         World::with(hook("PostToolUse", "", &[added, "1 oops"]), tools()),
+        World::with(hook("PostToolUse", "", &[added, &long_context]), tools()),
+        World::with(hook("PostToolUse", "", &[added, updated]), tools()),
+        World::with(hook("PostToolUse", "", &[&long_output, added]), tools()),
         World::with(hook("PreToolUse", "", &["2 no"]), tools()),
         World::with(hook("Stop", "", &["2 again"]), tools()),
         World::with(json!({ "permissions": { "deny": ["Read(./a.rs)"] } }), tools()),

@@ -143,7 +143,7 @@ impl Told<'_> {
                 answers.push(hook::read_answer(event, &output, handler.on_failure, fail_closed));
             }
         }
-        Ok(with_context("", &hook::merge(event, answers)))
+        Ok(with_context("", &turn.joined(event, answers).0))
     }
 }
 
