@@ -11,7 +11,7 @@ use crate::{
     recovery::chain::{Link, chain},
     run::facts::SessionFacts,
     step1_settings_resolution::{Resolved, Settings},
-    step7_permission_gate::{GateSetup, Places},
+    step7_permission_gate::{GateSetup, Places, rule::Rule},
 };
 
 /// What follows from the settings in force and the facts of a session.
@@ -20,6 +20,8 @@ pub struct InForce {
     digest: Digest,
     /// The sources of settings of which some value holds, each once.
     pub sources: Vec<String>,
+    /// Rules that do not hold, or not as they seem to, in words for the user.
+    pub warnings: Vec<String>,
     /// The rules, compiled.
     pub gate: Arc<GateSetup>,
     /// The models that may be asked, in order.
@@ -50,8 +52,12 @@ impl InForce {
         let of_servers = facts.tools.iter().filter(|it| is_of_server(&it.name));
         let own_caps = of_servers.filter_map(|it| Some((it.name.clone(), it.output_cap?.into())));
         let exempt = facts.tools.iter().filter(|it| it.output_cap.is_none());
+        let gate = Arc::new(gate(&settings, facts));
+        let rules = settings.permissions.rules.iter().filter_map(|it| Rule::parse(it).ok());
+        let unknown = rules.filter_map(|it| it.names_nothing(&facts.tools));
         Self {
             digest: resolved.digest,
+            warnings: gate.warnings().iter().cloned().chain(unknown).collect(),
             sources: resolved.sources(),
             chain: chain(&settings, &facts.providers).0.into(),
             additional_directories: settings.permissions.additional_directories.clone().into(),
@@ -60,7 +66,7 @@ impl InForce {
             results_directory,
             exempt_tools: exempt.map(|it| it.name.clone()).collect(),
             own_caps: own_caps.collect(),
-            gate: Arc::new(gate(&settings, facts)),
+            gate,
         }
     }
 

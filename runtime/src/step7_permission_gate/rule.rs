@@ -2,7 +2,53 @@
 //!
 //! Alone because settings resolution checks rules with it before the gate ever sees them.
 
-use crate::step1_settings_resolution::{RuleKind, RuleText, Scope};
+use std::sync::Arc;
+
+use crate::{
+    step1_settings_resolution::{RuleKind, RuleText, Scope},
+    tool::ToolSpec,
+};
+
+/// Tools that rules may name though a session does not have them, by their current names: settings
+/// are shared with other runtimes (compat 8).
+const TOOLS_ELSEWHERE: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "Bash",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "MultiEdit",
+    "NotebookEdit",
+    "PowerShell",
+    "Read",
+    "ReadMcpResourceTool",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Skill",
+    "StructuredOutput",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
 
 /// A rule taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +118,21 @@ impl Rule {
             tool: current_name(tool).into(),
             spec,
         })
+    }
+
+    /// Why a deny or ask rule can hold for no call of a session with these tools: a name that nobody
+    /// knows (compat 2.1). Names with `_` or `*` may be those of servers that are not there yet.
+    pub fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
+        let (name, text) = (self.tool.as_str(), &self.text);
+        let own = tools.iter().map(|it| it.name.as_str());
+        let known = || own.clone().chain(TOOLS_ELSEWHERE.iter().copied());
+        let is_known = name.contains(['_', '*']) || known().any(|it| it == name);
+        if self.kind == RuleKind::Allow || is_known {
+            return None;
+        }
+        let meant = known().find(|it| it.eq_ignore_ascii_case(name));
+        let meant = meant.map(|it| format!("; `{it}` is one")).unwrap_or_default();
+        Some(format!("the rule `{text}` has no effect: `{name}` is no tool{meant}"))
     }
 
     /// Whether the rule's name part covers this tool.
@@ -151,6 +212,25 @@ mod tests {
         check_names("Web*", "WebFetch", true);
         check_names("*", "anything", true);
         check_names("toString", "Bash", false);
+    }
+
+    // T2.10  REQ: PRM-3
+    #[test]
+    fn deny_and_ask_rules_for_tools_that_nobody_knows_are_told() {
+        let warns = |kind, text| rule(kind, text).unwrap().names_nothing(&[]);
+        for (text, why) in [
+            ("Raed", "the rule `Raed` has no effect: `Raed` is no tool"),
+            ("Bsh(x)", "the rule `Bsh(x)` has no effect: `Bsh` is no tool"),
+            ("bash", "the rule `bash` has no effect: `bash` is no tool; `Bash` is one"),
+        ] {
+            for kind in [RuleKind::Deny, RuleKind::Ask] {
+                assert_eq!(warns(kind, text).as_deref(), Some(why));
+            }
+            assert_eq!(warns(RuleKind::Allow, text), None, "{text}");
+        }
+        for known in ["Bash", "Task", "KillShell", "WebFetch(domain:x)", "mcp__gh", "Raed*", "*"] {
+            assert_eq!(warns(RuleKind::Deny, known), None, "{known}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Turn {
         let told = layers.told(is_known && self.number != 1);
         self.carry.layers = Some(layers);
         let kept = self.carry.in_force.take().filter(|it| it.is_of(&resolved));
-        let in_force = kept.unwrap_or_else(|| Arc::new(InForce::new(&resolved, &self.facts)));
+        let in_force = kept.unwrap_or_else(|| self.put_in_force(&resolved));
         let detail = StepDetail::Settings {
             layers: told,
             sources: in_force.sources.clone(),
@@ -64,6 +64,17 @@ impl Turn {
         self.carry.in_force = Some(in_force);
         self.carry.resolved = Some(resolved);
         self.next(Step::StateInitialization);
+    }
+
+    /// What follows from settings. What their rules do not mean is told, but for those of a
+    /// sub-agent: they are its parent's.
+    fn put_in_force(&mut self, resolved: &Resolved) -> Arc<InForce> {
+        let in_force = Arc::new(InForce::new(resolved, &self.facts));
+        let told = if self.facts.agent.is_none() { &in_force.warnings[..] } else { &[] };
+        for what in told {
+            self.tell(Event::Alert { what: what.as_str().into() });
+        }
+        in_force
     }
 
     /// What is known about the models in use, unless it was recorded already.

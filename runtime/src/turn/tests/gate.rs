@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     play::{Play, play},
-    script::{calls, facts, hook, layer},
+    script::{calls, facts, hook, layer, text},
     world::World,
 };
 use crate::{
@@ -128,4 +128,16 @@ fn every_call_that_reaches_the_gate_has_one_decision() {
     world.layers = [vec![]].into();
     let play = play(world);
     assert_eq!(decisions(&play).iter().map(|it| it.0).collect::<Vec<_>>(), [true, false, true]);
+}
+
+// T2.10  REQ: PRM-3
+#[test]
+fn rules_that_cannot_hold_are_told_when_they_come_into_force() {
+    let rules = json!({ "permissions": {
+        "deny": ["Raed", "Glob(x)", "mcp__later__tool"], "ask": ["Bsh(x)", "Bash(rm *)"],
+    }});
+    let mut play = play(World::with(rules, vec![text("done"), text("done")]));
+    play.run("again");
+    assert_eq!(play.log().matches("alert").count(), 3, "{}", play.log());
+    assert!(play.log().starts_with("1 alert alert alert 2"), "{}", play.log());
 }
