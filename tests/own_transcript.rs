@@ -1,7 +1,11 @@
 //! A session and its own transcript: it may read it, and nothing that it does can change it, or be
 //! found in it by a search.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ennead::{
     approval::{Approver, Question},
@@ -110,41 +114,112 @@ async fn transcripts_of_other_sessions_are_protected() {
     assert_eq!(place.read("workspace/.transcripts/other.jsonl"), "whole\n");
 }
 
+/// A session whose tool does this to its transcript, and what its first run and its second say.
+async fn meddled(place: &Place, meddle: fn(&Path)) -> [Result<String, String>; 2] {
+    let path = transcript(place);
+    let tool = CustomTool::raw("meddle", "", r#"{"type":"object"}"#, move |_, _| {
+        let path = path.clone();
+        async move {
+            meddle(&path);
+            ToolOutcome::ok("done it")
+        }
+    });
+    let tool = Arc::new(tool.access(Access::Free).build().unwrap());
+    let model = says(vec![call("a", "meddle", json!({})), text("done")]);
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session().tool(tool)).await.unwrap();
+    let mut events = session.events();
+    let mut said = Vec::new();
+    for prompt in ["go", "go on"] {
+        let outcome = session.prompt(prompt).await;
+        said.push(outcome.map(|it| it.text).map_err(|it| it.to_string()));
+        if prompt == "go" {
+            let ended = until_end(&mut events).await;
+            let failed = matches!(ended.last(), Some(Event::RunFailed { .. }));
+            assert_eq!(failed, said[0].is_err(), "{ended:?}");
+        }
+    }
+    finish(ennead, session).await;
+    said.try_into().unwrap()
+}
+
 // REQ: SES-2, RUN-2
 #[tokio::test]
-async fn transcript_that_is_replaced_or_removed_meanwhile_ends_the_run_and_is_kept() {
-    for replaced in [true, false] {
-        let place = Place::new();
-        let file = transcript(&place);
-        let path = file.clone();
-        let tool = CustomTool::raw("meddle", "", r#"{"type":"object"}"#, move |_, _| {
-            let path = path.clone();
-            async move {
-                fs::remove_file(&path).unwrap();
-                if replaced {
-                    fs::write(&path, "another\n").unwrap();
-                }
-                ToolOutcome::ok("done it")
-            }
-        });
-        let tool = Arc::new(tool.access(Access::Free).build().unwrap());
-        let model = says(vec![call("a", "meddle", json!({})), text("done")]);
-        let ennead = place.start(&model).await;
-        let session = ennead.open(place.session().tool(tool)).await.unwrap();
-        let mut events = session.events();
-        let why = session.prompt("go").await.unwrap_err().to_string();
-        assert!(why.contains("was replaced or removed while it was written to"), "{why}");
-        let told = until_end(&mut events).await;
-        assert!(matches!(told.last(), Some(Event::RunFailed { .. })), "{told:?}");
-        // Nor is anything said to be recorded later.
-        assert!(session.prompt("go on").await.is_err());
-        finish(ennead, session).await;
-        let kept = if replaced { file.with_extension("kept") } else { file.clone() };
-        assert!(why.contains(&kept.display().to_string()), "{why}");
-        let kept = fs::read_to_string(kept).unwrap();
-        assert!(kept.contains("done it") && kept.contains(r#""text":"go""#), "{kept}");
-        assert_eq!(replaced, fs::read_to_string(&file).unwrap() == "another\n");
-    }
+async fn transcript_that_is_replaced_ends_the_run_and_is_kept() {
+    let place = Place::new();
+    let said = meddled(&place, |path| {
+        fs::remove_file(path).unwrap();
+        fs::write(path, "another\n").unwrap();
+    });
+    let [first, second] = said.await;
+    let (why, kept) = (first.unwrap_err(), transcript(&place).with_extension("kept"));
+    assert!(why.contains("was replaced or removed while it was written to"), "{why}");
+    assert!(why.contains(&kept.display().to_string()), "{why}");
+    // Nor is anything said to be recorded later.
+    assert!(second.is_err());
+    let kept = fs::read_to_string(kept).unwrap();
+    assert!(kept.contains("done it") && kept.contains(r#""text":"go""#), "{kept}");
+    assert_eq!(fs::read_to_string(transcript(&place)).unwrap(), "another\n");
+}
+
+// REQ: SES-2, RUN-2
+#[tokio::test]
+async fn transcript_that_is_emptied_ends_the_run() {
+    let place = Place::new();
+    let said = meddled(&place, |path| fs::write(path, "").unwrap());
+    let [first, second] = said.await;
+    assert!(first.unwrap_err().contains("was replaced or removed"), "{second:?}");
+    assert!(second.is_err());
+}
+
+// REQ: SES-1, SES-2
+#[tokio::test]
+async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_on() {
+    let place = Place::new();
+    let said = meddled(&place, |path| fs::remove_file(path).unwrap());
+    assert!(said.await.iter().all(Result::is_ok));
+    let checked = transcripts::verify(&transcript(&place)).unwrap();
+    assert_eq!(checked[0].verified.turns, 3);
+    let place = Place::new();
+    let said = meddled(&place, |path| {
+        let directory = path.parent().unwrap();
+        fs::rename(directory, directory.with_extension("moved")).unwrap();
+    });
+    assert!(said.await.iter().all(Result::is_ok));
+    let moved = place.path(&format!("transcripts.moved/{SESSION}.jsonl"));
+    assert_eq!(transcripts::verify(&moved).unwrap()[0].verified.turns, 3);
+    assert!(!transcript(&place).exists());
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn transcript_that_was_cleared_away_does_not_come_back_when_its_session_is_closed() {
+    let place = Place::new();
+    let ennead = place.start(&says(vec![text("done")])).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    fs::remove_dir_all(place.path("transcripts")).unwrap();
+    finish(ennead, session).await;
+    assert!(!place.path("transcripts").exists());
+}
+
+// REQ: SES-2, PRM-4
+#[tokio::test]
+async fn part_of_a_kept_result_may_be_printed_and_copied() {
+    let place = Place::new();
+    let kept = format!(".transcripts/{SESSION}/tool-results/x.txt");
+    place.write(&format!("workspace/{kept}"), "one\ntwo\n");
+    let commands = [format!("sed -n 1,1p {kept}"), format!("cp {kept} copy.txt")];
+    let asked: Vec<_> = commands.iter().map(|it| json!({"command": it})).collect();
+    let model = says(vec![
+        call("a", "Bash", asked[0].clone()),
+        call("b", "Bash", asked[1].clone()),
+        text("done"),
+    ]);
+    let options = inside(&place).mode(PermissionMode::BypassPermissions);
+    place.run(&model, options).await;
+    assert!(model.last().result("a").contains("one"), "{}", model.last().result("a"));
+    assert_eq!(place.read("workspace/copy.txt"), "one\ntwo\n");
 }
 
 // T8.9

@@ -6,7 +6,6 @@
 
 mod file;
 mod file_ops;
-mod in_place;
 mod write_error;
 
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
@@ -330,16 +329,14 @@ fn wants_sync_to_close(state: &State) -> bool {
 }
 
 fn close(myself: &ActorRef<WriterMsg>, state: &mut State) {
-    if let Some(mut file) = state.file.take() {
-        match file.stay() {
-            // Nobody waits for an answer any more.
-            Err(error) => tracing::error!(%error, "the transcript was closed"),
-            Ok(()) if file.needs_checkpoint() => {
-                if let Err(error) = file.leave_checkpoint() {
-                    tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");
-                }
-            }
-            Ok(()) => {}
+    if let Some(file) = state.file.take() {
+        if !file.is_in_place() {
+            // Nobody waits for an answer any more, and who cleared it away meanwhile wants it so.
+            tracing::warn!("a transcript was closed that is no longer where it was");
+        } else if file.needs_checkpoint()
+            && let Err(error) = file.leave_checkpoint()
+        {
+            tracing::debug!(%error, "no checkpoint left; the next writer reads the transcript");
         }
     }
     if let Some(slot) = &state.setup.lock {

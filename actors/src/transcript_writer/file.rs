@@ -2,6 +2,8 @@
 //!
 //! No actor. Everything about short writes, torn ends and lines that come twice is here.
 
+mod in_place;
+
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
@@ -21,10 +23,7 @@ use ennead_runtime::{
     },
 };
 
-use super::{
-    FileOps, WriteError,
-    in_place::{is_in_place, keep},
-};
+use super::{FileOps, WriteError};
 use crate::{
     archive::{files, layout::Place},
     checkpoint::{self, Checkpoint},
@@ -213,22 +212,6 @@ impl TranscriptFile {
         self.torn = None;
         self.end = end;
         Ok(self.end.clone())
-    }
-
-    /// Makes sure that what was written is the file of its name, where whoever reads it looks.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError::Replaced`], from then on.
-    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
-        if let Some(replaced) = &self.replaced {
-            return Err(replaced.clone());
-        }
-        if is_in_place(&self.file, &self.place.file) {
-            return Ok(());
-        }
-        let kept = self.read_from(0).and_then(|bytes| keep(&self.place.file, &bytes)).ok();
-        Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
     }
 
     /// Takes lines off the front that are on the file; says where the last of them ends.

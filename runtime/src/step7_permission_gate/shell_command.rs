@@ -177,7 +177,7 @@ impl ShellCommand {
         if FILE_WRITERS.contains(&name) {
             let paths: Vec<String> = paths.collect();
             self.changes.extend(changed(name, operands, &paths));
-            self.removes.extend(taken_away(name, &paths, cwd));
+            self.removes.extend(taken_away(name, operands, &paths));
             self.writes.extend(paths);
         } else if FILE_READERS.contains(&name) {
             self.reads.extend(paths);
@@ -195,11 +195,15 @@ fn is_removal(words: &[String]) -> bool {
 
 /// What a command changes of the files that its operands name; the others it only reads.
 fn changed(name: &str, operands: &[String], paths: &[String]) -> Vec<String> {
+    // Short options may stand together, and `-i` may bear the ending of a copy.
+    let is_in_place = |it: &String| {
+        it.starts_with("--i") || (it.starts_with('-') && !it.starts_with("--") && it.contains('i'))
+    };
     match name {
-        "cp" | "install" => paths.last().cloned().into_iter().collect(),
-        "sed" if !operands.iter().any(|it| it.starts_with("-i") || it.starts_with("--i")) => {
-            Vec::new()
+        "cp" | "install" | "ln" => {
+            destination(operands, paths).map(|at| paths[at].clone()).into_iter().collect()
         }
+        "sed" if !operands.iter().any(is_in_place) => Vec::new(),
         "dd" => {
             let named = operands.iter().zip(paths).filter(|(it, _)| !it.starts_with("if="));
             named.map(|(_, path)| path.clone()).collect()
@@ -208,13 +212,29 @@ fn changed(name: &str, operands: &[String], paths: &[String]) -> Vec<String> {
     }
 }
 
-/// What a command takes away from its place. A directory that it works in cannot be moved: there it
-/// is where others are moved to.
-fn taken_away(name: &str, paths: &[String], cwd: &str) -> Vec<String> {
-    let whole = |it: &String| it.strip_suffix("/*").unwrap_or(it).to_owned();
+/// Which operand of `cp`, `mv` and their like names where files go.
+fn destination(operands: &[String], paths: &[String]) -> Option<usize> {
+    let named = operands.iter().position(|it| it == "-t" || it == "--target-directory");
+    let last = operands.iter().rposition(|it| !it.starts_with('-'));
+    named.map(|at| at + 1).or(last).filter(|at| *at < paths.len())
+}
+
+/// What a command takes away from its place; `dir/*` for all in it that has no dot in front.
+fn taken_away(name: &str, operands: &[String], paths: &[String]) -> Vec<String> {
+    let is_recursive = operands.iter().any(|it| {
+        it == "--recursive"
+            || (it.starts_with('-') && !it.starts_with("--") && it.contains(['r', 'R']))
+    });
     match name {
-        "rm" | "rmdir" => paths.iter().map(whole).collect(),
-        "mv" => paths.iter().map(whole).filter(|it| !super::path_rule::lies_in(cwd, it)).collect(),
+        // Of all in a directory `rm` alone takes files, which those who hold a transcript are not.
+        "rm" | "rmdir" => {
+            paths.iter().filter(|it| is_recursive || !it.ends_with("/*")).cloned().collect()
+        }
+        "mv" => {
+            let destination = destination(operands, paths);
+            let sources = paths.iter().enumerate().filter(|(at, _)| Some(*at) != destination);
+            sources.map(|(_, path)| path.clone()).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -160,7 +160,13 @@ fn writes_protected(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &G
     let by_path = written(facts).is_some_and(|it| {
         is_one(&it.lexical) || is_one(&it.real) || it.passed.iter().any(|passed| is_one(passed))
     });
-    by_path || command.is_some_and(|it| it.files(true).any(is_one))
+    let transcripts = setup.transcripts();
+    // Who copies from a transcript, or prints a part of one, only reads it.
+    by_path
+        || command.is_some_and(|it| {
+            it.files(true).any(is_protected)
+                || it.changes().chain(it.removes()).any(|path| transcripts.hold(path))
+        })
 }
 
 fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {

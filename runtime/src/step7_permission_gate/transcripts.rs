@@ -54,7 +54,7 @@ impl Transcripts {
         command: Option<&ShellCommand>,
     ) -> bool {
         let is_own = |path: &str| self.own.iter().any(|it| lies_in(path, it));
-        let holds_own = |path: &str| self.own.iter().any(|it| lies_in(it, path));
+        let holds_own = |path: &str| self.own.iter().any(|it| is_taken_with(it, path));
         written.is_some_and(|it| named(it).any(|path| is_own(&path)))
             || command.is_some_and(|it| {
                 it.changes().map(fold).any(|path| is_own(&path))
@@ -64,6 +64,16 @@ impl Transcripts {
 
     /// Whether a write to this path is one to the transcripts of any session.
     pub(super) fn hold(&self, path: &str) -> bool {
+        let path = fold(path);
+        let is_of_session = |root: &String| {
+            let below = path.strip_prefix(&**root).and_then(|it| it.strip_prefix('/'));
+            below.is_some_and(|it| is_name_of_session(it.split('/').next().unwrap_or_default()))
+        };
+        self.own.iter().any(|it| lies_in(&path, it)) || self.all.iter().any(is_of_session)
+    }
+
+    /// Whether a path lies where transcripts do, whatever it is.
+    pub(super) fn surround(&self, path: &str) -> bool {
         let path = fold(path);
         self.all.iter().chain(&self.own).any(|it| lies_in(&path, it))
     }
@@ -75,6 +85,25 @@ impl Transcripts {
         let is_left_out = move |place: &str| !starts.iter().any(|it| lies_in(it, place));
         self.patterns.iter().filter(move |(place, _)| is_left_out(place)).map(|(_, it)| it)
     }
+}
+
+/// Whether a path goes with one that is taken away; `dir/*` leaves what has a dot in front.
+fn is_taken_with(path: &str, taken: &str) -> bool {
+    match taken.strip_suffix("/*") {
+        Some(directory) => {
+            let below = path.strip_prefix(directory).and_then(|it| it.strip_prefix('/'));
+            below.is_some_and(|it| !it.starts_with('.'))
+        }
+        None => lies_in(path, taken),
+    }
+}
+
+/// Whether something in a directory of transcripts belongs to a session: others may keep files there.
+fn is_name_of_session(name: &str) -> bool {
+    let is_beside = BESIDE.iter().any(|it| !it.is_empty() && name.ends_with(it));
+    // The directory of a session bears its UUID.
+    let is_uuid = name.len() == 36 && name.bytes().all(|it| it == b'-' || it.is_ascii_hexdigit());
+    is_beside || is_uuid
 }
 
 /// Every name of a path, folded.
@@ -105,6 +134,9 @@ mod tests {
             "rm -rf /w",
             "sed -i s/a/b/ .t/s1.jsonl",
             "dd if=/dev/zero of=.t/s1.lock",
+            "cp /dev/null .t/s1.jsonl -v",
+            "cp -t .t/s1 x",
+            "sed -Ei s/a/b/ .t/s1.jsonl",
         ] {
             assert!(changed(command), "{command}");
         }
@@ -117,10 +149,18 @@ mod tests {
             "rm .t/s12.jsonl",
             "touch .t/s1.txt",
             "mkdir .t",
+            "cp .t/s1/tool-results/x copy",
+            "ln -s .t/s1/tool-results/x x",
+            "rm -f *",
+            "rm -rf ./*",
+            "mv build.log /",
+            "mv build.log ~",
         ] {
             assert!(!changed(command), "{command}");
         }
         assert!(transcripts.hold("/w/.t/other.jsonl") && !transcripts.hold("/w/.tx"));
+        assert!(transcripts.hold("/w/.t/01a20059-09c8-7a62-bc9c-5dda331a550f/tool-results/x"));
+        assert!(!transcripts.hold("/w/.t/notes.txt"));
     }
 
     #[track_caller]
