@@ -219,17 +219,19 @@ fn destination(operands: &[String], paths: &[String]) -> Option<usize> {
     named.map(|at| at + 1).or(last).filter(|at| *at < paths.len())
 }
 
-/// What a command takes away from its place; `dir/*` for all in it that has no dot in front.
+/// What a command takes away from its place; `dir/*` for the files in it that have no dot in front,
+/// `dir/**` for the directories, too.
 fn taken_away(name: &str, operands: &[String], paths: &[String]) -> Vec<String> {
     let is_recursive = operands.iter().any(|it| {
         it == "--recursive"
             || (it.starts_with('-') && !it.starts_with("--") && it.contains(['r', 'R']))
     });
+    let whole = |it: &String| match it.ends_with("/*") && is_recursive {
+        true => format!("{it}*"),
+        false => it.clone(),
+    };
     match name {
-        // Of all in a directory `rm` alone takes files, which those who hold a transcript are not.
-        "rm" | "rmdir" => {
-            paths.iter().filter(|it| is_recursive || !it.ends_with("/*")).cloned().collect()
-        }
+        "rm" | "rmdir" => paths.iter().map(whole).collect(),
         "mv" => {
             let destination = destination(operands, paths);
             let sources = paths.iter().enumerate().filter(|(at, _)| Some(*at) != destination);

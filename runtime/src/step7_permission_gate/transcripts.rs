@@ -87,15 +87,15 @@ impl Transcripts {
     }
 }
 
-/// Whether a path goes with one that is taken away; `dir/*` leaves what has a dot in front.
+/// Whether a path goes with one that is taken away, or with all of a directory.
 fn is_taken_with(path: &str, taken: &str) -> bool {
-    match taken.strip_suffix("/*") {
-        Some(directory) => {
-            let below = path.strip_prefix(directory).and_then(|it| it.strip_prefix('/'));
-            below.is_some_and(|it| !it.starts_with('.'))
-        }
-        None => lies_in(path, taken),
-    }
+    let (directory, is_deep) = match (taken.strip_suffix("/**"), taken.strip_suffix("/*")) {
+        (Some(directory), _) => (directory, true),
+        (None, Some(directory)) => (directory, false),
+        (None, None) => return lies_in(path, taken),
+    };
+    let below = path.strip_prefix(directory).and_then(|it| it.strip_prefix('/'));
+    below.is_some_and(|it| !it.starts_with('.') && (is_deep || !it.contains('/')))
 }
 
 /// Whether something in a directory of transcripts belongs to a session: others may keep files there.
@@ -126,6 +126,8 @@ mod tests {
             "echo x >> .t/s1.jsonl",
             "rm -rf .t",
             "rm -rf .T/*",
+            "rm -f .t/*",
+            "mv .t/* elsewhere",
             "mv .t elsewhere",
             "mv .t/s1.jsonl elsewhere",
             "truncate -s 0 /real/.t/s1.jsonl",
