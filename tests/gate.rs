@@ -6,8 +6,7 @@ use ennead::{
     approval::{Approver, Question},
     options::SessionOptions,
     runtime::{
-        ports::BoxFuture, run::RunEnd, step1_settings_resolution::PermissionMode,
-        step7_permission_gate::Answer,
+        permission::PermissionMode, ports::BoxFuture, run::RunEnd, step7_permission_gate::Answer,
     },
 };
 use serde_json::{Value, json};

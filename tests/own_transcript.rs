@@ -12,9 +12,9 @@ use ennead::{
     options::SessionOptions,
     runtime::{
         event::Event,
+        permission::PermissionMode,
         ports::BoxFuture,
         run::RunEnd,
-        step1_settings_resolution::PermissionMode,
         step7_permission_gate::Answer,
         tool::{Access, ToolOutcome},
     },

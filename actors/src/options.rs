@@ -9,10 +9,11 @@ use ennead_runtime::{
     governor::limits::GovernorLimits,
     ids::{SessionId, TenantId},
     mcp::config::ServerConfig,
+    permission::PermissionMode,
     ports::{Clock, Tool, Transport},
     step::Step,
-    step1_settings_resolution::{Durability, PermissionMode, trust::Trust},
-    step5_model_call::{provider::WireFormat, simulated::Playbook},
+    step1_settings_resolution::{Durability, trust::Trust},
+    step5_model_call::{simulated::Playbook, wire_format::WireFormat},
 };
 
 pub use mcp::McpLimits;

@@ -20,7 +20,7 @@ pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub use table::{merge_tables, read_table};
 pub use verdict::{HookDecision, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
 
-use crate::step1_settings_resolution::Scope;
+use crate::permission::Scope;
 
 /// A point at which hooks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -37,6 +37,7 @@ pub mod hook;
 pub mod ids;
 mod json;
 pub mod message;
+pub mod permission;
 pub mod ports;
 pub mod time;
 pub mod tokens;

@@ -9,7 +9,6 @@ use http::HeaderMap;
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
-    step1_settings_resolution::WorktreeBase,
     step7_permission_gate::Permit,
     time::Timestamp,
     tokens::Usage,
@@ -138,6 +137,17 @@ pub trait SpawnAgent: Send + Sync + fmt::Debug {
 
     /// Where the branch of a worktree begins that one is to work in.
     fn worktree_base(&self) -> WorktreeBase;
+}
+
+/// The commit at which the worktree of a sub-agent begins. Wire names as in settings files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorktreeBase {
+    /// The remote's default branch as it was last fetched; the present commit where there is none.
+    #[default]
+    Fresh,
+    /// The present commit.
+    Head,
 }
 
 /// Runs what owns a child process.

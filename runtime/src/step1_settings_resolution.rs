@@ -29,40 +29,11 @@ use crate::{
     digest::Digest,
     hook::HookTable,
     output::OutputSettings,
-    ports::Certificates,
+    permission::{PermissionMode, RuleText, Scope},
+    ports::{Certificates, WorktreeBase},
     recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
-
-/// Where a layer or a rule comes from. The order is the order in which rules of one kind are
-/// looked at: the first match names the decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Flags of the command, options of the embedder.
-    CliArg,
-    /// `.claude/settings.local.json`.
-    Local,
-    /// `.claude/settings.json` of the working directory.
-    Project,
-    /// Managed by an organisation.
-    Policy,
-    /// `settings.json` of the user.
-    User,
-}
-
-impl Scope {
-    /// The name used in reasons and transcripts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::CliArg => "cli_arg",
-            Scope::Local => "local",
-            Scope::Project => "project",
-            Scope::Policy => "policy",
-            Scope::User => "user",
-        }
-    }
-}
 
 /// The settings that hold for a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,17 +88,6 @@ pub struct Settings {
     pub parameters: Parameters,
 }
 
-/// The commit at which the worktree of a sub-agent begins. Wire names as in settings files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorktreeBase {
-    /// The remote's default branch as it was last fetched; the present commit where there is none.
-    #[default]
-    Fresh,
-    /// The present commit.
-    Head,
-}
-
 /// Rules and mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
@@ -137,51 +97,6 @@ pub struct Permissions {
     pub rules: Vec<RuleText>,
     /// Directories that count as workspace beside the working directory.
     pub additional_directories: Vec<String>,
-}
-
-/// One rule as written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleText {
-    /// What it does.
-    pub kind: RuleKind,
-    /// Where it comes from.
-    pub scope: Scope,
-    /// As written, for example `Bash(git status)`.
-    pub text: String,
-}
-
-/// What a rule does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleKind {
-    /// Refuses.
-    Deny,
-    /// Asks.
-    Ask,
-    /// Lets pass.
-    Allow,
-}
-
-/// How the gate behaves where no rule decides. Wire names as in settings files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PermissionMode {
-    /// Nothing is changed until a plan is approved.
-    Plan,
-    /// Reads inside the workspace pass, the rest is asked.
-    #[default]
-    #[serde(alias = "manual")]
-    Default,
-    /// File changes inside the workspace pass, too.
-    AcceptEdits,
-    /// A classifier decides what would be asked.
-    Auto,
-    /// What would be asked is denied.
-    DontAsk,
-    /// What would be asked passes, but for safety-critical checks.
-    BypassPermissions,
-    /// What would be asked is asked of the parent.
-    Bubble,
 }
 
 /// Gates and caps of the five shapers.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use assemble::{Assembled, Sources, assemble_context};
 pub use source1_system_prompt::SystemPromptParts;
 
-use crate::step1_settings_resolution::Scope;
+use crate::permission::Scope;
 
 /// What was read from the world for the nine sources. Equal texts give equal contexts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

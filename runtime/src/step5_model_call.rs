@@ -28,6 +28,7 @@ pub mod view;
 pub mod whole;
 #[cfg(test)]
 mod wire_cases;
+pub mod wire_format;
 
 /// A whole answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

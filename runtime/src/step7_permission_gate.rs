@@ -34,7 +34,7 @@ pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
 pub use stage1_prefilter::offered;
 pub use stage4_permission_handler::Answer;
 
-use crate::step1_settings_resolution::Scope;
+use crate::permission::Scope;
 
 /// What was decided about one call, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

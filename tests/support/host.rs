@@ -13,9 +13,10 @@ use ennead::{
     options::{Endpoint, Options, Placement, SessionOptions},
     runtime::{
         ids::SessionId,
+        permission::Scope,
         ports::{BoxFuture, Tool},
         run::{RunEnd, RunRequest},
-        step1_settings_resolution::{Durability, LayerText, Scope},
+        step1_settings_resolution::{Durability, LayerText},
         step3_context_assembly::SourceTexts,
         step7_permission_gate::Answer,
         turn::input::SettingsRead,

@@ -190,8 +190,7 @@ mod tests {
 
     use ennead_runtime::{
         digest::Digest,
-        ports::{BoxFuture, SpawnAgent},
-        step1_settings_resolution::WorktreeBase,
+        ports::{BoxFuture, SpawnAgent, WorktreeBase},
         tokens::Usage,
     };
 

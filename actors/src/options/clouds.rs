@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use ennead_runtime::step5_model_call::provider::WireFormat;
+use ennead_runtime::step5_model_call::wire_format::WireFormat;
 
 use super::Endpoint;
 

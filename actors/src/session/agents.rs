@@ -15,13 +15,14 @@ use ennead_runtime::{
     event::Event,
     ids::{AgentId, SessionId, ToolUseId},
     lease::{Lease, LeaseRefused, Tree},
+    permission::Scope,
     ports::{AgentOrder, AgentReport},
     run::{
         RunRequest,
         agent_types::{AgentType, agent_type},
         conversation::Conversation,
     },
-    step1_settings_resolution::{AgentLimits, LayerText, Scope},
+    step1_settings_resolution::{AgentLimits, LayerText},
     transcript::entry::LineFrame,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};

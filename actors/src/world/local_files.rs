@@ -12,9 +12,10 @@ use std::{
 };
 
 use ennead_runtime::{
+    permission::Scope,
     ports::BoxFuture,
     step1_settings_resolution::{
-        LayerText, Scope,
+        LayerText,
         trust::{Trust, restrict},
     },
     step3_context_assembly::SourceTexts,

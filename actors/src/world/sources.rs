@@ -6,10 +6,8 @@ use std::{
 };
 
 use ennead_runtime::{
-    step1_settings_resolution::{
-        Scope,
-        instructions::{joined, with_imports},
-    },
+    permission::Scope,
+    step1_settings_resolution::instructions::{joined, with_imports},
     step3_context_assembly::{
         InstructionFile, PathRule, SourceTexts, source5_auto_memory::index_start,
     },

@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::HookEvent;
 use crate::{
     ids::{AgentId, SessionId, ToolName, ToolUseId},
-    step1_settings_resolution::PermissionMode,
+    permission::PermissionMode,
 };
 
 /// What every input holds.

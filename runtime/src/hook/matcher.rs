@@ -79,7 +79,7 @@ pub fn matching<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{hook::OnFailure, step1_settings_resolution::Scope};
+    use crate::{hook::OnFailure, permission::Scope};
 
     // REQ: HKS-5
     #[test]

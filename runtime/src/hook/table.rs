@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{HookEvent, HookHandler, HookTable, Matcher, OnFailure};
-use crate::step1_settings_resolution::Scope;
+use crate::permission::Scope;
 
 /// Milliseconds a command may take when nothing is said.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;

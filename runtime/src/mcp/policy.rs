@@ -9,7 +9,10 @@ use super::{
     config::{Reach, ServerConfig},
     expansion::{Environment, expand},
 };
-use crate::step1_settings_resolution::{LayerText, Scope, trust::Trust};
+use crate::{
+    permission::Scope,
+    step1_settings_resolution::{LayerText, trust::Trust},
+};
 
 /// Why a server is not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

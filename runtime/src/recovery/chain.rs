@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::{step1_settings_resolution::Settings, step5_model_call::provider::Provider};
+use crate::{step1_settings_resolution::Settings, step5_model_call::wire_format::Provider};
 
 /// Models beside the first one; what is listed behind them is never asked.
 pub const MAX_FALLBACKS: usize = 3;

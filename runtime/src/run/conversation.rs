@@ -27,8 +27,8 @@ use crate::{
     step5_model_call::{
         adaptation::Change,
         cache_watch::CacheWatch,
-        provider::WireFormat,
         request::{EncodedHead, PrefixChain},
+        wire_format::WireFormat,
     },
     step9_stop_check::RunBudget,
     time::Timestamp,

@@ -11,7 +11,7 @@ use crate::{
     ids::{AgentId, SessionId},
     json,
     step1_settings_resolution::{AgentLimits, LayerText},
-    step5_model_call::provider::Provider,
+    step5_model_call::wire_format::Provider,
     step7_permission_gate::{Handler, isolation::Isolation, transcripts::Transcripts},
     tool::ToolSpec,
 };

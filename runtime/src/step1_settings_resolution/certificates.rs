@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::{Scope, layer::SettingsLayer};
-use crate::ports::Certificates;
+use super::layer::SettingsLayer;
+use crate::{permission::Scope, ports::Certificates};
 
 /// What `env` of the user's own layers says, weakest first. What a repository says is for the commands
 /// that are run there, and not for the model call.

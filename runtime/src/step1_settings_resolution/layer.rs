@@ -6,10 +6,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LayerText, RuleKind, RuleText, Scope, WorktreeBase, own::GROUPS};
+use super::{LayerText, own::GROUPS};
 use crate::{
     catalogue::Effort,
     hook::{HookTable, read_table},
+    permission::{RuleKind, RuleText, Scope},
+    ports::WorktreeBase,
     step7_permission_gate::rule::Rule,
 };
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    LayerText, PermissionMode, Resolved, Scope, Settings, WorktreeBase, certificates,
+    LayerText, Resolved, Settings, certificates,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, own,
 };
@@ -14,6 +14,8 @@ use crate::{
     catalogue::{Catalogue, Effort},
     digest::Digest,
     hook::{HookTable, merge_tables},
+    permission::{PermissionMode, Scope},
+    ports::WorktreeBase,
     recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Thinking, request::PromptCaching},
 };

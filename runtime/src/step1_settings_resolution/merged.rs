@@ -41,7 +41,7 @@ impl Merged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step1_settings_resolution::Scope;
+    use crate::permission::Scope;
 
     #[test]
     fn only_equal_layers_with_the_same_catalogue_are_known() {

@@ -69,7 +69,8 @@ mod tests {
 
     use crate::{
         catalogue::Catalogue,
-        step1_settings_resolution::{LayerText, Resolved, Scope, merge, merge_with},
+        permission::Scope,
+        step1_settings_resolution::{LayerText, Resolved, merge, merge_with},
     };
 
     fn resolved(said: serde_json::Value) -> Resolved {

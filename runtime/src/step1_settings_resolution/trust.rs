@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::{LayerText, Scope};
+use super::LayerText;
+use crate::permission::Scope;
 
 /// How far the files of a repository are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

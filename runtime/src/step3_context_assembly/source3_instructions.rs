@@ -1,7 +1,7 @@
 //! Source 3: instruction files, in a message of the user and never in the system prompt.
 
 use super::{InstructionFile, SourceTexts, cut, reminder};
-use crate::step1_settings_resolution::Scope;
+use crate::permission::Scope;
 
 /// Characters that all instruction files together may have.
 pub const INSTRUCTIONS_BUDGET_CHARS: usize = 100_000;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{provider::WireFormat, request::RequestHead, view::ViewMessage};
+use super::{request::RequestHead, view::ViewMessage, wire_format::WireFormat};
 use crate::json::{Piece, join};
 
 /// The version of the API, as Bedrock wants it in the body.

@@ -18,8 +18,8 @@ use super::{
     adaptation::Parameters,
     envelope::{self, Opening},
     openai_shared::encode::Forms,
-    provider::WireFormat,
     view::{View, ViewMessage},
+    wire_format::WireFormat,
 };
 use crate::{
     block::{Block, quote},

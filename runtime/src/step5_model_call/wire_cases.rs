@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{
     ModelAnswer, ModelFailure,
     failure::is_retryable,
-    provider::WireFormat,
     stream::{StreamOutcome, StreamReport},
+    wire_format::WireFormat,
 };
 use crate::{block::Block, digest::Digest};
 

@@ -3,7 +3,7 @@
 //! Alone because a mode is a table, and the table should be seen at once.
 
 use crate::{
-    step1_settings_resolution::PermissionMode,
+    permission::PermissionMode,
     tool::{Access, ToolEffect},
 };
 

@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use icu_normalizer::ComposingNormalizer;
 
 use super::ResolvedPath;
-use crate::step1_settings_resolution::{RuleKind, Scope};
+use crate::permission::{RuleKind, Scope};
 
 /// The directories that patterns are relative to; all absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]

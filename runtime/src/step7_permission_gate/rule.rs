@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::{
-    step1_settings_resolution::{RuleKind, RuleText, Scope},
+    permission::{RuleKind, RuleText, Scope},
     tool::ToolSpec,
 };
 

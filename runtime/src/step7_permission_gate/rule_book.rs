@@ -15,7 +15,7 @@ use super::{
     shell_command::ShellCommand,
 };
 use crate::{
-    step1_settings_resolution::{RuleKind, RuleText},
+    permission::{RuleKind, RuleText},
     tool::Access,
 };
 

@@ -9,7 +9,10 @@ use super::{
     ResolvedPath, isolation::Isolation, mode, path_rule::Anchors, rule_book::RuleBook,
     transcripts::Transcripts,
 };
-use crate::step1_settings_resolution::{PermissionMode, RuleKind, RuleText, Settings};
+use crate::{
+    permission::{PermissionMode, RuleKind, RuleText},
+    step1_settings_resolution::Settings,
+};
 
 /// Who answers what no rule decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -15,7 +15,7 @@ use super::{
     stage2_pre_tool_use_hooks::Remembered,
 };
 use crate::{
-    step1_settings_resolution::{PermissionMode, RuleKind},
+    permission::{PermissionMode, RuleKind},
     tool::{Access, ToolEffect},
 };
 

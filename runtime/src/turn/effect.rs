@@ -12,7 +12,7 @@ use crate::{
     step::Step,
     step1_settings_resolution::HttpSettings,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
-    step5_model_call::{provider::WireFormat, request::EncodedRequest},
+    step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
     step7_permission_gate::Permit,
     tokens::Usage,
     tool::{ToolCall, ToolSpec},

@@ -22,8 +22,7 @@ use std::{
 use ennead_runtime::{
     digest::Digest,
     ids::ToolUseId,
-    ports::{Hold, ToolContext},
-    step1_settings_resolution::WorktreeBase,
+    ports::{Hold, ToolContext, WorktreeBase},
 };
 use thiserror::Error;
 use tokio::time::Instant;

@@ -5,7 +5,8 @@
 use std::{collections::BTreeMap, fs};
 
 use ennead_runtime::{
-    step1_settings_resolution::{PermissionMode, RuleKind, RuleText, Scope, Settings},
+    permission::{PermissionMode, RuleKind, RuleText, Scope},
+    step1_settings_resolution::Settings,
     step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
 };
 use serde_json::{Value, json};

@@ -8,16 +8,16 @@ use std::{
 };
 
 use ennead::{
-    archive,
-    archive::lock::LockError,
+    archive::{self, lock::LockError},
     ennead::{Ennead, OpenError},
     options::{Endpoint, SessionOptions},
     runtime::{
         event::{Event, Numbered},
+        permission::{RuleKind, RuleText, Scope},
         ports::Clock,
         recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
         run::RunRequest,
-        step1_settings_resolution::{self as settings, RuleKind, RuleText, Scope, trust::Trust},
+        step1_settings_resolution::{self as settings, trust::Trust},
         step7_permission_gate::rule::Rule,
     },
     session::{RunOutcome, SessionHandle},

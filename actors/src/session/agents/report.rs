@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
-    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
-    step1_settings_resolution::{AgentLimits, LayerText, WorktreeBase},
+    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent, WorktreeBase},
+    step1_settings_resolution::{AgentLimits, LayerText},
     tokens::Usage,
 };
 use ractor::ActorRef;

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fs, io, os::unix::fs::symlink, path::Path, sync
 
 use ennead_runtime::{
     ids::ToolName,
-    step1_settings_resolution::{LayerText, PermissionMode, Scope, merge},
+    permission::{PermissionMode, Scope},
+    step1_settings_resolution::{LayerText, merge},
     step7_permission_gate::{
         Gate, GateSetup, GateStep, Handler, PathKind, Places, path_resolution::resolve,
     },

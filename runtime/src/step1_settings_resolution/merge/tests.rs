@@ -10,7 +10,8 @@ use super::*;
 use crate::{
     hook::HookEvent,
     output::{Break, OutputSettings},
-    step1_settings_resolution::{Durability, RuleKind},
+    permission::RuleKind,
+    step1_settings_resolution::Durability,
 };
 
 fn layers(texts: &[(Scope, &str)]) -> Vec<LayerText> {

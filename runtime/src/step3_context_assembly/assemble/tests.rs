@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     digest::Digest,
     message::Role,
-    step1_settings_resolution::Scope,
+    permission::Scope,
     step3_context_assembly::{InstructionFile, PathRule},
     tool::{Access, Concurrency, FileSeen, ToolEffect, ToolNote},
 };

@@ -7,9 +7,9 @@ use crate::{
     block::Block,
     message::Role,
     step5_model_call::{
-        provider::WireFormat,
         request::{CachePlan, PromptCaching},
         view::ViewMessage,
+        wire_format::WireFormat,
     },
     tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };

@@ -7,9 +7,8 @@ use crate::{
     block::Block,
     ids::ToolUseId,
     step5_model_call::{
-        InvalidInput,
-        openai_shared::{call::Call, encode::ITEM},
-        stream::block_builder::check_input,
+        InvalidInput, openai_shared::call::Call, stream::block_builder::check_input,
+        wire_format::OPENAI_ITEM,
     },
 };
 
@@ -63,7 +62,7 @@ impl Content {
             "reasoning" if !item.can_go_back() => {}
             _ if check_input(&whole).is_err() => {}
             _ => {
-                let wire = format!(r#"{{"type":"{ITEM}","item":{whole}}}"#);
+                let wire = format!(r#"{{"type":"{OPENAI_ITEM}","item":{whole}}}"#);
                 self.blocks.extend(Block::from_wire(&wire).ok());
             }
         }

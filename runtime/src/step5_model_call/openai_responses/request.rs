@@ -11,10 +11,11 @@ use crate::{
     step5_model_call::{
         openai_shared::{
             call::MAX_ID_CHARS,
-            encode::{Form, ITEM, Part, UserMessage, join, joined, sent_id, system_text},
+            encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{View, ViewMessage},
+        wire_format::OPENAI_ITEM,
     },
     tool::ToolSpec,
 };
@@ -77,8 +78,7 @@ fn message(message: &ViewMessage) -> String {
         Role::Assistant => {
             // An item of reasoning is refused without what it led to. What stood behind it may have
             // been cut off.
-            let is_item =
-                |it: &Block| matches!(it.kind(), BlockKind::Opaque { kind } if &**kind == ITEM);
+            let is_item = |it: &Block| matches!(it.kind(), BlockKind::Opaque { kind } if &**kind == OPENAI_ITEM);
             let end = message.blocks.iter().rposition(|it| item(it).is_some() && !is_item(it));
             let kept = end.map_or(0, |it| it + 1);
             joined(message.blocks.iter().take(kept).filter_map(item))
@@ -100,7 +100,7 @@ fn item(block: &Block) -> Option<String> {
             quote(name.as_str()),
             quote(input)
         )),
-        BlockKind::Opaque { kind } if &**kind == ITEM => {
+        BlockKind::Opaque { kind } if &**kind == OPENAI_ITEM => {
             // Kept by the reader as `{"type":"openai_item","item":…`, without the last brace.
             let (_, item) = block.wire_open().split_once(r#","item":"#)?;
             Some(item.to_owned())

@@ -13,8 +13,8 @@ use crate::{
     step5_model_call::{
         ModelAnswer, ModelFailure,
         failure::is_retryable,
-        provider::WireFormat,
         stream::{StreamDelta, StreamOutcome, StreamReport},
+        wire_format::WireFormat,
     },
 };
 

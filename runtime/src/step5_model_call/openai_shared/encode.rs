@@ -25,10 +25,6 @@ use crate::{
 /// Stands in front of the text of a result that is an error: these formats have no field for it.
 const ERROR_PREFIX: &str = "Error: ";
 
-/// The type of the block that keeps an output item of the Responses API whole. Only that format
-/// sends it; to every other provider it is nothing.
-pub(crate) const ITEM: &str = "openai_item";
-
 /// The texts of messages in one format, by place; each with what it was made from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forms(Vec<(Digest, Arc<str>)>);

@@ -8,7 +8,7 @@ use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
     ids::ToolUseId,
-    step5_model_call::{model_name, provider::WireFormat},
+    step5_model_call::{model_name, wire_format::WireFormat},
 };
 
 /// The reader of a view.

@@ -7,7 +7,7 @@ mod switching;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{message::MessageKind, step5_model_call::provider::WireFormat};
+use crate::{message::MessageKind, step5_model_call::wire_format::WireFormat};
 
 fn user(blocks: &[Block]) -> Arc<Message> {
     Arc::new(Message::user("e".into(), MessageKind::Prompt, blocks.to_vec()))

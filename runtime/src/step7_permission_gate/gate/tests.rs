@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::{
     hook::{HookDecision, HookEvent, HookHandler, Matcher, OnFailure},
-    step1_settings_resolution::{PermissionMode as Mode, RuleKind, RuleText, Scope, Settings},
+    permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
+    step1_settings_resolution::Settings,
     step7_permission_gate::{
         ChildRequest, Handler, PathKind, Places, narrow, offered,
         path_resolution::{Found, resolve},

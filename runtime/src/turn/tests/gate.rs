@@ -10,7 +10,7 @@ use super::{
     world::World,
 };
 use crate::{
-    step1_settings_resolution::Scope,
+    permission::Scope,
     step7_permission_gate::{GateStage, Handler},
     transcript::entry::{Stored, What},
 };

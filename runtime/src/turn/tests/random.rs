@@ -16,7 +16,9 @@ use crate::{
     block::Block,
     entropy::Stream,
     step4_context_shapers::Stage,
-    step5_model_call::{FailureClass, InvalidInput, ModelAnswer, ModelFailure, provider::Provider},
+    step5_model_call::{
+        FailureClass, InvalidInput, ModelAnswer, ModelFailure, wire_format::Provider,
+    },
     tool::{FileSeen, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::entry::{StepDetail, What},
 };

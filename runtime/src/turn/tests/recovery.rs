@@ -15,7 +15,7 @@ use crate::{
             self, ContextOverflow, Network, OutputOverflow, Overloaded, RateLimit, Refusal,
             StreamBroken,
         },
-        provider::Provider,
+        wire_format::Provider,
     },
     tool::ToolOutcome,
     transcript::entry::What,

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 
 use crate::{
     block::Block,
+    permission::Scope,
     run::facts::SessionFacts,
-    step1_settings_resolution::{LayerText, Scope},
-    step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason, provider::Provider},
+    step1_settings_resolution::LayerText,
+    step5_model_call::{
+        FailureClass, ModelAnswer, ModelFailure, StopReason, wire_format::Provider,
+    },
     step7_permission_gate::Handler,
     tokens::Usage,
     tool::{Access, Concurrency, ToolEffect, ToolSpec},

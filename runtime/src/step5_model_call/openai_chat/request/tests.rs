@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     block::Block,
-    step5_model_call::openai_shared::encode::ITEM,
+    step5_model_call::wire_format::OPENAI_ITEM,
     tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };
 
@@ -152,7 +152,7 @@ fn image_in_a_result_moves_to_the_user() {
 // REQ: MDL-8
 #[test]
 fn what_the_format_has_no_word_for_is_left_out_or_named() {
-    let item = wire(&json!({"type": ITEM, "item": {"type": "reasoning"}}));
+    let item = wire(&json!({"type": OPENAI_ITEM, "item": {"type": "reasoning"}}));
     let long = format!("toolu_{}", "x".repeat(60));
     let call = Block::tool_use(&long.as_str().into(), &"Read".into(), "{}");
     let result = Block::tool_result(&long.as_str().into(), "", false);
@@ -223,6 +223,6 @@ fn encode_as_messages(
     messages: &[ViewMessage],
     chain: &mut PrefixChain,
 ) -> Digest {
-    use crate::step5_model_call::provider::WireFormat;
+    use crate::step5_model_call::wire_format::WireFormat;
     WireFormat::AnthropicMessages.encode(head, &view(messages.to_vec()), chain).digest
 }

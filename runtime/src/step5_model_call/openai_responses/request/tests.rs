@@ -31,7 +31,7 @@ fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
 }
 
 fn reasoning(item: &str) -> Block {
-    Block::from_wire(&format!(r#"{{"type":"{ITEM}","item":{item}}}"#)).unwrap()
+    Block::from_wire(&format!(r#"{{"type":"{OPENAI_ITEM}","item":{item}}}"#)).unwrap()
 }
 
 // REQ: MDL-8

@@ -11,9 +11,9 @@ use crate::{
     ids::ToolUseId,
     message::Role,
     step5_model_call::{
-        provider::WireFormat,
         request::{CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead, encode},
         view::{View, ViewMessage},
+        wire_format::WireFormat,
     },
     tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };

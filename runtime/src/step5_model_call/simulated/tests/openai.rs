@@ -9,9 +9,9 @@ use crate::{
     message::Role,
     step5_model_call::{
         ModelAnswer, StopReason,
-        provider::WireFormat,
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{View, ViewMessage},
+        wire_format::WireFormat,
     },
 };
 

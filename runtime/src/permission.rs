@@ -1,0 +1,78 @@
+//! What permission rules and modes are before anything is compiled or decided: scope, kind, text, mode.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a layer or a rule comes from. The order is the order in which rules of one kind are
+/// looked at: the first match names the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Flags of the command, options of the embedder.
+    CliArg,
+    /// `.claude/settings.local.json`.
+    Local,
+    /// `.claude/settings.json` of the working directory.
+    Project,
+    /// Managed by an organisation.
+    Policy,
+    /// `settings.json` of the user.
+    User,
+}
+
+impl Scope {
+    /// The name used in reasons and transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::CliArg => "cli_arg",
+            Scope::Local => "local",
+            Scope::Project => "project",
+            Scope::Policy => "policy",
+            Scope::User => "user",
+        }
+    }
+}
+
+/// One rule as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleText {
+    /// What it does.
+    pub kind: RuleKind,
+    /// Where it comes from.
+    pub scope: Scope,
+    /// As written, for example `Bash(git status)`.
+    pub text: String,
+}
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// Refuses.
+    Deny,
+    /// Asks.
+    Ask,
+    /// Lets pass.
+    Allow,
+}
+
+/// How the gate behaves where no rule decides. Wire names as in settings files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Nothing is changed until a plan is approved.
+    Plan,
+    /// Reads inside the workspace pass, the rest is asked.
+    #[default]
+    #[serde(alias = "manual")]
+    Default,
+    /// File changes inside the workspace pass, too.
+    AcceptEdits,
+    /// A classifier decides what would be asked.
+    Auto,
+    /// What would be asked is denied.
+    DontAsk,
+    /// What would be asked passes, but for safety-critical checks.
+    BypassPermissions,
+    /// What would be asked is asked of the parent.
+    Bubble,
+}

@@ -1,0 +1,142 @@
+//! The wire formats that models are asked in: their names, addresses and abilities.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The type of the blocks that carry items of the Responses API whole. Only that format and the
+/// model that made them are sent them again.
+pub const OPENAI_ITEM: &str = "openai_item";
+
+/// How a provider wants to be spoken to. The codes are stable.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WireFormat {
+    /// The Messages API of Anthropic.
+    #[default]
+    AnthropicMessages,
+    /// The same API behind `InvokeModel` of Bedrock: the model is named in the address, and a
+    /// stream comes in frames of AWS. The newer Bedrock is [`WireFormat::AnthropicMessages`].
+    BedrockInvoke,
+    /// The same API behind `rawPredict` of Vertex: the model is named in the address.
+    VertexRawPredict,
+    /// Chat Completions of OpenAI, which compatible and local servers speak as well.
+    OpenAiChat,
+    /// The Responses API of OpenAI.
+    OpenAiResponses,
+}
+
+/// A provider as the rules know it; its address and key are the caller's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provider {
+    /// Names it in settings, records and outcomes.
+    pub name: Arc<str>,
+    /// How it is spoken to.
+    pub format: WireFormat,
+}
+
+/// What requests in a format may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// A mark at the top level, for automatic caching.
+    pub automatic_caching: bool,
+    /// Tools that the provider runs itself, and their blocks in a conversation.
+    pub server_tools: bool,
+    /// Images and documents by address or by file id; without it only those sent whole.
+    pub linked_media: bool,
+    /// `…/count_tokens`.
+    pub counts_tokens: bool,
+    /// Reasoning goes back with its signature, as blocks of the Messages API.
+    pub signed_thinking: bool,
+    /// The type of the blocks that carry items of the format itself, if it has such.
+    pub items: Option<&'static str>,
+}
+
+impl WireFormat {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::AnthropicMessages,
+        Self::BedrockInvoke,
+        Self::VertexRawPredict,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+    ];
+
+    /// Where requests go, for a server at this base address. Of Vertex the base goes down to the
+    /// location: `https://HOST/v1/projects/P/locations/L`.
+    pub fn url(self, base: &str, model: &str, streamed: bool) -> String {
+        let base = base.trim_end_matches('/');
+        match self {
+            Self::AnthropicMessages => format!("{base}/v1/messages"),
+            Self::OpenAiChat => format!("{}/chat/completions", versioned(base)),
+            Self::OpenAiResponses => format!("{}/responses", versioned(base)),
+            Self::BedrockInvoke => {
+                let call = if streamed { "invoke-with-response-stream" } else { "invoke" };
+                format!("{base}/model/{}/{call}", escaped(model))
+            }
+            Self::VertexRawPredict => {
+                let call = if streamed { "streamRawPredict" } else { "rawPredict" };
+                format!("{base}/publishers/anthropic/models/{}:{call}", escaped(model))
+            }
+        }
+    }
+
+    /// What requests in this format may use. Blocks that it does not know are kept out of views.
+    pub fn features(self) -> Features {
+        let of_claude = Features {
+            automatic_caching: true,
+            server_tools: true,
+            linked_media: true,
+            counts_tokens: true,
+            signed_thinking: true,
+            items: None,
+        };
+        let elsewhere = Features {
+            automatic_caching: false,
+            server_tools: false,
+            linked_media: false,
+            counts_tokens: false,
+            ..of_claude
+        };
+        match self {
+            Self::AnthropicMessages => of_claude,
+            Self::BedrockInvoke | Self::VertexRawPredict => elsewhere,
+            // Reasoning is signed there by other means, and images by address are taken.
+            Self::OpenAiChat => {
+                Features { signed_thinking: false, linked_media: true, ..elsewhere }
+            }
+            Self::OpenAiResponses => Features {
+                signed_thinking: false,
+                linked_media: true,
+                items: Some(OPENAI_ITEM),
+                ..elsewhere
+            },
+        }
+    }
+}
+
+/// The base address of a server that speaks a format of OpenAI. Customarily the version is part of
+/// it (`https://api.openai.com/v1`), so it is added only where there is no path at all.
+fn versioned(base: &str) -> String {
+    let after_scheme = base.split_once("://").map_or(base, |(_, rest)| rest);
+    match after_scheme.contains('/') {
+        true => base.to_owned(),
+        false => format!("{base}/v1"),
+    }
+}
+
+/// A name as one segment of a path. Colons stand in names of Bedrock and are escaped as its own
+/// clients do.
+fn escaped(name: &str) -> String {
+    name.bytes()
+        .map(|it| match it {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'@' => {
+                char::from(it).to_string()
+            }
+            _ => format!("%{it:02X}"),
+        })
+        .collect()
+}
