@@ -8,7 +8,7 @@ use std::{
 
 use ennead::{
     directory::ActorKind,
-    ennead::OpenError,
+    errors::OpenError,
     options::{McpLimits, Options, Placement, SessionOptions},
     runtime::{
         event::Event, mcp::config::ServerConfig, ports::BoxFuture, run::RunEnd,

@@ -10,7 +10,7 @@ use std::{
 
 use ennead::{
     approval::{Approver, Question},
-    ennead::OpenError,
+    errors::OpenError,
     runtime::{
         ports::BoxFuture,
         run::{RunEnd, RunRequest},

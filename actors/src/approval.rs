@@ -5,10 +5,6 @@ use std::{fmt, sync::Arc};
 use ennead_runtime::{
     ports::BoxFuture, step7_permission_gate::Answer, tool::ToolCall, turn::Input,
 };
-use ractor::ActorRef;
-
-use crate::{session::shared::Shared, turn_supervisor::TurnMsg};
-
 /// A question about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -26,23 +22,21 @@ pub trait Approver: Send + Sync + fmt::Debug {
     fn answer(&self, question: Question) -> BoxFuture<'static, Answer>;
 }
 
-/// Asks and tells the turn.
+/// Asks, and returns what the turn is to be given.
 pub(crate) fn ask(
-    shared: &Arc<Shared>,
+    approver: Option<&Arc<dyn Approver>>,
     call: ToolCall,
     reason: String,
     suggestions: Vec<String>,
-    turn: ActorRef<TurnMsg>,
-) -> BoxFuture<'static, ()> {
+) -> BoxFuture<'static, Input> {
     let id = call.id.clone();
-    let answer =
-        shared.approver.as_ref().map(|it| it.answer(Question { call, reason, suggestions }));
+    let answer = approver.map(|it| it.answer(Question { call, reason, suggestions }));
     Box::pin(async move {
         let answer = match answer {
             Some(answer) => answer.await,
             None => nobody(),
         };
-        let _gone = turn.cast(TurnMsg::Input(Input::PermissionAnswered { call: id, answer }));
+        Input::PermissionAnswered { call: id, answer }
     })
 }
 

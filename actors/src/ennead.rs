@@ -17,19 +17,16 @@ use ennead_runtime::{
     permission::Scope,
     run::{conversation::Conversation, facts::SessionFacts},
     step1_settings_resolution::{LayerText, Merged},
-    step5_model_call::{
-        simulated::{Playbook, PlaybookError},
-        wire_format::Provider,
-    },
+    step5_model_call::{simulated::Playbook, wire_format::Provider},
     step7_permission_gate::{Handler, PathKind},
     transcript::entry::LineFrame,
 };
-use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::{
-    archive::{self, layout::Layout},
+    archive::layout::Layout,
     directory::Directory,
+    errors::{OpenError, StartError},
     events::EventHub,
     governor::Governors,
     mailbox::Mailbox,
@@ -37,7 +34,7 @@ use crate::{
     options::{Endpoint, Options, SessionOptions},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
-    world::{http::HttpSetupError, local_files::Place, real_paths::RealPaths, simulated::DEFAULT},
+    world::{local_files::Place, real_paths::RealPaths, simulated::DEFAULT},
 };
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
@@ -60,48 +57,6 @@ pub struct Ennead {
     n_opened: AtomicUsize,
 }
 
-/// Why an `Ennead` cannot start.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A thread or a runtime cannot be made.
-    #[error("cannot start a scheduler thread")]
-    Thread(#[source] io::Error),
-    /// The HTTP client cannot be made.
-    #[error(transparent)]
-    Http(HttpSetupError),
-    /// The playbook of the simulated model cannot be played.
-    #[error(transparent)]
-    Playbook(PlaybookError),
-    /// The roots of the tree cannot be spawned.
-    #[error("cannot start the actors: {0}")]
-    Actor(String),
-}
-
-/// Why a session cannot be opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The working directory cannot be used.
-    #[error("cannot use the directory {path}")]
-    Workspace {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        cause: io::Error,
-    },
-    /// The id is no UUID.
-    #[error("{0} is no session id: it must be a UUID")]
-    BadId(String),
-    /// The transcript cannot be opened: another process has it, or the file cannot be used.
-    #[error(transparent)]
-    Transcript(archive::OpenError),
-    /// The shard has ended.
-    #[error("the runtime has ended")]
-    Ended,
-}
-
 impl Ennead {
     /// Starts the scheduler threads and the roots of the tree; about a millisecond.
     ///
@@ -112,8 +67,8 @@ impl Ennead {
         let directory = Directory::default();
         let shards = ShardHandle::start(&options, &directory).await?;
         let stream = Stream::from_seed(options.seed.unwrap_or_else(seed_of_the_system));
-        let homes = shards.iter().map(|it| it.actor.clone()).collect();
-        let governors = Governors::new(options.governor, stream, homes);
+        let spawners = shards.iter().map(ShardHandle::governor_spawner).collect();
+        let governors = Governors::new(options.governor, stream, spawners);
         let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));
         let (mcp_servers, merged) = (McpServers::default(), Mutex::default());
         Ok(Self {

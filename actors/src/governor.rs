@@ -16,10 +16,9 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::Joi
 use crate::{
     directory::{ActorKind, Directory, Registration},
     options::Endpoint,
-    shard::ShardMsg,
 };
 
-pub(crate) use gate::{Gate, Parked, Pass, Request};
+pub(crate) use gate::{Gate, Parked, Pass, Request, Spawner};
 
 /// What a governor hears.
 #[derive(Debug)]
@@ -90,18 +89,14 @@ impl Drop for State {
 pub(crate) struct Governors {
     limits: GovernorLimits,
     stream: Stream,
-    shards: Vec<ActorRef<ShardMsg>>,
+    spawners: Vec<Spawner>,
     gates: Mutex<BTreeMap<(String, Digest), Gate>>,
 }
 
 impl Governors {
-    /// None yet. Their actors will live on these shards.
-    pub(crate) fn new(
-        limits: GovernorLimits,
-        stream: Stream,
-        shards: Vec<ActorRef<ShardMsg>>,
-    ) -> Self {
-        Self { limits, stream: stream.child("governor"), shards, gates: Mutex::default() }
+    /// Holds no gate yet. Their actors will be started by the first of these that can.
+    pub(crate) fn new(limits: GovernorLimits, stream: Stream, spawners: Vec<Spawner>) -> Self {
+        Self { limits, stream: stream.child("governor"), spawners, gates: Mutex::default() }
     }
 
     /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
@@ -116,7 +111,7 @@ impl Governors {
             .or_insert_with_key(|(base, secret)| {
                 let stream = self.stream.child(&format!("{base} {secret}"));
                 let provider = endpoint.provider.clone();
-                let gate = Gate::new(provider, self.limits, stream, self.shards.clone());
+                let gate = Gate::new(provider, self.limits, stream, self.spawners.clone());
                 gate.start();
                 gate
             })

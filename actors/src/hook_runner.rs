@@ -21,7 +21,7 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
     session::shared::Shared,
-    supervision::{Job, ended, spawn_leaf},
+    supervision::{ended, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::{HookPlace, run_handler},
 };
@@ -142,7 +142,7 @@ async fn start(
         drop(hold);
         let _gone = back.cast(HookMsg::Finished(id, outputs));
     });
-    let job = Job::new(ActorKind::HookExecution, &state.shared, work);
+    let job = state.shared.job(ActorKind::HookExecution, work);
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())

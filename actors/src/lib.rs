@@ -30,6 +30,7 @@
 pub mod approval;
 pub mod channel;
 pub mod ennead;
+pub mod errors;
 pub mod events;
 pub mod options;
 pub mod scheduler;
@@ -37,7 +38,7 @@ pub mod session;
 mod shard;
 
 // One turn and its leaves.
-pub mod gate_worker;
+mod gate_worker;
 mod hook_runner;
 mod model_call;
 mod shaper_stage;
@@ -65,12 +66,13 @@ pub use ennead_tools as tools;
 // What most embedders need, without the way to it.
 pub use approval::{Approver, Question};
 pub use channel::Channel;
-pub use ennead::{Ennead, OpenError, StartError};
+pub use ennead::Ennead;
 pub use ennead_runtime::{
     event::Event,
     output::{ChannelPolicy, Payload},
 };
 pub use ennead_tools::custom::CustomTool;
+pub use errors::{OpenError, StartError};
 pub use options::{Endpoint, Options, Placement, SessionOptions};
 pub use session::{RunError, RunOutcome, SessionHandle};
 

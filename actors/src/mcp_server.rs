@@ -175,9 +175,11 @@ impl State {
             back: myself.clone(),
         }));
         let directory = self.setup.directory.clone();
-        let leaf =
-            spawn_leaf(Job::common(ActorKind::McpConnection, directory, work), myself.get_cell())
-                .await?;
+        let leaf = spawn_leaf(
+            Job::new(ActorKind::McpConnection, None, directory, work),
+            myself.get_cell(),
+        )
+        .await?;
         self.leaf = Some(leaf.get_id());
         Ok(())
     }

@@ -6,8 +6,19 @@
 
 mod watchdog;
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, OnceLock},
+};
 
+use self::watchdog::Watchdog;
+use crate::{
+    directory::ParkedMark,
+    events::EventHub,
+    governor::{Gate, Parked, Pass, Request},
+    options::Endpoint,
+    session::shared::Shared,
+};
 use ennead_runtime::{
     block::BlockKind,
     event::Event,
@@ -27,28 +38,30 @@ use ennead_runtime::{
     },
 };
 use http::HeaderMap;
-use ractor::ActorRef;
-
-use self::watchdog::Watchdog;
-use crate::{
-    directory::ParkedMark,
-    events::EventHub,
-    governor::{Gate, Parked, Pass, Request},
-    options::Endpoint,
-    session::shared::Shared,
-    turn_supervisor::{Sent, TurnMsg},
-};
 
 /// Bytes of a body that is read whole: an answer that is not streamed, or an error.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 
-/// Calls the model and tells the turn.
+/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent(Arc<OnceLock<()>>);
+
+impl Sent {
+    pub(crate) fn set(&self) {
+        let _first_stays = self.0.set(());
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
+/// Calls the model once and returns what the turn is to be given: the answer, or why there is none.
 pub(crate) fn run(
     shared: Arc<Shared>,
     order: ModelCallOrder,
     sent: Option<Sent>,
-    turn: ActorRef<TurnMsg>,
-) -> BoxFuture<'static, ()> {
+) -> BoxFuture<'static, Input> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
         let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
@@ -64,7 +77,7 @@ pub(crate) fn run(
             duration_ms: call.millis(),
             parked_ms: call.parked_ms,
         };
-        let _gone = turn.cast(TurnMsg::Input(Input::ModelAnswered(Box::new(answered))));
+        Input::ModelAnswered(Box::new(answered))
     })
 }
 

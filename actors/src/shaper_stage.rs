@@ -3,25 +3,19 @@
 
 use std::sync::Arc;
 
+use crate::session::shared::Shared;
 use ennead_runtime::{
     ports::BoxFuture,
     step4_context_shapers::{StageResult, apply_summary, run_stage},
     tokens::Tokens,
     turn::{Input, effect::ShapeOrder, input::Crashed},
 };
-use ractor::ActorRef;
-
-use crate::{session::shared::Shared, turn_supervisor::TurnMsg};
 
 /// Above this a stage may take longer than a millisecond and goes to the blocking pool.
 const LARGE: Tokens = Tokens(100_000);
 
-/// Runs the stage and tells the turn.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    order: ShapeOrder,
-    turn: ActorRef<TurnMsg>,
-) -> BoxFuture<'static, ()> {
+/// Runs the stage and returns what the turn is to be given.
+pub(crate) fn run(shared: Arc<Shared>, order: ShapeOrder) -> BoxFuture<'static, Input> {
     Box::pin(async move {
         let clock = &shared.world.clock;
         let (stage, started) = (order.stage, clock.elapsed());
@@ -32,7 +26,7 @@ pub(crate) fn run(
         };
         let took = clock.elapsed().saturating_sub(started).as_micros();
         let elapsed_us = u64::try_from(took).unwrap_or(u64::MAX);
-        let _gone = turn.cast(TurnMsg::Input(Input::Shaped { stage, result, elapsed_us }));
+        Input::Shaped { stage, result, elapsed_us }
     })
 }
 

@@ -13,8 +13,8 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::{
     archive::{Archive, ArchiveMsg, ArchiveSetup},
     directory::{ActorKind, Directory, Registration},
-    ennead::StartError,
-    governor::{Gate, Governor, GovernorMsg},
+    errors::StartError,
+    governor::{Gate, Governor, GovernorMsg, Spawner},
     mcp_server::{self, McpMsg, McpServer, Server, Tools},
     options::{Options, Placement},
     scheduler,
@@ -222,6 +222,12 @@ fn close_archive_if_last(state: &State) -> Result<(), ActorProcessingErr> {
 }
 
 impl ShardHandle {
+    /// Starts actors of governors here.
+    pub(crate) fn governor_spawner(&self) -> Spawner {
+        let shard = self.actor.clone();
+        Spawner::new(move |gate| shard.cast(ShardMsg::Govern(gate)).is_ok())
+    }
+
     /// The shards that the options ask for.
     pub(crate) async fn start(
         options: &Options,

@@ -9,10 +9,7 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SpawnErr, 
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::{
-    directory::{ActorKind, Directory, Registration},
-    session::shared::Shared,
-};
+use crate::directory::{ActorKind, Directory, Registration};
 
 /// What a leaf is made of.
 pub(crate) struct Job {
@@ -29,19 +26,14 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Work for a session.
-    pub(crate) fn new(kind: ActorKind, shared: &Shared, work: BoxFuture<'static, ()>) -> Self {
-        let (session, directory) = (Some(shared.session.clone()), shared.directory.clone());
-        Self { kind, session, directory, work, token: None }
-    }
-
-    /// Work for no session in particular.
-    pub(crate) fn common(
+    /// Work for a session, or for no session in particular.
+    pub(crate) fn new(
         kind: ActorKind,
+        session: Option<SessionId>,
         directory: Directory,
         work: BoxFuture<'static, ()>,
     ) -> Self {
-        Self { kind, session: None, directory, work, token: None }
+        Self { kind, session, directory, work, token: None }
     }
 
     /// Holds the token of a turn until the work is over.

@@ -20,8 +20,8 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
     session::shared::Shared,
-    supervision::{Job, ended, ended_owing, spawn_leaf},
-    turn_supervisor::{TurnMsg, crash_outcome},
+    supervision::{ended, ended_owing, spawn_leaf},
+    turn_supervisor::TurnMsg,
 };
 
 /// One call to be run.
@@ -103,7 +103,7 @@ impl Actor for ToolDispatcher {
             && ended_owing(&event).is_some()
         {
             // Should it have told the turn just before it was killed, the turn takes only the first.
-            let outcome = Box::new(settled.get().cloned().unwrap_or_else(crash_outcome));
+            let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
             state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
         }
         Ok(())
@@ -146,7 +146,7 @@ async fn execute(
         let outcome = Box::new(outcome);
         let _gone = turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }));
     });
-    let job = Job::new(ActorKind::ToolExecutor, &state.shared, work);
+    let job = state.shared.job(ActorKind::ToolExecutor, work);
     let executor = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(executor.get_id(), (call, settled));
     Ok(())

@@ -6,11 +6,11 @@
 //! once, and stopping this actor stops everything that the turn has started.
 
 mod let_go;
+mod message;
 mod perform;
 mod questions;
 
-pub(crate) use let_go::Sent;
-pub(crate) use questions::crash_outcome;
+pub(crate) use message::TurnMsg;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,7 +18,6 @@ use std::{
 };
 
 use ennead_runtime::{
-    hook::HandlerOutput,
     ids::ToolUseId,
     step::Step,
     turn::{Effect, Input, Turn, TurnSetup},
@@ -29,30 +28,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
+    model_call::Sent,
     session::{SessionMsg, shared::Shared},
-    source_reader::Look,
     supervision::ended_owing,
     tool_dispatcher::{DispatcherMsg, Execution},
     world::local_files::Fingerprints,
 };
-
-/// What a turn hears.
-pub(crate) enum TurnMsg {
-    /// Do this step. Sent by the turn to itself, so that stop and kill come first.
-    Run(Step),
-    /// Something the turn asked for has an answer.
-    Input(Input),
-    /// The settings files were looked at.
-    Settings(Box<Look>),
-    /// Handlers of a firing have ended.
-    Hooks(u32, Vec<HandlerOutput>),
-    /// The handlers of a firing could not be run, for this reason.
-    HooksLost(u32, &'static str),
-    /// The hook runner has crashed, and whatever it ran for this turn with it.
-    HookRunnerGone,
-    /// A child has ended. Queued behind whatever it said before.
-    ChildGone(ActorId),
-}
 
 /// What a turn is given.
 pub(crate) struct Setup {

@@ -152,6 +152,12 @@ impl ToolOutcome {
         }
     }
 
+    /// The outcome of a call whose executor crashed: what it did is unknown, and it is not run again.
+    pub fn crashed() -> Self {
+        let text = "The tool crashed. What it did until then is not known; it was not run again.";
+        Self::failed(ToolErrorKind::Crashed, text)
+    }
+
     /// A failure that the model reads.
     pub fn failed(kind: ToolErrorKind, text: impl Into<String>) -> Self {
         Self { error: Some(kind), ..Self::ok(text) }

@@ -25,7 +25,23 @@ use tokio::{
 };
 
 use super::GovernorMsg;
-use crate::shard::ShardMsg;
+
+/// Starts the actor of a gate in one place.
+#[derive(Clone)]
+pub(crate) struct Spawner(Arc<dyn Fn(Gate) -> bool + Send + Sync>);
+
+impl Spawner {
+    /// `start` returns `false` when the place has ended.
+    pub(crate) fn new(start: impl Fn(Gate) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+}
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawner").finish_non_exhaustive()
+    }
+}
 
 /// Everything that calls to one provider with one key have in common. Clones are the same gate.
 #[derive(Clone)]
@@ -36,7 +52,7 @@ struct Inner {
     limits: GovernorLimits,
     /// Where its clock starts. The clock is the one that timers go by, so that the two agree.
     start: Instant,
-    shards: Vec<ActorRef<ShardMsg>>,
+    spawners: Vec<Spawner>,
     state: Mutex<State>,
 }
 
@@ -83,7 +99,7 @@ impl Gate {
         provider: Arc<str>,
         limits: GovernorLimits,
         stream: Stream,
-        shards: Vec<ActorRef<ShardMsg>>,
+        spawners: Vec<Spawner>,
     ) -> Self {
         let state = Mutex::new(State {
             rules: Governor::new(limits, stream),
@@ -93,17 +109,13 @@ impl Gate {
             actor: None,
             armed: None,
         });
-        Self(Arc::new(Inner { provider, limits, start: Instant::now(), shards, state }))
+        Self(Arc::new(Inner { provider, limits, start: Instant::now(), spawners, state }))
     }
 
-    /// Has the first living shard start the actor. Without one, which is the end of all, nobody
-    /// waits any more either.
+    /// Starts the actor in the first place that still exists. Without one all has ended, and no
+    /// call waits any more.
     pub(super) fn start(&self) {
-        for shard in &self.0.shards {
-            if shard.cast(ShardMsg::Govern(self.clone())).is_ok() {
-                return;
-            }
-        }
+        let _started = self.0.spawners.iter().any(|spawner| (spawner.0)(self.clone()));
     }
 
     /// Milliseconds on its clock.

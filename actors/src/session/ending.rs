@@ -26,7 +26,7 @@ use crate::{
     directory::ActorKind,
     hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
     mailbox::Mailbox,
-    supervision::{Job, spawn, spawn_leaf},
+    supervision::{spawn, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::HookPlace,
 };
@@ -75,7 +75,7 @@ impl State {
             let waited = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::TurnQuiet { key, late: waited.is_err() });
         });
-        let job = Job::new(ActorKind::TurnEnding, &self.shared, work);
+        let job = self.shared.job(ActorKind::TurnEnding, work);
         Ok(spawn_leaf(job, myself.get_cell()).await?.get_id())
     }
 

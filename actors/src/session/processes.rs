@@ -9,10 +9,7 @@ use ennead_runtime::ports::{BoxFuture, HostProcess};
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
 use super::{SessionMsg, State, runs::Phase};
-use crate::{
-    directory::ActorKind,
-    supervision::{Job, spawn_leaf},
-};
+use crate::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
 pub(crate) struct ProcessPort {
@@ -62,7 +59,7 @@ impl State {
         if !matches!(phase, Some(Phase::Turning(turn)) if turn.key == key) {
             return Ok(());
         }
-        let job = Job::new(ActorKind::ShellProcess, &self.shared, work);
+        let job = self.shared.job(ActorKind::ShellProcess, work);
         let actor = spawn_leaf(job, myself.get_cell()).await?;
         self.processes.0.insert(actor.get_id(), (key, actor));
         Ok(())

@@ -35,8 +35,9 @@ use super::{
 use crate::{
     archive::layout::Place,
     mailbox::Slot,
+    model_call::Sent,
     supervision::spawn,
-    turn_supervisor::{self, Sent, TurnMsg, TurnSupervisor},
+    turn_supervisor::{self, TurnMsg, TurnSupervisor},
     world::local_files::Fingerprints,
 };
 

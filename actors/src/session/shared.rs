@@ -4,16 +4,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     ids::{SessionId, TenantId, ToolName},
-    ports::{Hold, Tool},
+    ports::{BoxFuture, Hold, Tool},
     run::facts::SessionFacts,
 };
 
 use crate::{
     approval::Approver,
-    directory::Directory,
+    directory::{ActorKind, Directory},
     events::EventHub,
     governor::Gate,
     options::{Breakpoints, Endpoint},
+    supervision::Job,
     world::{World, local_files::Place},
 };
 
@@ -54,4 +55,11 @@ pub(crate) struct Shared {
     pub(crate) system_prompt: Option<String>,
     /// Stands behind the system prompt.
     pub(crate) append_system_prompt: Option<String>,
+}
+
+impl Shared {
+    /// A leaf that works for this session.
+    pub(crate) fn job(&self, kind: ActorKind, work: BoxFuture<'static, ()>) -> Job {
+        Job::new(kind, Some(self.session.clone()), self.directory.clone(), work)
+    }
 }

@@ -29,7 +29,7 @@ use self::{
     turns::Load,
 };
 use crate::{
-    ennead::{OpenError, StartError},
+    errors::{OpenError, StartError},
     session::RunError,
 };
 

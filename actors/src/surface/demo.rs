@@ -21,7 +21,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ennead::{Ennead, OpenError, StartError},
+    ennead::Ennead,
+    errors::{OpenError, StartError},
     options::{Endpoint, Options, SessionOptions},
     session::{RunError, RunOutcome, SessionHandle},
     surface::simulate,

@@ -4,27 +4,17 @@
 //! model and its output ceiling are known, and the limits under which it is made. Where nothing is
 //! limited nobody is asked.
 
-use std::sync::{Arc, OnceLock};
-
-use ennead_runtime::{ports::BoxFuture, turn::effect::ModelCallOrder};
+use ennead_runtime::{
+    ports::BoxFuture,
+    turn::{Input, effect::ModelCallOrder},
+};
 use tokio::sync::oneshot;
 
 use super::State;
-use crate::session::{SessionMsg, agents::WaitingCall};
-
-/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sent(Arc<OnceLock<()>>);
-
-impl Sent {
-    pub(crate) fn set(&self) {
-        let _first_stays = self.0.set(());
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.get().is_some()
-    }
-}
+use crate::{
+    model_call::Sent,
+    session::{SessionMsg, agents::WaitingCall},
+};
 
 /// What a call under limits has.
 pub(super) struct LetGo {
@@ -38,15 +28,15 @@ pub(super) struct LetGo {
 /// its turn.
 pub(super) fn when_let_go(
     let_go: Option<LetGo>,
-    work: BoxFuture<'static, ()>,
-) -> BoxFuture<'static, ()> {
+    work: BoxFuture<'static, Input>,
+) -> BoxFuture<'static, Input> {
     match let_go {
         None => work,
         Some(LetGo { go, .. }) => Box::pin(async move {
             if go.await.is_err() {
                 std::future::pending::<()>().await;
             }
-            work.await;
+            work.await
         }),
     }
 }

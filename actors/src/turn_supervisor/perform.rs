@@ -72,7 +72,7 @@ fn perform(
             let work = Box::pin(async move {
                 let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
             });
-            return Ok(state.leaf(ActorKind::SourceReader, Pending::Settings, work));
+            return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
             let mut reading = source_reader::sources(Arc::clone(&state.shared));
@@ -81,12 +81,8 @@ fn perform(
                 return Ok(Left::Known(Input::SourcesRead(texts)));
             }
             state.stand(myself)?;
-            let turn = myself.clone();
-            let work = Box::pin(async move {
-                let texts = reading.await;
-                let _gone = turn.cast(TurnMsg::Input(Input::SourcesRead(texts)));
-            });
-            return Ok(state.leaf(ActorKind::SourceReader, Pending::Sources, work));
+            let work = Box::pin(async move { Input::SourcesRead(reading.await) });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
         }
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
         Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
@@ -104,14 +100,14 @@ fn perform(
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
             let cwd = state.turn.cwd().to_owned();
-            let work =
-                gate_worker::look(Arc::clone(&state.shared), cwd, call, given, myself.clone());
-            return Ok(state.leaf(ActorKind::GateWorker, pending, work));
+            let work = gate_worker::look(Arc::clone(&state.shared), cwd, call, given);
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::AskPermission { call, reason, suggestions } => {
             let pending = Pending::Approval(call.id.clone());
-            let work = approval::ask(&state.shared, *call, reason, suggestions, myself.clone());
-            return Ok(state.leaf(ActorKind::Approval, pending, work));
+            let approver = state.shared.approver.as_ref();
+            let work = approval::ask(approver, *call, reason, suggestions);
+            return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
         Effect::ExecuteTool { permit, call, spec } => {
             let id = call.id.clone();
@@ -156,17 +152,16 @@ fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State
 
 fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
     let pending = Pending::Shape(order.stage);
-    let work = shaper_stage::run(Arc::clone(&state.shared), order, myself.clone());
-    state.leaf(ActorKind::ShaperStage, pending, work)
+    let work = shaper_stage::run(Arc::clone(&state.shared), order);
+    state.leaf(myself, ActorKind::ShaperStage, pending, work)
 }
 
 fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
     let go = state.let_go(&order);
     let sent = go.as_ref().map(|it| it.sent.clone());
     let pending = Pending::Model(order.attempt, sent.clone());
-    let work = model_call::run(Arc::clone(&state.shared), order, sent, myself.clone());
-    let work = let_go::when_let_go(go, work);
-    state.leaf(ActorKind::ModelCall, pending, work)
+    let work = let_go::when_let_go(go, model_call::run(Arc::clone(&state.shared), order, sent));
+    state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
 fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
@@ -243,9 +238,25 @@ impl State {
         Ok(admissions)
     }
 
-    /// A leaf that owes an answer.
-    fn leaf(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Left {
-        let job = Job::new(kind, &self.shared, work).held(self.scope.tracker.token());
+    /// A leaf that owes an answer and sends it as an input of the turn.
+    fn leaf(
+        &self,
+        myself: &ActorRef<TurnMsg>,
+        kind: ActorKind,
+        pending: Pending,
+        work: BoxFuture<'static, Input>,
+    ) -> Left {
+        let turn = myself.clone();
+        let work = Box::pin(async move {
+            // The turn may have ended meanwhile.
+            let _gone = turn.cast(TurnMsg::Input(work.await));
+        });
+        self.child(kind, pending, work)
+    }
+
+    /// A leaf that owes an answer and sends it by itself.
+    fn child(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Left {
+        let job = self.shared.job(kind, work).held(self.scope.tracker.token());
         Left::Child(Child::Leaf(job, pending))
     }
 

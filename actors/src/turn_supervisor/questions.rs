@@ -6,7 +6,7 @@ use ennead_runtime::{
     ids::ToolUseId,
     step7_permission_gate::PathKind,
     tokens::Usage,
-    tool::{ToolErrorKind, ToolOutcome},
+    tool::ToolOutcome,
     turn::{
         Input,
         input::{Answered, Crashed},
@@ -97,11 +97,5 @@ impl State {
 
 /// The end of a call whose executor is gone.
 pub(super) fn crashed(call: ToolUseId) -> Input {
-    Input::ToolFinished { call, outcome: Box::new(crash_outcome()) }
-}
-
-/// What stands for the result of a call whose executor is gone.
-pub(crate) fn crash_outcome() -> ToolOutcome {
-    let text = "The tool crashed. What it did until then is not known; it was not run again.";
-    ToolOutcome::failed(ToolErrorKind::Crashed, text)
+    Input::ToolFinished { call, outcome: Box::new(ToolOutcome::crashed()) }
 }

@@ -9,7 +9,8 @@ use std::{
 
 use ennead::{
     archive::{self, lock::LockError},
-    ennead::{Ennead, OpenError},
+    ennead::Ennead,
+    errors::OpenError,
     options::{Endpoint, SessionOptions},
     runtime::{
         event::{Event, Numbered},

@@ -19,7 +19,7 @@ use crate::{
     archive::{ArchiveMsg, CloseReply, layout},
     directory::ActorKind,
     session::{RunError, SessionMsg, State, runs::read_agents},
-    supervision::{Job, spawn_leaf},
+    supervision::spawn_leaf,
 };
 
 impl State {
@@ -58,7 +58,7 @@ impl State {
             let used = read.await.unwrap_or_default();
             let _gone = back.cast(SessionMsg::AgentCrashed { agent, used });
         });
-        let job = Job::new(ActorKind::SourceReader, &self.shared, work);
+        let job = self.shared.job(ActorKind::SourceReader, work);
         running.reader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }

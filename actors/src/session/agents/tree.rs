@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 
 use super::{Done, InTree};
 use crate::{
+    model_call::Sent,
     session::{
         SessionMsg, State,
         runs::{InFlight, Phase},
     },
-    turn_supervisor::Sent,
 };
 
 /// Questions to the top session of a tree, and its answers.

@@ -19,7 +19,7 @@ use crate::{
     archive::{OpenError, Opened, layout},
     directory::ActorKind,
     session::{SessionMsg, State},
-    supervision::{Job, spawn_leaf},
+    supervision::spawn_leaf,
 };
 
 impl State {
@@ -64,7 +64,7 @@ impl State {
             let earlier = read.unwrap_or_else(|error| Err(error.to_string()));
             let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
         });
-        let job = Job::new(ActorKind::SourceReader, &self.shared, work);
+        let job = self.shared.job(ActorKind::SourceReader, work);
         self.loader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
         Ok(())
     }

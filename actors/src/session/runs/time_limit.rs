@@ -14,7 +14,7 @@ use super::Done;
 use crate::{
     directory::ActorKind,
     session::{SessionMsg, State},
-    supervision::{Job, spawn_leaf},
+    supervision::spawn_leaf,
 };
 
 /// When a run is to end, and who waits for that.
@@ -71,7 +71,7 @@ impl State {
             waiting.await;
             let _gone = back.cast(SessionMsg::TimeIsUp { run, time });
         });
-        let job = Job::new(ActorKind::RunTimer, &self.shared, work);
+        let job = self.shared.job(ActorKind::RunTimer, work);
         limit.leaf = Some(spawn_leaf(job, myself.get_cell()).await?);
         Ok(())
     }

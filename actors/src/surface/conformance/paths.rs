@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Outcome, compare};
-use crate::gate_worker::found;
+use crate::world::real_paths::found;
 
 /// What is there in every case.
 const BASE: [&str; 6] = [

@@ -1,0 +1,50 @@
+//! Why an `Ennead` cannot start, and why it cannot open a session.
+
+use std::{io, path::PathBuf};
+
+use ennead_runtime::step5_model_call::simulated::PlaybookError;
+use thiserror::Error;
+
+use crate::{archive, world::http::HttpSetupError};
+
+/// Why an `Ennead` cannot start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A thread or a runtime cannot be made.
+    #[error("cannot start a scheduler thread")]
+    Thread(#[source] io::Error),
+    /// The HTTP client cannot be made.
+    #[error(transparent)]
+    Http(HttpSetupError),
+    /// The playbook of the simulated model cannot be played.
+    #[error(transparent)]
+    Playbook(PlaybookError),
+    /// The roots of the tree cannot be spawned.
+    #[error("cannot start the actors: {0}")]
+    Actor(String),
+}
+
+/// Why a session cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The working directory cannot be used.
+    #[error("cannot use the directory {path}")]
+    Workspace {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// The id is no UUID.
+    #[error("{0} is no session id: it must be a UUID")]
+    BadId(String),
+    /// The transcript cannot be opened: another process has it, or the file cannot be used.
+    #[error(transparent)]
+    Transcript(archive::OpenError),
+    /// The shard has ended.
+    #[error("the runtime has ended")]
+    Ended,
+}
