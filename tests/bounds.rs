@@ -6,7 +6,10 @@ use ennead::{
     session::RunError,
 };
 
-use crate::support::host::{Host, check_answers, check_record};
+use crate::support::{
+    host::{Host, check_answers, check_record},
+    until::until,
+};
 
 // REQ: RUN-8, RUN-1
 #[tokio::test]
@@ -22,9 +25,7 @@ async fn full_queue_gives_the_prompt_back() {
     let first = run("use wait");
     host.workshop.wait.arrived().await;
     let waiting = [run("again"), run("again")];
-    while session.status().await.unwrap().queued < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("both wait", async || session.status().await.unwrap().queued == 2).await;
     for n in 0..100 {
         let request = RunRequest::new(format!("prompt {n}"));
         let refused = session.run(request.clone()).await.unwrap_err();

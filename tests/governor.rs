@@ -32,6 +32,7 @@ use crate::support::{
     events::EventLog,
     host::{interrupted, prompt},
     record,
+    until::until,
 };
 
 /// A server whose quota is used up for the first `ms` milliseconds: Anthropic says so by a 429
@@ -245,9 +246,10 @@ async fn governor_whose_shard_ends_is_followed_by_one_on_another() {
     // The first shard has the governor and ends with its archive, and its session with it.
     let [governor] = &live(ActorKind::Governor)[..] else { panic!("one is started") };
     live(ActorKind::Archive)[0].kill_and_wait(None).await.unwrap();
-    while live(ActorKind::Governor).iter().all(|it| it.get_id() == governor.get_id()) {
-        tokio::task::yield_now().await;
-    }
+    until("there is another governor", async || {
+        live(ActorKind::Governor).iter().any(|it| it.get_id() != governor.get_id())
+    })
+    .await;
     assert_eq!(sessions[0].status().await.map(|it| it.run), Err(RunError::Ended));
     // It does its work: the first learns that the quota is used up, the next one waits and can be interrupted, and the end is an orderly one.
     assert_eq!(sessions[1].prompt("go").await.unwrap().end, RunEnd::Error);

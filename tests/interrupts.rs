@@ -17,6 +17,7 @@ use crate::support::{
     host::{Host, check_answers, check_record, check_usable, interrupted, prompt, results},
     processes::{GRANDCHILD, fifo, read_to_end},
     record,
+    until::until,
 };
 
 async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) -> &Barrier) {
@@ -228,9 +229,11 @@ async fn work_that_does_not_let_go_is_waited_for_two_seconds() {
     let run = prompt(&session, "use hoard");
     log.until(|it| matches!(it, Event::ToolStarted { .. })).await;
     // The executor begins behind the event; a turn that was asked for its status is past that.
-    while host.workshop.hoard.lock().unwrap().is_empty() {
+    until("the executor has begun", async || {
         session.status().await.unwrap();
-    }
+        !host.workshop.hoard.lock().unwrap().is_empty()
+    })
+    .await;
     let before = tokio::time::Instant::now();
     session.interrupt();
     interrupted(run).await;
@@ -297,9 +300,7 @@ async fn prompt_that_waits_runs_when_the_run_before_was_interrupted() {
     let first = prompt(&session, "use wait");
     host.workshop.wait.arrived().await;
     let second = prompt(&session, "again");
-    while session.status().await.unwrap().queued == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the prompt waits", async || session.status().await.unwrap().queued == 1).await;
     session.interrupt();
     interrupted(first).await;
     assert_eq!(second.await.unwrap().unwrap().text, "still here");

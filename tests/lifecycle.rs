@@ -10,6 +10,7 @@ use crate::support::{
     events::EventLog,
     host::{Host, check_record, check_usable, interrupted, prompt, results},
     processes::{GRANDCHILD, fifo, read_to_end},
+    until::until,
 };
 
 // REQ: TRN-7
@@ -44,9 +45,7 @@ async fn close_ends_the_run_and_frees_the_transcript() {
     let run = prompt(&session, "use wait");
     host.workshop.wait.arrived().await;
     let waiting = prompt(&session, "again");
-    while session.status().await.unwrap().queued == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the prompt waits", async || session.status().await.unwrap().queued == 1).await;
     session.close().await;
     interrupted(run).await;
     assert_eq!(waiting.await.unwrap().unwrap_err(), RunError::Ended);

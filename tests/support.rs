@@ -15,3 +15,4 @@ pub(crate) mod record;
 pub(crate) mod scripted;
 pub(crate) mod tls_server;
 pub(crate) mod tools;
+pub(crate) mod until;

@@ -26,17 +26,18 @@ use crate::support::{
     barrier::Barrier,
     host::{interrupted, prompt},
     scripted::{Asked, Place, SESSION, Say, call, calls, finish, model, text},
+    until::until,
 };
 
 /// Looks at the directory until an actor is found.
 async fn find(ennead: &Ennead, is_meant: impl Fn(&Live) -> bool) -> Live {
-    for _ in 0..100_000 {
-        if let Some(found) = ennead.directory().all().into_iter().find(&is_meant) {
-            return found;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("it does not appear");
+    let mut found = None;
+    until("the actor appears", async || {
+        found = ennead.directory().all().into_iter().find(&is_meant);
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
 }
 
 /// Whether an actor works for this sub-agent.

@@ -17,6 +17,7 @@ use crate::support::{
     barrier::Barrier,
     host::{Host, Running, ask, check_usable, results},
     record,
+    until::until,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -45,9 +46,8 @@ async fn timed_out(run: Running) -> ennead::session::RunOutcome {
 
 /// Until the timer of the last run is gone.
 async fn no_timer(host: &Host, session: &ennead::session::SessionHandle) {
-    while !host.live(session.id(), ActorKind::RunTimer).is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let timers = || host.live(session.id(), ActorKind::RunTimer);
+    until("the timer is gone", async || timers().is_empty()).await;
 }
 
 async fn check_wait(placement: Placement, text: &str, step: Step, at: fn(&Host) -> &Barrier) {
