@@ -9,8 +9,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ennead::{
-    CustomTool, Endpoint, Ennead, Options, SessionOptions,
-    runtime::{step5_model_call::simulated::Playbook, tool::ToolOutcome},
+    CustomTool, Endpoint, Ennead, Options, SessionOptions, runtime::tool::ToolOutcome,
+    simulated::Playbook,
 };
 
 /// What the simulated model says. It adds two numbers, notes the sum, tries what no rule allows,

@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use ennead::{
     Endpoint, Ennead, Options, SessionOptions,
-    runtime::{
-        ports::Clock, step1_settings_resolution::Durability, step5_model_call::simulated::Playbook,
-    },
+    runtime::{ports::Clock, step1_settings_resolution::Durability},
+    simulated::Playbook,
     world::clock::SystemClock,
 };
 use futures::future::try_join_all;

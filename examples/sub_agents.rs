@@ -6,10 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it did")]
 
-use ennead::{
-    Endpoint, Ennead, Event, Options, SessionOptions,
-    runtime::step5_model_call::simulated::Playbook,
-};
+use ennead::{Endpoint, Ennead, Event, Options, SessionOptions, simulated::Playbook};
 
 const PLAYBOOK: &str = r#"
 [[rule]]

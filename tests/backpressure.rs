@@ -10,10 +10,10 @@ use ennead::{
         event::{Event, Numbered, Weight},
         run::RunEnd,
         step1_settings_resolution::Durability,
-        step5_model_call::simulated::Playbook,
         tool::{Access, Concurrency, ToolOutcome},
     },
     session::SessionHandle,
+    simulated::Playbook,
     tools::custom::CustomTool,
     world::simulated::{SimulatedTransport, Simulator},
 };

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ennead::{
     ennead::Ennead,
     options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{event::Event, run::RunEnd, step5_model_call::simulated::Playbook},
+    runtime::{event::Event, run::RunEnd},
     session::RunOutcome,
+    simulated::Playbook,
     surface::{simulate, transcripts},
     world::simulated::{RequestLog, Simulator},
 };

@@ -6,8 +6,8 @@ use ennead::{
     Channel, ChannelPolicy, Payload,
     ennead::Ennead,
     options::{Options, Placement},
-    runtime::step5_model_call::simulated::Playbook,
     session::SessionHandle,
+    simulated::Playbook,
     world::simulated::{SimulatedTransport, Simulator},
 };
 use serde_json::json;

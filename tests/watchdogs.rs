@@ -15,7 +15,7 @@ use ennead::{
         run::RunEnd,
         transcript::entry::What,
     },
-    world::http::HttpLimits,
+    world::http_limits::HttpLimits,
 };
 use futures::{StreamExt, stream};
 use http::{HeaderValue, header::CONTENT_TYPE};

@@ -17,12 +17,14 @@ use ennead_runtime::{
     permission::Scope,
     run::{conversation::Conversation, facts::SessionFacts},
     step1_settings_resolution::{LayerText, Merged},
-    step5_model_call::{simulated::Playbook, wire_format::Provider},
+    step5_model_call::wire_format::Provider,
     step7_permission_gate::{Handler, PathKind},
     transcript::entry::LineFrame,
 };
 use tokio::sync::oneshot;
 
+#[cfg(feature = "simulated")]
+use crate::simulated::Playbook;
 use crate::{
     archive::layout::Layout,
     directory::Directory,
@@ -34,7 +36,7 @@ use crate::{
     options::{Endpoint, Options, SessionOptions},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
-    world::{local_files::Place, real_paths::RealPaths, simulated::DEFAULT},
+    world::{local_files::Place, real_paths::RealPaths},
 };
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
@@ -90,8 +92,10 @@ impl Ennead {
     /// # Errors
     ///
     /// As [`Ennead::start`].
+    #[cfg(feature = "simulated")]
     pub async fn simulated() -> Result<Self, StartError> {
-        let playbook = Playbook::parse(DEFAULT, "default").map_err(StartError::Playbook)?;
+        let playbook = Playbook::parse(crate::world::simulated::DEFAULT, "default")
+            .map_err(StartError::Playbook)?;
         Self::start(Options::simulated(playbook)).await
     }
 

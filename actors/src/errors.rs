@@ -2,10 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use ennead_runtime::step5_model_call::simulated::PlaybookError;
 use thiserror::Error;
 
-use crate::{archive, world::http::HttpSetupError};
+use crate::archive;
 
 /// Why an `Ennead` cannot start.
 #[derive(Debug, Error)]
@@ -15,11 +14,16 @@ pub enum StartError {
     #[error("cannot start a scheduler thread")]
     Thread(#[source] io::Error),
     /// The HTTP client cannot be made.
+    #[cfg(feature = "http")]
     #[error(transparent)]
-    Http(HttpSetupError),
+    Http(crate::world::http::HttpSetupError),
+    /// The options name no transport, and this build has none of its own.
+    #[error("no transport is given, and this build has no HTTP client (feature `http`)")]
+    NoTransport,
     /// The playbook of the simulated model cannot be played.
+    #[cfg(feature = "simulated")]
     #[error(transparent)]
-    Playbook(PlaybookError),
+    Playbook(crate::simulated::PlaybookError),
     /// The roots of the tree cannot be spawned.
     #[error("cannot start the actors: {0}")]
     Actor(String),

@@ -61,6 +61,9 @@ pub mod surface;
 pub mod world;
 
 pub use ennead_runtime as runtime;
+/// The simulated model: playbooks, and the engine that plays them.
+#[cfg(feature = "simulated")]
+pub use ennead_runtime::step5_model_call::simulated;
 pub use ennead_tools as tools;
 
 // What most embedders need, without the way to it.

@@ -13,7 +13,7 @@ use ennead_runtime::{
     ports::{Clock, Tool, Transport},
     step::Step,
     step1_settings_resolution::{Durability, trust::Trust},
-    step5_model_call::{simulated::Playbook, wire_format::WireFormat},
+    step5_model_call::wire_format::WireFormat,
 };
 
 pub use mcp::McpLimits;
@@ -24,10 +24,14 @@ use crate::{
     world::{
         clock::{SystemClock, SystemTimer, Timer},
         hook_process::inherited_chain,
-        http::HttpLimits,
+        http_limits::HttpLimits,
         local_files::{LocalFiles, SourceFiles},
-        simulated::{SimulatedTransport, Simulator},
     },
+};
+#[cfg(feature = "simulated")]
+use crate::{
+    simulated::Playbook,
+    world::simulated::{SimulatedTransport, Simulator},
 };
 
 /// Where sessions run.
@@ -52,7 +56,7 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Waits out the pauses between two attempts at the model.
     pub timer: Arc<dyn Timer>,
-    /// Reaches model servers; HTTP unless said otherwise.
+    /// Reaches model servers; HTTP unless said otherwise. Without the feature `http` it must be given.
     pub transport: Option<Arc<dyn Transport>>,
     /// Limits on HTTP exchanges; settings of a session may say otherwise.
     pub http: HttpLimits,
@@ -94,6 +98,7 @@ impl Default for Options {
 impl Options {
     /// All sessions talk to the simulated model, which plays this playbook in process. Whatever
     /// their endpoint, no packet leaves.
+    #[cfg(feature = "simulated")]
     pub fn simulated(playbook: Playbook) -> Self {
         let transport = SimulatedTransport::new(Simulator::new(playbook));
         Self { transport: Some(Arc::new(transport)), ..Self::default() }
@@ -171,6 +176,7 @@ impl Endpoint {
 
     /// For sessions of [`Options::simulated`], where nobody looks at the address. With another
     /// transport this host does not resolve.
+    #[cfg(feature = "simulated")]
     pub fn simulated() -> Self {
         Self::messages("http://simulated.invalid", None)
     }

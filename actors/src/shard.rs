@@ -20,7 +20,7 @@ use crate::{
     scheduler,
     session::{Session, SessionMsg, Setup},
     supervision::{ended, spawn},
-    world::{World, clock::Timer, http::Http},
+    world::{World, clock::Timer, own_transport},
 };
 
 /// What a shard hears.
@@ -253,7 +253,7 @@ impl ShardHandle {
             timer: Arc::clone(&options.timer),
             transport: match &options.transport {
                 Some(transport) => Arc::clone(transport),
-                None => Arc::new(Http::new().map_err(StartError::Http)?),
+                None => own_transport()?,
             },
             http: options.http,
             files: Arc::clone(&options.files),

@@ -2,11 +2,14 @@
 
 pub mod clock;
 pub mod hook_process;
+#[cfg(feature = "http")]
 pub mod http;
+pub mod http_limits;
 pub mod local_files;
 pub(crate) mod real_paths;
 pub(crate) mod regular_file;
 mod rules;
+#[cfg(feature = "simulated")]
 pub mod simulated;
 mod sources;
 mod without;
@@ -15,7 +18,22 @@ use std::sync::Arc;
 
 use ennead_runtime::ports::{Clock, Transport};
 
-use crate::world::{clock::Timer, http::HttpLimits, local_files::SourceFiles};
+use crate::{
+    errors::StartError,
+    world::{clock::Timer, http_limits::HttpLimits, local_files::SourceFiles},
+};
+
+/// Returns the transport of those who name none: HTTP, with a pool of connections of its own.
+#[cfg(feature = "http")]
+pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
+    Ok(Arc::new(http::Http::new().map_err(StartError::Http)?))
+}
+
+/// Fails: without the feature `http` there is none.
+#[cfg(not(feature = "http"))]
+pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
+    Err(StartError::NoTransport)
+}
 
 /// Everything that a session takes from outside. Clones share it.
 #[derive(Clone, Debug)]

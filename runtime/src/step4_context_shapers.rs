@@ -17,6 +17,7 @@ pub mod shaper4_context_collapse;
 pub mod shaper5_auto_compact;
 
 pub mod chain;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod fruitless;
 mod history;

@@ -4,6 +4,7 @@
 //! and that is how turns run away. Stop requests and terminal errors are therefore written to the
 //! transcript before it is asked.
 
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -16,9 +16,9 @@ use ennead::{
         ports::Tool,
         run::RunEnd,
         step1_settings_resolution::Durability,
-        step5_model_call::simulated::Playbook,
         tool::{Access, ToolOutcome},
     },
+    simulated::Playbook,
     surface::{simulate::serve, transcripts::verify},
     world::{clock::ManualClock, simulated::Simulator},
 };

@@ -3,10 +3,10 @@
 use std::{future, sync::Arc};
 
 use ennead::{
-    runtime::{
-        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-        step5_model_call::simulated::Playbook,
+    runtime::ports::{
+        BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
     },
+    simulated::Playbook,
     world::simulated::{SimulatedTransport, Simulator},
 };
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};

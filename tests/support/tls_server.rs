@@ -19,7 +19,7 @@ use axum::{
     serve::IncomingStream,
 };
 use ennead::{
-    runtime::step5_model_call::simulated::{Exchange, Playbook},
+    simulated::{Exchange, Playbook},
     world::simulated::Simulator,
 };
 use futures::{FutureExt, StreamExt, stream};

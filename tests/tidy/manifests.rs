@@ -1,9 +1,11 @@
 //! What the manifests promise: which way dependencies point, and that a panic stays a failure of
 //! one actor.
 
+use std::{collections::BTreeSet, process::Command};
+
 use toml::{Table, Value};
 
-use super::read;
+use super::{read, root};
 
 /// All that the pure crate may stand on. None of these reads a clock, a file or a socket in the
 /// way it is used; `purity` watches the calls.
@@ -16,7 +18,6 @@ const RUNTIME_MAY_USE: [&str; 20] = [
     "futures-core",
     "globset",
     "http",
-    "icu_normalizer",
     "itoa",
     "jiff",
     "memchr",
@@ -27,6 +28,7 @@ const RUNTIME_MAY_USE: [&str; 20] = [
     "sha2",
     "thiserror",
     "toml",
+    "unicode-normalization",
     "unicode-segmentation",
 ];
 
@@ -69,6 +71,40 @@ fn an_embedder_without_the_command_gets_none_of_its_libraries() {
         let optional = manifest["dependencies"][name].get("optional").and_then(Value::as_bool);
         assert_eq!(optional, Some(true), "{name}");
     }
+}
+
+/// The crates that are compiled for `ennead` with these features and no others, itself included.
+fn crates(features: &str) -> BTreeSet<String> {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--package", "ennead", "--edges", "normal,build"])
+        .args(["--prefix", "none", "--no-default-features", "--features", features])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{said}");
+    // `name v1.2.3 (proc-macro) (*)`
+    let name = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    String::from_utf8(tree.stdout).unwrap().lines().map(name).collect()
+}
+
+// REQ: SUR-1
+#[test]
+fn a_minimal_embedder_compiles_at_most_120_crates() {
+    let found = crates("");
+    assert!(found.iter().any(|it| it.starts_with("ractor ")), "{found:?}");
+    assert!(found.len() <= 120, "{}: {found:#?}", found.len());
+}
+
+#[test]
+fn every_feature_of_the_library_is_checked_alone() {
+    let manifest = manifest("Cargo.toml");
+    let features = manifest["features"].as_table().unwrap().keys();
+    let of_the_command = ["default", "cli", "jemalloc"];
+    let features: Vec<_> =
+        features.map(String::as_str).filter(|it| !of_the_command.contains(it)).collect();
+    let line = format!("for feature in \"\" {}; do", features.join(" "));
+    assert!(read(".ci/run").lines().any(|it| it.trim() == line), "{line}");
 }
 
 // REQ: RUN-2

@@ -22,6 +22,7 @@ impl Hidden {
     }
 
     /// Whether there is nothing to hide.
+    #[cfg(feature = "search")]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -15,7 +15,9 @@ pub mod schema;
 mod agent;
 mod bash;
 mod edit;
+#[cfg(feature = "search")]
 mod glob;
+#[cfg(feature = "search")]
 mod grep;
 mod read;
 mod todo;
@@ -31,6 +33,7 @@ mod hosted;
 mod output;
 mod patch;
 mod paths;
+#[cfg(feature = "search")]
 mod walk;
 
 #[cfg(test)]

@@ -4,9 +4,15 @@
 //! alive, starts it again and lets several sessions share it is not known here: a tool reaches its
 //! server through [`Server`].
 
+#[cfg(feature = "mcp")]
 mod caller;
+#[cfg(feature = "mcp")]
 mod connection;
+mod launch;
+#[cfg(not(feature = "mcp"))]
+mod left_out;
 mod tool;
+#[cfg(feature = "mcp")]
 mod wire;
 
 use std::fmt;
@@ -14,8 +20,13 @@ use std::fmt;
 use ennead_runtime::{mcp::result::CallResult, ports::BoxFuture};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "mcp")]
 pub use caller::Caller;
-pub use connection::{ConnectError, Connection, Launch, connect};
+#[cfg(feature = "mcp")]
+pub use connection::{Connection, connect};
+pub use launch::{ConnectError, Launch};
+#[cfg(not(feature = "mcp"))]
+pub use left_out::{Caller, Connection, connect};
 pub use tool::{McpTool, McpToolError};
 
 /// The way to a server, which may be gone at the moment.

@@ -8,11 +8,14 @@ use std::sync::{Arc, LazyLock};
 use ennead_runtime::ports::Tool;
 
 use crate::{
-    agent::Agent, bash::Bash, built_in::Declared, edit::Edit, glob::Glob, grep::Grep, read::Read,
-    todo::TodoWrite, write::Write,
+    agent::Agent, bash::Bash, built_in::Declared, edit::Edit, read::Read, todo::TodoWrite,
+    write::Write,
 };
+#[cfg(feature = "search")]
+use crate::{glob::Glob, grep::Grep};
 
 /// All tools of this crate: Read, Write, Edit, Glob, Grep, Bash, TodoWrite, Agent, in this order.
+/// Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
@@ -25,7 +28,9 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         Arc::new(Declared::<Read>::new()),
         Arc::new(Declared::<Write>::new()),
         Arc::new(Declared::<Edit>::new()),
+        #[cfg(feature = "search")]
         Arc::new(Declared::<Glob>::new()),
+        #[cfg(feature = "search")]
         Arc::new(Declared::<Grep>::new()),
         Arc::new(Declared::<Bash>::new()),
         Arc::new(Declared::<TodoWrite>::new()),

@@ -1,15 +1,24 @@
 //! Input schemas: made from Rust types, compiled once, and their complaints put into words.
 //!
 //! The text of a schema is part of the prefix of every request, so it is the same on every run and
-//! holds nothing that a model does not need.
+//! holds nothing that a model does not need. Without the feature `schema` an input is only parsed.
+
+#[cfg(feature = "schema")]
+mod checked;
+#[cfg(not(feature = "schema"))]
+mod unchecked;
 
 use std::sync::{Arc, OnceLock};
 
 use ennead_runtime::ids::ToolName;
-use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+#[cfg(feature = "schema")]
+use self::checked::Validator;
+#[cfg(not(feature = "schema"))]
+use self::unchecked::Validator;
 
 /// Complaints about one input that the model is told; the rest is counted.
 const MAX_COMPLAINTS: usize = 8;
@@ -85,8 +94,7 @@ impl Schema {
     }
 
     fn validator(&self) -> Result<&Validator, &String> {
-        let make = || jsonschema::validator_for(&self.schema).map_err(|error| error.to_string());
-        self.validator.get_or_init(make).as_ref()
+        self.validator.get_or_init(|| Validator::of(&self.schema)).as_ref()
     }
 
     /// JSON text, the same for the same schema.
@@ -105,13 +113,7 @@ impl Schema {
             .map_err(|why| format!("the input schema of {tool} cannot be used: {why}"))?;
         let value: Value = serde_json::from_str(input)
             .map_err(|error| format!("the input of {tool} is not JSON: {error}"))?;
-        let mut complaints: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|error| match error.instance_path().to_string().as_str() {
-                "" => format!("- {}", error.masked_with("the input")),
-                path => format!("- {}: {}", path.trim_start_matches('/'), error.masked()),
-            })
-            .collect();
+        let mut complaints = validator.complaints(&value);
         if complaints.is_empty() {
             let read = (self.read)(input);
             return read.map_err(|error| format!("the input of {tool} cannot be read: {error}"));

@@ -20,7 +20,7 @@ use ennead_runtime::{
 use futures::TryStreamExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::world::http::HttpLimits;
+use crate::world::http_limits::HttpLimits;
 
 /// Of an answer in one piece nothing comes before it is whole, so its beginning is waited for as
 /// long as providers keep a silent connection open: 10 minutes.

@@ -14,7 +14,7 @@ mod turns;
 
 use std::{io, time::Duration};
 
-use ennead_runtime::step5_model_call::simulated::PlaybookError;
+use crate::simulated::PlaybookError;
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};
 use thiserror::Error;

@@ -10,12 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use ennead_runtime::{
-    event::Numbered,
-    ports::Tool,
-    run::RunRequest,
-    step5_model_call::simulated::{Playbook, PlaybookError},
-};
+use ennead_runtime::{event::Numbered, ports::Tool, run::RunRequest};
 use futures::future::{self, Either};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +20,7 @@ use crate::{
     errors::{OpenError, StartError},
     options::{Endpoint, Options, SessionOptions},
     session::{RunError, RunOutcome, SessionHandle},
+    simulated::{Playbook, PlaybookError},
     surface::simulate,
     world::simulated::{Simulator, embedded},
 };

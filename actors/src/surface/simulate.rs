@@ -10,6 +10,7 @@ mod tests;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use crate::simulated::{End, Exchange, MAX_REQUEST, Piece, Script};
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -17,7 +18,6 @@ use axum::{
     http::{HeaderName, HeaderValue, Response, StatusCode},
 };
 use bytes::Bytes;
-use ennead_runtime::step5_model_call::simulated::{End, Exchange, MAX_REQUEST, Piece, Script};
 use futures::stream;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

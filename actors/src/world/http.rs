@@ -11,76 +11,19 @@ mod pools;
 mod trust;
 
 use std::{
-    num::NonZeroU64,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::Bytes;
-use ennead_runtime::{
-    ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
-    step1_settings_resolution::HttpSettings,
-};
+use ennead_runtime::ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse};
 use futures::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::pools::{Pool, Pools};
 pub use self::{pools::HttpSetupError, trust::TrustError};
-
-/// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
-/// otherwise under `ennead.http`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpLimits {
-    /// Until the connection stands; 10 s.
-    pub connect: Duration,
-    /// Until a streamed answer begins, connecting included; 300 s. An answer in one piece, of which
-    /// nothing comes before it is whole, may take 600 s to begin whatever is said here.
-    pub first_byte: Duration,
-    /// Between two pieces of an answer; 300 s (compat 9.4).
-    pub idle: Duration,
-    /// Between two pieces of a stream that say something, pings and comments not counted; 600 s, as
-    /// models may think for minutes behind pings.
-    pub event_idle: Duration,
-    /// Until the answer is whole; an hour, the time that 128,000 tokens of output take at the rate
-    /// which providers' SDKs reckon with.
-    pub total: Duration,
-}
-
-impl Default for HttpLimits {
-    fn default() -> Self {
-        Self {
-            connect: CONNECT,
-            first_byte: Duration::from_secs(300),
-            idle: Duration::from_secs(300),
-            event_idle: Duration::from_secs(600),
-            total: Duration::from_secs(3_600),
-        }
-    }
-}
-
-impl HttpLimits {
-    /// These, with what the settings of a session say in their place.
-    #[must_use]
-    pub fn with(self, said: &HttpSettings) -> Self {
-        let or = |said: Option<NonZeroU64>, limit| {
-            said.map_or(limit, |it| Duration::from_millis(it.get()).min(LONGEST))
-        };
-        Self {
-            connect: or(said.connect_ms, self.connect),
-            first_byte: or(said.first_byte_ms, self.first_byte),
-            idle: or(said.idle_ms, self.idle),
-            event_idle: or(said.event_idle_ms, self.event_idle),
-            total: or(said.total_ms, self.total),
-        }
-    }
-}
-
-const CONNECT: Duration = Duration::from_secs(10);
-
-/// No wait is longer, whatever is said: a day.
-const LONGEST: Duration = Duration::from_secs(86_400);
+use super::http_limits::CONNECT;
 
 /// reqwest behind the port.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! Reads `.claude/rules/**/*.md` (compat 4.3): rules that hold from the start, and rules with a
 //! `paths` header that wait for a matching file to be read.
 
+mod header;
+
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
-
-use serde::Deserialize;
 
 /// Directories below `rules/` that are looked into; links can make a tree endless.
 const MAX_DEPTH: usize = 16;
@@ -44,8 +44,7 @@ fn walk(directory: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mu
 /// that cannot be read is no header; a rule that is there is better than one that is lost.
 pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
     let Some((header, body)) = split(text) else { return (None, text) };
-    let paths = serde_saphyr::from_str::<Header>(header).ok().and_then(|it| it.paths);
-    (paths.map(Paths::globs).filter(|it| !it.is_empty()), body)
+    (header::globs(header).filter(|it| !it.is_empty()), body)
 }
 
 /// What stands between two lines of `---` at the start, and what follows.
@@ -60,49 +59,6 @@ fn split(text: &str) -> Option<(&str, &str)> {
         at += line.len();
     }
     None
-}
-
-#[derive(Deserialize)]
-struct Header {
-    paths: Option<Paths>,
-}
-
-/// A list, or one text with commas.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Paths {
-    List(Vec<String>),
-    Text(String),
-}
-
-impl Paths {
-    fn globs(self) -> Vec<String> {
-        let all = match self {
-            Paths::List(list) => list,
-            Paths::Text(text) => at_commas(&text),
-        };
-        all.into_iter().map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect()
-    }
-}
-
-/// Splits at commas that stand in no braces.
-fn at_commas(text: &str) -> Vec<String> {
-    let (mut parts, mut depth) = (vec![String::new()], 0_usize);
-    for c in text.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(String::new());
-                continue;
-            }
-            _ => {}
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push(c);
-        }
-    }
-    parts
 }
 
 #[cfg(test)]

@@ -16,12 +16,11 @@ use std::{
 use ennead_runtime::{
     digest::Digest,
     ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-    step5_model_call::simulated::{
-        Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script,
-    },
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use http::HeaderMap;
+
+use crate::simulated::{Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub(super) use machine::{Batch, MAX_ANSWER_BYTES};
 pub(super) use preview::Preview;
 
 pub(super) mod block_builder;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod machine;
 mod plain;

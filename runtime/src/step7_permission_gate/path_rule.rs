@@ -2,10 +2,10 @@
 //!
 //! Alone because rules, hidden paths and searching tools must mean the same by a pattern.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use icu_normalizer::ComposingNormalizer;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::ResolvedPath;
 use crate::permission::{RuleKind, Scope};
@@ -190,14 +190,20 @@ pub(super) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let nfc = ComposingNormalizer::new_nfc();
-    let lower: String = nfc
-        .normalize(text)
+    let lower: String = composed(text.into())
         .chars()
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
         .collect();
-    nfc.normalize(&lower).into_owned()
+    composed(lower.into()).into_owned()
+}
+
+/// The same text with each character in its composed form (NFC).
+fn composed(text: Cow<'_, str>) -> Cow<'_, str> {
+    match is_nfc_quick(text.chars()) {
+        IsNormalized::Yes => text,
+        IsNormalized::No | IsNormalized::Maybe => text.nfc().collect::<String>().into(),
+    }
 }
 
 /// Whether `path` is `directory` or lies in it, by whole components.

@@ -5,6 +5,7 @@
 //! accepts. Nothing is written here, and no permission is ever taken over.
 
 mod chain;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod lines;
 pub mod repair;

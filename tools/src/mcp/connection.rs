@@ -3,11 +3,11 @@
 //! It starts no task that outlives it. Dropping it ends the process and all that the process
 //! started; [`Connection::close`] asks first.
 
-use std::{path::PathBuf, pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{
-        config::{Program, Reach, ServerConfig},
+        config::{Program, Reach},
         spec::Listed,
     },
     ports::{BoxFuture, Hold},
@@ -18,7 +18,8 @@ use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
 
 use super::{
     caller::{Caller, Client},
-    wire::{MAX_TOOLS, list, why_not_greeted, why_not_listed},
+    launch::{ConnectError, Launch, said_at_the_end},
+    wire::{list, why_not_greeted, why_not_listed},
 };
 use crate::process_tree::{MARKER, Tree, marks_with, new_mark};
 
@@ -27,51 +28,6 @@ const MAX_SAID: usize = 2048;
 
 /// A server that is asked to end, or told of the end of a call, has so long before each sterner way.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
-
-/// What to connect to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Launch {
-    /// The server.
-    pub config: ServerConfig,
-    /// Where it runs, and what it is told is the project; absolute.
-    pub workspace: PathBuf,
-}
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The program cannot be started.
-    #[error("cannot start {command}: {cause}")]
-    Start {
-        /// Which.
-        command: String,
-        /// Why.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// It is reached in a way that is not spoken yet.
-    #[error("servers over HTTP are not supported yet")]
-    Http,
-    /// It did not speak the protocol.
-    #[error("{why}{}", said_at_the_end(said))]
-    Handshake {
-        /// The cause in words.
-        why: String,
-        /// The end of its standard error.
-        said: String,
-    },
-    /// It lists tools without end.
-    #[error("it lists more than {MAX_TOOLS} tools")]
-    TooManyTools,
-}
-
-fn said_at_the_end(said: &str) -> String {
-    match said.trim() {
-        "" => String::new(),
-        said => format!("; it said: {said}"),
-    }
-}
 
 /// A server that answers.
 pub struct Connection {

@@ -7,8 +7,7 @@ use rmcp::{
     service::ClientInitializeError,
 };
 
-/// Tools that a server may list.
-pub(super) const MAX_TOOLS: usize = 1000;
+use super::launch::MAX_TOOLS;
 
 /// All tools, page after page; `None`: there are too many.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Option<Vec<Listed>>, ServiceError> {

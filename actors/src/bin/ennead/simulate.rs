@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use ennead::{
-    runtime::step5_model_call::simulated::Playbook,
+    simulated::Playbook,
     surface::simulate::serve,
     world::simulated::{EMBEDDED, Simulator, parse_in},
 };

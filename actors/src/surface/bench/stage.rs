@@ -6,7 +6,6 @@ use std::{path::Path, sync::Arc};
 use ennead_runtime::{
     ports::{Clock, Tool},
     step1_settings_resolution::Durability,
-    step5_model_call::simulated::Playbook,
     tool::ToolOutcome,
 };
 use ennead_tools::custom::CustomTool;
@@ -23,6 +22,7 @@ use crate::{
     ennead::Ennead,
     options::{Breakpoints, Endpoint, Options, Placement, SessionOptions},
     session::SessionHandle,
+    simulated::Playbook,
     world::{
         clock::SystemClock,
         simulated::{SimulatedTransport, Simulator},

@@ -6,7 +6,7 @@ mod faults;
 
 use std::io::ErrorKind;
 
-use ennead_runtime::step5_model_call::simulated::Playbook;
+use crate::simulated::Playbook;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

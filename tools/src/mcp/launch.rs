@@ -1,0 +1,56 @@
+//! What to connect to, and why there may be no connection.
+
+use std::path::PathBuf;
+
+use ennead_runtime::mcp::config::ServerConfig;
+
+/// Tools that a server may list.
+pub(super) const MAX_TOOLS: usize = 1000;
+
+/// What to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Launch {
+    /// The server.
+    pub config: ServerConfig,
+    /// Where it runs, and what it is told is the project; absolute.
+    pub workspace: PathBuf,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The program cannot be started.
+    #[error("cannot start {command}: {cause}")]
+    Start {
+        /// Which.
+        command: String,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// It is reached in a way that is not spoken yet.
+    #[error("servers over HTTP are not supported yet")]
+    Http,
+    /// The feature `mcp` is off.
+    #[error("this build of ennead has no MCP client (feature `mcp`)")]
+    LeftOut,
+    /// It did not speak the protocol.
+    #[error("{why}{}", said_at_the_end(said))]
+    Handshake {
+        /// The cause in words.
+        why: String,
+        /// The end of its standard error.
+        said: String,
+    },
+    /// It lists tools without end.
+    #[error("it lists more than {MAX_TOOLS} tools")]
+    TooManyTools,
+}
+
+pub(super) fn said_at_the_end(said: &str) -> String {
+    match said.trim() {
+        "" => String::new(),
+        said => format!("; it said: {said}"),
+    }
+}

@@ -1,0 +1,65 @@
+//! In place of a connection, in a build without the feature `mcp`: a server that is configured is
+//! reported as one that cannot be connected to, with this as the reason.
+
+use std::convert::Infallible;
+
+use ennead_runtime::{
+    mcp::{result::CallResult, spec::Listed},
+    ports::Hold,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    CallError,
+    launch::{ConnectError, Launch},
+};
+
+/// A connection, of which there is none in this build.
+#[derive(Debug)]
+pub struct Connection(Infallible);
+
+/// The way to call tools of a [`Connection`].
+#[derive(Clone, Debug)]
+pub struct Caller(Infallible);
+
+/// Fails.
+///
+/// # Errors
+///
+/// [`ConnectError::LeftOut`].
+pub async fn connect(_: &Launch, _: Hold) -> Result<(Connection, Vec<Listed>), ConnectError> {
+    Err(ConnectError::LeftOut)
+}
+
+impl Connection {
+    /// Returns the way to call its tools.
+    pub fn caller(&self) -> Caller {
+        match self.0 {}
+    }
+
+    /// Waits until the server is gone, and says how it ended.
+    pub async fn ended(&mut self) -> String {
+        match self.0 {}
+    }
+
+    /// Ends the server.
+    pub async fn close(self) {
+        match self.0 {}
+    }
+}
+
+impl Caller {
+    /// Calls a tool by its name there.
+    ///
+    /// # Errors
+    ///
+    /// None; there is no server.
+    pub async fn call(
+        &self,
+        _: String,
+        _: Map<String, Value>,
+        _: impl Future<Output = ()>,
+    ) -> Option<Result<CallResult, CallError>> {
+        match self.0 {}
+    }
+}
