@@ -18,7 +18,7 @@ use world::{Model, World, verify};
 /// `(attempt, max_retries, delay_ms, status, error)` of what listeners were told of retries.
 fn retries(told: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
     let retry = |event: &Event| match event {
-        Event::ModelRetry { attempt, max_retries, delay_ms, status, error } => {
+        Event::ModelRetry { attempt, max_retries, delay_ms, status, error, .. } => {
             Some((*attempt, *max_retries, *delay_ms, *status, *error))
         }
         _ => None,

@@ -115,10 +115,16 @@ pub enum Event {
     PermissionDecided {
         /// The call.
         call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
         /// Whether it may run.
         allowed: bool,
         /// Why.
         reason: Arc<str>,
+        /// Allow rules of which any one would have let a denied call pass, narrowest first. Empty
+        /// when it was allowed, or when no allow rule would have helped.
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        allow_rules: Arc<[String]>,
     },
     /// A call began to run.
     ToolStarted {
@@ -167,6 +173,8 @@ pub enum Event {
         status: Option<u16>,
         /// The failure's code.
         error: &'static str,
+        /// The failure in words, as the provider or the connection gave it.
+        cause: Arc<str>,
     },
     /// A request read clearly less from the provider's cache than lay there.
     PromptCacheDropped {

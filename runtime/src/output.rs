@@ -18,6 +18,7 @@ pub mod normalizer;
 mod pipe;
 pub mod policy;
 pub mod reasoning_tags;
+pub mod terminal;
 pub mod tool_result;
 
 use std::sync::Arc;

@@ -57,7 +57,10 @@ impl Event {
             | Self::ToolFinished { text, .. } => text.len(),
             Self::ToolInputPreview { input, .. } => input.len(),
             Self::PermissionAsked { input, reason, .. } => input.len() + reason.len(),
-            Self::PermissionDecided { reason: text, .. }
+            Self::PermissionDecided { reason, allow_rules, .. } => {
+                reason.len() + allow_rules.iter().map(String::len).sum::<usize>()
+            }
+            Self::ModelRetry { cause: text, .. }
             | Self::HookFinished { effect: text, .. }
             | Self::AgentStarted { description: text, .. }
             | Self::RunFailed { reason: text, .. }
@@ -73,7 +76,6 @@ impl Event {
             | Self::ToolStarted { .. }
             | Self::RecoveryTaken { .. }
             | Self::PromptCacheDropped { .. }
-            | Self::ModelRetry { .. }
             | Self::Parked { .. }
             | Self::Unparked { .. }
             | Self::TurnFinished { .. }

@@ -29,6 +29,8 @@ pub struct Gate {
     hooks: stage2::Remembered,
     path: Option<ResolvedPath>,
     waiting: Waiting,
+    /// All that is missing is an allow rule.
+    wants_rule: bool,
 }
 
 /// What the gate waits for.
@@ -82,6 +84,7 @@ impl Gate {
             hooks: stage2::Remembered::Nothing,
             path: None,
             waiting: Waiting::Nothing,
+            wants_rule: false,
         };
         let tool = gate.call.name.as_str();
         let step = if let Some(rule) = stage1_prefilter::denied(tool, setup) {
@@ -142,6 +145,12 @@ impl Gate {
         }
     }
 
+    /// Allow rules of which any one would let the call pass, narrowest first. Empty when it needs
+    /// none, and when none would help: a deny or ask rule, a hook or a protected path decides.
+    pub fn allow_rules(&self) -> Vec<String> {
+        if self.wants_rule { self.suggestions(&self.input()) } else { Vec::new() }
+    }
+
     fn look_at_path(&mut self) -> GateStep {
         let (field, missing) = match &self.access {
             Access::ReadPath { field } => (field, "."),
@@ -170,6 +179,7 @@ impl Gate {
             hooks: &self.hooks,
         };
         let found = stage3::evaluate(&facts, &self.setup);
+        self.wants_rule = found.wants_rule;
         let allowed = match found.answer {
             stage3::Answer::Allow => true,
             stage3::Answer::Deny => false,
@@ -185,6 +195,12 @@ impl Gate {
         {
             return self.decide(decision);
         }
+        let suggestions = self.suggestions(input);
+        self.waiting = Waiting::Answer(rule);
+        GateStep::Ask { reason, suggestions }
+    }
+
+    fn suggestions(&self, input: &CallInput) -> Vec<String> {
         let command = match &self.access {
             Access::Command { field } => input.get(field).and_then(Value::as_str).map(|raw| {
                 let places = self.setup.places();
@@ -192,10 +208,7 @@ impl Gate {
             }),
             Access::Free | Access::ReadPath { .. } | Access::WritePath { .. } | Access::Ask => None,
         };
-        let suggestions =
-            stage4::suggestions(&self.call, &self.access, self.path.as_ref(), command.as_ref());
-        self.waiting = Waiting::Answer(rule);
-        GateStep::Ask { reason, suggestions }
+        stage4::suggestions(&self.call, &self.access, self.path.as_ref(), command.as_ref())
     }
 
     fn deny(&mut self, stage: GateStage, rule: Option<RuleRef>, reason: String) -> GateStep {

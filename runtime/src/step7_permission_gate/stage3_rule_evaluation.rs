@@ -33,6 +33,8 @@ pub(super) struct Evaluated {
     pub(super) answer: Answer,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
+    /// Not allowed for want of an allow rule, and for nothing else.
+    pub(super) wants_rule: bool,
 }
 
 /// One call, with everything that was found out about it.
@@ -67,10 +69,14 @@ fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetu
         own.answer = Answer::Deny;
         own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
     }
-    match setup.parent().map(|parent| strictest(facts, command, parent)) {
-        Some(parents) if parents.answer < own.answer => parents,
-        _ => own,
-    }
+    let Some(parents) = setup.parent().map(|parent| strictest(facts, command, parent)) else {
+        return own;
+    };
+    // A rule helps where it lacks; the other gate must let the call pass, or lack it as well.
+    let would_pass = |it: &Evaluated| it.wants_rule || it.answer == Answer::Allow;
+    let wants_rule = would_pass(&own) && would_pass(&parents);
+    let stricter = if parents.answer < own.answer { parents } else { own };
+    Evaluated { wants_rule: wants_rule && stricter.wants_rule, ..stricter }
 }
 
 fn evaluate_alone(
@@ -143,10 +149,8 @@ fn evaluate_alone(
     match (otherwise, facts.path) {
         (true, Some(_)) => plain(Answer::Allow, "it reads inside the workspace"),
         (true, None) => plain(Answer::Allow, "the tool needs no permission"),
-        (false, Some(_)) if !in_workspace => {
-            plain(Answer::Ask, "the path is outside the workspace")
-        }
-        (false, _) => plain(Answer::Ask, "no rule allows it"),
+        (false, Some(_)) if !in_workspace => unruled("the path is outside the workspace"),
+        (false, _) => unruled("no rule allows it"),
     }
 }
 
@@ -185,9 +189,14 @@ fn ruled(answer: Answer, what: &str, rule: RuleRef) -> Evaluated {
         Some(what) => format!("{what}: {rule}"),
         None => format!("{what} by rule {rule}"),
     };
-    Evaluated { answer, reason, rule: Some(rule) }
+    Evaluated { answer, reason, rule: Some(rule), wants_rule: false }
+}
+
+/// Asked because no rule allows it.
+fn unruled(reason: &str) -> Evaluated {
+    Evaluated { wants_rule: true, ..plain(Answer::Ask, reason) }
 }
 
 fn plain(answer: Answer, reason: &str) -> Evaluated {
-    Evaluated { answer, rule: None, reason: reason.into() }
+    Evaluated { answer, rule: None, reason: reason.into(), wants_rule: false }
 }

@@ -8,14 +8,14 @@ use super::{
     entry::{ConversationLine, Record, StepDetail, What},
     read::{Entry, read_line},
 };
-use crate::{block::BlockKind, run::Sender};
+use crate::{block::BlockKind, output::terminal::clean_line, run::Sender};
 
 /// The nine sources of the context, in order.
 const SOURCES: usize = 9;
 
 /// Writes the records of a file as text, one line per fact. Lines that cannot be read are named.
 pub fn render(bytes: &[u8]) -> String {
-    let mut out = String::new();
+    let mut out = Lines::default();
     for (i, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = String::from_utf8_lossy(line);
         if text.trim().is_empty() {
@@ -25,17 +25,44 @@ pub fn render(bytes: &[u8]) -> String {
         let _written = match read_line(&text).map(|read| read.entry) {
             Ok(Entry::Harness(it)) => record(&it, &mut out),
             Ok(Entry::Conversation { line, .. }) => said(&line, &mut out),
-            Ok(Entry::Other { kind, .. }) => writeln!(out, "line {}: {kind}", i + 1),
-            Err(error) => writeln!(out, "line {}: {error}", i + 1),
+            Ok(Entry::Other { kind, .. }) => out.end(format_args!("line {}: {kind}", i + 1)),
+            Err(error) => out.end(format_args!("line {}: {error}", i + 1)),
         };
     }
-    out
+    out.all
 }
 
-fn said(line: &ConversationLine, out: &mut String) -> fmt::Result {
+/// Lines for people. What a record holds cannot begin another line, nor move the cursor: a forged
+/// name would read as a step that never was.
+#[derive(Default)]
+struct Lines {
+    all: String,
+    /// The line under way.
+    line: String,
+}
+
+impl Lines {
+    /// Ends the line with these words.
+    fn end(&mut self, words: fmt::Arguments<'_>) -> fmt::Result {
+        self.line.write_fmt(words)?;
+        self.all.push_str(&clean_line(&self.line));
+        self.all.push('\n');
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl Write for Lines {
+    fn write_str(&mut self, words: &str) -> fmt::Result {
+        self.line.push_str(words);
+        Ok(())
+    }
+}
+
+fn said(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
     if let Some(boundary) = &line.boundary {
         let tokens = boundary.pre_tokens.0;
-        return writeln!(out, "  compacted ({}) at {tokens} tokens", boundary.trigger);
+        return out.end(format_args!("  compacted ({}) at {tokens} tokens", boundary.trigger));
     }
     for block in &line.message.blocks {
         match block.kind() {
@@ -44,24 +71,24 @@ fn said(line: &ConversationLine, out: &mut String) -> fmt::Result {
                     crate::message::Role::Assistant => "answer",
                     _ => "said",
                 };
-                writeln!(out, "  {who}: {}", short(text))?;
+                out.end(format_args!("  {who}: {}", short(text)))?;
             }
             BlockKind::ToolUse { id, name, input } => {
-                writeln!(out, "  tool use {id}: {name} {}", short(input))?;
+                out.end(format_args!("  tool use {id}: {name} {}", short(input)))?;
             }
             BlockKind::ToolResult { id, text, is_error } => {
                 let what = if *is_error { "error" } else { "result" };
-                writeln!(out, "  {what} of {id}: {}", short(text))?;
+                out.end(format_args!("  {what} of {id}: {}", short(text)))?;
             }
-            BlockKind::StopRequest => writeln!(out, "  stop requested")?,
-            BlockKind::Error(text) => writeln!(out, "  error: {}", short(text))?,
+            BlockKind::StopRequest => out.end(format_args!("  stop requested"))?,
+            BlockKind::Error(text) => out.end(format_args!("  error: {}", short(text)))?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn record(record: &Record, out: &mut String) -> fmt::Result {
+fn record(record: &Record, out: &mut Lines) -> fmt::Result {
     match &record.what {
         What::RunStart { origin, sender, .. } => {
             let run = record.run.as_ref().map_or("?", |run| run.as_str());
@@ -70,11 +97,11 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
                 let who = if *is_owner { "the owner" } else { "the guest" };
                 write!(out, ", asked for by {who} {id}")?;
             }
-            writeln!(out)
+            out.end(format_args!(""))
         }
         What::TurnStep { number, step, detail } => {
             if *number == 1 {
-                writeln!(out, "turn {}", record.turn)?;
+                out.end(format_args!("turn {}", record.turn))?;
             }
             write!(out, "  {number} {}: ", step.name())?;
             step_detail(detail, out)
@@ -82,7 +109,10 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
         What::ShapersPassed { tokens, stages } => {
             for it in stages {
                 let (stage, why) = (&it.stage, &it.why);
-                writeln!(out, "    {stage} passed over: {n} -> {n} tokens, {why}", n = tokens.0)?;
+                out.end(format_args!(
+                    "    {stage} passed over: {n} -> {n} tokens, {why}",
+                    n = tokens.0
+                ))?;
             }
             Ok(())
         }
@@ -92,7 +122,7 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             if let Some(attempt) = attempt {
                 write!(out, " (model attempt {attempt})")?;
             }
-            writeln!(out, ", {why}")
+            out.end(format_args!(", {why}"))
         }
         What::ModelAttempt {
             attempt,
@@ -117,7 +147,7 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             if let Some(ms) = parked_ms {
                 write!(out, ", parked for {ms} ms")?;
             }
-            writeln!(out)
+            out.end(format_args!(""))
         }
         What::Permission { call, tool, mode, decision, .. } => {
             let verdict = if decision.allowed { "allowed" } else { "denied" };
@@ -125,65 +155,68 @@ fn record(record: &Record, out: &mut String) -> fmt::Result {
             if let Some(rule) = &decision.rule {
                 write!(out, " by {:?}:{}", rule.scope, rule.text)?;
             }
-            writeln!(out, " in {mode:?}: {}", short(&decision.reason))
+            out.end(format_args!(" in {mode:?}: {}", short(&decision.reason)))
         }
         What::Hook { event, handler, ended, effect, .. } => {
-            writeln!(out, "    hook {event:?} {}: {ended}, {effect}", short(handler))
+            out.end(format_args!("    hook {event:?} {}: {ended}, {effect}", short(handler)))
         }
         What::Approval { call, allowed, reason } => {
             let verdict = if *allowed { "yes" } else { "no" };
-            writeln!(out, "    {call} answered {verdict}: {}", short(reason))
+            out.end(format_args!("    {call} answered {verdict}: {}", short(reason)))
         }
-        What::ToolIntent { call, tool, .. } => writeln!(out, "    {call} {tool} starts"),
+        What::ToolIntent { call, tool, .. } => out.end(format_args!("    {call} {tool} starts")),
         What::ToolEnd { call, error, duration_ms, .. } => match error {
-            Some(error) => writeln!(out, "    {call} failed ({error:?}) after {duration_ms} ms"),
-            None => writeln!(out, "    {call} ended after {duration_ms} ms"),
+            Some(error) => {
+                out.end(format_args!("    {call} failed ({error:?}) after {duration_ms} ms"))
+            }
+            None => out.end(format_args!("    {call} ended after {duration_ms} ms")),
         },
         What::TurnEnd { reason, at_step, .. } => match at_step {
-            Some(step) => writeln!(out, "  ended at {}: {reason}", step.name()),
-            None => writeln!(out, "  ended: {reason}"),
+            Some(step) => out.end(format_args!("  ended at {}: {reason}", step.name())),
+            None => out.end(format_args!("  ended: {reason}")),
         },
         What::RunEnd { reason, turns, usage, .. } => {
-            writeln!(out, "end: {reason} after {turns} turns, {} tokens", usage.total().0)
+            out.end(format_args!("end: {reason} after {turns} turns, {} tokens", usage.total().0))
         }
-        What::Alert { what } => writeln!(out, "  alert: {}", short(what)),
+        What::Alert { what } => out.end(format_args!("  alert: {}", short(what))),
         What::Repair { offset, length, .. } => {
-            writeln!(out, "  {length} bytes at {offset} are no line")
+            out.end(format_args!("  {length} bytes at {offset} are no line"))
         }
-        What::Path { path, .. } => writeln!(out, "    path {}", short(&path.real)),
+        What::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
     }
 }
 
-fn step_detail(detail: &StepDetail, out: &mut String) -> fmt::Result {
+fn step_detail(detail: &StepDetail, out: &mut Lines) -> fmt::Result {
     match detail {
         StepDetail::Settings { sources, warnings, .. } => {
-            writeln!(out, "from {}, {warnings} warnings", list(sources))
+            out.end(format_args!("from {}, {warnings} warnings", list(sources)))
         }
         StepDetail::State { messages, session_retries, .. } => {
-            writeln!(out, "{messages} messages, {session_retries} retries so far")
+            out.end(format_args!("{messages} messages, {session_retries} retries so far"))
         }
         StepDetail::Context { sizes, tokens, .. } => {
             let sizes: [String; SOURCES] = sizes.map(|size| size.to_string());
-            writeln!(out, "sources of {} characters, {} tokens", sizes.join(" "), tokens.0)
+            out.end(format_args!("sources of {} characters, {} tokens", sizes.join(" "), tokens.0))
         }
-        StepDetail::Shaping { tokens, fired, remaining } => {
-            writeln!(out, "{} tokens, {fired} shapers fired, {} left", tokens.0, remaining.0)
-        }
+        StepDetail::Shaping { tokens, fired, remaining } => out
+            .end(format_args!("{} tokens, {fired} shapers fired, {} left", tokens.0, remaining.0)),
         StepDetail::Model { attempts, outcome } => {
-            writeln!(out, "{outcome} in {attempts} attempts")
+            out.end(format_args!("{outcome} in {attempts} attempts"))
         }
         StepDetail::Dispatch { calls, refused } => {
-            writeln!(out, "{calls} calls, {refused} refused")
+            out.end(format_args!("{calls} calls, {refused} refused"))
         }
-        StepDetail::Gate { allowed, denied } => writeln!(out, "{allowed} allowed, {denied} denied"),
+        StepDetail::Gate { allowed, denied } => {
+            out.end(format_args!("{allowed} allowed, {denied} denied"))
+        }
         StepDetail::Execution { succeeded, failed } => {
-            writeln!(out, "{succeeded} succeeded, {failed} failed")
+            out.end(format_args!("{succeeded} succeeded, {failed} failed"))
         }
         StepDetail::Stop { done: true, reason } => {
-            writeln!(out, "done, {}", reason.as_deref().unwrap_or("no reason"))
+            out.end(format_args!("done, {}", reason.as_deref().unwrap_or("no reason")))
         }
-        StepDetail::Stop { done: false, .. } => writeln!(out, "go on"),
-        StepDetail::Nothing { nothing } => writeln!(out, "nothing to do, {nothing}"),
+        StepDetail::Stop { done: false, .. } => out.end(format_args!("go on")),
+        StepDetail::Nothing { nothing } => out.end(format_args!("nothing to do, {nothing}")),
     }
 }
 
@@ -197,5 +230,28 @@ fn short(text: &str) -> String {
     match first.char_indices().nth(100) {
         Some((at, _)) => format!("{}…", &first[..at]),
         None => first.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: TRN-3
+    #[test]
+    fn record_cannot_forge_a_line_or_send_a_control_sequence() {
+        // As JSON escapes, and raw where JSON allows that.
+        let hostile = "x\\n  9 stop_check: done\\u001b[2J\\r\u{9b}1m\\u009b1m\u{202e}";
+        let said = format!(
+            r#"{{"type":"assistant","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2025-01-01T00:02:00Z","isSidechain":false,"message":{{"role":"assistant","content":[{{"type":"tool_use","id":"{hostile}","name":"{hostile}","input":{{}}}}]}}}}"#
+        );
+        assert!(render(said.as_bytes()).starts_with("  tool use x"), "{}", render(said.as_bytes()));
+        for line in [said, format!(r#"{{"type":"{hostile}"}}"#), format!("{{{hostile}")] {
+            let text = render(line.as_bytes());
+            assert_eq!(text.lines().count(), 1, "{text:?}");
+            assert!(text.ends_with('\n') && !text.contains("\n  9"), "{text:?}");
+            let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+            assert!(text.chars().all(is_shown), "{text:?}");
+        }
     }
 }

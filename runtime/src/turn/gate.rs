@@ -138,6 +138,7 @@ impl Turn {
 
     fn decided(&mut self, index: usize, decision: Decision, permit: Option<Permit>) {
         let Some((_, gate)) = self.state.gate.take() else { return };
+        let allow_rules = if decision.allowed { Vec::new() } else { gate.allow_rules() };
         let state = &mut self.state.calls[index];
         let rewritten = (state.call.input != gate.call().input).then(|| gate.call().input.clone());
         state.call = gate.call().clone();
@@ -153,8 +154,10 @@ impl Turn {
         let input = rewritten.map(|it| self.journal.stored(&it));
         self.tell(Event::PermissionDecided {
             call: call.clone(),
+            tool: tool.clone(),
             allowed: decision.allowed,
             reason: decision.reason.as_str().into(),
+            allow_rules: allow_rules.into(),
         });
         let mode = self.mode();
         let what = What::Permission { call, tool, digest, input, mode, decision };

@@ -148,6 +148,7 @@ impl Turn {
             delay_ms,
             status: failure.status,
             error: failure.class.code(),
+            cause: failure.message.as_str().into(),
         });
         self.effects.push(Effect::Wait { attempt, ms: delay_ms });
     }

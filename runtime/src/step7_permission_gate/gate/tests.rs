@@ -16,6 +16,7 @@ use crate::{
     tool::Concurrency,
 };
 
+mod allow_rules;
 mod corpora;
 
 const FILE: &str = "file_path";
