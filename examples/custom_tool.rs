@@ -84,9 +84,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .allow("note");
     let session = ennead.open(options).await?;
 
-    let outcome = session.prompt("Add 19 and 23, and note the sum.").await?;
-    println!("{}", outcome.text.trim_end());
-    for denial in &outcome.denials {
+    let answer = session.prompt("Add 19 and 23, and note the sum.").await?.into_answer()?;
+    println!("{answer}");
+    for denial in &answer.outcome.denials {
         println!("{} was denied: no rule allows it, and nobody is there to ask", denial.tool);
     }
     println!("kept: {:?}", notes.lock().unwrap_or_else(PoisonError::into_inner));

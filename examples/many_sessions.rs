@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use ennead::{
-    Endpoint, Ennead, Options, SessionOptions,
+    Endpoint, Ennead, Options, RunOutcome, SessionOptions,
     runtime::{ports::Clock, step1_settings_resolution::Durability},
     simulated::Playbook,
     world::clock::SystemClock,
@@ -62,8 +62,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = clock.elapsed();
     let prompts = sessions.iter().map(|it| it.prompt("Which files are here?"));
     let outcomes = try_join_all(prompts).await?;
+    let outcomes: Result<Vec<_>, _> = outcomes.into_iter().map(RunOutcome::into_answer).collect();
+    let outcomes = outcomes?;
     let ran = clock.elapsed().saturating_sub(start);
-    let n_turns: u32 = outcomes.iter().map(|it| it.turns).sum();
+    let n_turns: u32 = outcomes.iter().map(|it| it.outcome.turns).sum();
     let n_right = outcomes.iter().filter(|it| it.text.contains("readme.txt")).count();
     println!(
         "ran {n_turns} turns in {ran:?}: {:.0} sessions and {:.0} turns per second",

@@ -6,7 +6,10 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it did")]
 
-use ennead::{Endpoint, Ennead, Event, Options, SessionOptions, simulated::Playbook};
+use ennead::{
+    Endpoint, Ennead, Event, Options, SessionOptions, runtime::output::terminal::clean,
+    simulated::Playbook,
+};
 
 const PLAYBOOK: &str = r#"
 [[rule]]
@@ -61,7 +64,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     });
-    println!("\n{}", outcome?.text.trim_end());
+    println!("\n{}", outcome?.into_answer()?);
 
     ennead.shutdown().await;
     Ok(())
@@ -73,11 +76,11 @@ fn print(who: &str, event: &Event) {
         Event::Agent { agent, event } => print(&format!("    agent {agent} "), event),
         Event::TurnStarted { turn } => println!("{who}turn {turn}"),
         Event::AgentStarted { agent, description, .. } => {
-            println!("{who}starts agent {agent}: {description}");
+            println!("{who}starts agent {agent}: {}", clean(description));
         }
         Event::ToolStarted { tool, .. } => println!("{who}runs {tool}"),
         Event::MessageCompleted { text, .. } if !text.is_empty() => {
-            println!("{who}says: {}", text.trim_end().replace('\n', "; "));
+            println!("{who}says: {}", clean(text).trim_end().replace('\n', "; "));
         }
         Event::RunFinished { reason, .. } => println!("{who}ends: {reason}"),
         _ => {}

@@ -5,10 +5,12 @@ mod bench;
 mod cases;
 mod demo;
 mod doctor;
+mod failure;
 mod mcp;
 mod print;
 mod proxy;
 mod signals;
+mod terminal;
 mod transcripts;
 
 use std::{
@@ -164,7 +166,11 @@ struct Server {
 impl Server {
     /// Serves [`PLAYBOOK`].
     fn start(place: &Place) -> Self {
-        place.file("../playbook.toml", PLAYBOOK);
+        Self::playing(place, PLAYBOOK)
+    }
+
+    fn playing(place: &Place, playbook: &str) -> Self {
+        place.file("../playbook.toml", playbook);
         let mut child = place
             .command(&["simulate", "--playbook", "../playbook.toml", "--port", "0"])
             .stderr(Stdio::null())

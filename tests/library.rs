@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, call, calls, finish, model, says, text};
+use crate::support::scripted::{Place, call, calls, finish, model, refusal, says, text};
 
 /// What is added.
 #[derive(Deserialize, JsonSchema)]
@@ -63,6 +63,38 @@ fn library_needs_nothing_of_the_command() {
     let body = shown.split_once("fn main").unwrap().1;
     let statements = body.lines().filter(|it| it.ends_with(';')).count();
     assert!(statements <= 10, "an agent in ten lines, not {statements}");
+}
+
+// REQ: SUR-1
+#[tokio::test]
+async fn run_that_failed_is_an_error_with_its_reason_and_one_that_did_not_is_its_answer() {
+    let place = Place::new();
+    let model = says(vec![text("a \u{1b}[31mred\u{1b}[0m word"), refusal(401)]);
+    let ennead = place.start(&model).await;
+    let session = ennead.open(place.session()).await.unwrap();
+    let answer = session.prompt("go").await.unwrap().into_answer().unwrap();
+    assert_eq!(answer.text, "a \u{1b}[31mred\u{1b}[0m word");
+    assert_eq!((answer.to_string(), answer.outcome.turns), ("a red word".into(), 1));
+    let failed = session.prompt("on").await.unwrap().into_answer().unwrap_err();
+    finish(ennead, session).await;
+    assert_eq!(failed.reason, RunEnd::Error);
+    assert!(failed.message.starts_with("auth: "), "{}", failed.message);
+    assert_eq!(failed.to_string(), format!("the run failed (error): {}", failed.message));
+    // This is what `main` shows of it.
+    let shown = format!("{failed:?}");
+    assert!(shown.contains(&failed.message) && shown.len() < 500, "{shown}");
+    assert_eq!(failed.outcome.messages[0].text(), "on");
+}
+
+// REQ: SUR-1
+#[test]
+fn what_embedders_copy_ends_with_an_error_when_the_run_failed() {
+    let files = ["README.md", "examples/embed.rs", "examples/custom_tool.rs"];
+    for file in [&files[..], &["examples/sub_agents.rs", "examples/many_sessions.rs"]].concat() {
+        let text = fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(text.contains("into_answer"), "{file}");
+        assert!(!text.contains(".await?.text"), "{file} takes the text of a run that failed");
+    }
 }
 
 // REQ: TRN-9

@@ -1,5 +1,7 @@
 //! The handle to a process full of agents.
 
+mod check;
+
 use std::{
     io,
     num::NonZeroU32,
@@ -106,9 +108,10 @@ impl Ennead {
     ///
     /// [`OpenError`]; a transcript that another process holds names the holder.
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
+        // Before servers are started for what cannot be opened.
+        self.check(&options).await?;
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
-        // Before servers are started for what cannot be opened.
         let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);

@@ -1,6 +1,6 @@
 //! Why an `Ennead` cannot start, and why it cannot open a session.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
@@ -48,6 +48,14 @@ pub enum OpenError {
     /// The transcript cannot be opened: another process has it, or the file cannot be used.
     #[error(transparent)]
     Transcript(archive::OpenError),
+    /// No model is named, and those of this provider have names of their own.
+    #[error(
+        "no model is named for {provider}: give one with --model, or as `model` in the settings"
+    )]
+    NoModel {
+        /// The provider.
+        provider: Arc<str>,
+    },
     /// The shard has ended.
     #[error("the runtime has ended")]
     Ended,

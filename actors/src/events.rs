@@ -259,7 +259,7 @@ impl Events {
     }
 
     /// The defaults of channels, as the last turn found them.
-    pub(crate) fn output(&self) -> Arc<OutputSettings> {
+    pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
     }
 }

@@ -77,7 +77,7 @@ pub use ennead_runtime::{
 pub use ennead_tools::custom::CustomTool;
 pub use errors::{OpenError, StartError};
 pub use options::{Endpoint, Options, Placement, SessionOptions};
-pub use session::{RunError, RunOutcome, SessionHandle};
+pub use session::{Answer, RunError, RunFailed, RunOutcome, SessionHandle};
 
 /// Makes the Rust of README.md a test: it must compile.
 #[cfg(doctest)]

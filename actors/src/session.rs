@@ -6,6 +6,7 @@
 //! Idle, a session is this actor, its writer and nothing else.
 
 pub(crate) mod agents;
+mod answer;
 mod ending;
 mod handle;
 pub(crate) mod processes;
@@ -31,6 +32,7 @@ use ennead_runtime::{
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
+pub use answer::{Answer, RunFailed};
 pub use handle::{Denial, RunError, RunOutcome, SessionHandle, Status};
 pub(crate) use runs::OpenPlan;
 pub(crate) use shared::Shared;

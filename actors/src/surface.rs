@@ -19,4 +19,6 @@ pub mod demo_load;
 #[cfg(feature = "cli")]
 pub mod demo_view;
 #[cfg(feature = "cli")]
+pub mod print_view;
+#[cfg(feature = "cli")]
 pub mod simulate;

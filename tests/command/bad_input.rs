@@ -159,7 +159,7 @@ fn a_provider_that_cannot_be_used_is_told_in_one_line() {
         ("openai-chat", "localhost", 2, "OPENAI_BASE_URL `localhost`"),
         ("openai-chat", "http://127.0.0.1:1/v1", 3, "set OPENAI_BASE_URL"),
     ] {
-        let mut command = place.command(&["-p", "a"]);
+        let mut command = place.command(&["-p", "a", "--model", "m"]);
         command.env("ENNEAD_PROVIDER", provider).env("OPENAI_BASE_URL", base);
         let ended: super::Ended = command.output().unwrap().into();
         assert_eq!(ended.code, Some(code), "{ended:?}");

@@ -241,4 +241,5 @@ fn without_a_key_the_simulated_model_answers_and_is_announced() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("21"), "{}", ended.stdout);
     assert!(ended.stderr.contains("embedded simulated model"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }

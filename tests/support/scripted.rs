@@ -50,6 +50,11 @@ pub(crate) fn calls(calls: &[(&str, &str, Value)]) -> Say {
     Say { status: 200, blocks: calls.iter().map(block).collect(), tokens: Some(100) }
 }
 
+/// An answer of this HTTP status without a body.
+pub(crate) fn refusal(status: u16) -> Say {
+    Say { status, blocks: Vec::new(), tokens: None }
+}
+
 /// One call.
 pub(crate) fn call(id: &str, tool: &str, input: Value) -> Say {
     calls(&[(id, tool, input)])

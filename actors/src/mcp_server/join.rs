@@ -12,6 +12,7 @@ use ennead_runtime::{
         policy::Policy,
         spec::{NotOffered, offered},
     },
+    output::terminal::clean_line,
     ports::Tool,
     step1_settings_resolution::{LayerText, trust::Trust},
     turn::input::SettingsRead,
@@ -162,13 +163,7 @@ fn only_managed(place: &Place) -> Option<String> {
 
 /// What a server says is shown on terminals: on one line, without what would control these, and cut.
 fn one_line(text: &str) -> String {
-    let harmless = |c: char| match c {
-        // These turn the direction of what follows.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ' ',
-        c if c.is_control() => ' ',
-        c => c,
-    };
-    let text: String = text.chars().map(harmless).collect();
+    let text = clean_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(MAX_TOLD) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -228,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_one_harmless_line() {
-        assert_eq!(one_line("a\n\u{1b}[31mb\r\u{7}\u{202e}c  d "), "a [31mb c d");
+        assert_eq!(one_line("a\n\u{1b}[31mb\r\u{7}\u{202e}c  d "), "a b c d");
         let long = "ä".repeat(MAX_TOLD);
         assert_eq!(one_line(&long), long);
         assert_eq!(one_line(&format!("{long}x")), format!("{long}…"));

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use ennead_runtime::{event::Event, ids::AgentId, step::Step};
+use ennead_runtime::{event::Event, ids::AgentId, output::terminal::clean_line, step::Step};
 
 /// Rows that a table shows; what has ended gives way first.
 const MAX_ROWS: usize = 20;
@@ -158,9 +158,9 @@ fn counted(tools: &[String]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// The first `max` characters, without control characters.
+/// The first `max` characters of what a terminal may show of it.
 fn cut(text: &str, max: usize) -> String {
-    let text: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let text = clean_line(text);
     match text.char_indices().nth(max) {
         Some(_) => text.chars().take(max - 1).chain(['…']).collect(),
         None => text,

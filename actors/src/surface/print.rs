@@ -146,8 +146,8 @@ pub fn shown_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSet
 /// Why a run left no answer.
 pub fn why(outcome: &RunOutcome) -> String {
     match outcome.end {
-        RunEnd::MaxTurns => format!("reached the limit of {} turns (--max-turns)", outcome.turns),
-        end => outcome.error.clone().unwrap_or_else(|| end.code().replace('_', " ")),
+        RunEnd::MaxTurns => format!("{} (--max-turns)", outcome.failure().unwrap_or_default()),
+        end => outcome.failure().unwrap_or_else(|| end.code().replace('_', " ")),
     }
 }
 
@@ -186,6 +186,16 @@ pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRe
         _ => object["errors"] = json!([why(outcome)]),
     }
     object
+}
+
+/// Marks a result to which no model contributed: the embedded simulated one answered, and what its
+/// answers would have cost is no cost.
+pub fn mark_simulated(result: &mut Value) {
+    result["simulated"] = true.into();
+    result["total_cost_usd"] = Value::Null;
+    if let Some(models) = result["modelUsage"].as_object_mut() {
+        models.values_mut().for_each(|it| it["costUSD"] = Value::Null);
+    }
 }
 
 fn is_failure_of_the_model(end: RunEnd, record: &ModelRecord) -> bool {

@@ -49,8 +49,10 @@ pub(crate) struct Server {
     pub(crate) endpoint: Endpoint,
     /// Options of the runtime that go with it.
     pub(crate) options: Options,
-    /// It is the embedded simulated model; people must be told.
-    pub(crate) is_simulated: bool,
+    /// Its address as it was given, unless it is in this process.
+    pub(crate) base: Option<String>,
+    /// It is the embedded simulated model, and what people must be told about that.
+    pub(crate) why_simulated: Option<String>,
     /// What names it.
     pub(crate) variables: Variables,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Server {
 ///
 /// # Errors
 ///
-/// When there is no such provider, the address is none, or nobody answers there.
+/// When there is no such provider, or the address is none.
 pub(crate) fn from_environment() -> Result<Server, Failure> {
     match variable(PROVIDER).as_deref() {
         None | Some("anthropic") => anthropic(),
@@ -85,10 +87,10 @@ fn openai(name: &str, endpoint: fn(&str, Option<&str>) -> Endpoint) -> Result<Se
         return Err(Failure::new(Exit::BadInput, what));
     }
     let base = base.unwrap_or_else(|| OPENAI.default_base.to_owned());
-    try_connection(&base, OPENAI.base)?;
+    url_of(&base, OPENAI.base)?;
     let endpoint = endpoint(&base, key.as_deref());
     let options = Options::default();
-    Ok(Server { endpoint, options, is_simulated: false, variables: OPENAI })
+    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables: OPENAI })
 }
 
 fn anthropic() -> Result<Server, Failure> {
@@ -99,14 +101,14 @@ fn anthropic() -> Result<Server, Failure> {
         return simulated();
     }
     let base = base.unwrap_or_else(|| ANTHROPIC.default_base.to_owned());
-    try_connection(&base, ANTHROPIC.base)?;
+    url_of(&base, ANTHROPIC.base)?;
     let mut endpoint = Endpoint::messages(&base, key.as_deref());
     if let (None, Some(token)) = (key, token) {
         let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
         endpoint.headers = endpoint.headers.iter().cloned().chain([bearer]).collect();
     }
     let options = Options::default();
-    Ok(Server { endpoint, options, is_simulated: false, variables: ANTHROPIC })
+    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables: ANTHROPIC })
 }
 
 fn simulated() -> Result<Server, Failure> {
@@ -119,7 +121,21 @@ fn simulated() -> Result<Server, Failure> {
     let options = Options { transport: Some(Arc::new(transport)), ..Options::default() };
     // Never resolved: the transport answers whatever host is asked.
     let endpoint = Endpoint::messages("http://simulated.invalid", None);
-    Ok(Server { endpoint, options, is_simulated: true, variables: ANTHROPIC })
+    let why_simulated = Some(why_simulated());
+    Ok(Server { endpoint, options, base: None, why_simulated, variables: ANTHROPIC })
+}
+
+/// That nothing real answers, and what to set. A key of the other provider was meant to be used.
+fn why_simulated() -> String {
+    let set = [OPENAI.key, OPENAI.base].into_iter().find(|it| variable(it).is_some());
+    let missing = match set {
+        Some(name) => format!(
+            "{name} is set, but {PROVIDER} is not: set {PROVIDER}=openai-chat (or openai-responses) \
+             and name a model with --model"
+        ),
+        None => format!("neither {} nor {} is set", ANTHROPIC.key, ANTHROPIC.base),
+    };
+    format!("no real model is asked, the embedded simulated model answers: {missing}")
 }
 
 /// A key that can stand in a header.
@@ -133,9 +149,8 @@ fn sendable(key: Option<String>, variable: &str) -> Result<Option<String>, Failu
     }
 }
 
-/// Connects once before anything is started. A run waits minutes for a server that is away for a
-/// while; a wrong address is better told at once. Behind a proxy nothing can be tried.
-fn try_connection(base: &str, variable: &str) -> Result<(), Failure> {
+/// An address that can be asked.
+fn url_of(base: &str, variable: &str) -> Result<Url, Failure> {
     let bad = |why: &str| {
         let what = format!("{variable} `{base}` {why}; set it to http(s)://host[:port]");
         Failure::new(Exit::BadInput, what)
@@ -151,7 +166,21 @@ fn try_connection(base: &str, variable: &str) -> Result<(), Failure> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("has a scheme that is not supported"));
     }
-    let host = url.host_str().ok_or_else(|| bad("names no host"))?;
+    if url.host_str().is_none() {
+        return Err(bad("names no host"));
+    }
+    Ok(url)
+}
+
+/// Connects once before the session is opened. A run waits minutes for a server that is away for a
+/// while; a wrong address is better told at once. Behind a proxy nothing can be tried.
+///
+/// # Errors
+///
+/// When the address is none, or nobody answers there.
+pub(crate) fn try_connection(base: &str, variable: &str) -> Result<(), Failure> {
+    let url = url_of(base, variable)?;
+    let host = url.host_str().unwrap_or_default();
     let is_near = host == "localhost" || host.starts_with("127.") || host == "[::1]";
     if !is_near && has_proxy() {
         return Ok(());

@@ -13,6 +13,7 @@ mod exit;
 mod mcp;
 mod print;
 mod rules;
+mod screen;
 mod show;
 mod signals;
 mod simulate;

@@ -11,9 +11,10 @@ use ennead::{
     archive::{self, lock::LockError},
     ennead::Ennead,
     errors::OpenError,
+    events::Events,
     options::{Endpoint, SessionOptions},
     runtime::{
-        event::{Event, Numbered},
+        event::Numbered,
         permission::{RuleKind, RuleText, Scope},
         ports::Clock,
         recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
@@ -23,7 +24,8 @@ use ennead::{
     },
     session::{RunOutcome, SessionHandle},
     surface::print::{
-        MAX_INPUT, ModelRecord, join_input, model_record, result_object, shown_text, why,
+        MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object,
+        shown_text, why,
     },
     world::clock::SystemClock,
 };
@@ -33,7 +35,9 @@ use crate::{
     args::{Durability, OutputFormat, Print},
     endpoint::{self, Variables},
     exit::{Exit, Failure},
-    mcp, rules, show,
+    mcp, rules,
+    screen::Screen,
+    show,
     signals::Signals,
 };
 
@@ -47,12 +51,19 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let prompt = join_input(given.as_deref(), &piped_in().await?)
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let server = endpoint::from_environment()?;
-    let variables = server.variables;
+    let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     let options = SessionOptions { endpoint: server.endpoint, ..options };
     let mut signals = Signals::take()?;
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    if let Err(error) = ennead.check(&options).await {
+        ennead.shutdown().await;
+        return Err(Failure::of(exit_of(&error), &error));
+    }
+    if let Some(base) = &server.base {
+        endpoint::try_connection(base, variables.base)?;
+    }
     // Servers of the session may take their time.
     let opened = tokio::select! {
         biased;
@@ -70,15 +81,17 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
             return Err(Failure::of(exit_of(&error), &error));
         }
     };
-    if server.is_simulated {
-        show::problem(
-            "no ANTHROPIC_API_KEY and no ANTHROPIC_BASE_URL is set: the embedded simulated model \
-             answers",
-        );
+    if let Some(why) = server.why_simulated {
+        show::problem(&why);
     }
     let request = RunRequest { origin: "print", ..RunRequest::new(prompt) };
-    let (outcome, ended_by) = converse(&session, request, &mut signals).await;
+    let mut watched = Watched::new(&session, args.output_format);
+    let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
+    // What was told before the outcome came is shown before it.
+    while let Some(event) = watched.events.next().await {
+        watched.show(&event);
+    }
     let transcript = session.transcript().to_owned();
     let (id, output) = (session.id().clone(), session.output());
     ennead.shutdown().await;
@@ -87,30 +100,55 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         Some(Err(error)) => return Err(Failure::of(Exit::RunFailed, &error)),
         None => return Ok(ended_by.unwrap_or(Exit::Interrupted)),
     };
+    let mut screen = watched.screen;
     let record = model_record(&transcript, &outcome.run).unwrap_or_default();
     match args.output_format {
-        OutputFormat::Text => match shown_text(&outcome, &record, &output) {
-            text if text.is_empty() => {}
-            text => show::result(&text)?,
-        },
-        OutputFormat::Json => show::result(&result_object(&outcome, &id, &record).to_string())?,
+        // The failure itself says it on standard error; who sees both is not to read it twice.
+        OutputFormat::Text
+            if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
+        OutputFormat::Text => screen.answer(&shown_text(&outcome, &record, &output))?,
+        OutputFormat::Json => {
+            let mut object = result_object(&outcome, &id, &record);
+            if is_simulated {
+                mark_simulated(&mut object);
+            }
+            show::json(&object)?;
+        }
     }
+    screen.finish(id.as_str(), &transcript.display().to_string());
     end(&outcome, &record, ended_by, variables)
 }
 
 type Ended = Option<Result<RunOutcome, ennead::session::RunError>>;
+
+/// What a run tells, and where it is shown.
+struct Watched {
+    events: Events,
+    screen: Screen,
+    clock: SystemClock,
+}
+
+impl Watched {
+    fn new(session: &SessionHandle, format: OutputFormat) -> Self {
+        let screen = Screen::new(format == OutputFormat::Text);
+        Self { events: session.events(), screen, clock: SystemClock::default() }
+    }
+
+    fn show(&mut self, event: &Numbered) {
+        self.screen.observe(self.clock.now().0, &event.event, &self.events.output());
+    }
+}
 
 /// Runs the prompt. The first signal interrupts the run, the second one does not wait for it.
 async fn converse(
     session: &SessionHandle,
     request: RunRequest,
     signals: &mut Signals,
+    watched: &mut Watched,
 ) -> (Ended, Option<Exit>) {
-    let mut events = session.events();
     let mut run = std::pin::pin!(session.run(request));
     let mut ended_by = None;
     let mut listening = true;
-    let mut is_parked = false;
     loop {
         tokio::select! {
             biased;
@@ -119,39 +157,12 @@ async fn converse(
                 None => session.interrupt(),
                 Some(_) => return (None, Some(exit)),
             },
-            event = events.next(), if listening => match event {
-                Some(event) => tell(&event, &mut is_parked),
+            event = watched.events.next(), if listening => match event {
+                Some(event) => watched.show(&event),
                 None => listening = false,
             },
         }
     }
-}
-
-/// What a person who waits wants to know. That a call waits is told once, although the reason may
-/// change.
-fn tell(event: &Numbered, is_parked: &mut bool) {
-    match &event.event {
-        Event::Parked { .. } if *is_parked => {}
-        Event::Parked { provider, reason, until_ms, .. } => {
-            *is_parked = true;
-            let (why, how_long) = (reason.in_words(), how_long(*until_ms));
-            show::problem(&format!("the call to {provider} waits {how_long}, because {why}"));
-        }
-        Event::Unparked { .. } => *is_parked = false,
-        Event::RecoveryTaken { cause, remedy, model } if *remedy != "surface" => {
-            let whom = model.as_ref().map(|it| format!(" to {it}")).unwrap_or_default();
-            show::problem(&format!("the model call failed ({cause}); remedy: {remedy}{whom}"));
-        }
-        Event::Alert { what } => show::problem(what),
-        _ => {}
-    }
-}
-
-/// `until_ms` is in milliseconds since 1970.
-fn how_long(until_ms: Option<u64>) -> String {
-    let Some(until_ms) = until_ms else { return "until another call has ended".into() };
-    let left_ms = until_ms.saturating_sub(SystemClock::default().now().0);
-    format!("for {} s at least", left_ms.div_ceil(1_000).max(1))
 }
 
 fn end(

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ennead::surface::transcripts::{self, TranscriptError};
+use ennead::{
+    runtime::output::terminal::clean_line,
+    surface::transcripts::{self, TranscriptError},
+};
 
 use crate::{
     exit::{Exit, Failure},
@@ -18,13 +21,14 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
     for file in files {
         for checked in transcripts::verify(file).map_err(failure)? {
             let it = &checked.verified;
-            show::result(&format!(
+            // A line break in a name would begin a line of its own.
+            show::result(&clean_line(&format!(
                 "{}: in order, {} runs, {} turns, {} tool calls",
                 checked.file.display(),
                 it.runs,
                 it.turns,
                 it.calls
-            ))?;
+            )))?;
             for (line, kind) in &it.foreign {
                 show::problem(&format!(
                     "{}: line {line} of type {kind} is another program's",
