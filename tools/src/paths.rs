@@ -8,6 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File, Permissions},
     io::{self, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -142,15 +143,35 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes a new file beside `name` that is to take its place.
+    /// Writes a new file next to `name` that is to take its place.
+    ///
+    /// The file is never open to more people than it finally is: it is made with the permissions
+    /// of the old one, which the umask can only narrow until all is written.
     pub(crate) fn prepare(
         &self,
         name: &OsStr,
         bytes: &[u8],
         permissions: Option<Permissions>,
     ) -> Result<Prepared<'_>, OpenError> {
+        let prepared = self.make_temporary(name, permissions.as_ref())?;
+        (&prepared.file).write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            // After the writing, which takes away the bits that give a program its owner's rights.
+            prepared.file.set_permissions(permissions)?;
+        }
+        // Or a power cut after the rename leaves an empty file.
+        prepared.file.sync_data()?;
+        Ok(prepared)
+    }
+
+    /// Makes the file, still empty, with its final permissions as far as the umask lets it.
+    fn make_temporary(
+        &self,
+        name: &OsStr,
+        permissions: Option<&Permissions>,
+    ) -> Result<Prepared<'_>, OpenError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(permissions.map_or(0o666, |it| it.mode() & 0o777));
         let mut n = 0_u32;
         let (temporary, handle) = loop {
             let temporary = OsString::from(format!(".ennead-{n}.tmp"));
@@ -161,20 +182,13 @@ impl Directory {
                 Err(errno) => return Err(errno.into()),
             }
         };
-        let prepared = Prepared {
+        Ok(Prepared {
             directory: self,
             temporary,
             name: name.to_owned(),
             file: File::from(handle),
             renamed: false,
-        };
-        (&prepared.file).write_all(bytes)?;
-        if let Some(permissions) = permissions {
-            prepared.file.set_permissions(permissions)?;
-        }
-        // Or a power cut after the rename leaves an empty file.
-        prepared.file.sync_data()?;
-        Ok(prepared)
+        })
     }
 }
 
@@ -213,7 +227,7 @@ impl Drop for Prepared<'_> {
 }
 
 /// Where an open file really is.
-fn real_path_of(handle: &File, opened_as: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path_of(handle: &File, opened_as: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     // Without /proc the path is followed again: that finds links, but not a quick exchange.
     fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
@@ -223,7 +237,7 @@ fn real_path_of(handle: &File, opened_as: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt, symlink};
 
     fn real_directory() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -276,6 +290,22 @@ mod tests {
         )
         .unwrap();
         assert!(matches!(open("fifo"), OpenError::Special));
+    }
+
+    // REQ: TOL-7
+    #[test]
+    fn file_that_replaces_a_private_one_is_private_while_it_is_empty() {
+        let (_keep, real) = real_directory();
+        let directory = Directory::open(&real).unwrap();
+        for mode in [0o600, 0o400, 0o640, 0o644] {
+            let permissions = Permissions::from_mode(mode);
+            let made = directory.make_temporary(OsStr::new("f"), Some(&permissions)).unwrap();
+            let found = made.file().metadata().unwrap().mode() & 0o777;
+            assert_eq!(found & !mode, 0, "{found:o} is wider than {mode:o}");
+            drop(made);
+            let done = directory.prepare(OsStr::new("f"), b"x", Some(permissions)).unwrap();
+            assert_eq!(done.file().metadata().unwrap().mode() & 0o777, mode);
+        }
     }
 
     #[test]

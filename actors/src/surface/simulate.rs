@@ -3,6 +3,7 @@
 //! Alone because only the command and the tests need it; an embedder without the feature `cli`
 //! gets the same answers from `world::simulated`, and no HTTP server.
 
+mod caller;
 mod socket;
 
 #[cfg(test)]
@@ -58,6 +59,11 @@ async fn answer(
     request: Request,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
+    if let Some(header) = caller::foreign(&head.uri, &head.headers) {
+        let why = format!("the header {header} names a foreign site");
+        let script = server.simulator.playbook().refusal(403, &why);
+        return response(server, fate, script);
+    }
     let script = match to_bytes(body, MAX_REQUEST).await {
         Ok(body) => {
             let headers: Vec<(String, String)> = head

@@ -159,7 +159,7 @@ impl Capture {
 
 async fn make(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).await?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).await?;
     }
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).await
 }

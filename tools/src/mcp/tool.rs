@@ -1,6 +1,13 @@
 //! A server's tool as a tool of a session.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    fs::{DirBuilder, OpenOptions},
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+    sync::Arc,
+};
 
 use ennead_runtime::{
     ids::{ToolName, ToolUseId},
@@ -141,9 +148,11 @@ async fn shortened(
 
 fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    std::fs::write(path, text)
+    // For the owner alone, as all that is kept of a session.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text)
 }
 
 #[cfg(test)]
@@ -154,6 +163,8 @@ mod tests {
         spec::{CallLimits, Listed, offered},
     };
     use serde_json::{Map, Value, json};
+
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
     use crate::test_support::{World, block_on};
@@ -222,7 +233,9 @@ mod tests {
         let outcome = run(Ok(text(long.clone(), false)), &world);
         let path = outcome.truncation.unwrap().stored_at.unwrap();
         assert!(outcome.text.contains(&path) && outcome.text.len() < 3000, "{}", outcome.text);
-        assert_eq!(std::fs::read_to_string(path).unwrap(), long);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "it is for its owner alone");
         let fits = "x".repeat(100_000);
         assert_eq!(run(Ok(text(fits.clone(), false)), &world).text, fits);
     }

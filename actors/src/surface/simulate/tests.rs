@@ -84,10 +84,14 @@ async fn serving<F: Future<Output = ()>>(
 }
 
 async fn send(port: u16, method: &str, path: &str, body: &str) -> TcpStream {
+    send_with("host: localhost\r\n", port, method, path, body).await
+}
+
+async fn send_with(headers: &str, port: u16, method: &str, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let n_bytes = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {n_bytes}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\n{headers}connection: close\r\ncontent-length: {n_bytes}\r\n\r\n"
     );
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
     stream
@@ -245,6 +249,25 @@ async fn two_hundred_clients_are_served_at_once() {
             assert_eq!(end, Ok(()));
         }
         assert_eq!(simulator.log().n_requests, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn page_of_another_site_is_refused_before_the_model_hears_of_it() {
+    with_server(|port, _| async move {
+        for (headers, status) in [
+            ("host: 127.0.0.1:80\r\n", 200),
+            ("host: localhost\r\norigin: http://localhost:3000\r\n", 200),
+            ("host: evil.example\r\n", 403),
+            ("host: localhost\r\norigin: https://evil.example\r\n", 403),
+        ] {
+            let stream = send_with(headers, port, "POST", "/v1/messages", &asking("hi")).await;
+            let (head, body, _) = receive(stream).await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{headers}: {head}");
+            let body = String::from_utf8_lossy(&body);
+            assert_eq!(body.contains("foreign site"), status == 403, "{headers}: {body}");
+        }
     })
     .await;
 }
