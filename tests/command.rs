@@ -12,6 +12,7 @@ mod proxy;
 mod signals;
 mod terminal;
 mod transcripts;
+mod trust;
 
 use std::{
     fs,

@@ -9,6 +9,7 @@ mod listing;
 mod manifests;
 mod purity;
 mod requirements;
+mod trust_page;
 
 use std::{
     fs,

@@ -6,6 +6,7 @@
 
 pub(crate) mod files;
 pub(crate) mod flusher;
+pub mod guard;
 mod handle;
 pub mod layout;
 pub mod lock;

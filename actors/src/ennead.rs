@@ -35,7 +35,7 @@ use crate::{
     governor::Governors,
     mailbox::Mailbox,
     mcp_server::{self, McpServers},
-    options::{Endpoint, Options, SessionOptions},
+    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
     world::{local_files::Place, real_paths::RealPaths},
@@ -197,8 +197,11 @@ impl Ennead {
     ) -> Result<Box<Setup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&options, &mut real_paths)?;
-        let layout = layout(&options, &place);
+        let layout = layout(&options, &place)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
+        if options.id.is_some() && options.transcripts.is_none() {
+            archive::guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
+        }
         real_paths.follow(&place.home);
         match &options.id {
             Some(_) => drop(real_paths.follow(&file.beside)),
@@ -243,7 +246,7 @@ impl Ennead {
             place,
             keeps: None,
             gates: endpoints.iter().map(|it| self.governors.of(it)).collect(),
-            endpoints,
+            endpoints: Arc::clone(&endpoints),
             tenant: options.tenant.unwrap_or_default(),
             tools,
             hub: EventHub::new(None),
@@ -251,6 +254,7 @@ impl Ennead {
             approver: options.approver,
             breakpoints: self.options.breakpoints.clone(),
             hook_chain: self.options.hook_chain.clone().into(),
+            secret_variables: secret_variables(&endpoints),
             reads_sources: options.reads_sources,
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,
@@ -296,14 +300,22 @@ fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, 
         home,
         managed: "/etc/claude-code".into(),
         trust: options.trust,
+        sources: options.setting_sources,
+        hidden: Arc::default(),
     })
 }
 
-fn layout(options: &SessionOptions, place: &Place) -> Layout {
+fn layout(options: &SessionOptions, place: &Place) -> Result<Layout, OpenError> {
     match (&options.transcripts, std::env::var_os("CLAUDE_CONFIG_DIR")) {
-        (Some(root), _) => Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
-        (None, Some(_)) => Layout::sdk(&place.config, &place.workspace.to_string_lossy()),
-        (None, None) => Layout::new(place.workspace.join(".transcripts")),
+        (Some(root), _) => {
+            Ok(Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())))
+        }
+        (None, Some(_)) => Ok(Layout::sdk(&place.config, &place.workspace.to_string_lossy())),
+        (None, None) => {
+            let root = place.workspace.join(".transcripts");
+            archive::guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
+            Ok(Layout::new(root))
+        }
     }
 }
 

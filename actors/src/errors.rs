@@ -45,6 +45,9 @@ pub enum OpenError {
     /// The id is no UUID.
     #[error("{0} is no session id: it must be a UUID")]
     BadId(String),
+    /// The directory of the transcripts cannot be believed.
+    #[error(transparent)]
+    UnsafeTranscripts(archive::guard::UnsafeTranscripts),
     /// The transcript cannot be opened: another process has it, or the file cannot be used.
     #[error(transparent)]
     Transcript(archive::OpenError),

@@ -36,6 +36,7 @@ pub mod options;
 pub mod scheduler;
 pub mod session;
 mod shard;
+pub mod trust;
 
 // One turn and its leaves.
 mod gate_worker;

@@ -20,7 +20,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use join::{join, wants};
+pub(crate) use join::{join, one_line, wants};
 pub(crate) use server::{McpServers, Server};
 
 use crate::{

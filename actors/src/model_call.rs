@@ -174,7 +174,11 @@ impl Call<'_> {
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
         let pass = pass?;
-        let result = self.talk(endpoint, &pass).await;
+        let result = self.talk(endpoint, &pass).await.map_err(|failure| {
+            // Servers repeat what they were sent, and the record of a failure is read by many.
+            let message = endpoint.without_credentials(&failure.message).into_owned();
+            ModelFailure { message, ..failure }
+        });
         match &result {
             Ok(answer) => {
                 let usage = &answer.usage;
@@ -327,7 +331,10 @@ impl Call<'_> {
             },
         };
         let now = self.shared.world.clock.now();
-        self.order.format.read_refusal(&endpoint.base, status, headers, &body, now)
+        // Before it is read, since what is read may be cut in the middle of a key.
+        let text = String::from_utf8_lossy(&body);
+        let body = endpoint.without_credentials(&text);
+        self.order.format.read_refusal(&endpoint.base, status, headers, body.as_bytes(), now)
     }
 
     fn show(&mut self, shown: &mut Vec<StreamDelta>) {

@@ -1,6 +1,7 @@
 //! What an embedder chooses: for all sessions, and for one.
 
 mod clouds;
+pub(crate) mod credentials;
 mod mcp;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
@@ -12,7 +13,10 @@ use ennead_runtime::{
     permission::PermissionMode,
     ports::{Clock, Tool, Transport},
     step::Step,
-    step1_settings_resolution::{Durability, trust::Trust},
+    step1_settings_resolution::{
+        Durability,
+        trust::{SettingSources, Trust},
+    },
     step5_model_call::wire_format::WireFormat,
 };
 
@@ -122,8 +126,8 @@ pub trait Breakpoints: Send + Sync + fmt::Debug {
     fn reached(&self, session: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn>;
 }
 
-/// A model server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A model server. Shown for people, it names its headers and not their values.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// Names the provider in settings, records and outcomes.
     pub provider: Arc<str>,
@@ -209,8 +213,11 @@ pub struct SessionOptions {
     pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// How far the workspace's own settings files are trusted; not at all unless said otherwise.
+    /// How far the workspace's own files are trusted; not at all unless said otherwise.
+    /// [`crate::trust::recorded`] looks up what the user said of a directory.
     pub trust: Trust,
+    /// Whose settings and instruction files are read next to those of the organisation; all.
+    pub setting_sources: SettingSources,
     /// Whether settings files are read; they are.
     pub reads_settings: bool,
     /// Whether instruction files, git and memory are read; they are.
@@ -246,6 +253,7 @@ impl SessionOptions {
             reads_mcp_json: false,
             approver: None,
             trust: Trust::Untrusted,
+            setting_sources: SettingSources::default(),
             reads_settings: true,
             reads_sources: true,
             streams: true,

@@ -6,16 +6,24 @@ use ennead_runtime::{
     ports::BoxFuture, step3_context_assembly::SourceTexts, turn::input::SettingsRead,
 };
 
-use crate::{session::shared::Shared, world::local_files::Fingerprints};
+use crate::{
+    session::shared::Shared,
+    world::local_files::{Fingerprints, Place},
+};
 
 /// What a look at the settings files gives.
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
-/// Reads the world's part of the nine sources, and puts in what the embedder gave.
-pub(crate) fn sources(shared: Arc<Shared>) -> BoxFuture<'static, Box<SourceTexts>> {
+/// Reads the world's part of the nine sources, and puts in what the embedder gave. Nothing that
+/// matches a pattern of `hidden` is imported.
+pub(crate) fn sources(
+    shared: Arc<Shared>,
+    hidden: Arc<[String]>,
+) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
         let mut texts = if shared.reads_sources {
-            shared.world.files.sources(&shared.place).await
+            let place = Place { hidden, ..shared.place.clone() };
+            shared.world.files.sources(&place).await
         } else {
             Default::default()
         };

@@ -7,7 +7,6 @@ pub mod http;
 pub mod http_limits;
 pub mod local_files;
 pub(crate) mod real_paths;
-pub(crate) mod regular_file;
 mod rules;
 #[cfg(feature = "simulated")]
 pub mod simulated;

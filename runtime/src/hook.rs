@@ -51,6 +51,9 @@ impl HookEvent {
     }
 }
 
+/// The key of a handler that can deny, ask and add context, and nothing else.
+pub(crate) const ONLY_RESTRICTS: &str = "onlyRestricts";
+
 /// One handler of a settings file, with the matcher it stands under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookHandler {
@@ -66,6 +69,8 @@ pub struct HookHandler {
     pub on_failure: OnFailure,
     /// Where it was configured.
     pub scope: Scope,
+    /// It can deny, ask and add context; it can neither allow a call nor change its input.
+    pub only_restricts: bool,
 }
 
 /// What a handler that fails (exit other than 0 and 2, timeout, crash) means.

@@ -10,6 +10,7 @@ pub mod merge;
 mod merged;
 mod models;
 mod own;
+pub mod secrets;
 pub mod trust;
 
 use std::{
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
 pub use merged::Merged;
+pub use secrets::SecretEnv;
 
 use crate::{
     catalogue::Catalogue,
@@ -70,6 +72,8 @@ pub struct Settings {
     pub hooks_fail_closed: bool,
     /// Variables for child processes.
     pub env: BTreeMap<String, String>,
+    /// Variables that child processes do not get, and servers that get some all the same.
+    pub secrets: SecretEnv,
     /// Feature gates and caps of the shapers; frozen when the session starts (SHP-10).
     pub shapers: ShaperSettings,
     /// Limits on the tree of sub-agents.
@@ -251,6 +255,7 @@ impl Default for Settings {
             hooks: HookTable::new(),
             hooks_fail_closed: false,
             env: BTreeMap::new(),
+            secrets: SecretEnv::default(),
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
             worktree_base: WorktreeBase::default(),

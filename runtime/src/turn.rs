@@ -209,9 +209,15 @@ impl Turn {
         &self.carry.memory
     }
 
-    /// Variables for child processes.
+    /// Variables for child processes. One without a value is taken away, as secrets are.
     pub fn env(&self) -> Arc<[(String, String)]> {
         self.in_force(|it| &it.env)
+    }
+
+    /// Patterns of the paths that `Read` deny rules hide.
+    pub fn hidden(&self) -> Arc<[String]> {
+        let setup = self.state.gate_setup.as_ref();
+        setup.map(|it| it.hidden(None)).unwrap_or_default()
     }
 
     /// Directories that count as workspace beside the working directory.

@@ -22,9 +22,14 @@ fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
     for (file, flags, starts) in [
         (None, &["--mcp-config", &*inline][..], 1),
         (Some("servers.json"), &["--mcp-config", "servers.json"], 1),
-        (Some(".mcp.json"), &[], 1),
-        (Some(".mcp.json"), &["--strict-mcp-config"], 0),
-        (Some(".mcp.json"), &["--settings", r#"{"disabledMcpjsonServers": ["srv"]}"#], 0),
+        (Some(".mcp.json"), &["--trust"], 1),
+        (Some(".mcp.json"), &[], 0),
+        (Some(".mcp.json"), &["--trust", "--strict-mcp-config"], 0),
+        (
+            Some(".mcp.json"),
+            &["--trust", "--settings", r#"{"disabledMcpjsonServers": ["srv"]}"#],
+            0,
+        ),
     ] {
         let place = Place::new();
         let server = Server::start(&place);

@@ -10,6 +10,7 @@ pub mod mcp;
 pub mod process_tree;
 pub mod registry;
 pub mod schema;
+pub mod source_file;
 
 // The tools, in the order the model is told of them.
 mod agent;

@@ -4,7 +4,7 @@
 //! time at which servers are looked for. A server that cannot be had is told, and the session is
 //! opened without it.
 
-use std::{io, path::Path, sync::Arc};
+use std::{collections::BTreeSet, io, path::Path, sync::Arc};
 
 use ennead_runtime::{
     mcp::{
@@ -14,18 +14,21 @@ use ennead_runtime::{
     },
     output::terminal::clean_line,
     ports::Tool,
-    step1_settings_resolution::{LayerText, trust::Trust},
+    step1_settings_resolution::{LayerText, SecretEnv, merge, trust::Trust},
     turn::input::SettingsRead,
 };
-use ennead_tools::mcp::{Launch, McpTool};
+use ennead_tools::{
+    mcp::{Launch, McpTool},
+    source_file::Root,
+};
 use futures::{StreamExt, stream};
 use ractor::ActorRef;
 
 use super::server::{McpServers, Server};
 use crate::{
-    options::{Options, SessionOptions},
+    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     shard::ShardMsg,
-    world::{local_files::Place, regular_file},
+    world::local_files::Place,
 };
 
 /// Servers that are started at once for a session (compat 7.5).
@@ -67,21 +70,19 @@ async fn found(
     shard: ActorRef<ShardMsg>,
 ) -> Vec<Arc<str>> {
     let mut told = Vec::new();
-    let mut project = match options.reads_mcp_json {
+    let file = match options.reads_mcp_json {
         true => of_project(place, &mut told),
-        false => Vec::new(),
+        false => None,
     };
-    // An entry wins as a whole, also one that may not start.
-    project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
-    if options.mcp_servers.is_empty() && project.is_empty() {
+    if options.mcp_servers.is_empty() && file.is_none() {
         return told;
     }
     if let Some(why) = only_managed(place) {
         told.push(why.into());
         return told;
     }
-    let policy = match policy(options, layers, place, common).await {
-        Ok(policy) => policy,
+    let layers = match with_files(options, layers, place, common).await {
+        Ok(layers) => layers,
         Err(error) => {
             // Without the rules about servers none may start.
             told.push(
@@ -90,6 +91,13 @@ async fn found(
             return told;
         }
     };
+    let policy = Policy::of(&layers, place.trust, &|name| std::env::var(name).ok());
+    let endpoints: Vec<Endpoint> =
+        [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
+    let secrets = Secrets::of(&layers, &endpoints);
+    let mut project = file.map(|it| configured(&it, &secrets, &mut told)).unwrap_or_default();
+    // An entry wins as a whole, also one that may not start.
+    project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
     let mut allowed = |server: &ServerConfig, of_project: bool| {
         let blocked = policy.blocks(server, of_project);
         told.extend(blocked.iter().map(|it| it.to_string().into()));
@@ -104,7 +112,8 @@ async fn found(
         .into_iter()
         .flat_map(|scope| strongest([scope]))
         .map(|config| {
-            let launch = Launch { config, workspace: workspace.clone() };
+            let withheld = secrets.withheld_from(&config.name);
+            let launch = Launch { config, workspace: workspace.clone(), withheld };
             servers.of(launch, common.mcp.start, &shard)
         })
         .collect();
@@ -161,8 +170,8 @@ fn only_managed(place: &Place) -> Option<String> {
     })
 }
 
-/// What a server says is shown on terminals: on one line, without what would control these, and cut.
-fn one_line(text: &str) -> String {
+/// What a server or a repository says is shown on terminals: on one line, without what would control these, and cut.
+pub(crate) fn one_line(text: &str) -> String {
     let text = clean_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(MAX_TOLD) {
@@ -171,21 +180,37 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// What the project's own file names.
-fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
-    let path = place.workspace.join(FILE);
-    if place.trust == Trust::Untrusted {
-        if path.exists() {
-            told.push(format!("{FILE} is not read: the workspace is not trusted").into());
-        }
-        return Vec::new();
+/// The project's own file, if it is there and trusted.
+fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Option<String> {
+    if !place.sources.project {
+        return None;
     }
-    match configured(&path) {
-        Ok(Some(configured)) => {
+    let text = Root::open(&place.workspace).and_then(|it| it.read_text(Path::new(FILE)));
+    match text {
+        Ok(_) if place.trust == Trust::Untrusted => {
+            told.push(format!("{FILE} is not used: the workspace is not trusted").into());
+            None
+        }
+        Ok(text) => Some(text),
+        Err(error) if error.is_missing() => None,
+        Err(why) => {
+            told.push(format!("{FILE} is not used: {why}").into());
+            None
+        }
+    }
+}
+
+/// What the project's own file names. A secret has no value in it, unless the user named the server
+/// that gets it.
+fn configured(text: &str, secrets: &Secrets, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
+    let environment = |server: &str, name: &str| {
+        secrets.is_for(server, name).then(|| std::env::var(name).ok()).flatten()
+    };
+    match config::read_for(text, &environment) {
+        Ok(configured) => {
             told.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
             configured.servers
         }
-        Ok(None) => Vec::new(),
         Err(why) => {
             told.push(format!("{FILE} is not used: {why}").into());
             Vec::new()
@@ -193,28 +218,44 @@ fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
     }
 }
 
-fn configured(path: &Path) -> Result<Option<config::Configured>, String> {
-    let text = match regular_file::read_text(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    let read = config::read(&text, &|name| std::env::var(name).ok());
-    read.map(Some).map_err(|error| error.to_string())
-}
-
-async fn policy(
+/// These layers, and those of the settings files.
+async fn with_files(
     options: &SessionOptions,
     mut layers: Vec<LayerText>,
     place: &Place,
     common: &Options,
-) -> io::Result<Policy> {
+) -> io::Result<Vec<LayerText>> {
     if options.reads_settings
         && let (SettingsRead::Layers(read), _) = common.files.settings(place, None).await?
     {
         layers.extend(read);
     }
-    Ok(Policy::of(&layers, place.trust, &|name| std::env::var(name).ok()))
+    Ok(layers)
+}
+
+/// Variables that servers do not get.
+struct Secrets {
+    said: SecretEnv,
+    /// Those that hold a credential of a model server, whatever their names are.
+    held: BTreeSet<String>,
+}
+
+impl Secrets {
+    fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
+        let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
+        Self { said: merge(layers).settings.secrets, held }
+    }
+
+    fn is_for(&self, server: &str, name: &str) -> bool {
+        let is_named = self.said.by_server.get(server).is_some_and(|it| it.contains(name));
+        is_named || (self.said.is_for(server, name) && !self.held.contains(name))
+    }
+
+    fn withheld_from(&self, server: &str) -> Vec<String> {
+        let all = self.said.all().chain(self.held.iter().map(String::as_str));
+        let withheld: BTreeSet<&str> = all.filter(|it| !self.is_for(server, it)).collect();
+        withheld.into_iter().map(str::to_owned).collect()
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +280,8 @@ mod tests {
             config: directory.path().into(),
             managed: directory.path().into(),
             trust: Trust::Headless,
+            sources: Default::default(),
+            hidden: Arc::default(),
         };
         assert_eq!(only_managed(&place), None);
         std::fs::write(directory.path().join(MANAGED), "{}").unwrap();

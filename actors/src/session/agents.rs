@@ -294,6 +294,7 @@ impl State {
             approver: parent.approver.clone(),
             breakpoints: parent.breakpoints.clone(),
             hook_chain: Arc::clone(&parent.hook_chain),
+            secret_variables: Arc::clone(&parent.secret_variables),
             reads_sources: parent.reads_sources,
             system_prompt: Some(order.kind.system_prompt.into()),
             append_system_prompt: None,

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
     /// Hooks that what opened this session hangs from.
     pub(crate) hook_chain: Arc<[String]>,
+    /// Variables that hold credentials of the model servers, without a value.
+    pub(crate) secret_variables: Arc<[(String, String)]>,
     /// Whether instruction files, git and memory are read.
     pub(crate) reads_sources: bool,
     /// Replaces the built-in system prompt.

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    archive::guard,
     ennead::Ennead,
     errors::{OpenError, StartError},
     options::{Endpoint, Options, SessionOptions},
@@ -247,7 +248,8 @@ pub(super) fn is_last(event: &Numbered) -> bool {
 
 fn default_transcripts(root: &Path) -> Result<PathBuf, DemoError> {
     let path = root.join(".transcripts");
-    if writable(&path).is_ok() {
+    // What the surveyed directory brings under this name may lead anywhere.
+    if guard::prepare(&path).is_ok() && writable(&path).is_ok() {
         return Ok(path);
     }
     match tempfile::Builder::new().prefix("ennead-demo-").tempdir() {

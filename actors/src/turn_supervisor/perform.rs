@@ -75,7 +75,8 @@ fn perform(
             return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
-            let mut reading = source_reader::sources(Arc::clone(&state.shared));
+            let hidden = state.turn.hidden();
+            let mut reading = source_reader::sources(Arc::clone(&state.shared), hidden);
             // Where no file contributes, nothing waits.
             if let Some(texts) = (&mut reading).now_or_never() {
                 return Ok(Left::Known(Input::SourcesRead(texts)));
@@ -327,7 +328,7 @@ impl State {
             additional_directories: self.turn.additional_directories(),
             spill_directory: self.turn.spill_directory(),
             memory: Arc::clone(self.turn.memory()),
-            env: self.turn.env(),
+            env: self.child_env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
             hold: Hold::new((self.scope.tracker.token(), self.shared.keeps.clone())),
             settled: Settled::default(),
@@ -337,13 +338,22 @@ impl State {
         }
     }
 
+    /// Variables for child processes; one without a value is taken away.
+    fn child_env(&self) -> Arc<[(String, String)]> {
+        let (env, secret) = (self.turn.env(), &self.shared.secret_variables);
+        match secret.is_empty() {
+            true => env,
+            false => env.iter().chain(secret.iter()).cloned().collect(),
+        }
+    }
+
     /// Where hooks run.
     fn hook_place(&self, event: HookEvent) -> HookPlace {
         let facts = &self.shared.facts;
         HookPlace {
             cwd: self.turn.cwd().to_owned(),
             project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
-            env: self.turn.env(),
+            env: self.child_env(),
             event,
             chain: Arc::clone(&self.shared.hook_chain),
         }

@@ -16,16 +16,14 @@ use ennead_runtime::{
     ports::BoxFuture,
     step1_settings_resolution::{
         LayerText,
-        trust::{Trust, restrict},
+        trust::{SettingSources, Trust, restrict},
     },
     step3_context_assembly::SourceTexts,
     turn::input::SettingsRead,
 };
+use ennead_tools::source_file::{ReadError, Root, read_chosen_text};
 
-use super::{
-    regular_file,
-    sources::{self, Barren},
-};
+use super::sources::{self, Barren};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +40,10 @@ pub struct Place {
     pub managed: PathBuf,
     /// What a repository's own files may change.
     pub trust: Trust,
+    /// Whose files are read next to those of the organisation.
+    pub sources: SettingSources,
+    /// Patterns of the paths that `Read` deny rules hide; instruction files import none of them.
+    pub hidden: Arc<[String]>,
 }
 
 /// State of the settings files when they were last read, strongest first.
@@ -92,13 +94,13 @@ impl SourceFiles for LocalFiles {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
         }
-        let (trust, seen) = (place.trust, Fingerprints::from(seen));
+        let (place, seen) = (place.clone(), Fingerprints::from(seen));
         Box::pin(async move {
             if seen.iter().all(|it| it.state.is_none()) {
                 return Ok((SettingsRead::Layers(Vec::new()), seen));
             }
             let files = Arc::clone(&seen);
-            let layers = blocking(move || read_layers(&files, trust)).await??;
+            let layers = blocking(move || read_layers(&files, &place)).await??;
             Ok((SettingsRead::Layers(layers), seen))
         })
     }
@@ -129,14 +131,21 @@ fn settings_files(place: &Place) -> Vec<Fingerprint> {
         add(Scope::Policy, place.managed.join("managed-settings.json"));
         drop_ins(&place.managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
-    let project = place.workspace.join(".claude");
-    if project.exists() {
-        add(Scope::Local, project.join("settings.local.json"));
-        add(Scope::Project, project.join("settings.json"));
+    let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
+    if place.sources.reads_any_of_repository() && place.workspace.join(".claude").exists() {
+        for (scope, name) in of_repository.into_iter().filter(|it| place.sources.reads(it.0)) {
+            add(scope, place.workspace.join(name));
+        }
     }
-    add(Scope::User, place.config.join("settings.json"));
+    if place.sources.user {
+        add(Scope::User, place.config.join("settings.json"));
+    }
     files
 }
+
+/// The settings that come with a repository, by their names in it.
+const PROJECT: &str = ".claude/settings.json";
+const LOCAL: &str = ".claude/settings.local.json";
 
 /// Drop-ins are applied on top of the base in alphabetical order: later ones are stronger, but of
 /// one scope, so they follow it.
@@ -158,20 +167,32 @@ fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     Some((mtime, found.size(), found.ino()))
 }
 
-fn read_layers(files: &[Fingerprint], trust: Trust) -> io::Result<Vec<LayerText>> {
+fn read_layers(files: &[Fingerprint], place: &Place) -> io::Result<Vec<LayerText>> {
     let mut layers = Vec::new();
     for Fingerprint { scope, path, .. } in files {
-        match regular_file::read_text(path) {
+        match read_settings(*scope, path, place) {
             Ok(text) => {
                 let source = path.display().to_string();
-                layers.push(restrict(LayerText { scope: *scope, source, text }, trust));
+                layers.push(restrict(LayerText { scope: *scope, source, text }, place.trust));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.is_missing() => {}
             Err(error) => {
+                let error = io::Error::from(error);
                 let what = format!("{}: {error}", path.display());
                 return Err(io::Error::new(error.kind(), what));
             }
         }
     }
     Ok(layers)
+}
+
+/// The text of one settings file. That of a repository is no way to other files.
+fn read_settings(scope: Scope, path: &Path, place: &Place) -> Result<String, ReadError> {
+    match scope {
+        Scope::Project | Scope::Local => {
+            let root = Root::open(&place.workspace)?;
+            root.read_text(root.name_of(path).ok_or(ReadError::Missing)?)
+        }
+        Scope::CliArg | Scope::Policy | Scope::User => read_chosen_text(path),
+    }
 }

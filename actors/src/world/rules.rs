@@ -12,28 +12,37 @@ use std::{
 /// Directories below `rules/` that are looked into; links can make a tree endless.
 const MAX_DEPTH: usize = 16;
 
-/// The rule files below a directory, sorted by path. Links are followed, each real directory is
-/// entered once.
-pub(super) fn files_below(rules: &Path) -> Vec<PathBuf> {
+/// Entries of one directory that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// The rule files below a directory, sorted by path. Links are followed, but none that leads out of
+/// `within`; each real directory is entered once.
+pub(super) fn files_below(rules: &Path, within: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    walk(rules, MAX_DEPTH, &mut BTreeSet::new(), &mut found);
+    walk(rules, within, MAX_DEPTH, &mut BTreeSet::new(), &mut found);
     found.sort();
     found
 }
 
-fn walk(directory: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<PathBuf>) {
-    let is_new = directory.canonicalize().is_ok_and(|real| seen.insert(real));
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    if !is_new || depth == 0 {
+fn walk(
+    directory: &Path,
+    within: Option<&Path>,
+    depth: usize,
+    seen: &mut BTreeSet<PathBuf>,
+    found: &mut Vec<PathBuf>,
+) {
+    let Ok(real) = directory.canonicalize() else { return };
+    if depth == 0 || within.is_some_and(|it| !real.starts_with(it)) || !seen.insert(real) {
         return;
     }
+    let Ok(entries) = fs::read_dir(directory) else { return };
     // The order of a listing is the file system's; which of two links to a directory is entered
     // must not depend on it.
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|it| it.path()).collect();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|it| it.path()).take(MAX_ENTRIES).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            walk(&path, depth - 1, seen, found);
+            walk(&path, within, depth - 1, seen, found);
         } else if path.extension().is_some_and(|it| it == "md") {
             found.push(path);
         }

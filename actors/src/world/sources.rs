@@ -11,13 +11,18 @@ use ennead_runtime::{
     step3_context_assembly::{
         InstructionFile, PathRule, SourceTexts, source5_auto_memory::index_start,
     },
+    step7_permission_gate::path_rule::PathPattern,
 };
+use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
-use super::{local_files::Place, regular_file, rules, without::Without};
+use super::{local_files::Place, rules, without::Without};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
+
+/// Characters of `.git/HEAD` that are shown; names of branches have 255 bytes at most.
+const MAX_HEAD: usize = 300;
 
 /// Directories that were found to hold nothing for a session.
 #[derive(Debug)]
@@ -75,8 +80,10 @@ fn has_any(directory: &Path, names: &[&str]) -> bool {
 
 /// Reads everything. What cannot be read is left out: a missing source is no reason not to run.
 pub(super) fn read(place: &Place) -> SourceTexts {
-    let mut reader =
-        Reader { place, seen: BTreeSet::new(), files: Vec::new(), path_rules: Vec::new() };
+    let hidden = (!place.hidden.is_empty()).then(|| PathPattern::hidden(&place.hidden));
+    let workspace = Root::open(&place.workspace).ok();
+    let (files, path_rules) = (Vec::new(), Vec::new());
+    let mut reader = Reader { place, hidden, workspace, seen: BTreeSet::new(), files, path_rules };
     reader.hierarchy();
     SourceTexts {
         git: git(&place.workspace),
@@ -101,8 +108,11 @@ pub(super) fn without_files(place: &Place) -> SourceTexts {
 
 struct Reader<'a> {
     place: &'a Place,
-    /// Real paths of what was read, so that nothing comes twice.
-    seen: BTreeSet<PathBuf>,
+    /// What `Read` deny rules hide.
+    hidden: Option<PathPattern>,
+    workspace: Option<Root>,
+    /// The files that were read, so that nothing comes twice.
+    seen: BTreeSet<(u64, u64)>,
     files: Vec<InstructionFile>,
     path_rules: Vec<PathRule>,
 }
@@ -110,26 +120,36 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Managed, user, then every directory from the root down to the working directory.
     fn hierarchy(&mut self) {
-        self.file(Scope::Policy, &self.place.managed.join("CLAUDE.md"));
-        self.file(Scope::User, &self.place.config.join("CLAUDE.md"));
-        self.rules(Scope::User, &self.place.config.join("rules"), &self.place.workspace);
-        let mut directories: Vec<&Path> = self.place.workspace.ancestors().collect();
+        let place = self.place;
+        self.file(Scope::Policy, None, &place.managed.join("CLAUDE.md"));
+        if place.sources.user {
+            self.file(Scope::User, None, &place.config.join("CLAUDE.md"));
+            self.rules(Scope::User, None, &place.config.join("rules"), &place.workspace);
+        }
+        let mut directories: Vec<&Path> = place.workspace.ancestors().collect();
         directories.reverse();
         for directory in directories {
-            let own = [directory.join("CLAUDE.md"), directory.join(".claude/CLAUDE.md")];
-            let found = own.iter().filter(|it| self.file(Scope::Project, it)).count();
-            if found == 0 {
-                self.file(Scope::Project, &directory.join("AGENTS.md"));
+            // No file of a directory is a way to what lies elsewhere.
+            let Ok(root) = Root::open(directory) else { continue };
+            let root = Some(&root);
+            if place.sources.project {
+                let own = [directory.join("CLAUDE.md"), directory.join(".claude/CLAUDE.md")];
+                let found = own.iter().filter(|it| self.file(Scope::Project, root, it)).count();
+                if found == 0 {
+                    self.file(Scope::Project, root, &directory.join("AGENTS.md"));
+                }
+                self.rules(Scope::Project, root, &directory.join(".claude/rules"), directory);
             }
-            self.rules(Scope::Project, &directory.join(".claude/rules"), directory);
-            self.file(Scope::Local, &directory.join("CLAUDE.local.md"));
+            if place.sources.local {
+                self.file(Scope::Local, root, &directory.join("CLAUDE.local.md"));
+            }
         }
     }
 
     /// Reads the rules of a directory. Globs are relative to `base`.
-    fn rules(&mut self, scope: Scope, directory: &Path, base: &Path) {
-        for path in rules::files_below(directory) {
-            let Some(text) = self.load(&path) else { continue };
+    fn rules(&mut self, scope: Scope, root: Option<&Root>, directory: &Path, base: &Path) {
+        for path in rules::files_below(directory, root.map(Root::real)) {
+            let Some(text) = self.load(root, &path) else { continue };
             match rules::read(&text) {
                 (None, body) => self.add(scope, &path, body),
                 (Some(paths), body) => self.path_rules.push(PathRule {
@@ -143,62 +163,77 @@ impl Reader<'_> {
     }
 
     /// Reads a file and what it imports; false when there is none.
-    fn file(&mut self, scope: Scope, path: &Path) -> bool {
-        let Some(text) = self.load(path) else { return false };
+    fn file(&mut self, scope: Scope, root: Option<&Root>, path: &Path) -> bool {
+        let Some(text) = self.load(root, path) else { return false };
         self.add(scope, path, &text);
         true
     }
 
     fn add(&mut self, scope: Scope, path: &Path, text: &str) {
-        let (place, mut seen) = (self.place, std::mem::take(&mut self.seen));
+        let mut seen = std::mem::take(&mut self.seen);
         let mut load = |target: &str| {
             let target = Path::new(target);
-            let real = target.canonicalize().ok()?;
-            let may = may_import(place, scope, &real) && seen.insert(real);
-            may.then(|| text_of(target)).flatten()
+            let opened = self.open_import(scope, target)?;
+            let is_hidden = self.hides(target) || self.hides(&opened.real);
+            (!is_hidden && seen.insert(opened.id)).then(|| text_of(opened)).flatten()
         };
-        let home = place.home.to_string_lossy();
+        let home = self.place.home.to_string_lossy();
         let files = with_imports(&path.to_string_lossy(), text, &home, &mut load);
         self.seen = seen;
         let (path, text) = (path.display().to_string(), joined(&files));
         self.files.push(InstructionFile { scope, path, text });
     }
 
+    /// A repository's file imports nothing from outside the working directory.
+    fn open_import(&self, scope: Scope, target: &Path) -> Option<Opened> {
+        match scope {
+            Scope::Project | Scope::Local => {
+                let workspace = self.workspace.as_ref()?;
+                workspace.open_file(workspace.name_of(target)?).ok()
+            }
+            Scope::CliArg | Scope::Policy | Scope::User => open_chosen(target).ok(),
+        }
+    }
+
     /// The text of a file that was not read yet.
-    fn load(&mut self, path: &Path) -> Option<String> {
-        let real = path.canonicalize().ok()?;
-        self.seen.insert(real).then(|| text_of(path)).flatten()
+    fn load(&mut self, root: Option<&Root>, path: &Path) -> Option<String> {
+        let opened = match root {
+            Some(root) => root.open_file(root.name_of(path)?).ok()?,
+            None => open_chosen(path).ok()?,
+        };
+        // The file of this name is for the model; one that it links to is as any other.
+        let is_link = root.is_some_and(|it| it.name_of(path) != it.name_of(&opened.real));
+        if is_link && self.hides(&opened.real) {
+            return None;
+        }
+        self.seen.insert(opened.id).then(|| text_of(opened)).flatten()
+    }
+
+    fn hides(&self, path: &Path) -> bool {
+        self.hidden.as_ref().is_some_and(|it| it.matches(&path.to_string_lossy()))
     }
 }
 
-fn text_of(path: &Path) -> Option<String> {
-    let bytes = regular_file::read(path, MAX_INSTRUCTIONS).ok()?;
+fn text_of(opened: Opened) -> Option<String> {
+    let bytes = opened.read(MAX_INSTRUCTIONS).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-/// A repository's file imports nothing from outside the working directory.
-fn may_import(place: &Place, scope: Scope, real: &Path) -> bool {
-    match scope {
-        Scope::Project | Scope::Local => {
-            place.workspace.canonicalize().is_ok_and(|root| real.starts_with(root))
-        }
-        Scope::CliArg | Scope::Policy | Scope::User => true,
-    }
-}
-
 fn git(workspace: &Path) -> String {
-    let head =
-        workspace.ancestors().find_map(|it| regular_file::read_text(&it.join(".git/HEAD")).ok());
-    match head.as_deref().map(|it| (it, it.trim().strip_prefix("ref: refs/heads/"))) {
-        None => String::new(),
-        Some((_, Some(branch))) => format!("branch {branch}"),
-        Some((head, None)) => format!("detached at {}", head.trim()),
+    let head = |it: &Path| Root::open(it).ok()?.read_text(Path::new(".git/HEAD")).ok();
+    let head = workspace.ancestors().find_map(head).unwrap_or_default();
+    // A file of this name can hold anything.
+    let head: String = head.lines().next().unwrap_or_default().chars().take(MAX_HEAD).collect();
+    match head.trim().strip_prefix("ref: refs/heads/") {
+        _ if head.trim().is_empty() => String::new(),
+        Some(branch) => format!("branch {branch}"),
+        None => format!("detached at {}", head.trim()),
     }
 }
 
 fn memory(place: &Place) -> Option<String> {
-    let index = regular_file::read_text(&memory_file(place)).ok()?;
+    let index = read_chosen_text(&memory_file(place)).ok()?;
     Some(index_start(&index).to_owned())
 }
 

@@ -75,6 +75,27 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
+    /// The answer of a handler that only restricts: an allow counts for nothing, and a call whose
+    /// input it wants changed is asked about. What an input allows cannot be compared with what
+    /// another one does, so every change counts as one that widens.
+    #[must_use]
+    pub fn restricting(mut self) -> Self {
+        let verdict = &mut self.verdict;
+        let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
+        let changed = verdict.updated_input.take();
+        if changed.is_some() {
+            let reason = "a hook of the repository wants to change the input of this call, which \
+                needs trust in the workspace";
+            let ask = HookDecision::Ask { reason: reason.into() };
+            verdict.decision.get_or_insert(ask);
+        } else if allowed.is_some() {
+            let why = "a hook of the repository allowed a call, which needs trust in the workspace \
+                and did not count";
+            verdict.errors.push(why.into());
+        }
+        self
+    }
+
     /// What came of it, in a word, for the hook trace.
     pub fn effect(&self) -> &'static str {
         let verdict = &self.verdict;

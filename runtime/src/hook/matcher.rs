@@ -123,6 +123,7 @@ mod tests {
             timeout_ms: 1,
             on_failure: OnFailure::Ignore,
             scope,
+            only_restricts: false,
         };
         let table = HookTable::from([(
             HookEvent::Stop,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HookEvent, HookHandler, HookTable, Matcher, OnFailure};
+use super::{HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS, OnFailure};
 use crate::permission::Scope;
 
 /// Milliseconds a command may take when nothing is said.
@@ -111,6 +111,7 @@ fn read_handler(
         timeout_ms,
         on_failure,
         scope,
+        only_restricts: entry.get(ONLY_RESTRICTS).and_then(Value::as_bool) == Some(true),
     };
     Ok((handler, notes))
 }
@@ -124,16 +125,19 @@ fn milliseconds(seconds: &Value) -> Option<u64> {
     text.replace('.', "").parse().ok().filter(|it| *it > 0)
 }
 
-/// All handlers of all layers, in the order given; an exact repetition is left out.
+/// All handlers of all layers, in the order given; an exact repetition is left out. Of two of which
+/// one only restricts, the other one holds.
 pub fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
     let mut merged = HookTable::new();
     for (event, handlers) in tables.into_iter().flatten() {
         let list: &mut Vec<HookHandler> = merged.entry(event).or_default();
         for handler in handlers {
+            let HookHandler { scope, only_restricts, .. } = handler;
             let same =
-                |it: &HookHandler| HookHandler { scope: handler.scope, ..it.clone() } == handler;
-            if !list.iter().any(|it| it.scope != handler.scope && same(it)) {
-                list.push(handler);
+                |it: &HookHandler| HookHandler { scope, only_restricts, ..it.clone() } == handler;
+            match list.iter_mut().find(|it| it.scope != scope && same(it)) {
+                Some(known) => known.only_restricts &= only_restricts,
+                None => list.push(handler),
             }
         }
     }

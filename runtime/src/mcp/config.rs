@@ -137,10 +137,23 @@ pub enum Problem {
 ///
 /// [`ConfigError`] for a text that is none.
 pub fn read(text: &str, environment: Environment<'_>) -> Result<Configured, ConfigError> {
+    read_for(text, &|_, name| environment(name))
+}
+
+/// As [`read`], with variables that depend on the server, which is named first.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_for(
+    text: &str,
+    environment: &dyn Fn(&str, &str) -> Option<String>,
+) -> Result<Configured, ConfigError> {
     let value: Value = serde_json::from_str(text).map_err(ConfigError::NotJson)?;
     let servers = value.get("mcpServers").and_then(Value::as_object);
     let mut configured = Configured::default();
     for (name, entry) in servers.ok_or(ConfigError::NoServers)? {
+        let environment = &|variable: &str| environment(name, variable);
         let mut reader = Entry { name, environment, problems: Vec::new() };
         match reader.read(entry) {
             Ok(server) => configured.servers.push(server),

@@ -28,7 +28,7 @@ pub struct InForce {
     pub chain: Arc<[Link]>,
     /// Directories that count as workspace beside the working directory.
     pub additional_directories: Arc<[String]>,
-    /// Variables for child processes.
+    /// Variables for child processes. One without a value is taken away, as secrets are.
     pub env: Arc<[(String, String)]>,
     /// The directory in which results are kept that are too long for the model.
     pub results_directory: Arc<str>,
@@ -48,7 +48,10 @@ impl InForce {
         let settings = Arc::new(resolved.settings.clone());
         let results_directory: Arc<str> = format!("{}/tool-results", facts.directory).into();
         let of_agent = facts.agent.as_ref().map(|it| format!("{results_directory}/agent-{it}"));
-        let env = settings.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let secrets = &settings.secrets;
+        let env = settings.env.iter().filter(|(name, _)| !secrets.is_secret(name));
+        let env = env.map(|(name, value)| (name.clone(), value.clone()));
+        let without = secrets.all().map(|name| (name.to_owned(), String::new()));
         let of_servers = facts.tools.iter().filter(|it| is_of_server(&it.name));
         let own_caps = of_servers.filter_map(|it| Some((it.name.clone(), it.output_cap?.into())));
         let exempt = facts.tools.iter().filter(|it| it.output_cap.is_none());
@@ -61,7 +64,7 @@ impl InForce {
             sources: resolved.sources(),
             chain: chain(&settings, &facts.providers).0.into(),
             additional_directories: settings.permissions.additional_directories.clone().into(),
-            env: env.collect(),
+            env: env.chain(without).collect(),
             spill_directory: of_agent.map_or_else(|| Arc::clone(&results_directory), Into::into),
             results_directory,
             exempt_tools: exempt.map(|it| it.name.clone()).collect(),

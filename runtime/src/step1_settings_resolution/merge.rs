@@ -9,6 +9,7 @@ use super::{
     LayerText, Resolved, Settings, certificates,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, own,
+    secrets::SecretEnv,
 };
 use crate::{
     catalogue::{Catalogue, Effort},
@@ -100,6 +101,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let base = merged.pointer("/worktree/baseRef").map(WorktreeBase::deserialize);
     settings.worktree_base = base.and_then(Result::ok).unwrap_or_default();
     settings.certificates = certificates::certificates(&read, &mut warnings);
+    settings.secrets = SecretEnv::of(&read, &mut warnings);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =

@@ -1,6 +1,6 @@
 //! The keys under `ennead`: numbers and switches that no other runtime has.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -34,6 +34,8 @@ struct Own {
     output: Option<OutputSettings>,
     max_retries: Option<u32>,
     fallback: Option<Vec<Fallback>>,
+    secret_env: Option<Vec<String>>,
+    server_env: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// A model to turn to: `"model"`, `"provider/model"` or `{"provider": …, "model": …}`.

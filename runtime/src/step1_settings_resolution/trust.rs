@@ -3,7 +3,9 @@
 //! Apart from merging, because it is about who speaks and not about what wins. Whatever makes a
 //! session stricter holds at once; what loosens it, or runs something, waits for trust.
 
-use serde_json::Value;
+pub mod variables;
+
+use serde_json::{Map, Value};
 
 use super::LayerText;
 use crate::permission::Scope;
@@ -11,14 +13,78 @@ use crate::permission::Scope;
 /// How far the files of a repository are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Deny and ask rules hold; allow rules, directories, mode, hooks, variables and limits of
-    /// ennead do not. For embedders and servers, unless they say otherwise.
+    /// Nothing of the repository starts, and nothing of it allows anything: deny and ask rules hold;
+    /// allow rules, directories, mode, hooks, servers, variables and limits of ennead do not.
     #[default]
     Untrusted,
-    /// Hooks, variables and limits hold, too; allow rules, directories and mode do not. For `-p`.
+    /// Hooks and servers start, because the caller asked for these files by name. A hook can deny, ask
+    /// and add context; it cannot allow a call or change its input. Limits hold, and so do variables
+    /// that make no program run (see [`variables::is_risky`]). Allow rules, directories and mode do not.
     Headless,
     /// Everything holds.
     Trusted,
+}
+
+/// Which settings files are read next to those of the organisation, which are always read. All of
+/// them, unless said otherwise. Instruction files go with them: those of the user with the first,
+/// `CLAUDE.md`, `AGENTS.md` and rules with the second, `CLAUDE.local.md` with the third.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingSources {
+    /// `settings.json` of the user.
+    pub user: bool,
+    /// `.claude/settings.json` of the working directory.
+    pub project: bool,
+    /// `.claude/settings.local.json` of the working directory.
+    pub local: bool,
+}
+
+impl Default for SettingSources {
+    fn default() -> Self {
+        Self { user: true, project: true, local: true }
+    }
+}
+
+/// A list that names a source which does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no source of settings `{0}`; there are user, project and local")]
+pub struct UnknownSource(pub String);
+
+impl SettingSources {
+    /// None of them.
+    pub const NONE: Self = Self { user: false, project: false, local: false };
+
+    /// Reads a list such as `user,project`. An empty list names none.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownSource`] for the first name that is none of the three.
+    pub fn parse(list: &str) -> Result<Self, UnknownSource> {
+        let mut sources = Self::NONE;
+        for name in list.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+            match name {
+                "user" => sources.user = true,
+                "project" => sources.project = true,
+                "local" => sources.local = true,
+                other => return Err(UnknownSource(other.to_owned())),
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Whether files of this scope are read.
+    pub fn reads(self, scope: Scope) -> bool {
+        match scope {
+            Scope::User => self.user,
+            Scope::Project => self.project,
+            Scope::Local => self.local,
+            Scope::CliArg | Scope::Policy => true,
+        }
+    }
+
+    /// Whether any file that comes with a repository is read.
+    pub fn reads_any_of_repository(self) -> bool {
+        self.project || self.local
+    }
 }
 
 /// The layer without what it may not say. Layers of others than the repository come back as they
@@ -34,13 +100,39 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
             permissions.remove(loosens);
         }
     }
-    if trust == Trust::Untrusted {
-        // Switching the user's hooks off may take a guard away.
-        for runs_or_raises in ["hooks", "disableAllHooks", "env", "ennead"] {
-            said.remove(runs_or_raises);
+    // Switching the user's hooks off may take a guard away.
+    said.remove("disableAllHooks");
+    match trust {
+        Trust::Untrusted => {
+            for runs_or_raises in ["hooks", "env", "ennead"] {
+                said.remove(runs_or_raises);
+            }
         }
+        Trust::Headless | Trust::Trusted => restrain(&mut said),
     }
     LayerText { text: Value::Object(said).to_string(), ..layer }
+}
+
+/// Leaves hooks that only restrict, variables that run nothing, and no switch that opens a guard.
+fn restrain(said: &mut Map<String, Value>) {
+    if let Some(env) = said.get_mut("env").and_then(Value::as_object_mut) {
+        env.retain(|name, _| !variables::is_risky(name));
+    }
+    for group in ["hooks", "ennead"] {
+        if let Some(group) = said.get_mut(group).and_then(Value::as_object_mut) {
+            // That a failing guard denies is the user's to switch off.
+            group.retain(|name, value| {
+                !matches!(name.as_str(), "fail_closed" | "failClosed" | "FAIL_CLOSED")
+                    || *value == Value::Bool(true)
+            });
+        }
+    }
+    let events = said.get_mut("hooks").and_then(Value::as_object_mut);
+    let groups = events.into_iter().flat_map(Map::values_mut).filter_map(Value::as_array_mut);
+    let lists = groups.flatten().filter_map(|it| it.get_mut("hooks")?.as_array_mut());
+    for handler in lists.flatten().filter_map(Value::as_object_mut) {
+        handler.insert(ONLY_RESTRICTS.into(), true.into());
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +162,7 @@ mod tests {
     fn untrusted_repository_can_make_a_session_stricter_and_no_more() {
         let all =
             ["allow", "defaultMode", "deny", "disableAllHooks", "ennead", "env", "hooks", "model"];
-        let headless = ["deny", "disableAllHooks", "ennead", "env", "hooks", "model"];
+        let headless = ["deny", "ennead", "env", "hooks", "model"];
         for own in [Scope::Project, Scope::Local] {
             check(own, Trust::Untrusted, &["deny", "model"]);
             check(own, Trust::Headless, &headless);
@@ -79,5 +171,49 @@ mod tests {
         for other in [Scope::CliArg, Scope::Policy, Scope::User] {
             check(other, Trust::Untrusted, &all);
         }
+    }
+
+    fn restricted(said: &Value, trust: Trust) -> Value {
+        let (scope, source) = (Scope::Project, "s".into());
+        let layer = LayerText { scope, source, text: said.to_string() };
+        serde_json::from_str(&restrict(layer, trust).text).unwrap()
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn hooks_of_a_repository_that_is_not_trusted_only_restrict_whatever_they_say_of_themselves() {
+        let hook = json!({"type": "command", "command": "c", "onlyRestricts": false});
+        let said = json!({"hooks": {
+            "PreToolUse": [{"matcher": "A", "hooks": [hook, "no hook"]}, "no group"],
+            "Stop": {"no": "list"}, "fail_closed": false,
+        }});
+        let found = restricted(&said, Trust::Headless);
+        let hooks = &found["hooks"];
+        assert_eq!(hooks["PreToolUse"][0]["hooks"][0]["onlyRestricts"], true);
+        assert_eq!(hooks.get("fail_closed"), None, "a guard stays closed");
+        assert_eq!(restricted(&said, Trust::Trusted), said);
+        let closed = json!({"hooks": {"fail_closed": true}, "ennead": {"failClosed": true}});
+        assert_eq!(restricted(&closed, Trust::Headless), closed);
+    }
+
+    // REQ: PRM-2
+    #[test]
+    fn variables_of_a_repository_that_make_programs_run_wait_for_trust() {
+        let said = json!({"env": {"A": "1", "BASH_ENV": "x", "https_proxy": "y", "X=;Y": "z"}});
+        assert_eq!(restricted(&said, Trust::Headless), json!({"env": {"A": "1"}}));
+        assert_eq!(restricted(&said, Trust::Untrusted), json!({}));
+        assert_eq!(restricted(&said, Trust::Trusted), said);
+    }
+
+    #[test]
+    fn sources_are_named_with_commas() {
+        let of = |user, project, local| Ok(SettingSources { user, project, local });
+        assert_eq!(SettingSources::parse("user, local"), of(true, false, true));
+        assert_eq!(SettingSources::parse("project"), of(false, true, false));
+        assert_eq!(SettingSources::parse(""), Ok(SettingSources::NONE));
+        assert_eq!(SettingSources::parse("user,all"), Err(UnknownSource("all".into())));
+        assert!(SettingSources::NONE.reads(Scope::Policy));
+        assert!(SettingSources::NONE.reads(Scope::CliArg));
+        assert!(!SettingSources::NONE.reads_any_of_repository());
     }
 }

@@ -140,7 +140,7 @@ impl GateSetup {
 
     /// What a search leaves out that starts there: what `Read` deny rules hide, those of the gates
     /// around this one included, and transcripts.
-    pub(super) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
+    pub(crate) fn hidden(&self, start: Option<&ResolvedPath>) -> Arc<[String]> {
         let own = match start.is_some_and(|it| self.transcripts.surround(&it.real)) {
             false => Arc::clone(&self.hidden),
             true => {

@@ -219,6 +219,7 @@ impl Turn {
         let outputs = outputs.iter().chain(std::iter::repeat(&unheard));
         for (index, (handler, output)) in awaited.handlers.iter().zip(outputs).enumerate() {
             let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
+            let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
             self.tell(Event::HookFinished { hook: event, effect: effect.as_str().into() });
             let what = What::Hook {

@@ -200,6 +200,10 @@ fn start(
     mark: &str,
 ) -> std::io::Result<Box<dyn process_wrap::tokio::ChildWrapper>> {
     let mut wrap = CommandWrap::with_new(&program.command, |command| {
+        // What the configuration itself gives to the server comes after it.
+        for name in &launch.withheld {
+            command.env_remove(name);
+        }
         command
             .args(&program.args)
             .current_dir(&launch.workspace)

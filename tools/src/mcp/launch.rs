@@ -14,6 +14,8 @@ pub struct Launch {
     pub config: ServerConfig,
     /// Where it runs, and what it is told is the project; absolute.
     pub workspace: PathBuf,
+    /// Names of variables of this process that the server does not inherit.
+    pub withheld: Vec<String>,
 }
 
 /// Why there is no connection.

@@ -77,8 +77,16 @@ pub(crate) struct Print {
     /// Settings with the rank of flags: a file, or JSON.
     #[arg(long, value_name = "FILE|JSON")]
     pub(crate) settings: Option<String>,
+    /// Trust this directory: its hooks and MCP servers start, and its settings hold as yours do.
+    /// Without it they do once you have trusted the directory in an interactive program.
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Settings and instruction files that are read: user, project, local; all unless said otherwise.
+    /// Hooks of a source that is named here start, but can only deny, ask and add context.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) setting_sources: Option<String>,
     /// MCP servers whose tools the session has: files or JSON, `{"mcpServers": {…}}`. Those of
-    /// `.mcp.json` in the working directory are used, too.
+    /// `.mcp.json` are used, too, where the directory is trusted or `project` is a named source.
     #[arg(long, value_name = "FILE|JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
     /// Use the MCP servers of --mcp-config only.

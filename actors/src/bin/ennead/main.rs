@@ -18,6 +18,7 @@ mod show;
 mod signals;
 mod simulate;
 mod transcripts;
+mod trusted;
 
 use std::process::ExitCode;
 

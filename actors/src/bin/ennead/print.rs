@@ -19,7 +19,7 @@ use ennead::{
         ports::Clock,
         recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
         run::RunRequest,
-        step1_settings_resolution::{self as settings, trust::Trust},
+        step1_settings_resolution as settings,
         step7_permission_gate::rule::Rule,
     },
     session::{RunOutcome, SessionHandle},
@@ -39,6 +39,7 @@ use crate::{
     screen::Screen,
     show,
     signals::Signals,
+    trusted,
 };
 
 /// How long standard input may be silent before that is told.
@@ -53,6 +54,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let server = endpoint::from_environment()?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     let options = SessionOptions { endpoint: server.endpoint, ..options };
+    trusted::tell(&options);
     let mut signals = Signals::take()?;
     let ennead = Ennead::start(server.options)
         .await
@@ -225,9 +227,9 @@ async fn piped_in() -> Result<Vec<u8>, Failure> {
 fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
     let mut options = SessionOptions::new(".", endpoint);
-    options.trust = Trust::Headless;
     options.workspace = std::env::current_dir()
         .map_err(|error| bad(format!("cannot use the working directory: {error}")))?;
+    trusted::apply(&mut options, args)?;
     if let Some(text) = &args.settings {
         options.settings = settings_of(text)?;
     }
@@ -269,7 +271,6 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
         }
     }
     options.mcp_servers = mcp::servers_of(&args.mcp_config)?;
-    options.reads_mcp_json = !args.strict_mcp_config;
     for dir in &args.add_dir {
         add_directory(&mut options, dir)?;
     }

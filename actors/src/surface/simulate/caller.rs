@@ -37,7 +37,10 @@ fn is_loopback(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
-        || address.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+        // 0.0.0.0 leads to this machine, too. A name cannot be made to look like an address.
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|it| it.is_loopback() || it.is_unspecified())
 }
 
 #[cfg(test)]
@@ -59,7 +62,9 @@ mod tests {
 
     #[test]
     fn only_names_and_addresses_of_this_machine_are_near() {
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:9", "127.1.2.3", "[::1]:9"] {
+        for host in
+            ["localhost", "LOCALHOST:80", "127.0.0.1:9", "127.1.2.3", "[::1]:9", "0.0.0.0:9"]
+        {
             check("/v1/messages", &[host], &[], None);
             check("/v1/messages", &[host], &[&format!("http://{host}")], None);
         }
@@ -79,8 +84,6 @@ mod tests {
             "localhost@evil.example",
             "evil.example@localhost",
             "10.0.0.1",
-            "0.0.0.0",
-            "[::]:9",
         ] {
             check("/", &[host], &[], Some("Host"));
             check("/", &[near], &[&format!("https://{host}")], Some("Origin"));

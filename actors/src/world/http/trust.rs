@@ -16,7 +16,7 @@ use rustls::{
 use rustls_platform_verifier::Verifier;
 use thiserror::Error;
 
-use crate::world::regular_file;
+use ennead_tools::source_file::open_chosen;
 
 /// Names a file of authorities that are trusted beside the system's.
 const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
@@ -81,9 +81,9 @@ pub(super) fn verifier(
 }
 
 fn read(variable: &'static str, path: PathBuf) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let bytes = match regular_file::read(&path, MAX_BYTES) {
+    let bytes = match open_chosen(&path).and_then(|it| it.read(MAX_BYTES)) {
         Ok(bytes) => bytes,
-        Err(cause) => return Err(TrustError::Unreadable { variable, path, cause }),
+        Err(cause) => return Err(TrustError::Unreadable { variable, path, cause: cause.into() }),
     };
     // Bundles may have some that are too old to be used; the others count all the same.
     let is_usable = |it: &CertificateDer<'static>| RootCertStore::empty().add(it.clone()).is_ok();

@@ -77,6 +77,7 @@ fn setup(mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
         timeout_ms: 1,
         on_failure: OnFailure::Ignore,
         scope: Scope::User,
+        only_restricts: false,
     }];
     settings.hooks.insert(HookEvent::PreToolUse, handlers);
     let places = Places {

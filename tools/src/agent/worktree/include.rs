@@ -5,6 +5,7 @@
 //! that it could not have got there.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions},
     io::{self, Seek, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
@@ -13,7 +14,6 @@ use std::{
 };
 
 use ennead_runtime::ports::ToolContext;
-use rustix::fs::OFlags;
 
 use super::{
     WorktreeError,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     blocking::{Stop, stoppable},
     hidden::Hidden,
+    source_file::{MAX_TEXT, Root},
 };
 
 /// In the top directory of the repository.
@@ -47,11 +48,12 @@ pub(super) async fn copy(
 ) -> Result<(), WorktreeError> {
     let from = PathBuf::from(&*context.workspace);
     let top = PathBuf::from(git.run(&from, ["rev-parse", "--show-toplevel"]).await?);
-    let list = top.join(NAME);
-    if !fs::symlink_metadata(&list).is_ok_and(|it| it.is_file()) {
-        return Ok(());
-    }
-    let named = format!("--exclude-from={}", list.display());
+    let Some(list) = list(&top) else { return Ok(()) };
+    // git would follow a link of that name; what it reads is what was read here.
+    let temporary = |cause| WorktreeError::Directory { path: std::env::temp_dir(), cause };
+    let mut patterns = tempfile::NamedTempFile::new().map_err(temporary)?;
+    patterns.write_all(&list).map_err(temporary)?;
+    let named = format!("--exclude-from={}", patterns.path().display());
     let look = ["ls-files", "--others", "--ignored", &named, "-z"];
     let named = git.run(&from, look).await?;
     let ignored = ignored(git, &from, &named).await?;
@@ -70,6 +72,13 @@ pub(super) async fn copy(
     let (to, hidden) = (to.to_owned(), Hidden::new(hidden));
     let copied = stoppable(context, move |stop| copy_all(&names, &from, &to, &hidden, stop)).await;
     copied.unwrap_or(Err(WorktreeError::Gone))
+}
+
+/// What the file of that name holds, if it is one and no link.
+fn list(top: &Path) -> Option<Vec<u8>> {
+    let opened = Root::open(top).ok()?.open_file(Path::new(NAME)).ok()?;
+    let is_link = opened.real.file_name() != Some(OsStr::new(NAME));
+    (!is_link).then(|| opened.read(MAX_TEXT).ok()).flatten()
 }
 
 /// The names with their ends, NUL.
@@ -117,7 +126,8 @@ fn copy_all(
     hidden: &Hidden,
     stop: &Stop,
 ) -> Result<(), WorktreeError> {
-    let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());
+    let Ok(root) = Root::open(from) else { return Ok(()) };
+    let real = root.real();
     let mut left = MAX_BYTES;
     for name in names {
         if stop.is_set() {
@@ -126,13 +136,13 @@ fn copy_all(
         if hidden.hides(&from.join(name)) || hidden.hides(&real.join(name)) {
             continue;
         }
-        let path = from.join(name);
         // Gone meanwhile, a link, or not to be read: left out, as by whoever looks there.
-        let Ok(source) = open(&path) else { continue };
-        let Ok(found) = source.metadata() else { continue };
-        if !found.is_file() {
+        let Ok(source) = root.open_file(Path::new(name)) else { continue };
+        if source.real != real.join(name) {
             continue;
         }
+        let source = source.into_file();
+        let Ok(found) = source.metadata() else { continue };
         let Some(rest) = left.checked_sub(found.len()) else {
             return Err(WorktreeError::TooMuchIncluded);
         };
@@ -144,11 +154,6 @@ fn copy_all(
             .map_err(|cause| WorktreeError::Directory { path, cause })?;
     }
     Ok(())
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 fn copy_one(mut source: File, path: &Path, mode: u32) -> io::Result<()> {

@@ -20,7 +20,7 @@ async fn server(then: &str) -> (Connection, oneshot::Receiver<()>) {
     let tools = serde_json::json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]});
     let script = format!("{}read -r ready;{}{then}", said(0, greeting), said(1, tools));
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
-    let launch = Launch { config, workspace: std::env::temp_dir() };
+    let launch = Launch { config, workspace: std::env::temp_dir(), withheld: Vec::new() };
     let (kept, gone) = oneshot::channel();
     let (connection, listed) = connect(&launch, Hold::new(kept)).await.unwrap();
     assert_eq!(listed.len(), 1);

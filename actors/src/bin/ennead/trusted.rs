@@ -1,0 +1,63 @@
+//! `--trust`, `--setting-sources` and what the user recorded: how far a directory is trusted.
+
+use std::path::Path;
+
+use ennead::{
+    options::SessionOptions,
+    runtime::step1_settings_resolution::trust::{SettingSources, Trust},
+    trust,
+};
+
+use crate::{
+    args::Print,
+    exit::{Exit, Failure},
+    show,
+};
+
+/// Says in the options what is read and how far it is trusted.
+///
+/// # Errors
+///
+/// When there is no such source of settings.
+pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Failure> {
+    let named = args.setting_sources.as_deref().map(SettingSources::parse).transpose();
+    let named = named
+        .map_err(|error| Failure::new(Exit::BadInput, format!("--setting-sources: {error}")))?;
+    options.setting_sources = named.unwrap_or_default();
+    options.trust = match named {
+        _ if args.trust || is_recorded(&options.workspace) => Trust::Trusted,
+        Some(sources) if sources.reads_any_of_repository() => Trust::Headless,
+        _ => Trust::Untrusted,
+    };
+    // Said once, with all else that is not started.
+    options.reads_mcp_json = !args.strict_mcp_config && options.trust != Trust::Untrusted;
+    Ok(())
+}
+
+/// Tells what of the directory is not started.
+pub(crate) fn tell(options: &SessionOptions) {
+    if options.trust != Trust::Untrusted {
+        return;
+    }
+    let waiting = trust::waiting(&options.workspace, options.setting_sources);
+    for what in &waiting {
+        show::problem(&format!("not started or set: {what}"));
+    }
+    if !waiting.is_empty() {
+        show::problem(
+            "this directory is not trusted; --trust starts what it brings, --setting-sources \
+             with `project` or `local` lets its hooks deny and ask",
+        );
+    }
+}
+
+fn is_recorded(workspace: &Path) -> bool {
+    let Some(home) = std::env::home_dir() else { return false };
+    match trust::recorded(&trust::state_file(&home), workspace, &home) {
+        Ok(is_trusted) => is_trusted,
+        Err(error) => {
+            show::problem(&format!("{error}; this directory counts as not trusted"));
+            false
+        }
+    }
+}

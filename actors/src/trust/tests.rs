@@ -1,0 +1,115 @@
+//! What the user recorded, and what a repository would start.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::*;
+
+struct World {
+    _keep: tempfile::TempDir,
+    home: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let keep = tempfile::tempdir().unwrap();
+        let home = keep.path().canonicalize().unwrap().join("home");
+        for directory in ["repo/.git", "repo/sub/deep", "repo/inner/.git", "notes/sub"] {
+            fs::create_dir_all(home.join(directory)).unwrap();
+        }
+        Self { _keep: keep, home }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.join(".claude.json")
+    }
+
+    fn trusts(&self, directory: &str) -> bool {
+        recorded(&self.state(), &self.home.join(directory), &self.home).unwrap()
+    }
+
+    fn record(&self, directory: &str, value: Value) {
+        let path = self.home.join(directory).to_str().unwrap().trim_end_matches('/').to_owned();
+        let text = json!({"numStartups": 3, "projects": {
+            path: {"hasTrustDialogAccepted": value, "history": [{"display": "hi"}]},
+            "/other": {"allowedTools": []},
+        }});
+        fs::write(self.state(), text.to_string()).unwrap();
+    }
+}
+
+// T1.12
+#[test]
+fn trust_is_inherited_below_and_ends_at_the_top_of_a_repository() {
+    let world = World::new();
+    assert!(!world.trusts("repo"), "there is no record");
+    for (recorded, trusted, untrusted) in [
+        ("repo", &["repo", "repo/sub", "repo/sub/deep"][..], &["repo/inner", "notes"][..]),
+        ("repo/sub", &["repo/sub", "repo/sub/deep"], &["repo", "repo/inner"]),
+        ("repo/inner", &["repo/inner"], &["repo"]),
+        ("notes", &["notes", "notes/sub"], &["repo"]),
+        ("", &[""], &["repo", "repo/sub", "notes", "notes/sub"]),
+    ] {
+        world.record(recorded, true.into());
+        trusted.iter().for_each(|it| assert!(world.trusts(it), "{recorded}: {it}"));
+        untrusted.iter().for_each(|it| assert!(!world.trusts(it), "{recorded}: {it}"));
+    }
+}
+
+#[test]
+fn only_a_plain_yes_is_trust() {
+    let world = World::new();
+    for value in [json!(false), json!("true"), json!(1), json!(null), json!({})] {
+        world.record("repo", value.clone());
+        assert!(!world.trusts("repo"), "{value}");
+    }
+}
+
+#[test]
+fn record_that_cannot_be_read_is_an_error_and_one_in_the_workspace_counts_for_nothing() {
+    let world = World::new();
+    fs::write(world.state(), "{").unwrap();
+    let error = recorded(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
+    assert!(matches!(error, RecordError::NotARecord { .. }), "{error}");
+    fs::remove_file(world.state()).unwrap();
+    fs::create_dir(world.state()).unwrap();
+    let error = recorded(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
+    assert!(matches!(error, RecordError::Unreadable { .. }), "{error}");
+    fs::remove_dir(world.state()).unwrap();
+    world.record("repo", true.into());
+    let inside = world.home.join("repo/.claude.json");
+    fs::rename(world.state(), &inside).unwrap();
+    assert!(!recorded(&inside, &world.home.join("repo"), &world.home).unwrap());
+}
+
+#[test]
+fn what_waits_for_trust_is_listed_in_harmless_lines() {
+    let world = World::new();
+    let repo = world.home.join("repo");
+    fs::create_dir(repo.join(".claude")).unwrap();
+    let hook = |command: &str| json!([{"hooks": [{"type": "command", "command": command}]}]);
+    let settings =
+        json!({"hooks": {"Stop": hook("a\u{1b}[2J\nb"), "PreToolUse": 1}, "env": {"A": ""}});
+    fs::write(repo.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let local = json!({"hooks": {"PreToolUse": hook("c")}});
+    fs::write(repo.join(".claude/settings.local.json"), local.to_string()).unwrap();
+    let servers = json!({"mcpServers": {"s": {"command": "x"}}});
+    fs::write(repo.join(".mcp.json"), servers.to_string()).unwrap();
+    let all = [
+        "Stop hook `a [2J b` of .claude/settings.json",
+        "variable A of .claude/settings.json",
+        "PreToolUse hook `c` of .claude/settings.local.json",
+        "MCP server `s` of .mcp.json",
+    ];
+    assert_eq!(waiting(&repo, SettingSources::default()), all);
+    let local = SettingSources { local: true, ..SettingSources::NONE };
+    assert_eq!(waiting(&repo, local), all[2..3]);
+    assert_eq!(waiting(&repo, SettingSources::NONE), [""; 0]);
+    assert_eq!(waiting(&repo.join("none"), SettingSources::default()), [""; 0]);
+    let many: serde_json::Map<String, Value> =
+        (0..50).map(|i| (format!("V{i}"), "1".into())).collect();
+    fs::write(repo.join(".claude/settings.json"), json!({"env": many}).to_string()).unwrap();
+    let found = waiting(&repo, SettingSources { project: true, ..SettingSources::NONE });
+    assert_eq!((found.len(), found[MAX_NAMED].as_str()), (MAX_NAMED + 1, "31 more"));
+}

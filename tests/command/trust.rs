@@ -1,0 +1,6 @@
+//! What a repository may and may not do: docs/trust.md, against real files, processes and sockets.
+
+mod keys;
+mod links;
+mod server;
+mod starts;
