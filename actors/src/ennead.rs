@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 #[cfg(feature = "simulated")]
 use crate::simulated::Playbook;
 use crate::{
-    archive::layout::Layout,
+    archive::{guard, layout::Layout},
     directory::Directory,
     errors::{OpenError, StartError},
     events::EventHub,
@@ -200,7 +200,7 @@ impl Ennead {
         let layout = layout(&options, &place)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
-            archive::guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
+            guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
         }
         real_paths.follow(&place.home);
         match &options.id {
@@ -313,7 +313,7 @@ fn layout(options: &SessionOptions, place: &Place) -> Result<Layout, OpenError> 
         (None, Some(_)) => Ok(Layout::sdk(&place.config, &place.workspace.to_string_lossy())),
         (None, None) => {
             let root = place.workspace.join(".transcripts");
-            archive::guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
+            guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
             Ok(Layout::new(root))
         }
     }

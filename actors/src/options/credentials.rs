@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
+use ennead_runtime::step5_model_call::ModelFailure;
+
 use super::Endpoint;
 
 /// Headers that hold no secret.
@@ -49,6 +51,12 @@ impl Endpoint {
             }
         }
         text
+    }
+
+    /// The failure without this server's credentials in its message.
+    pub(crate) fn cut(&self, failure: ModelFailure) -> ModelFailure {
+        let message = self.without_credentials(&failure.message).into_owned();
+        ModelFailure { message, ..failure }
     }
 
     /// Names of variables of this process that hold one of these credentials.

@@ -8,7 +8,7 @@ pub mod variables;
 use serde_json::{Map, Value};
 
 use super::LayerText;
-use crate::permission::Scope;
+use crate::{hook::ONLY_RESTRICTS, permission::Scope};
 
 /// How far the files of a repository are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

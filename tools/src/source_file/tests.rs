@@ -14,11 +14,11 @@ impl World {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let top = keep.path().canonicalize().unwrap();
-        for directory in ["work/sub", "work/.git", "secrets"] {
+        for directory in ["inside/sub", "inside/.git", "secrets"] {
             fs::create_dir_all(top.join(directory)).unwrap();
         }
         for (name, text) in
-            [("work/file", "fine"), ("work/sub/deep", "deep"), ("secrets/key", "secret")]
+            [("inside/file", "fine"), ("inside/sub/deep", "deep"), ("secrets/key", "secret")]
         {
             fs::write(top.join(name), text).unwrap();
         }
@@ -26,11 +26,11 @@ impl World {
     }
 
     fn link(&self, name: &str, target: impl AsRef<Path>) {
-        symlink(target, self.top.join("work").join(name)).unwrap();
+        symlink(target, self.top.join("inside").join(name)).unwrap();
     }
 
     fn read(&self, name: &str) -> Result<String, ReadError> {
-        Root::open(&self.top.join("work")).unwrap().read_text(Path::new(name))
+        Root::open(&self.top.join("inside")).unwrap().read_text(Path::new(name))
     }
 
     #[track_caller]
@@ -51,7 +51,7 @@ fn links_are_followed_as_long_as_they_stay_inside() {
     world.link("plain", "file");
     world.link("sub/up", "../file");
     world.link("around", "sub/../sub/./deep");
-    world.link("absolute", world.top.join("work/sub/deep"));
+    world.link("absolute", world.top.join("inside/sub/deep"));
     world.link("directory", "sub");
     world.link("first", "second");
     world.link("second", "third");
@@ -69,8 +69,8 @@ fn links_are_followed_as_long_as_they_stay_inside() {
     ] {
         world.check(name, expected);
     }
-    let opened = Root::open(&world.top.join("work")).unwrap().open_file(Path::new("first"));
-    assert_eq!(opened.unwrap().real, world.top.join("work/sub/deep"));
+    let opened = Root::open(&world.top.join("inside")).unwrap().open_file(Path::new("first"));
+    assert_eq!(opened.unwrap().real, world.top.join("inside/sub/deep"));
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn no_link_leads_out() {
     world.link("directory", "../secrets");
     world.link("etc", "/etc");
     world.link("environ", "/proc/self/environ");
-    world.link("through", "/proc/self/root/etc/passwd");
-    world.link("disguised", world.top.join("work/../secrets/key"));
-    world.link("out-and-in", "../work/file");
+    world.link("through", "/proc/self/cwd/Cargo.toml");
+    world.link("disguised", world.top.join("inside/../secrets/key"));
+    world.link("out-and-in", "../inside/file");
     for name in [
         "absolute",
         "relative",
@@ -111,7 +111,7 @@ fn no_link_leads_out() {
 #[test]
 fn only_regular_files_of_bounded_size_are_read() {
     let world = World::new();
-    let path = |name: &str| world.top.join("work").join(name);
+    let path = |name: &str| world.top.join("inside").join(name);
     assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
     fs::write(path("bytes"), [0xff]).unwrap();
@@ -135,7 +135,7 @@ fn only_regular_files_of_bounded_size_are_read() {
     ] {
         world.check(name, expected);
     }
-    let root = Root::open(&world.top.join("work")).unwrap();
+    let root = Root::open(&world.top.join("inside")).unwrap();
     assert_eq!(root.read(Path::new("file"), 4).unwrap(), b"fine");
     let error = root.read(Path::new("file"), 3).unwrap_err();
     assert!(matches!(error, ReadError::TooLarge { max_bytes: 3 }));
@@ -167,7 +167,7 @@ fn what_the_system_makes_up_is_no_file_even_inside() {
 #[test]
 fn link_that_is_exchanged_all_the_time_never_gives_the_secret() {
     let world = World::new();
-    let (directory, other) = (world.top.join("work/dir"), world.top.join("work/other"));
+    let (directory, other) = (world.top.join("inside/dir"), world.top.join("inside/other"));
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("key"), "fine").unwrap();
     symlink("../secrets", &other).unwrap();
@@ -201,7 +201,7 @@ fn names_that_the_user_chose_may_lead_anywhere_but_not_to_a_pipe() {
     let world = World::new();
     world.link("chosen", "../secrets/key");
     world.link("endless", "/dev/zero");
-    let path = |name: &str| world.top.join("work").join(name);
+    let path = |name: &str| world.top.join("inside").join(name);
     assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
     assert_eq!(read_chosen_text(&path("chosen")).unwrap(), "secret");
     for (name, missing) in [("endless", false), ("pipe", false), ("sub", false), ("none", true)] {
