@@ -174,7 +174,7 @@ impl Call<'_> {
         // What comes before is the governor's time, not the model's.
         self.started = shared.world.clock.elapsed();
         let pass = pass?;
-        // Servers repeat what they were sent, and the record of a failure is read by many.
+        // Servers repeat what they were sent.
         let result = self.talk(endpoint, &pass).await.map_err(|it| endpoint.cut(it));
         match &result {
             Ok(answer) => {
@@ -328,7 +328,6 @@ impl Call<'_> {
             },
         };
         let now = self.shared.world.clock.now();
-        // Before it is read, since what is read may be cut in the middle of a key.
         let body = endpoint.without_credentials(&String::from_utf8_lossy(&body)).into_owned();
         self.order.format.read_refusal(&endpoint.base, status, headers, body.as_bytes(), now)
     }
