@@ -97,7 +97,7 @@ fn what_waits_for_trust_is_listed_in_harmless_lines() {
     let servers = json!({"mcpServers": {"s": {"command": "x"}}});
     fs::write(repo.join(".mcp.json"), servers.to_string()).unwrap();
     let all = [
-        "Stop hook `a [2J b` of .claude/settings.json",
+        "Stop hook `a b` of .claude/settings.json",
         "variable A of .claude/settings.json",
         "PreToolUse hook `c` of .claude/settings.local.json",
         "MCP server `s` of .mcp.json",
