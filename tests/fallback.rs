@@ -82,7 +82,8 @@ async fn open_bill_is_told_to_everybody_at_once_in_the_words_of_the_provider() {
     let world = World::start().await;
     for _ in 0..3 {
         let (outcome, told, _) = world.run(world.session(&[&model, &other])).await;
-        assert!(outcome.error.unwrap().starts_with("billing: credit is gone, pay"));
+        let error = outcome.error.unwrap();
+        assert!(error.starts_with("billing: ") && error.contains("HTTP 402: credit is gone, pay"));
         assert!(!told.iter().any(|it| matches!(it, Event::Parked { .. })), "{told:?}");
     }
     assert_eq!((model.asked().len(), other.asked().len()), (1, 0));

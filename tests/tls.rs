@@ -85,11 +85,9 @@ async fn calls_go_over_one_connection_in_the_best_protocol_that_is_offered() {
 #[tokio::test]
 async fn connection_that_fails_an_exchange_is_not_used_again() {
     for (protocol, version) in [("h2", Version::HTTP_2), ("http/1.1", Version::HTTP_11)] {
-        for (first, class) in [
-            (First::IsSilent, "network"),
-            (First::Stalls, "stream_broken"),
-            (First::Cuts, "network"),
-        ] {
+        for (first, class) in
+            [(First::IsSilent, "timeout"), (First::Stalls, "timeout"), (First::Cuts, "network")]
+        {
             let server = TlsServer::start_with(first, &[protocol], HERE).await;
             let options = Options { placement: Placement::Ambient, ..Options::default() };
             let ennead = Ennead::start(options).await.unwrap();

@@ -15,6 +15,7 @@ use ennead::{
         run::RunEnd,
         transcript::entry::What,
     },
+    session::RunOutcome,
     world::http_limits::HttpLimits,
 };
 use futures::{StreamExt, stream};
@@ -41,6 +42,10 @@ enum Behaviour {
     Pieces(Vec<(u64, &'static str)>),
     /// A head; then this every so many milliseconds, without end.
     Forever(u64, &'static str),
+    /// A head and the start of an answer; then a word every so many milliseconds, without end.
+    Talks(u64),
+    /// No head of an answer, ever, and for no request.
+    AlwaysSilent,
 }
 
 const START: &str = r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}}
@@ -73,13 +78,18 @@ impl Transport for Wire {
         &self,
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
-        let first = self.0.first.lock().unwrap().take();
+        let mut first = self.0.first.lock().unwrap();
+        let first = match &*first {
+            Some(Behaviour::AlwaysSilent) => Some(Behaviour::Silent),
+            _ => first.take(),
+        };
         self.0.connect.lock().unwrap().push(request.connect_timeout);
         let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
         let streamed = body["stream"] == true;
         Box::pin(async move {
             let (pieces, repeats) = match first {
-                Some(Behaviour::Silent) => pending().await,
+                Some(Behaviour::Silent | Behaviour::AlwaysSilent) => pending().await,
+                Some(Behaviour::Talks(ms)) => (vec![(0, START)], Some((ms, MORE))),
                 Some(Behaviour::Pieces(pieces)) => (pieces, None),
                 Some(Behaviour::Forever(ms, piece)) => (Vec::new(), Some((ms, piece))),
                 None if streamed => (vec![(0, START), (0, MORE), (0, END)], None),
@@ -117,6 +127,17 @@ type Attempt = (String, Option<String>, u64);
 /// Runs one prompt against a server that behaves like this first, and gives the attempts. Whatever
 /// it was, the run ends well, since the next attempt is answered.
 async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Value) -> Vec<Attempt> {
+    let (outcome, attempts) = run(behaviour, http, said).await;
+    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
+    attempts
+}
+
+/// The same, however it ends.
+async fn run(
+    behaviour: Behaviour,
+    http: HttpLimits,
+    said: serde_json::Value,
+) -> (RunOutcome, Vec<Attempt>) {
     let server = Server { first: Mutex::new(Some(behaviour)), connect: Mutex::default() };
     let server = Arc::new(server);
     let options = Options {
@@ -135,18 +156,18 @@ async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Valu
     };
     let session = ennead.open(session.isolated().own_setting("http", said)).await.unwrap();
     let outcome = session.prompt("go").await.unwrap();
-    assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
     session.close().await;
     record::verified(session.transcript());
     let records = record::records(session.transcript()).into_iter();
-    records
+    let attempts = records
         .filter_map(|it| match it.what {
             What::ModelAttempt { outcome, message, duration_ms, .. } => {
                 Some((outcome, message, duration_ms))
             }
             _ => None,
         })
-        .collect()
+        .collect();
+    (outcome, attempts)
 }
 
 /// The first attempt fails as `class` after so many milliseconds with these words, and the second is
@@ -154,19 +175,21 @@ async fn attempts(behaviour: Behaviour, http: HttpLimits, said: serde_json::Valu
 async fn check(behaviour: Behaviour, said: serde_json::Value, expected: (&str, &str, u64)) {
     let attempts = attempts(behaviour, HttpLimits::default(), said).await;
     let [(class, Some(message), ms), (ok, None, _)] = &attempts[..] else { panic!("{attempts:?}") };
-    assert_eq!((class.as_str(), message.as_str(), *ms), expected);
+    // People are told where.
+    let said = message.strip_prefix("http://model.test/v1/messages: ").unwrap_or(message);
+    assert_eq!((class.as_str(), said, *ms), expected);
     assert_eq!(ok, "ok");
 }
 
 // REQ: MDL-12
 #[tokio::test(start_paused = true)]
 async fn answer_that_does_not_begin_is_given_up_and_asked_for_again() {
-    let expected = ("network", "no answer for 300000 ms", 300_000);
+    let expected = ("timeout", "no answer for 300000 ms", 300_000);
     check(Behaviour::Silent, json!({}), expected).await;
-    let expected = ("network", "no answer for 2000 ms", 2_000);
+    let expected = ("timeout", "no answer for 2000 ms", 2_000);
     check(Behaviour::Silent, json!({ "firstByteMs": 2_000 }), expected).await;
     // No time of its own is longer than that for all.
-    let expected = ("network", "the answer took longer than 1000 ms", 1_000);
+    let expected = ("timeout", "the answer took longer than 1000 ms", 1_000);
     check(Behaviour::Silent, json!({ "totalMs": 1_000 }), expected).await;
 }
 
@@ -174,9 +197,9 @@ async fn answer_that_does_not_begin_is_given_up_and_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn stream_that_falls_silent_is_given_up() {
     let stalls = || Behaviour::Pieces(vec![(1_000, START), (1_000, MORE)]);
-    let expected = ("stream_broken", "no byte for 300000 ms", 302_000);
+    let expected = ("timeout", "no byte for 300000 ms", 302_000);
     check(stalls(), json!({}), expected).await;
-    let expected = ("stream_broken", "no byte for 5000 ms", 7_000);
+    let expected = ("timeout", "no byte for 5000 ms", 7_000);
     check(stalls(), json!({ "idleMs": 5_000 }), expected).await;
 }
 
@@ -184,23 +207,50 @@ async fn stream_that_falls_silent_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn pings_for_ever_are_silence_too() {
     let pings = || Behaviour::Forever(10_000, PING);
-    let expected = ("stream_broken", "no event for 600000 ms", 600_000);
+    let expected = ("timeout", "no event for 600000 ms", 600_000);
     check(pings(), json!({}), expected).await;
     let comments = Behaviour::Forever(700, ": keep-alive\n\n");
-    let expected = ("stream_broken", "no event for 20000 ms", 20_000);
+    let expected = ("timeout", "no event for 20000 ms", 20_000);
     check(comments, json!({ "eventIdleMs": 20_000 }), expected).await;
 }
 
 // REQ: MDL-12
 #[tokio::test(start_paused = true)]
 async fn events_for_ever_end_with_the_time_for_all() {
-    let events = || Behaviour::Forever(100_000, "data: {\"type\":\"unknown\"}\n\n");
-    let expected = ("stream_broken", "the answer took longer than 3600000 ms", 3_600_000);
-    check(events(), json!({}), expected).await;
+    // Those that nobody knows are silence, and so is a piece of one that never ends.
+    let silence =
+        [(100_000, "data: {\"type\":\"unknown\"}\n\n"), (50_000, "data: x"), (10_000, "x")];
+    for (ms, piece) in silence {
+        let expected = ("timeout", "no event for 600000 ms", 600_000);
+        check(Behaviour::Forever(ms, piece), json!({}), expected).await;
+    }
+    // An hour is more than a turn has for attempts that end so.
+    let limits = HttpLimits::default();
+    let (outcome, attempts) = run(Behaviour::Talks(100_000), limits, json!({})).await;
+    assert_eq!((outcome.end, attempts.len(), attempts[0].2), (RunEnd::Error, 1, 3_600_000));
+    assert!(outcome.error.unwrap().ends_with("the answer took longer than 3600000 ms"));
     // Also when there is no moment between them.
     let flood = Behaviour::Forever(1, "data: {\"type\":\"unknown\"}\n\n");
-    let expected = ("stream_broken", "the answer took longer than 50 ms", 50);
+    let expected = ("timeout", "the answer took longer than 50 ms", 50);
     check(flood, json!({ "totalMs": 50 }), expected).await;
+}
+
+// REQ: MDL-6, MDL-12
+#[tokio::test(start_paused = true)]
+async fn server_that_is_always_silent_costs_fifteen_minutes_and_three_attempts() {
+    let limits = HttpLimits::default();
+    let (outcome, attempts) = run(Behaviour::AlwaysSilent, limits, json!({})).await;
+    assert_eq!(outcome.end, RunEnd::Error);
+    let error = outcome.error.unwrap();
+    assert_eq!(error, "timeout: http://model.test/v1/messages: no answer for 300000 ms");
+    let took: Vec<u64> = attempts.iter().map(|it| it.2).collect();
+    assert_eq!(took, [300_000; 3]);
+    assert!(attempts.iter().all(|it| it.0 == "timeout"));
+    // What is left of the time bounds the next attempt, whatever the settings say.
+    let said = json!({ "firstByteMs": 500_000 });
+    let (_, attempts) = run(Behaviour::AlwaysSilent, limits, said).await;
+    let took: Vec<u64> = attempts.iter().map(|it| it.2).collect();
+    assert_eq!(took, [500_000, 400_000]);
 }
 
 // REQ: MDL-12

@@ -35,6 +35,7 @@ use crate::{
     governor::Governors,
     mailbox::Mailbox,
     mcp_server::{self, McpServers},
+    model_call::learned::Learned,
     options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
     shard::{ShardHandle, ShardMsg},
@@ -55,6 +56,7 @@ pub struct Ennead {
     directory: Directory,
     /// What is known about models; read once.
     catalogue: Arc<Catalogue>,
+    learned: Learned,
     /// The settings of the session opened last: the next one mostly has the same.
     merged: Mutex<Option<Arc<Merged>>>,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
@@ -83,6 +85,7 @@ impl Ennead {
             mcp_servers,
             directory,
             catalogue,
+            learned: Learned::default(),
             merged,
             n_opened,
         })
@@ -164,13 +167,13 @@ impl Ennead {
     }
 
     /// What an embedder's layers give before any file is read.
-    fn merged(&self, layers: &[LayerText]) -> Arc<Merged> {
+    fn merged(&self, layers: &[LayerText], catalogue: &Arc<Catalogue>) -> Arc<Merged> {
         // A whole value is put in at once, so a panic elsewhere spoils nothing.
         let mut last = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some(merged) if merged.is_of(layers, &self.catalogue) => Arc::clone(merged),
+            Some(merged) if merged.is_of(layers, catalogue) => Arc::clone(merged),
             _ => {
-                let merged = Arc::new(Merged::new(layers.to_vec(), &self.catalogue));
+                let merged = Arc::new(Merged::new(layers.to_vec(), catalogue));
                 Arc::clone(last.insert(merged))
             }
         }
@@ -208,10 +211,11 @@ impl Ennead {
             None => real_paths.follow_new(&file.beside),
         }
         let layers = layers(&options);
-        let merged = self.merged(&layers);
-        let durability = merged.resolved.settings.durability;
         let endpoints: Arc<[Endpoint]> =
             [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
+        let catalogue = self.learned.over(&self.catalogue, &endpoints);
+        let merged = self.merged(&layers, &catalogue);
+        let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {
             session: id.clone(),
@@ -245,6 +249,7 @@ impl Ennead {
             world: shard.world.clone(),
             place,
             keeps: None,
+            learned: self.learned.clone(),
             gates: endpoints.iter().map(|it| self.governors.of(it)).collect(),
             endpoints: Arc::clone(&endpoints),
             tenant: options.tenant.unwrap_or_default(),
@@ -263,7 +268,7 @@ impl Ennead {
         Ok(Box::new(Setup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
-                .knowing(Arc::clone(&self.catalogue))
+                .knowing(catalogue)
                 .with_merged(merged),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None },

@@ -4,14 +4,17 @@
 //! settled answer or why there is none. Before it sends it passes the gate of the provider and key,
 //! where it may be parked.
 
+mod headers;
+pub(crate) mod learned;
 mod watchdog;
 
 use std::{
     num::NonZeroU32,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
-use self::watchdog::Watchdog;
+use self::{headers::with_headers, watchdog::Watchdog};
 use crate::{
     directory::ParkedMark,
     events::EventHub,
@@ -93,35 +96,19 @@ pub(crate) fn crashed() -> ModelFailure {
     }
 }
 
+/// The failure with the address that was asked, where its words do not name it yet.
+fn located(url: &str, failure: ModelFailure) -> ModelFailure {
+    use FailureClass::{BadAnswer, Network, StreamBroken, Timeout};
+    match failure.class {
+        BadAnswer | Network | StreamBroken | Timeout => failure::named(url, failure),
+        _ => failure,
+    }
+}
+
 /// The turn and the session do not agree about the providers: a bug of ours.
 fn no_provider() -> ModelFailure {
     let message = "the session has no such provider".into();
     ModelFailure { class: FailureClass::Internal, message, ..crashed() }
-}
-
-/// The headers of a provider and those of one request. Betas of both are one list, since some
-/// servers read only the first header of a name.
-fn with_headers(
-    endpoint: &Arc<[(String, String)]>,
-    request: &[(String, String)],
-) -> Arc<[(String, String)]> {
-    if request.is_empty() {
-        return Arc::clone(endpoint);
-    }
-    let mut headers = endpoint.to_vec();
-    for (name, value) in request {
-        match headers.iter_mut().find(|it| it.0.eq_ignore_ascii_case(name)) {
-            Some((_, values)) => {
-                for one in value.split(',').map(str::trim) {
-                    if values.split(',').all(|it| it.trim() != one) {
-                        *values = format!("{values},{one}");
-                    }
-                }
-            }
-            None => headers.push((name.clone(), value.clone())),
-        }
-    }
-    headers.into()
 }
 
 /// A call is parked. Whoever asks how the session stands is told; listeners hear when it is over,
@@ -184,6 +171,7 @@ impl Call<'_> {
                 pass.settle(Outcome::Answered, Some((input, usage.output_tokens)));
             }
             Err(failure) => {
+                shared.learned.take_in(&endpoint.base, &self.order.model, failure);
                 pass.settle(outcome_of(failure), None);
             }
         }
@@ -224,33 +212,42 @@ impl Call<'_> {
         let order = &mut self.order;
         let streamed = order.streamed;
         let limits = self.shared.world.http.with(&order.http);
+        let limits = match order.patience_ms {
+            Some(ms) => limits.within(Duration::from_millis(ms)),
+            None => limits,
+        };
+        let url: Arc<str> = order.format.url(&endpoint.base, &order.model, streamed).into();
         let request = WireRequest {
-            url: order.format.url(&endpoint.base, &order.model, streamed).into(),
+            url: Arc::clone(&url),
             headers: with_headers(&endpoint.headers, &order.request.headers),
             // It may be large, and is of no use once it was sent.
             body: std::mem::take(&mut order.request.body),
             connect_timeout: limits.connect,
             certificates: order.certificates.clone(),
         };
-        let mut watchdog = Watchdog::new(limits, streamed);
+        let patience = order.patience_ms.map(Duration::from_millis);
+        let mut watchdog = Watchdog::new(limits, streamed, patience);
         self.sent.iter().for_each(Sent::set);
         let sent = watchdog.head(self.shared.world.transport.send(request)).await;
-        let response = sent.map_err(|error| failure::before_head(&error))?;
+        let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
         if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
             pass.heard(report);
         }
         if status != 200 {
-            return Err(self.refused(endpoint, status, &headers, &mut body, &mut watchdog).await);
+            return Err(self
+                .refused(endpoint, &url, status, &headers, &mut body, &mut watchdog)
+                .await);
         }
         // A page or a whole answer in place of the stream that was asked for is read as what it is.
         let is_stream = streamed && !whole::is_whole(&headers);
         // Headers lie in the buffer that was read, and would keep it while the answer is waited for.
         drop(headers);
-        match is_stream {
+        let result = match is_stream {
             true => self.stream(&mut body, &mut watchdog).await,
             false => self.whole(&mut body, &mut watchdog).await,
-        }
+        };
+        result.map_err(|failure| located(&url, failure))
     }
 
     async fn stream(
@@ -263,7 +260,10 @@ impl Call<'_> {
         let mut broken = None;
         while !reader.is_complete() {
             match watchdog.chunk(body).await {
-                Ok(Some(bytes)) => reader.push_chunk(&bytes, &mut shown),
+                Ok(Some(bytes)) => {
+                    reader.push_chunk(&bytes, &mut shown);
+                    watchdog.heard(reader.progress(), bytes.len());
+                }
                 Ok(None) => break,
                 Err(error) => {
                     broken = Some(failure::from_transport(&error, String::new()));
@@ -279,9 +279,7 @@ impl Call<'_> {
         match (report.into_result(), broken) {
             (Ok(answer), _) => Ok(answer),
             // The transport knows better why it ended.
-            (Err(_), Some(failure)) => {
-                Err(ModelFailure { class: FailureClass::StreamBroken, partial_text, ..failure })
-            }
+            (Err(_), Some(failure)) => Err(ModelFailure { partial_text, ..failure }),
             (Err(failure), None) => Err(failure),
         }
     }
@@ -315,6 +313,7 @@ impl Call<'_> {
     async fn refused(
         &self,
         endpoint: &Endpoint,
+        url: &str,
         status: u16,
         headers: &HeaderMap,
         body: &mut ResponseBody,
@@ -323,13 +322,13 @@ impl Call<'_> {
         let body = match read(body, watchdog).await {
             Ok(body) => body,
             Err(error) => match failure::of_unread(status, error) {
-                Some(failure) => return failure,
+                Some(failure) => return failure::named(url, failure),
                 None => Vec::new(),
             },
         };
         let now = self.shared.world.clock.now();
         let body = endpoint.without_credentials(&String::from_utf8_lossy(&body)).into_owned();
-        self.order.format.read_refusal(&endpoint.base, status, headers, body.as_bytes(), now)
+        self.order.format.read_refusal(url, status, headers, body.as_bytes(), now)
     }
 
     fn show(&mut self, shown: &mut Vec<StreamDelta>) {
@@ -375,6 +374,9 @@ async fn read(pieces: &mut ResponseBody, watchdog: &mut Watchdog) -> Result<Vec<
         .await
         .map_err(|error| failure::from_transport(&error, String::new()))?
     {
+        if !bytes.iter().all(u8::is_ascii_whitespace) {
+            watchdog.heard_something();
+        }
         if MAX_BODY < body.len() + bytes.len() {
             let message = format!("the answer has more than {MAX_BODY} bytes");
             return Err(ModelFailure { class: FailureClass::BadAnswer, message, ..crashed() });
@@ -382,19 +384,4 @@ async fn read(pieces: &mut ResponseBody, watchdog: &mut Watchdog) -> Result<Vec<
         body.extend_from_slice(&bytes);
     }
     Ok(body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn betas_of_provider_and_request_are_one_header() {
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let endpoint: Arc<[_]> = [pair("anthropic-beta", "a"), pair("x", "y")].into();
-        let both = with_headers(&endpoint, &[pair("anthropic-beta", "b"), pair("z", "w")]);
-        let all = [pair("anthropic-beta", "a,b"), pair("x", "y"), pair("z", "w")];
-        assert_eq!(*both, all);
-        assert_eq!(with_headers(&endpoint, &[]), endpoint);
-    }
 }

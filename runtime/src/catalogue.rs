@@ -1,6 +1,6 @@
 //! What is known about models: windows, ceilings, prices, caches, thinking (CTX-4).
 //!
-//! Data, not code: the built-in facts stand in `catalogue/models.toml`, each with its source, and a
+//! Data, not code: the built-in facts stand in `catalogue/*.toml`, each with its source, and a
 //! user's settings lie over them. Whoever holds a [`Catalogue`] hands it down; there is no global
 //! one. What is not in it is not guessed: an unknown model has the limits of
 //! [`ModelFacts::default`], no prices and no thinking.
@@ -20,7 +20,13 @@ pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
 
 /// The built-in facts.
-const BUILT_IN: &str = include_str!("catalogue/models.toml");
+const BUILT_IN: &str = concat!(
+    include_str!("catalogue/models.toml"),
+    "\n",
+    include_str!("catalogue/openai_models.toml"),
+    "\n",
+    include_str!("catalogue/open_models.toml"),
+);
 
 /// Facts about models, by canonical name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +61,8 @@ pub struct ModelFacts {
     /// A line for the system prompt; empty for none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub style: String,
-    /// Hundredths of the output ceiling that manual thinking may take.
+    /// Hundredths of the output ceiling that are the thinking budget of a model which takes one and is
+    /// asked to reason as it sees fit.
     pub reasoning_percent: u8,
     /// Its names on platforms that do not use `id`.
     #[serde(skip_serializing_if = "PlatformIds::is_empty")]
@@ -109,6 +116,12 @@ impl Default for ModelFacts {
 }
 
 impl ModelFacts {
+    /// The thinking budget under this output ceiling where nobody names one, in tokens.
+    pub fn reasoning_budget(&self, max_tokens: u32) -> u32 {
+        let budget = u64::from(max_tokens) * u64::from(self.reasoning_percent) / 100;
+        u32::try_from(budget).unwrap_or(max_tokens)
+    }
+
     /// Its name on a platform.
     pub fn id_on(&self, platform: Platform) -> Arc<str> {
         let by_rule = || format!("anthropic.{}", self.id).into();
@@ -165,6 +178,14 @@ impl Catalogue {
             }
         }
         excerpt
+    }
+
+    /// The same with these facts in the place of what is known about their model.
+    #[must_use]
+    pub fn and(&self, facts: ModelFacts) -> Self {
+        let mut all = self.clone();
+        all.models.insert(facts.id.clone(), Arc::new(facts));
+        all
     }
 
     /// Whether nothing is known.

@@ -14,7 +14,7 @@ pub mod table;
 
 use backoff::{MAX_RETRY_AFTER_MS, backoff};
 use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
-use table::{Action, Cap, Condition, OVERLOADS_TO_SWITCH, Row, rows};
+use table::{Action, Cap, Condition, MAX_SILENT_MS, OVERLOADS_TO_SWITCH, Row, rows};
 
 use crate::{
     step5_model_call::{FailureClass, ModelFailure},
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
-/// with 15 retries for each of 4 models, for the answer and for summaries, 188.
-pub const MAX_DECISIONS: usize = 192;
+/// with 15 retries for each of 4 models, for the answer and for summaries, 194.
+pub const MAX_DECISIONS: usize = 200;
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,12 @@ pub struct Situation<'a> {
     pub max_retries: u32,
     /// A draw for the jitter of waits, made for this attempt.
     pub jitter_draw: u64,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Whether anything of the answer was shown.
+    pub has_begun: bool,
+    /// The highest output ceiling that fits, in tokens, if the failure names it.
+    pub fits: Option<u32>,
 }
 
 /// One decision.
@@ -129,6 +135,8 @@ pub struct Decision {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     model: usize,
+    /// Milliseconds of attempts that ended in silence, of both purposes.
+    silent_ms: u64,
     decided: Vec<Decision>,
 }
 
@@ -143,6 +151,9 @@ impl Ledger {
     /// An answer that the output ceiling cut comes as [`FailureClass::MaxOutput`], a refusal as
     /// [`FailureClass::Refusal`], and so on; see `step5_model_call::failure::of_answer`.
     pub fn decide(&mut self, failure: &ModelFailure, situation: &Situation<'_>) -> Remedy {
+        if failure.class == FailureClass::Timeout {
+            self.silent_ms = self.silent_ms.saturating_add(situation.took_ms);
+        }
         let has_room = self.decided.len() < MAX_DECISIONS;
         let (action, remedy) = match has_room && !self.is_over(situation.purpose) {
             true => self.choose(failure, situation),
@@ -180,6 +191,13 @@ impl Ledger {
         self.next_provider(providers).is_some()
     }
 
+    /// How long the next attempt may be silent, in milliseconds, if that is not for the settings alone
+    /// to say: it is made after silence, within [`MAX_SILENT_MS`].
+    pub fn patience_ms(&self) -> Option<u64> {
+        let left = MAX_SILENT_MS.saturating_sub(self.silent_ms);
+        (0 < self.silent_ms && 0 < left).then_some(left)
+    }
+
     /// Retries of the model in use.
     pub fn n_retries(&self, purpose: Purpose) -> u32 {
         self.count(purpose, |it| it.model == self.model && it.action.is_retry())
@@ -212,7 +230,7 @@ impl Ledger {
             Cap::Retries => self.n_retries(purpose) < situation.max_retries,
             Cap::PerModel(most) => {
                 let is_same = |it: &Decision| {
-                    it.model == self.model && it.class == row.class && it.action == row.action
+                    it.model == self.model && it.class == row.class && it.action.is_retry()
                 };
                 self.count(purpose, is_same) < most
             }
@@ -241,9 +259,12 @@ impl Ledger {
                     .count();
                 OVERLOADS_TO_SWITCH as usize <= before + 1
             }
+            Condition::TimeLeft => self.silent_ms < MAX_SILENT_MS,
+            Condition::HasBegun => situation.has_begun,
             Condition::NextModel => self.next_model(situation).is_some(),
             Condition::NextProvider => self.has_other_provider(situation.providers),
             Condition::CeilingCanRise => self.raised(situation).is_some(),
+            Condition::FitNamed => fitting(situation).is_some(),
             Condition::CeilingAboveFloor => lowered(situation.max_tokens).is_some(),
         }
     }
@@ -275,6 +296,7 @@ impl Ledger {
             Action::AskAgain => Remedy::AskAgain,
             Action::Continue => Remedy::Continue,
             Action::RaiseCeiling => Remedy::EscalateOutput { max_tokens: self.raised(situation)? },
+            Action::FitCeiling => Remedy::ReduceOutput { max_tokens: fitting(situation)? },
             Action::LowerCeiling => {
                 Remedy::ReduceOutput { max_tokens: lowered(situation.max_tokens)? }
             }
@@ -316,6 +338,10 @@ impl Ledger {
         let found = self.decided.iter().filter(|it| it.purpose == purpose && is(it)).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     }
+}
+
+fn fitting(situation: &Situation<'_>) -> Option<u32> {
+    situation.fits.filter(|it| *it < situation.max_tokens)
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ pub mod adaptation;
 pub mod bedrock;
 pub mod cache_watch;
 mod envelope;
-pub mod event_watch;
 pub mod failure;
 pub mod model_name;
+pub mod named_limits;
 pub mod openai_chat;
 pub mod openai_responses;
 mod openai_shared;
@@ -163,9 +163,13 @@ pub enum FailureClass {
     Auth,
     /// 400 and the like: asking again cannot help.
     InvalidRequest,
-    /// No connection, or a server error before the answer began.
+    /// No connection could be made: nothing was sent.
+    Unreachable,
+    /// The connection broke, or the server had an error, before the answer began.
     Network,
-    /// The stream broke or stalled.
+    /// Nothing that belongs to an answer came for too long.
+    Timeout,
+    /// The stream broke.
     StreamBroken,
     /// Status 200, and what came is no answer in the format that was asked for.
     BadAnswer,
@@ -181,11 +185,13 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::RateLimit,
         Self::Quota,
         Self::Overloaded,
+        Self::Unreachable,
         Self::Network,
+        Self::Timeout,
         Self::StreamBroken,
         Self::BadAnswer,
         Self::EmptyAnswer,
@@ -212,7 +218,9 @@ impl FailureClass {
             FailureClass::Billing => "billing",
             FailureClass::Auth => "auth",
             FailureClass::InvalidRequest => "invalid_request",
+            FailureClass::Unreachable => "unreachable",
             FailureClass::Network => "network",
+            FailureClass::Timeout => "timeout",
             FailureClass::StreamBroken => "stream_broken",
             FailureClass::BadAnswer => "bad_answer",
             FailureClass::EmptyAnswer => "empty_answer",

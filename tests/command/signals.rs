@@ -1,8 +1,11 @@
 //! Signals: a run is interrupted and its transcript ended in order; a server stops.
 
 use std::{
-    io::{BufRead, BufReader, Read},
-    process::Child,
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -48,6 +51,38 @@ fn sigterm_interrupts_the_run_and_ends_with_143() {
 #[test]
 fn call_that_waits_for_the_provider_says_so_and_can_be_interrupted() {
     check("limited", "at least, because the provider's rate limit is reached", Signal::INT, 130);
+}
+
+// REQ: SUR-2
+#[test]
+fn a_second_signal_ends_the_command_although_its_thread_is_blocked() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    // A pipe that is full and that nobody reads: the thread that prints the answer is blocked for good.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&[b'x'; 65_536]).unwrap();
+    let mut command = server.command(&place, &["-p", "hello"]);
+    let mut child = command.stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait().unwrap().code()));
+    let step = || ended.recv_timeout(Duration::from_millis(100));
+    let has_run = || {
+        let files =
+            std::fs::read_dir(place.work().join(".transcripts")).into_iter().flatten().flatten();
+        files.into_iter().any(|it| {
+            std::fs::read_to_string(it.path()).is_ok_and(|it| it.contains(r#""run_end""#))
+        })
+    };
+    assert!((0..600).any(|_| has_run() || step().is_ok()), "there is no answer");
+    // Signals that come close together count as one, so they are sent until the command has ended; where
+    // only its blocked thread hears them that is never.
+    let code = (0..600).find_map(|_| {
+        kill_process(pid, Signal::TERM).unwrap();
+        step().ok()
+    });
+    assert_eq!(code, Some(Some(143)));
+    drop(reader);
 }
 
 // REQ: MDL-11

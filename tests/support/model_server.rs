@@ -71,6 +71,7 @@ enum Body {
         stop: &'static str,
     },
     Text(String),
+    Events(String),
 }
 
 /// What happens in the middle of an answer.
@@ -106,6 +107,11 @@ impl Reply {
         Self { status, headers: Vec::new(), body: Body::Text(text.into()), end: End::Proper }
     }
 
+    /// A stream of these events, however they are made.
+    pub(crate) fn events(text: String) -> Self {
+        Self { status: 200, headers: Vec::new(), body: Body::Events(text), end: End::Proper }
+    }
+
     /// With this header.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.into()));
@@ -130,6 +136,7 @@ impl Reply {
     fn encode(&self, ask: &Ask) -> (String, &'static str) {
         match &self.body {
             Body::Text(text) => (text.clone(), "application/json"),
+            Body::Events(text) => (text.clone(), "text/event-stream"),
             Body::Message { blocks, stop } => {
                 let message = json!({
                     "id": format!("msg_{}", ask.number), "type": "message", "role": "assistant",
@@ -217,6 +224,11 @@ impl ModelServer {
             }
         });
         Self { address, accepting }
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Where it is, as a provider of this name.

@@ -1,7 +1,8 @@
 //! Ends an exchange in which nothing happens any more (MDL-12).
 //!
-//! Four clocks: until the answer begins, between two pieces, between two pieces that say something,
-//! and until it is whole. It stands around whatever transport is used, so all are watched alike. One
+//! Four clocks: until the answer begins, between two pieces, between two events, and until it is whole.
+//! An event is what brings the reader of the answer on: a steady drip of comments, pings, white space
+//! or events that nobody knows is silence. It is around whatever transport is used, so all are watched alike. One
 //! timer serves all four and is set again only when it has fired: a piece that arrives costs a
 //! reading of the clock.
 
@@ -13,10 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use ennead_runtime::{
-    ports::{ResponseBody, TransportError, WireResponse},
-    step5_model_call::{event_watch::EventWatch, whole},
-};
+use ennead_runtime::ports::{ResponseBody, TransportError, WireResponse};
 use futures::TryStreamExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -26,6 +24,10 @@ use crate::world::http_limits::HttpLimits;
 /// long as providers keep a silent connection open: 10 minutes.
 const WHOLE: Duration = Duration::from_secs(600);
 
+/// Bytes of an event that has not ended which count as one: a server that sends this much within the
+/// time for an event is at work.
+const MANY_BYTES: usize = 64 * 1024;
+
 /// Watches one exchange.
 pub(super) struct Watchdog {
     limits: HttpLimits,
@@ -33,19 +35,22 @@ pub(super) struct Watchdog {
     /// `None`: nothing of the answer has come.
     last_byte: Option<Instant>,
     last_event: Instant,
-    /// `None`: every piece counts as an event.
-    events: Option<EventWatch>,
+    /// How far the reader was, and the bytes that did not bring it on since.
+    progress: usize,
+    n_bytes: usize,
     timer: Pin<Box<Sleep>>,
 }
 
 impl Watchdog {
-    /// From now on.
-    pub(super) fn new(limits: HttpLimits, streamed: bool) -> Self {
+    /// From now on. No silence is longer than `patience`.
+    pub(super) fn new(limits: HttpLimits, streamed: bool, patience: Option<Duration>) -> Self {
         let first_byte = if streamed { limits.first_byte } else { limits.first_byte.max(WHOLE) };
+        let first_byte = patience.map_or(first_byte, |it| first_byte.min(it));
         let limits = HttpLimits { first_byte, ..limits };
         let began = Instant::now();
         let timer = Box::pin(sleep_until(began + first_byte.min(limits.total)));
-        Self { limits, began, last_byte: None, last_event: began, events: None, timer }
+        let (last_byte, last_event) = (None, began);
+        Self { limits, began, last_byte, last_event, progress: 0, n_bytes: 0, timer }
     }
 
     /// Waits for the head of the answer.
@@ -54,9 +59,8 @@ impl Watchdog {
         sent: impl Future<Output = Result<WireResponse, TransportError>>,
     ) -> Result<WireResponse, TransportError> {
         let response = self.watch(sent).await?;
-        self.events = whole::is_event_stream(&response.headers).then(EventWatch::default);
-        let now = Instant::now();
-        (self.last_byte, self.last_event) = (Some(now), now);
+        // A head is no event: who sends nothing else is silent from the beginning.
+        self.last_byte = Some(Instant::now());
         // From here on the times only grow, so the timer need not be looked at before it fires.
         self.set_timer();
         Ok(response)
@@ -67,19 +71,31 @@ impl Watchdog {
         &mut self,
         body: &mut ResponseBody,
     ) -> Result<Option<Bytes>, TransportError> {
+        // Pieces that never stop coming leave the timer no moment to fire.
+        if let Some(error) = self.overdue(Instant::now()) {
+            return Err(error);
+        }
         let chunk = self.watch(body.try_next()).await?;
-        if let Some(bytes) = &chunk {
-            let now = Instant::now();
-            self.last_byte = Some(now);
-            if self.events.as_mut().is_none_or(|it| it.push(bytes)) {
-                self.last_event = now;
-            }
-            // Pieces that never stop coming leave the timer no moment to fire.
-            if let Some(error) = self.overdue(now) {
-                return Err(error);
-            }
+        if chunk.is_some() {
+            self.last_byte = Some(Instant::now());
         }
         Ok(chunk)
+    }
+
+    /// A piece of so many bytes was read, after which the reader is so far. A long event that is still
+    /// coming counts by its bytes, as nothing of it can be read before its end.
+    pub(super) fn heard(&mut self, progress: usize, n_bytes: usize) {
+        self.n_bytes += n_bytes;
+        if self.progress < progress || MANY_BYTES <= self.n_bytes {
+            self.progress = progress;
+            self.heard_something();
+        }
+    }
+
+    /// A piece came that says something.
+    pub(super) fn heard_something(&mut self) {
+        self.n_bytes = 0;
+        self.last_event = Instant::now();
     }
 
     async fn watch<T>(

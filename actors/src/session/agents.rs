@@ -287,6 +287,7 @@ impl State {
             keeps,
             endpoints: parent.endpoints.clone(),
             gates: Arc::clone(&parent.gates),
+            learned: parent.learned.clone(),
             tenant: parent.tenant.clone(),
             tools: parent.tools.clone(),
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),

@@ -13,6 +13,7 @@ use crate::{
     directory::{ActorKind, Directory},
     events::EventHub,
     governor::Gate,
+    model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
     supervision::Job,
     world::{World, local_files::Place},
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) endpoints: Arc<[Endpoint]>,
     /// What stands in front of each.
     pub(crate) gates: Arc<[Gate]>,
+    /// What servers named of their models' limits.
+    pub(crate) learned: Learned,
     /// For whom it works.
     pub(crate) tenant: TenantId,
     /// The tools by name.

@@ -52,7 +52,7 @@ impl Failure {
     pub fn is_no_service(&self) -> bool {
         let says = |words: &str| self.message.as_ref().is_some_and(|it| it.starts_with(words));
         match self.class.as_str() {
-            "auth" | "network" => true,
+            "auth" | "network" | "unreachable" | "timeout" => true,
             // Of this class because nothing is to be asked again. A request that the server refuses in
             // the middle of an answer has neither a status nor these words.
             "invalid_request" => self.status.is_none() && says("secure connection to "),
@@ -218,7 +218,7 @@ fn model_usage(outcome: &RunOutcome) -> Value {
             "outputTokens": output_tokens,
             "cacheReadInputTokens": total.usage.cache_read_input_tokens,
             "cacheCreationInputTokens": total.usage.cache_creation_input_tokens,
-            "webSearchRequests": 0,
+            "webSearchRequests": total.usage.web_search_requests,
             "costUSD": usd(&total),
         });
         if let Some(facts) = facts {

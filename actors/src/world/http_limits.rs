@@ -39,6 +39,17 @@ impl Default for HttpLimits {
 }
 
 impl HttpLimits {
+    /// These, where no silence is longer than so.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> Self {
+        Self {
+            first_byte: self.first_byte.min(patience),
+            idle: self.idle.min(patience),
+            event_idle: self.event_idle.min(patience),
+            ..self
+        }
+    }
+
     /// These, with what the settings of a session say in their place.
     #[must_use]
     pub fn with(self, said: &HttpSettings) -> Self {

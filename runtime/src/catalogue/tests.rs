@@ -49,6 +49,9 @@ fn one_model_is_found_by_all_its_names() {
         ("claude-opus-5[1m]", "claude-opus-5"),
         ("claude-opus-5-latest", "claude-opus-5"),
         ("gpt-5.1-2025-11-13", "gpt-5.1"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("mistral-large-latest", "mistral-large"),
     ] {
         assert_eq!(catalogue.find(name).map(|it| &*it.id), Some(id), "{name}");
     }
@@ -147,4 +150,22 @@ fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
     assert_eq!(cost("claude-haiku-5-5", long), 50_000 + 2_500);
     assert_eq!(Money(53_000_000_000_000).to_string(), "$53.0000");
     assert_eq!(Money(1).to_string(), "$0.0000");
+}
+
+// REQ: CTX-4
+#[test]
+fn limits_of_models_at_other_servers_are_known() {
+    let catalogue = Catalogue::built_in();
+    for (name, window, max_output, default_output) in [
+        ("gpt-4o", 128_000, 16_384, 16_384),
+        ("gpt-4.1", 1_047_576, 32_768, 32_000),
+        ("o3", 200_000, 100_000, 32_000),
+        ("gpt-5", 400_000, 128_000, 32_000),
+        ("gpt-oss-20b", 131_072, 65_536, 32_768),
+        ("llama-3.3-70b-versatile", 131_072, 32_768, 32_768),
+    ] {
+        let facts = catalogue.find(name).unwrap();
+        let found = (facts.window, facts.max_output, facts.default_output);
+        assert_eq!(found, (window, max_output, default_output), "{name}");
+    }
 }

@@ -87,9 +87,11 @@ pub fn outcome_of(failure: &ModelFailure) -> Outcome {
         FailureClass::RateLimit | FailureClass::Overloaded => {
             Outcome::Overloaded { retry_after_ms }
         }
-        FailureClass::Network | FailureClass::StreamBroken | FailureClass::BadAnswer => {
-            Outcome::Broken
-        }
+        FailureClass::Unreachable
+        | FailureClass::Network
+        | FailureClass::Timeout
+        | FailureClass::StreamBroken
+        | FailureClass::BadAnswer => Outcome::Broken,
         // An error inside a stream, a request that cannot be sent, or a certificate that this session
         // does not believe: others fare as they would.
         FailureClass::InvalidRequest if failure.status.is_none() => Outcome::Unclear,

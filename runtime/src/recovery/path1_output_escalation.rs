@@ -13,6 +13,9 @@ pub const MAX_ESCALATIONS: u32 = 3;
 /// Reductions per turn; from 1,048,576 tokens down to the floor it takes 16.
 pub const MAX_REDUCTIONS: u32 = 16;
 
+/// Ceilings per turn that a server names; one is enough where it counts as it says.
+pub const MAX_FITS: u32 = 3;
+
 /// At or below this ceiling, in tokens, it is not lowered further: the input must shrink (MDL-9).
 pub const REDUCTION_FLOOR: u32 = 4_096;
 
@@ -29,6 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         &[Cap::PerTurn(MAX_ESCALATIONS)],
     ),
     row(MaxOutput, &[], Action::Surface, &[]),
+    row(OutputOverflow, &[Condition::FitNamed], Action::FitCeiling, &[Cap::PerTurn(MAX_FITS)]),
     row(
         OutputOverflow,
         &[Condition::CeilingAboveFloor],

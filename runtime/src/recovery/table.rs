@@ -27,6 +27,17 @@ pub const MAX_BAD_ANSWERS: u32 = 2;
 /// Times that a model is asked again which said nothing.
 pub const MAX_EMPTY_ANSWERS: u32 = 1;
 
+/// Times that a model is asked again which could not be reached. The waits between them are 15.5 s at
+/// most together, so that a refused connection is reported within 20 s.
+pub const MAX_UNREACHABLE: u32 = 5;
+
+/// Times that a model is asked again which fell silent.
+pub const MAX_TIMEOUTS: u32 = 2;
+
+/// Time of attempts that ended in silence after which a turn asks nobody again for that, 15 minutes in
+/// milliseconds. An attempt counts whole, whatever came before the silence.
+pub const MAX_SILENT_MS: u64 = 900_000;
+
 /// The overload in a row that switches the model.
 pub const OVERLOADS_TO_SWITCH: u32 = 3;
 
@@ -56,12 +67,18 @@ pub enum Condition {
     NoWaitNamed,
     /// It is the [`OVERLOADS_TO_SWITCH`]th overload of this model in a row.
     ThirdInARow,
+    /// Attempts that ended in silence took less than [`MAX_SILENT_MS`] of the turn.
+    TimeLeft,
+    /// Something of the answer had been shown.
+    HasBegun,
     /// The chain has another model.
     NextModel,
     /// The chain has a model on another provider.
     NextProvider,
     /// A higher output ceiling is left to ask for.
     CeilingCanRise,
+    /// The error names how high a ceiling fits, and that is lower.
+    FitNamed,
     /// The output ceiling is above [`REDUCTION_FLOOR`].
     CeilingAboveFloor,
 }
@@ -81,6 +98,8 @@ pub enum Action {
     Continue,
     /// Asks again with a higher output ceiling.
     RaiseCeiling,
+    /// Asks again with the output ceiling that fits.
+    FitCeiling,
     /// Asks again with a lower output ceiling.
     LowerCeiling,
     /// Collapses the context, then asks again.
@@ -102,13 +121,14 @@ pub enum Action {
 pub enum Cap {
     /// With all other retries of this model, as often as the settings say.
     Retries,
-    /// So often for this class and model.
+    /// So often for this class and model, by whatever row.
     PerModel(u32),
     /// So often per turn, whatever the class.
     PerTurn(u32),
 }
 
 const RETRY: &[Cap] = &[Cap::Retries];
+const AFTER_SILENCE: &[Cap] = &[Cap::Retries, Cap::PerModel(MAX_TIMEOUTS)];
 
 pub(super) const fn row(
     class: FailureClass,
@@ -135,10 +155,17 @@ const ASKING: &[Row] = &[
     row(Overloaded, &[NoWaitNamed], BackOff, RETRY),
     row(Overloaded, &[NextModel], SwitchModel, &[]),
     row(Overloaded, &[], Surface, &[]),
+    row(Unreachable, &[], BackOff, &[Cap::Retries, Cap::PerModel(MAX_UNREACHABLE)]),
+    row(Unreachable, &[NextModel], SwitchModel, &[]),
+    row(Unreachable, &[], Surface, &[]),
     row(Network, &[WaitNamed], WaitAsNamed, RETRY),
     row(Network, &[NoWaitNamed], BackOff, RETRY),
     row(Network, &[NextModel], SwitchModel, &[]),
     row(Network, &[], Surface, &[]),
+    row(Timeout, &[TimeLeft, HasBegun], BackOffWhole, AFTER_SILENCE),
+    row(Timeout, &[TimeLeft], BackOff, AFTER_SILENCE),
+    row(Timeout, &[NextModel], SwitchModel, &[]),
+    row(Timeout, &[], Surface, &[]),
     row(StreamBroken, &[], BackOffWhole, RETRY),
     row(StreamBroken, &[NextModel], SwitchModel, &[]),
     row(StreamBroken, &[], Surface, &[]),
@@ -163,6 +190,16 @@ const LASTING: &[Row] = &[
 
 /// All rows, path by path.
 const TABLE: [&[Row]; 5] = [ASKING, path1::ROWS, path3::OUTPUT, path3::PROMPT, LASTING];
+
+/// How often at most the same request is made again after this failure.
+pub fn most_retries(class: FailureClass, max_retries: u32) -> u32 {
+    let of_cap = |cap: &Cap| match *cap {
+        Cap::Retries => max_retries,
+        Cap::PerModel(n) | Cap::PerTurn(n) => n,
+    };
+    let retries = rows().filter(|it| it.class == class && it.action.is_retry());
+    retries.flat_map(|it| it.caps).map(of_cap).min().unwrap_or(max_retries)
+}
 
 /// All rows. Every class has some, next to each other, and the last of each holds always.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
@@ -196,9 +233,12 @@ impl Condition {
             WaitNamed => format!("it named a wait, at most {} min", MAX_RETRY_AFTER_MS / 60_000),
             NoWaitNamed => "it named no wait".into(),
             ThirdInARow => format!("{OVERLOADS_TO_SWITCH} in a row"),
+            TimeLeft => format!("silence took less than {} min", MAX_SILENT_MS / 60_000),
+            HasBegun => "some of it was shown".into(),
             NextModel => "the chain has another model".into(),
             NextProvider => "the chain has another provider".into(),
             CeilingCanRise => "the model can give more".into(),
+            FitNamed => "it names a ceiling that fits".into(),
             CeilingAboveFloor => format!("the ceiling is above {REDUCTION_FLOOR} tokens"),
         }
     }
@@ -214,6 +254,7 @@ impl Action {
             AskAgain => "ask again",
             Continue => "keep the content, ask for the rest",
             RaiseCeiling => "ask again with twice the output ceiling",
+            FitCeiling => "ask again with that output ceiling",
             LowerCeiling => "ask again with 0.7 of the output ceiling",
             Collapse => "collapse the context, ask again",
             Compact => "have the conversation summarised, ask again",

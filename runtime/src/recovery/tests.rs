@@ -3,6 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 mod sequences;
+mod silence;
 mod whatever;
 
 use super::{
@@ -25,6 +26,9 @@ const SITUATION: Situation<'static> = Situation {
     max_retries: 10,
     // Half of each step: the shortest wait.
     jitter_draw: 0,
+    took_ms: 1,
+    has_begun: false,
+    fits: None,
 };
 
 /// The same with a second model at the same provider.
@@ -209,6 +213,11 @@ fn output_that_does_not_fit_is_lowered_before_anything_is_compacted() {
             Surface,
         ],
     );
+    // A ceiling that the server names is asked for at once, however low it is.
+    let named = Situation { fits: Some(3_000), ..SITUATION };
+    check_in(named, &[(OutputOverflow, None)], &[ReduceOutput { max_tokens: 3_000 }]);
+    let no_lower = Situation { fits: Some(8_000), ..SITUATION };
+    check_in(no_lower, &[(OutputOverflow, None)], &[ReduceOutput { max_tokens: 5_600 }]);
     let at_floor = Situation { max_tokens: REDUCTION_FLOOR, ..SITUATION };
     check_in(at_floor, &[(OutputOverflow, None)], &[CollapseContext]);
     let above = Situation { max_tokens: REDUCTION_FLOOR + 1, ..SITUATION };

@@ -62,6 +62,8 @@ pub struct Conversation {
 pub struct Carry {
     /// What is known about models.
     pub catalogue: Arc<Catalogue>,
+    /// Whether a server has named limits that are not recorded yet as a part of the catalogue.
+    pub has_learned: bool,
     /// What was recorded of it last.
     pub models: Option<Stored>,
     /// The settings that held.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::view::ViewMessage;
 use crate::{
     block::{Block, BlockKind, quote},
-    catalogue::{Catalogue, Effort, Sampling, ThinkingDisplay, ThinkingSupport},
+    catalogue::{Catalogue, Effort, ModelFacts, Sampling, ThinkingDisplay, ThinkingSupport},
     event::Event,
     message::Role,
 };
@@ -104,11 +104,12 @@ impl Change {
 impl Parameters {
     /// These parameters as a model takes them under this output ceiling, and what had to be
     /// changed. Doing it again changes nothing more.
-    pub fn adapted(&self, model: &ThinkingSupport, max_tokens: u32) -> (Self, Vec<Change>) {
+    pub fn adapted(&self, facts: &ModelFacts, max_tokens: u32) -> (Self, Vec<Change>) {
+        let model = &facts.thinking;
         let mut adapted = self.clone();
         let mut changes = Vec::new();
         adapted.adapt_effort(model, &mut changes);
-        adapted.adapt_thinking(model, max_tokens, &mut changes);
+        adapted.adapt_thinking(facts, max_tokens, &mut changes);
         adapted.adapt_sampling(model, &mut changes);
         (adapted, changes)
     }
@@ -121,7 +122,7 @@ impl Parameters {
         max_tokens: u32,
     ) -> (Self, Vec<Change>) {
         match models.find(model) {
-            Some(facts) => self.adapted(&facts.thinking, max_tokens),
+            Some(facts) => self.adapted(facts, max_tokens),
             None => (self.clone(), Vec::new()),
         }
     }
@@ -160,12 +161,8 @@ impl Parameters {
         });
     }
 
-    fn adapt_thinking(
-        &mut self,
-        model: &ThinkingSupport,
-        max_tokens: u32,
-        changes: &mut Vec<Change>,
-    ) {
+    fn adapt_thinking(&mut self, facts: &ModelFacts, max_tokens: u32, changes: &mut Vec<Change>) {
+        let model = &facts.thinking;
         match self.thinking {
             None => {}
             Some(Thinking::Disabled) if model.may_disable(self.effort) => {}
@@ -184,7 +181,7 @@ impl Parameters {
             Some(Thinking::Adaptive { .. }) if model.adaptive => {}
             Some(Thinking::Adaptive { display }) if model.manual => {
                 changes.push(Change::AdaptiveToBudget);
-                self.set_budget(max_tokens / 2, display, max_tokens, changes);
+                self.set_budget(facts.reasoning_budget(max_tokens), display, max_tokens, changes);
             }
             Some(Thinking::Enabled { budget_tokens, display }) if model.manual => {
                 self.set_budget(budget_tokens, display, max_tokens, changes);

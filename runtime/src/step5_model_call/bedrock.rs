@@ -39,6 +39,11 @@ impl BedrockReader {
         }
     }
 
+    /// See [`StreamReader::progress`].
+    pub fn progress(&self) -> usize {
+        self.events.progress()
+    }
+
     /// True once the outcome is settled.
     pub fn is_complete(&self) -> bool {
         self.events.is_complete()

@@ -8,7 +8,10 @@ mod said;
 
 use http::{HeaderMap, HeaderName, header::AsHeaderName};
 
-use super::{FailureClass, ModelAnswer, ModelFailure, StopReason, stream::StreamPhase};
+use super::{
+    FailureClass, ModelAnswer, ModelFailure, StopReason, named_limits::NamedLimits,
+    stream::StreamPhase,
+};
 use crate::{
     block::{Block, BlockKind},
     governor::Refusal,
@@ -29,7 +32,9 @@ pub fn is_retryable(class: FailureClass) -> bool {
     match class {
         FailureClass::RateLimit
         | FailureClass::Overloaded
+        | FailureClass::Unreachable
         | FailureClass::Network
+        | FailureClass::Timeout
         | FailureClass::StreamBroken
         | FailureClass::BadAnswer
         | FailureClass::EmptyAnswer
@@ -53,7 +58,9 @@ pub fn is_retry(cause: &str) -> bool {
     let again = [
         Class::RateLimit,
         Class::Overloaded,
+        Class::Unreachable,
         Class::Network,
+        Class::Timeout,
         Class::StreamBroken,
         Class::BadAnswer,
         Class::EmptyAnswer,
@@ -78,7 +85,7 @@ pub fn from_response(
     now: Timestamp,
 ) -> ModelFailure {
     let text = String::from_utf8_lossy(body);
-    let Said { kind, code, message } = Said::read(status, headers, &text);
+    let Said { kind, code, message } = Said::read(headers, &text);
     let class = class_of_response(status, &kind, &code, &message);
     let names_wait = is_retryable(class) || class == FailureClass::Quota;
     let retry_after_ms = names_wait.then(|| retry_after(headers, now)).flatten();
@@ -120,16 +127,16 @@ pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
 /// The failure that an exchange without (whole) answer means. `partial_text` was already shown.
 pub fn from_transport(error: &TransportError, partial_text: String) -> ModelFailure {
     let class = match error {
-        // Nothing had begun, so nothing speaks against a stream (compat 9.5).
-        TransportError::Connect { .. } | TransportError::FirstByte { .. } => FailureClass::Network,
+        TransportError::Connect { .. } => FailureClass::Unreachable,
         // Asking again cannot help against a certificate, and another model is not to be tried.
         TransportError::Tls { .. } | TransportError::Unsendable { .. } => {
             FailureClass::InvalidRequest
         }
-        TransportError::Idle { .. }
+        TransportError::FirstByte { .. }
+        | TransportError::Idle { .. }
         | TransportError::NoEvent { .. }
-        | TransportError::Total { .. }
-        | TransportError::Broken { .. } => FailureClass::StreamBroken,
+        | TransportError::Total { .. } => FailureClass::Timeout,
+        TransportError::Broken { .. } => FailureClass::StreamBroken,
     };
     let message = error.to_string();
     ModelFailure { class, status: None, message, retry_after_ms: None, partial_text }
@@ -224,9 +231,30 @@ fn class_of_response(status: u16, kind: &str, code: &str, message: &str) -> Fail
             overflow @ (FailureClass::ContextOverflow | FailureClass::OutputOverflow) => overflow,
             _ => FailureClass::InvalidRequest,
         },
+        _ if is_lasting(status) => FailureClass::InvalidRequest,
         408 | 500.. => FailureClass::Network,
         _ => FailureClass::InvalidRequest,
     }
+}
+
+/// Whether a server error cannot change by being asked again: not implemented, no such version of
+/// HTTP, a loop, an extension or a login at the network that is missing (RFC 9110, 2295, 2774, 5842,
+/// 6585).
+pub(super) fn is_lasting(status: u16) -> bool {
+    matches!(status, 501 | 505 | 506 | 508 | 510 | 511)
+}
+
+/// The failure with the address that was asked and the HTTP status in front of what was said, for
+/// people. Passwords and queries, which may hold keys, are left out, and so are control characters.
+pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let status = failure.status.map(|it| format!("HTTP {it}: ")).unwrap_or_default();
+    let message = format!("{scheme}://{host}{path}: {status}{}", failure.message);
+    let message = message.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    ModelFailure { message, ..failure }
 }
 
 fn class_of_kind(kind: &str, code: &str, message: &str) -> FailureClass {
@@ -253,7 +281,7 @@ pub(super) fn is_billing(kind: &str, code: &str, message: &str) -> bool {
 /// Which side of the window is too small, if the message says so.
 fn overflow(code: &str, message: &str) -> Option<FailureClass> {
     let message = message.to_lowercase().replace('`', "");
-    if message.contains("input length and max_tokens exceed") {
+    if NamedLimits::read(&message).is_about_output() {
         return Some(FailureClass::OutputOverflow);
     }
     let too_long = code == "context_length_exceeded"

@@ -68,23 +68,25 @@ impl WireFormat {
         }
     }
 
-    /// The failure that a response with another status means. See [`failure::from_response`].
+    /// The failure that a response with another status means, which came from this address. See
+    /// [`failure::from_response`] and [`failure::named`].
     pub fn read_refusal(
         self,
-        base: &str,
+        url: &str,
         status: u16,
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> ModelFailure {
-        match self {
+        let failure = match self {
             Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
-                failure::from_response(base, status, headers, body, now)
+                failure::from_response(url, status, headers, body, now)
             }
             Self::OpenAiChat | Self::OpenAiResponses => {
                 openai_shared::failure::from_response(status, headers, body, now)
             }
-        }
+        };
+        failure::named(url, failure)
     }
 }
 
@@ -109,6 +111,17 @@ impl AnswerReader {
             Self::Bedrock(reader) => reader.push_chunk(bytes, out),
             Self::Chat(reader) => reader.push_chunk(bytes, out),
             Self::Responses(reader) => reader.push_chunk(bytes, out),
+        }
+    }
+
+    /// A number that grows with everything that belongs to an answer, and not with what only keeps a
+    /// connection open.
+    pub fn progress(&self) -> usize {
+        match self {
+            Self::Messages(reader) => reader.progress(),
+            Self::Bedrock(reader) => reader.progress(),
+            Self::Chat(reader) => reader.progress(),
+            Self::Responses(reader) => reader.progress(),
         }
     }
 

@@ -12,10 +12,12 @@ use crate::{
     ids::{ToolName, ToolUseId},
     tokens::Usage,
 };
+pub(super) use batch::Batch;
 use machine::Machine;
-pub(super) use machine::{Batch, MAX_ANSWER_BYTES};
+pub(super) use machine::{MAX_ANSWER_BYTES, MAX_BLOCKS};
 pub(super) use preview::Preview;
 
+mod batch;
 pub(super) mod block_builder;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -151,6 +153,13 @@ impl StreamReader {
     /// read.
     pub fn is_complete(&self) -> bool {
         self.machine.error.is_some() || self.machine.phase == StreamPhase::Complete
+    }
+
+    /// A number that grows with everything that belongs to an answer: bytes of content and blocks, and
+    /// not pings or events that nobody knows.
+    pub fn progress(&self) -> usize {
+        let has_begun = usize::from(self.machine.phase != StreamPhase::Idle);
+        self.machine.n_bytes() + self.machine.n_blocks() + has_begun
     }
 
     /// How far it is.

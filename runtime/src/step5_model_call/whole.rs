@@ -11,7 +11,7 @@ use super::{
     FailureClass, ModelAnswer, ModelFailure, StopReason,
     failure::{UNNAMED_ERROR, class_of_error, header},
     stream::{
-        StreamPhase,
+        MAX_BLOCKS, StreamPhase,
         block_builder::{check_input, single_line},
         wire::{ErrorBody, ReportedUsage, Text, refusal_of},
     },
@@ -43,11 +43,6 @@ pub fn is_whole(headers: &HeaderMap) -> bool {
     is_of_type(headers, "text/html") || is_of_type(headers, "application/json")
 }
 
-/// Whether these headers are of a stream of server-sent events.
-pub fn is_event_stream(headers: &HeaderMap) -> bool {
-    is_of_type(headers, "text/event-stream")
-}
-
 fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = header(headers, CONTENT_TYPE).and_then(|it| it.get(..wanted.len()));
     kind.is_some_and(|it| it.eq_ignore_ascii_case(wanted))
@@ -74,6 +69,9 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
         return Err(failure(class, format!("{kind}: {message}")));
     }
     let content = body.content.ok_or_else(|| bad("the message has no content"))?;
+    if MAX_BLOCKS < content.len() {
+        return Err(bad("the message has too many blocks"));
+    }
     let mut blocks = Vec::with_capacity(content.len());
     let mut invalid_inputs = Vec::new();
     for raw in content {

@@ -65,12 +65,14 @@ impl WireFormat {
         Self::OpenAiResponses,
     ];
 
-    /// Where requests go, for a server at this base address. Of Vertex the base goes down to the
-    /// location: `https://HOST/v1/projects/P/locations/L`.
+    /// Where requests go, for a server at this base address, which may end in `/v1`. Of Vertex the
+    /// base goes down to the location: `https://HOST/v1/projects/P/locations/L`.
     pub fn url(self, base: &str, model: &str, streamed: bool) -> String {
         let base = base.trim_end_matches('/');
         match self {
-            Self::AnthropicMessages => format!("{base}/v1/messages"),
+            Self::AnthropicMessages => {
+                format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
+            }
             Self::OpenAiChat => format!("{}/chat/completions", versioned(base)),
             Self::OpenAiResponses => format!("{}/responses", versioned(base)),
             Self::BedrockInvoke => {
@@ -139,4 +141,24 @@ fn escaped(name: &str) -> String {
             _ => format!("%{it:02X}"),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: MDL-8
+    #[test]
+    fn base_address_may_end_in_the_version_or_not() {
+        let url = |format: WireFormat, base: &str| format.url(base, "m", true);
+        for base in ["https://host", "https://host/", "https://host/v1", "https://host/v1/"] {
+            let messages = url(WireFormat::AnthropicMessages, base);
+            assert_eq!(messages, "https://host/v1/messages");
+            let chat = url(WireFormat::OpenAiChat, base);
+            assert_eq!(chat, "https://host/v1/chat/completions");
+            assert_eq!(url(WireFormat::OpenAiResponses, base), "https://host/v1/responses");
+        }
+        let behind = url(WireFormat::AnthropicMessages, "http://gateway:1/anthropic/v1");
+        assert_eq!(behind, "http://gateway:1/anthropic/v1/messages");
+    }
 }

@@ -40,7 +40,9 @@ impl Turn {
             (SettingsRead::Unchanged, None) => self.merge_layers(Vec::new()),
             (SettingsRead::Layers(read), _) => self.merge_layers(read),
         };
-        let models = layers.as_ref().and_then(|_| self.models_to_record(&resolved));
+        let has_learned = std::mem::take(&mut self.carry.has_learned);
+        let is_due = layers.is_some() || has_learned;
+        let models = if is_due { self.models_to_record(&resolved) } else { None };
         // A run tells them once, in its first turn, and when they change.
         let (layers, is_known) = match (layers, self.carry.layers.take()) {
             (None, Some(kept)) => (kept, true),

@@ -170,6 +170,9 @@ pub struct ModelCallOrder {
     pub has_other_provider: bool,
     /// What the settings say about waiting for it.
     pub http: HttpSettings,
+    /// The longest silence, in milliseconds, where it is asked again after one; see
+    /// [`Ledger::patience_ms`](crate::recovery::Ledger::patience_ms).
+    pub patience_ms: Option<u64>,
     /// What the settings say about who vouches for it.
     pub certificates: Certificates,
     /// Whether the answer is to be streamed.

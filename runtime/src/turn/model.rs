@@ -95,6 +95,7 @@ impl Turn {
             has_other_provider,
             http,
             certificates,
+            patience_ms: self.state.model.ledger.patience_ms(),
             streamed,
         };
         self.effects.push(Effect::CallModel(Box::new(order)));
@@ -169,8 +170,9 @@ impl Turn {
                 Some(failure.clone())
             }
         };
+        let (took_ms, has_begun) = (answered.duration_ms, answered.first_token_ms.is_some());
         let decided = failure.map(|failure| {
-            let remedy = self.decide(purpose, &failure);
+            let remedy = self.decide(purpose, &failure, took_ms, has_begun);
             (failure, remedy)
         });
         self.record_attempt(purpose, &answered, in_doubt, decided.as_ref());

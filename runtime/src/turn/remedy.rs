@@ -3,6 +3,8 @@
 //! Beside asking and accepting, because it is the other half of step 5: what is taken back, what is
 //! tried next, and how a turn ends for which nothing is left.
 
+use std::sync::Arc;
+
 use super::{Effect, Turn};
 use crate::{
     block::Block,
@@ -12,12 +14,14 @@ use crate::{
         Remedy, Situation,
         chain::{Link, model_limits},
         path1_output_escalation::WHOLE_MAX_TOKENS,
+        table::most_retries,
     },
-    run::RunEnd,
+    run::{RunEnd, in_force::InForce},
     step::Step,
+    step1_settings_resolution::Merged,
     step2_state_initialization::Asking,
     step4_context_shapers::Stage,
-    step5_model_call::{FailureClass, ModelFailure},
+    step5_model_call::{FailureClass, ModelFailure, named_limits::NamedLimits},
     transcript::entry::StepDetail,
     turn::effect::{FallbackUsed, Purpose},
 };
@@ -69,7 +73,16 @@ impl Turn {
         self.state.model.ledger.has_other_provider(&self.providers())
     }
 
-    pub(super) fn decide(&mut self, purpose: Purpose, failure: &ModelFailure) -> Remedy {
+    /// Decides about a failure of a call that took so many milliseconds, and had begun to show its
+    /// answer or not.
+    pub(super) fn decide(
+        &mut self,
+        purpose: Purpose,
+        failure: &ModelFailure,
+        took_ms: u64,
+        has_begun: bool,
+    ) -> Remedy {
+        let fits = self.learn_limits(failure);
         let draw = self
             .stream
             .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
@@ -85,6 +98,9 @@ impl Turn {
             providers: &providers,
             max_retries: settings.max_retries,
             jitter_draw: draw as u64,
+            took_ms,
+            has_begun,
+            fits,
         };
         self.state.model.ledger.decide(failure, &situation)
     }
@@ -130,6 +146,32 @@ impl Turn {
         }
     }
 
+    /// Takes in what the failure names of the model's limits, for this turn and all later ones; gives
+    /// the output ceiling that fits.
+    ///
+    /// It goes by the recorded words and becomes a part of the catalogue, so a replay comes to the same.
+    fn learn_limits(&mut self, failure: &ModelFailure) -> Option<u32> {
+        if !matches!(failure.class, FailureClass::OutputOverflow | FailureClass::ContextOverflow) {
+            return None;
+        }
+        let named = NamedLimits::read(&failure.message);
+        if let Some(learned) = named.over(&self.carry.catalogue, &self.link().model) {
+            self.carry.catalogue = Arc::new(learned);
+            if let Some(merged) = self.carry.merged.take() {
+                let merged = Arc::new(Merged::new(merged.layers.to_vec(), &self.carry.catalogue));
+                let resolved = Arc::clone(&merged.resolved);
+                let in_force = Arc::new(InForce::new(&resolved, &self.facts));
+                self.state.settings = Some(Arc::clone(in_force.settings()));
+                self.carry.in_force = Some(in_force);
+                self.carry.resolved = Some(resolved);
+                self.carry.merged = Some(merged);
+                self.carry.has_learned = true;
+                self.set_context_budget();
+            }
+        }
+        named.fitting_output()
+    }
+
     fn ask(&mut self, purpose: Purpose, cause: &'static str) {
         match purpose {
             Purpose::Turn => self.ask_model(Some(cause)),
@@ -144,7 +186,7 @@ impl Turn {
         let (attempt, n_retries) = (model.attempt, model.ledger.n_retries(purpose));
         self.tell(Event::ModelRetry {
             attempt: n_retries,
-            max_retries: self.settings().max_retries,
+            max_retries: most_retries(failure.class, self.settings().max_retries),
             delay_ms,
             status: failure.status,
             error: failure.class.code(),
@@ -184,7 +226,7 @@ impl Turn {
 
     /// A remedy changed nothing: the same failure again, for the next remedy.
     pub(super) fn remedy_was_fruitless(&mut self, failure: ModelFailure) {
-        let remedy = self.decide(Purpose::Turn, &failure);
+        let remedy = self.decide(Purpose::Turn, &failure, 0, false);
         self.apply(Purpose::Turn, remedy, failure);
     }
 

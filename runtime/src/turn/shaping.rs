@@ -25,12 +25,11 @@ use crate::{
 
 impl Turn {
     pub(super) fn shape_context(&mut self) {
-        let settings = self.settings();
-        let budget = settings.context_window.saturating_sub(settings.max_output_tokens.into());
+        let budget = self.context_budget();
         let Some(in_force) = &self.carry.in_force else { return };
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {
             settings: self.shapers(),
-            context_budget: Tokens(budget),
+            context_budget: budget,
             trigger_override: None,
             spent_micro_usd: self.carry.spent.micro_usd(),
             reference_prefix: Arc::clone(&in_force.results_directory),
@@ -39,6 +38,20 @@ impl Turn {
             own_caps: Arc::clone(&in_force.own_caps),
         }));
         self.shape_from(0);
+    }
+
+    /// What the request may hold.
+    fn context_budget(&self) -> Tokens {
+        let settings = self.settings();
+        Tokens(settings.context_window.saturating_sub(settings.max_output_tokens.into()))
+    }
+
+    /// The limits of the model have become known.
+    pub(super) fn set_context_budget(&mut self) {
+        let budget = self.context_budget();
+        if let Some(setup) = &mut self.state.shaper_setup {
+            Arc::make_mut(setup).context_budget = budget;
+        }
     }
 
     /// Goes on with the chain: passes over the stages whose trigger does not hold, and asks for

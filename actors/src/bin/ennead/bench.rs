@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().await?;
     demo::raise_open_files();
     if cfg!(debug_assertions) {
         show::note("This is a debug build; its figures say little. Measure with --release.");

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<Exit, Failure> {
 }
 
 async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().await?;
     let session: Arc<OnceLock<SessionHandle>> = Arc::default();
     let opened = Arc::clone(&session);
     let mut screen = Screen::new(choice);

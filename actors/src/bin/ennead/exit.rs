@@ -37,7 +37,7 @@ Exit codes:
 
 impl Exit {
     /// The number.
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Success => 0,
             Exit::RunFailed => 1,

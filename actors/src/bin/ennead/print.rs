@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     let options = SessionOptions { endpoint: server.endpoint, ..options };
     trusted::tell(&options);
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().await?;
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
@@ -187,6 +187,9 @@ fn end(
         "auth" => {
             format!("the model server does not accept the key ({said}); check {}", variables.key)
         }
+        // It was reached; what it said, or that it said nothing, names its address.
+        "network" => format!("the model server failed ({said})"),
+        "timeout" => format!("the model server does not answer ({said})"),
         _ => format!("the model server cannot be reached ({said}); check {}", variables.base),
     };
     Err(Failure::new(Exit::NoModel, what))

@@ -19,7 +19,7 @@ use crate::{
 
 pub(crate) async fn run(args: Simulate) -> Result<Exit, Failure> {
     let playbook = playbook(&args.playbook)?;
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().await?;
     let bad_port = |error: std::io::Error| {
         let what = format!(
             "cannot listen on 127.0.0.1:{}: {error}; choose another --port, or 0",

@@ -118,7 +118,7 @@ fn class_of_a_failure_says_what_it_means_for_others() {
     let full = [RateLimit, Overloaded];
     check((Some(429), &full, None), Outcome::Overloaded { retry_after_ms: None });
     check((Some(529), &full, Some(3_000)), Outcome::Overloaded { retry_after_ms: Some(3_000) });
-    let broken = [Network, StreamBroken, BadAnswer];
+    let broken = [Unreachable, Network, Timeout, StreamBroken, BadAnswer];
     check((Some(500), &broken, None), Outcome::Broken);
     check((None, &broken, None), Outcome::Broken);
     check((None, &[InvalidRequest], None), Outcome::Unclear);

@@ -12,7 +12,7 @@ const OUTCOMES: [Option<FailureClass>; 6] = [
     Some(Overloaded),
     // A stream that is cut, and one that stalls.
     Some(StreamBroken),
-    Some(StreamBroken),
+    Some(Timeout),
 ];
 
 const LENGTH: usize = 7;

@@ -10,8 +10,8 @@ use crate::catalogue::Catalogue;
 
 const CEILING: u32 = 8_192;
 
-fn described(model: &str) -> Option<ThinkingSupport> {
-    Catalogue::built_in().find(model).map(|it| it.thinking.clone())
+fn described(model: &str) -> Option<ModelFacts> {
+    Catalogue::built_in().find(model).map(|it| ModelFacts::clone(it))
 }
 
 #[track_caller]
@@ -71,7 +71,8 @@ fn adaptive_becomes_a_budget_below_the_ceiling_where_there_is_nothing_else() {
     check(
         "claude-haiku-4-5-20251001",
         adaptive,
-        json!({"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+        // A quarter of the ceiling, as the catalogue has it.
+        json!({"thinking": {"type": "enabled", "budget_tokens": 2048}}),
         &[Change::AdaptiveToBudget],
     );
     let asked = |n: u32| json!({"thinking": {"type": "enabled", "budget_tokens": n}});
@@ -172,20 +173,21 @@ proptest! {
     ) {
         let model = described(model).unwrap();
         let (sent, changes) = asked.adapted(&model, max_tokens);
+        let support = &model.thinking;
         prop_assert_eq!(changes.is_empty(), sent == asked);
         match sent.thinking {
             None => {}
-            Some(Thinking::Adaptive { .. }) => prop_assert!(model.adaptive),
+            Some(Thinking::Adaptive { .. }) => prop_assert!(support.adaptive),
             Some(Thinking::Enabled { budget_tokens, .. }) => {
-                prop_assert!(model.manual);
+                prop_assert!(support.manual);
                 prop_assert!(MIN_THINKING_BUDGET <= budget_tokens && budget_tokens < max_tokens);
             }
             Some(Thinking::Disabled) => {
-                prop_assert!(model.may_disable(sent.effort));
+                prop_assert!(support.may_disable(sent.effort));
             }
         }
         let effort = sent.effort.unwrap_or(Effort::High);
-        prop_assert!(effort == Effort::High || model.efforts.contains(&effort));
+        prop_assert!(effort == Effort::High || support.efforts.contains(&effort));
         let (again, changes) = sent.adapted(&model, max_tokens);
         prop_assert_eq!((again, changes), (sent, Vec::new()));
     }

@@ -39,8 +39,8 @@ struct Body<'a> {
 }
 
 impl Said {
-    /// Of an answer with this status.
-    pub(super) fn read(status: u16, headers: &HeaderMap, body: &str) -> Self {
+    /// Of an answer that is an error.
+    pub(super) fn read(headers: &HeaderMap, body: &str) -> Self {
         let header = |name: &str| header(headers, name);
         // Vertex puts the error of a stream into a list.
         let object = body.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']'));
@@ -60,7 +60,7 @@ impl Said {
             message = if message.is_empty() { name.to_owned() } else { message };
         }
         if message.is_empty() {
-            message = format!("HTTP status {status}: {}", shown(body));
+            message = shown(body);
         }
         let named = ["request-id", "x-request-id", "x-amzn-requestid"].into_iter().find_map(header);
         let request = body_of.request_id.map(|it| it.0.into_owned());

@@ -70,6 +70,17 @@ fn status_and_type_name_one_class() {
     check(503, "unavailable", Overloaded);
     check(503, &error("overloaded_error", "Overloaded"), Overloaded);
     check(504, &error("timeout_error", "x"), Network);
+    for lasting in [501, 505, 506, 508, 510, 511] {
+        check(lasting, &error("api_error", "x"), InvalidRequest);
+    }
+    check(
+        400,
+        &error(
+            "invalid_request_error",
+            "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens",
+        ),
+        OutputOverflow,
+    );
     check(529, &error("overloaded_error", "Overloaded"), Overloaded);
     check(529, "", Overloaded);
     check(302, "", InvalidRequest);
@@ -110,9 +121,16 @@ fn transport_errors_have_a_class_and_keep_what_was_shown() {
         assert_eq!(failure.partial_text, "shown");
         failure.class
     };
-    assert_eq!(class(TransportError::Connect { url: url.clone(), why: why.clone() }), Network);
+    assert_eq!(class(TransportError::Connect { url: url.clone(), why: why.clone() }), Unreachable);
     assert_eq!(class(TransportError::Tls { url, why: why.clone() }), InvalidRequest);
-    assert_eq!(class(TransportError::Idle { ms: 1 }), StreamBroken);
+    for silence in [
+        TransportError::FirstByte { ms: 1 },
+        TransportError::Idle { ms: 1 },
+        TransportError::NoEvent { ms: 1 },
+        TransportError::Total { ms: 1 },
+    ] {
+        assert_eq!(class(silence), Timeout);
+    }
     assert_eq!(class(TransportError::Broken { why }), StreamBroken);
 }
 
@@ -121,7 +139,7 @@ fn transport_errors_have_a_class_and_keep_what_was_shown() {
 fn what_ends_before_any_answer_speaks_against_no_stream() {
     let why = String::from("y");
     let broken = [TransportError::Broken { why: why.clone() }, TransportError::Total { ms: 1 }];
-    assert!(broken.iter().all(|it| before_head(it).class == Network));
+    assert_eq!(broken.each_ref().map(|it| before_head(it).class), [Network, Timeout]);
     assert_eq!(before_head(&TransportError::Unsendable { why }).class, InvalidRequest);
     for status in [400, 422] {
         let failure = of_unread(status, from_transport(&broken[0], String::new())).unwrap();
@@ -178,9 +196,9 @@ fn people_are_told_what_was_said_and_about_which_request() {
         "full (request req_2)",
     );
     let page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
-    check_said(502, &[], page, Network, "HTTP status 502: 502 Bad Gateway");
-    check_said(504, &[], "", Network, "HTTP status 504: no body");
-    check_said(500, &[], r#"{"error":"text"}"#, Network, r#"HTTP status 500: {"error":"text"}"#);
+    check_said(502, &[], page, Network, "502 Bad Gateway");
+    check_said(504, &[], "", Network, "no body");
+    check_said(500, &[], r#"{"error":"text"}"#, Network, r#"{"error":"text"}"#);
 }
 
 // REQ: MDL-10, MDL-8
@@ -288,4 +306,24 @@ fn bill_that_is_still_open_is_told_in_the_words_of_the_provider() {
     let failure = from_governor("p", &refusal);
     let message = "pay (said before by p, which was not asked again yet)";
     assert_eq!((failure.class, failure.message.as_str()), (Billing, message));
+}
+
+// REQ: MDL-10
+#[test]
+fn failure_names_address_and_status_without_secrets_and_control_characters() {
+    let format = crate::step5_model_call::wire_format::WireFormat::OpenAiChat;
+    let url = "https://user:pass@host:8443/v1/chat/completions?key=secret#x";
+    let body = "<html>\u{1b}[2J\nno such page</html>";
+    let said = |status| {
+        let failure = format.read_refusal(url, status, &HeaderMap::new(), body.as_bytes(), NOW);
+        assert_eq!(failure.status, Some(status));
+        failure.message
+    };
+    let expected = "<html> [2J no such page</html>";
+    let at = "https://host:8443/v1/chat/completions";
+    assert_eq!(said(404), format!("{at}: HTTP 404: {expected}"));
+    assert_eq!(said(503), format!("{at}: HTTP 503: {expected}"));
+    let broken = TransportError::Broken { why: "reset".into() };
+    let failure = named("http://host", from_transport(&broken, String::new()));
+    assert_eq!(failure.message, "http://host: the connection broke: reset");
 }

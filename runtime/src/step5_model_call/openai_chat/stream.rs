@@ -6,7 +6,10 @@
 //! other is incomplete. `[DONE]` without a `finish_reason` is no message: nothing says that the
 //! text is whole.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -22,7 +25,7 @@ use crate::{
             reader::{Broken, Format, Progress, Reader},
         },
         sse::SseEvent,
-        stream::{Batch, StreamDelta, StreamPhase, StreamReport, wire::Text},
+        stream::{Batch, MAX_BLOCKS, StreamDelta, StreamPhase, StreamReport, wire::Text},
     },
 };
 
@@ -40,6 +43,11 @@ impl ChatReader {
     /// the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         self.0.push_chunk(bytes, out);
+    }
+
+    /// A number that grows with everything that belongs to an answer.
+    pub fn progress(&self) -> usize {
+        self.0.progress()
     }
 
     /// True once the outcome is settled.
@@ -61,14 +69,17 @@ pub(super) struct Chat {
     text: String,
     refuses: bool,
     calls: Vec<Slot>,
+    /// The newest call of each index, and of each id that the server said.
+    by_index: BTreeMap<u64, usize>,
+    by_id: BTreeMap<String, usize>,
     ids: Ids,
     finish_reason: Option<String>,
-    previews_due: bool,
+    /// Calls whose arguments grew since the last read.
+    previews_due: BTreeSet<usize>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
-    index: Option<u64>,
     /// As the server said it; empty when it did not.
     said_id: String,
     call: Call,
@@ -82,9 +93,11 @@ impl Chat {
             text: String::new(),
             refuses: false,
             calls: Vec::new(),
+            by_index: BTreeMap::new(),
+            by_id: BTreeMap::new(),
             ids: Ids::new(request),
             finish_reason: None,
-            previews_due: false,
+            previews_due: BTreeSet::new(),
         }
     }
 
@@ -168,20 +181,32 @@ impl Chat {
         let arguments = function.map(Function::arguments).unwrap_or_default();
         progress.arguments(said_id.len() + name.len() + arguments.len())?;
         let at = self.slot_of(fragment.index, &said_id, &name, &arguments);
-        let at = at.unwrap_or_else(|| {
-            let id = self.ids.next(Some(&said_id));
-            let call = Call::new(id, "");
-            self.calls.push(Slot { index: fragment.index, said_id, call });
-            self.calls.len() - 1
-        });
+        let at = match at {
+            Some(at) => at,
+            None => self.begin_call(fragment.index, said_id)?,
+        };
         if let Some(Slot { call, .. }) = self.calls.get_mut(at) {
             if call.name.is_empty() {
                 call.name = name;
             }
             call.arguments.push_str(&arguments);
-            self.previews_due = true;
+            self.previews_due.insert(at);
         }
         Ok(())
+    }
+
+    fn begin_call(&mut self, index: Option<u64>, said_id: String) -> Result<usize, Broken> {
+        let at = self.calls.len();
+        if MAX_BLOCKS <= at {
+            return Err(Broken::too_large("the answer has too many calls"));
+        }
+        self.by_index.extend(index.map(|it| (it, at)));
+        if !said_id.is_empty() {
+            self.by_id.insert(said_id.clone(), at);
+        }
+        let call = Call::new(self.ids.next(Some(&said_id)), "");
+        self.calls.push(Slot { said_id, call });
+        Ok(at)
     }
 
     /// The call that a fragment adds to; `None` when it begins one.
@@ -191,19 +216,18 @@ impl Chat {
     /// every fragment; so a fragment with a name begins another call if its id is another one, or
     /// if the call it would add to is whole already.
     fn slot_of(
-        &self,
+        &mut self,
         index: Option<u64>,
         said_id: &str,
         name: &str,
         arguments: &str,
     ) -> Option<usize> {
-        let newest = |fits: &dyn Fn(&Slot) -> bool| self.calls.iter().rposition(fits);
         let at = match index {
-            Some(_) => newest(&|it| it.index == index),
-            None if !said_id.is_empty() => newest(&|it| it.said_id == said_id),
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !said_id.is_empty() => self.by_id.get(said_id).copied(),
             None => self.calls.len().checked_sub(1),
         }?;
-        let slot = self.calls.get(at)?;
+        let slot = self.calls.get_mut(at)?;
         let is_named = !name.is_empty() && !slot.call.name.is_empty();
         let other_id = !said_id.is_empty() && !slot.said_id.is_empty() && slot.said_id != said_id;
         let other_name = index.is_none() && slot.call.name != name;
@@ -251,8 +275,8 @@ impl Format for Chat {
     }
 
     fn show_previews(&mut self, out: &mut Batch<'_>) {
-        if std::mem::take(&mut self.previews_due) {
-            self.calls.iter_mut().for_each(|it| it.call.show(out));
+        for at in std::mem::take(&mut self.previews_due) {
+            self.calls.get_mut(at).into_iter().for_each(|it| it.call.show(out));
         }
     }
 

@@ -6,7 +6,10 @@
 //! `type` in the data; unknown ones are passed over, and so is an event whose number has come
 //! before.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -25,7 +28,8 @@ use crate::{
         },
         sse::SseEvent,
         stream::{
-            Batch, StreamDelta, StreamPhase, StreamReport, block_builder::single_line, wire::Text,
+            Batch, MAX_BLOCKS, StreamDelta, StreamPhase, StreamReport, block_builder::single_line,
+            wire::Text,
         },
     },
 };
@@ -46,6 +50,11 @@ impl ResponsesReader {
         self.0.push_chunk(bytes, out);
     }
 
+    /// A number that grows with everything that belongs to an answer.
+    pub fn progress(&self) -> usize {
+        self.0.progress()
+    }
+
     /// True once the outcome is settled.
     pub fn is_complete(&self) -> bool {
         self.0.is_complete()
@@ -63,10 +72,17 @@ pub(super) struct Responses {
     id: Arc<str>,
     model: Arc<str>,
     slots: Vec<Slot>,
+    /// The newest item of each id, and of each index.
+    by_id: BTreeMap<String, usize>,
+    by_index: BTreeMap<u64, usize>,
+    /// Items before this one are whole.
+    first_open: usize,
+    n_parts: usize,
     ids: Ids,
     last_number: u64,
     stop_reason: Option<StopReason>,
-    previews_due: bool,
+    /// Items whose arguments grew since the last read.
+    previews_due: BTreeSet<usize>,
 }
 
 impl Responses {
@@ -75,25 +91,37 @@ impl Responses {
             id: Arc::default(),
             model: Arc::default(),
             slots: Vec::new(),
+            by_id: BTreeMap::new(),
+            by_index: BTreeMap::new(),
+            first_open: 0,
+            n_parts: 0,
             ids: Ids::new(request),
             last_number: 0,
             stop_reason: None,
-            previews_due: false,
+            previews_due: BTreeSet::new(),
         }
     }
 
     /// The newest item that an event means: by the id of the item, else by its index.
-    fn slot(&mut self, event: &Event<'_>) -> Option<&mut Slot> {
+    fn slot(&self, event: &Event<'_>) -> Option<usize> {
         let (id, index) = (event.item_id(), event.output_index());
-        let by_id =
-            |it: &Slot| id.as_ref().is_some_and(|id| !id.0.is_empty() && it.item_id == id.0);
-        let by_index = |it: &Slot| index.is_some() && it.index == index;
-        let at = self.slots.iter().rposition(by_id);
-        let at = at.or_else(|| self.slots.iter().rposition(by_index))?;
-        self.slots.get_mut(at)
+        let by_id = id.and_then(|it| self.by_id.get(it.0.as_ref()));
+        by_id.or_else(|| self.by_index.get(&index?)).copied()
+    }
+
+    /// The call that an event means.
+    fn call(&mut self, event: &Event<'_>) -> Option<&mut Call> {
+        let at = self.slot(event)?;
+        let call = self.slots.get_mut(at)?.call.as_mut()?;
+        self.previews_due.insert(at);
+        Some(call)
     }
 
     fn add_item(&mut self, raw: &str, index: Option<u64>) -> Result<usize, Broken> {
+        let at = self.slots.len();
+        if MAX_BLOCKS <= at {
+            return Err(Broken::too_large("the answer has too many items"));
+        }
         let item = Item::read(raw).ok_or_else(|| Broken::malformed("an item cannot be read"))?;
         let word = |text: Option<&Text<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
         let call = (item.kind() == "function_call").then(|| {
@@ -101,8 +129,12 @@ impl Responses {
             Call::new(id, &word(item.name.as_ref()))
         });
         let item_id = word(item.id.as_ref());
+        self.by_index.extend(index.map(|it| (it, at)));
+        if !item_id.is_empty() {
+            self.by_id.insert(item_id.clone(), at);
+        }
         self.slots.push(Slot { index, item_id, text: String::new(), call, whole: None });
-        Ok(self.slots.len() - 1)
+        Ok(at)
     }
 
     /// An item is whole: what it says now is what counts.
@@ -123,10 +155,15 @@ impl Responses {
                     false => it.item_id == id,
                 }
         };
-        let at = match self.slots.iter().position(is_same) {
+        let open = self.slots.iter().enumerate().skip(self.first_open);
+        let at = match open.filter(|(_, it)| is_same(it)).map(|(at, _)| at).next() {
             Some(at) => at,
             None => self.add_item(raw, index)?,
         };
+        self.n_parts += item.parts().into_iter().count();
+        if MAX_BLOCKS < self.n_parts {
+            return Err(Broken::too_large("the answer has too many parts"));
+        }
         let Some(slot) = self.slots.get_mut(at) else { return Ok(()) };
         slot.whole = Some(single_line(raw).into_owned());
         if let Some(call) = &mut slot.call {
@@ -135,7 +172,7 @@ impl Responses {
             }
             call.arguments = item.arguments.map(|it| it.0.into_owned()).unwrap_or_default();
             progress.phase = StreamPhase::ToolInput;
-            self.previews_due = true;
+            self.previews_due.insert(at);
         } else if slot.text.is_empty() && item.kind() == "message" {
             // A server that sends no deltas.
             for part in item.parts() {
@@ -143,6 +180,10 @@ impl Responses {
                 slot.text.push_str(&text);
                 progress.text(&text, out)?;
             }
+        }
+        let is_whole = |it: &Slot| it.whole.is_some();
+        while self.slots.get(self.first_open).is_some_and(is_whole) {
+            self.first_open += 1;
         }
         Ok(())
     }
@@ -235,7 +276,7 @@ impl Responses {
             }
             "response.output_text.delta" | "response.refusal.delta" => {
                 let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
-                if let Some(slot) = self.slot(event) {
+                if let Some(slot) = self.slot(event).and_then(|it| self.slots.get_mut(it)) {
                     slot.text.push_str(&text);
                 }
                 progress.text(&text, out)?;
@@ -243,17 +284,15 @@ impl Responses {
             "response.function_call_arguments.delta" => {
                 let Text(text) = event.delta().ok_or_else(|| Broken::malformed("no delta"))?;
                 progress.arguments(text.len())?;
-                if let Some(call) = self.slot(event).and_then(|it| it.call.as_mut()) {
+                if let Some(call) = self.call(event) {
                     call.arguments.push_str(&text);
-                    self.previews_due = true;
                 }
             }
             "response.function_call_arguments.done" => {
                 if let Some(Text(text)) = event.arguments()
-                    && let Some(call) = self.slot(event).and_then(|it| it.call.as_mut())
+                    && let Some(call) = self.call(event)
                 {
                     call.arguments = text.into_owned();
-                    self.previews_due = true;
                 }
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
@@ -321,8 +360,9 @@ impl Format for Responses {
     }
 
     fn show_previews(&mut self, out: &mut Batch<'_>) {
-        if std::mem::take(&mut self.previews_due) {
-            self.slots.iter_mut().filter_map(|it| it.call.as_mut()).for_each(|it| it.show(out));
+        for at in std::mem::take(&mut self.previews_due) {
+            let call = self.slots.get_mut(at).and_then(|it| it.call.as_mut());
+            call.into_iter().for_each(|it| it.show(out));
         }
     }
 

@@ -30,11 +30,61 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) arguments: String,
     preview: Preview,
+    end: End,
+}
+
+/// Finds where a JSON value ends while it arrives. Each byte is looked at once, however often
+/// somebody asks: a server may name the function in every fragment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct End {
+    scanned: usize,
+    n_open: usize,
+    in_string: bool,
+    escaped: bool,
+    /// The byte after the value, once it is there, and whether the value is usable.
+    found: Option<(usize, bool)>,
+}
+
+impl End {
+    /// Whether `text`, which only grew since the last call, is one usable object and nothing else.
+    fn is_whole(&mut self, text: &str) -> bool {
+        while self.found.is_none()
+            && let Some(byte) = text.as_bytes().get(self.scanned).copied()
+        {
+            self.scanned += 1;
+            self.read(byte, text);
+        }
+        self.found.is_some_and(|(end, is_usable)| {
+            let rest = text.as_bytes().get(end..).unwrap_or_default();
+            is_usable && rest.iter().all(u8::is_ascii_whitespace)
+        })
+    }
+
+    fn read(&mut self, byte: u8, text: &str) {
+        if self.in_string {
+            self.in_string = self.escaped || byte != b'"';
+            self.escaped = !self.escaped && byte == b'\\';
+            return;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.n_open += 1,
+            b'}' | b']' => {
+                self.n_open = self.n_open.saturating_sub(1);
+                if self.n_open == 0 {
+                    let value = text.get(..self.scanned).unwrap_or_default();
+                    self.found = Some((self.scanned, check_input(value).is_ok()));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Call {
     pub(crate) fn new(id: ToolUseId, name: &str) -> Self {
-        Self { id, name: name.into(), arguments: String::new(), preview: Preview::default() }
+        let (arguments, preview, end) = (String::new(), Preview::default(), End::default());
+        Self { id, name: name.into(), arguments, preview, end }
     }
 
     /// Shows the arguments, if there is more to show than last time.
@@ -50,8 +100,8 @@ impl Call {
     }
 
     /// Whether the arguments are a whole object already.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.arguments.trim_end().ends_with('}') && check_input(&self.arguments).is_ok()
+    pub(crate) fn is_whole(&mut self) -> bool {
+        self.end.is_whole(&self.arguments)
     }
 
     /// The block; arguments that cannot be used are noted and replaced by an empty object.
@@ -124,6 +174,32 @@ mod tests {
         let mut again = Ids::new(Digest::of(b"request"));
         assert_eq!(again.next(None).as_str(), Ids::new(Digest::of(b"request")).next(None).as_str());
         assert_ne!(again.next(None), Ids::new(Digest::of(b"other")).next(None));
+    }
+
+    // REQ: MDL-1
+    #[test]
+    fn end_of_an_object_is_found_wherever_it_is_cut_and_each_byte_is_read_once() {
+        for (text, expected) in [
+            (r#"{"a":"}\""}"#, true),
+            (" {\"a\":[{}]} \n", true),
+            (r#"{"a":"}"#, false),
+            ("{}{}", false),
+            ("{x} ", false),
+            ("x{}", false),
+            ("[1]", false),
+            ("}", false),
+            ("", false),
+        ] {
+            let mut end = End::default();
+            let all = (0..=text.len()).map(|it| end.is_whole(&text[..it])).last();
+            assert_eq!(all, Some(expected), "{text}");
+            assert!(end.scanned <= text.len());
+        }
+        // What comes after the first value is not searched for another end.
+        let mut end = End::default();
+        let text = "{x}".repeat(10_000);
+        assert!(!end.is_whole(&text));
+        assert_eq!(end.scanned, 3);
     }
 
     // REQ: MDL-1

@@ -11,10 +11,11 @@ use crate::{
     step5_model_call::{
         FailureClass, ModelFailure,
         failure::{
-            UNNAMED_ERROR, header, is_billing, is_retryable, or_quota,
+            UNNAMED_ERROR, header, is_billing, is_lasting, is_retryable, or_quota,
             reset::{length_ms, reset_ms},
             retry_after, shown,
         },
+        named_limits::NamedLimits,
         stream::StreamPhase,
     },
     time::Timestamp,
@@ -133,24 +134,8 @@ impl Said {
         if names_output && (message.contains("is too large") || message.contains("must be <=")) {
             return true;
         }
-        // "…maximum context length is 4096 tokens. However, you requested 5000 tokens (1000 in the
-        // messages, 4000 in the completion)": the messages alone would fit.
-        let window = number_behind(message, "maximum context length is ");
-        let prompt = number_before(message, " in the messages");
-        window.zip(prompt).is_some_and(|(window, prompt)| prompt < window)
+        NamedLimits::read(message).is_about_output()
     }
-}
-
-fn number_behind(text: &str, words: &str) -> Option<u64> {
-    let (_, rest) = text.split_once(words)?;
-    let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-    rest.get(..end)?.parse().ok()
-}
-
-fn number_before(text: &str, words: &str) -> Option<u64> {
-    let (front, _) = text.split_once(words)?;
-    let from = front.rfind(|it: char| !it.is_ascii_digit()).map_or(0, |it| it + 1);
-    front.get(from..)?.parse().ok()
 }
 
 /// The failure that an answer with this HTTP status means. `now` turns moments in headers into waiting
@@ -169,7 +154,7 @@ pub(crate) fn from_response(
         is_retryable(class).then(|| retry_after(headers, now).or_else(wait)).flatten();
     let class = or_quota(class, retry_after_ms);
     let message = match said.message.is_empty() {
-        true => format!("HTTP status {status}: {}", shown(title(&text))),
+        true => shown(title(&text)),
         false => said.message,
     };
     let partial_text = String::new();
@@ -208,6 +193,7 @@ fn class_of_status(status: u16, said: &Said) -> FailureClass {
         401 | 403 => FailureClass::Auth,
         413 => FailureClass::ContextOverflow,
         503 | 529 => FailureClass::Overloaded,
+        _ if is_lasting(status) => FailureClass::InvalidRequest,
         // Also some server errors are about the length of the prompt.
         500.. => match named {
             Some(class @ (FailureClass::ContextOverflow | FailureClass::OutputOverflow)) => class,

@@ -40,6 +40,11 @@ impl Broken {
         Self::ours("malformed_event", message)
     }
 
+    /// More came than an answer can hold.
+    pub(crate) fn too_large(message: &str) -> Self {
+        Self::ours("too_large", message)
+    }
+
     fn ours(code: &str, message: &str) -> Self {
         let class = FailureClass::StreamBroken;
         Self { class, code: code.into(), message: message.into(), is_ours: true }
@@ -99,7 +104,7 @@ impl Progress {
     pub(crate) fn count(&mut self, n_bytes: usize) -> Result<(), Broken> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if MAX_ANSWER_BYTES < self.n_bytes {
-            return Err(Broken::ours("too_large", "the answer is too long"));
+            return Err(Broken::too_large("the answer is too long"));
         }
         Ok(())
     }
@@ -159,9 +164,14 @@ impl<F: Format> Reader<F> {
         if let Err(error) = read
             && broken.is_none()
         {
-            *broken = Some(Broken::ours("too_large", &error.to_string()));
+            *broken = Some(Broken::too_large(&error.to_string()));
         }
         format.show_previews(&mut batch);
+    }
+
+    /// A number that grows with everything that belongs to an answer.
+    pub(crate) fn progress(&self) -> usize {
+        self.progress.n_bytes + usize::from(self.progress.phase != StreamPhase::Idle)
     }
 
     /// True once the outcome is settled.

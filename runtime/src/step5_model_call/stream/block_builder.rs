@@ -192,10 +192,16 @@ impl BlockBuilder {
 }
 
 impl ToolBuilder {
-    /// The next preview of the input, if there is more to show.
+    /// The next preview of the input, if there is enough more to show.
     pub(super) fn next_preview(&mut self) -> Option<String> {
         self.preview.advance(&self.joined);
         self.preview.take(&self.joined)
+    }
+
+    /// The preview at the end of the input, if there is anything more to show.
+    pub(super) fn last_preview(&mut self) -> Option<String> {
+        self.preview.advance(&self.joined);
+        self.preview.take_last(&self.joined)
     }
 
     /// The input as JSON text of an object, or `{}` and what is wrong with it. Nothing at all

@@ -2,13 +2,17 @@
 //!
 //! Whatever cannot be trusted ends it: a message with a piece left out would be a wrong message.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use serde_json::value::RawValue;
 
 use super::{
-    StreamDelta, StreamPhase,
-    block_builder::{Added, BlockBuilder, Finished, Malformed},
+    Batch, StreamDelta, StreamPhase,
+    block_builder::{Added, BlockBuilder, Finished, Malformed, ToolBuilder},
     plain::{self, Plain},
     wire::{Addition, Event, KindOnly, OddDelta, ReportedUsage, Text, refusal_of},
 };
@@ -20,6 +24,10 @@ use crate::{
 
 /// Bytes of content that one answer may hold, 64 MiB: some hundred times what a model can say.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Blocks or calls that one answer may hold: some hundred times what a model sends, and few enough
+/// that everything after this may look at each of them for each.
+pub(crate) const MAX_BLOCKS: usize = 4_096;
 
 const BLOCK_DELTAS: [&str; 5] =
     ["text_delta", "citations_delta", "thinking_delta", "signature_delta", "input_json_delta"];
@@ -39,7 +47,8 @@ pub(super) struct Machine {
     refusal: Option<Arc<str>>,
     blocks: BTreeMap<u64, Slot>,
     n_bytes: usize,
-    previews_due: bool,
+    /// Blocks whose input grew since the last read.
+    previews_due: BTreeSet<u64>,
 }
 
 /// Ends a stream early.
@@ -79,6 +88,16 @@ impl From<Malformed> for StreamError {
 }
 
 impl Machine {
+    /// Bytes of content so far.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// Blocks so far.
+    pub(super) fn n_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Takes one event; breaks when the outcome is settled.
     pub(super) fn handle(&mut self, event: &SseEvent<'_>, out: &mut Batch<'_>) -> ControlFlow<()> {
         if let Err(error) = self.read(event, out) {
@@ -176,13 +195,16 @@ impl Machine {
         if self.blocks.contains_key(&index) {
             return Err(protocol("a block begins twice"));
         }
+        if MAX_BLOCKS <= self.blocks.len() {
+            return Err(too_large("the answer has too many blocks"));
+        }
         self.count(n_bytes)?;
         Ok(index)
     }
 
     fn start_block(&mut self, index: u64, builder: Box<BlockBuilder>, out: &mut Batch<'_>) {
         self.phase = phase_of(&builder);
-        self.show(builder.initial(), out);
+        self.show(index, builder.initial(), out);
         self.blocks.insert(index, Slot::Open(builder));
     }
 
@@ -200,7 +222,7 @@ impl Machine {
         let n_bytes = addition.len();
         let added = builder.add(addition)?;
         self.phase = phase_of(builder);
-        self.show(added, out);
+        self.show(index, added, out);
         self.count(n_bytes)
     }
 
@@ -209,7 +231,8 @@ impl Machine {
         let Some(Slot::Open(mut builder)) = self.blocks.remove(&index) else {
             return Err(protocol("the end of a block that is not open"));
         };
-        preview(&mut builder, out);
+        self.previews_due.remove(&index);
+        preview(&mut builder, ToolBuilder::last_preview, out);
         self.blocks.insert(index, Slot::Done(builder.finish()?));
         self.phase = StreamPhase::Content;
         Ok(())
@@ -246,11 +269,9 @@ impl Machine {
 
     /// Shows the tool inputs that came on, once per read.
     pub(super) fn show_previews(&mut self, out: &mut Batch<'_>) {
-        if std::mem::take(&mut self.previews_due) {
-            for slot in self.blocks.values_mut() {
-                if let Slot::Open(builder) = slot {
-                    preview(builder, out);
-                }
+        for index in std::mem::take(&mut self.previews_due) {
+            if let Some(Slot::Open(builder)) = self.blocks.get_mut(&index) {
+                preview(builder, ToolBuilder::next_preview, out);
             }
         }
     }
@@ -300,14 +321,16 @@ impl Machine {
         }
     }
 
-    fn show(&mut self, added: Added<'_>, out: &mut Batch<'_>) {
+    fn show(&mut self, index: u64, added: Added<'_>, out: &mut Batch<'_>) {
         match added {
             Added::Text(text) => {
                 self.partial_text.push_str(&text);
                 out.text(&text);
             }
             Added::Reasoning(text) => out.reasoning(&text),
-            Added::ToolInput => self.previews_due = true,
+            Added::ToolInput => {
+                self.previews_due.insert(index);
+            }
             Added::Nothing => {}
         }
     }
@@ -330,9 +353,13 @@ fn phase_of(builder: &BlockBuilder) -> StreamPhase {
     }
 }
 
-fn preview(builder: &mut BlockBuilder, out: &mut Batch<'_>) {
+fn preview(
+    builder: &mut BlockBuilder,
+    take: impl FnOnce(&mut ToolBuilder) -> Option<String>,
+    out: &mut Batch<'_>,
+) {
     if let BlockBuilder::Tool(tool) = builder
-        && let Some(preview) = tool.next_preview()
+        && let Some(preview) = take(tool)
     {
         let (id, name) = (tool.id.clone(), tool.name.clone());
         out.deltas.push(StreamDelta::ToolInput { id, name, preview });
@@ -345,33 +372,4 @@ fn reported_error(event: Event<'_>) -> StreamError {
     let kind = text(kind);
     let code = if kind.is_empty() { failure::UNNAMED_ERROR.to_owned() } else { kind };
     StreamError { code, message: text(message), reported: true }
-}
-
-/// What one read makes visible. Texts that follow each other become one.
-pub(crate) struct Batch<'o> {
-    pub(crate) deltas: &'o mut Vec<StreamDelta>,
-    from: usize,
-}
-
-impl<'o> Batch<'o> {
-    pub(crate) fn new(deltas: &'o mut Vec<StreamDelta>) -> Self {
-        let from = deltas.len();
-        Self { deltas, from }
-    }
-
-    pub(crate) fn text(&mut self, text: &str) {
-        match self.deltas[self.from..].last_mut() {
-            _ if text.is_empty() => {}
-            Some(StreamDelta::Text(last)) => last.push_str(text),
-            _ => self.deltas.push(StreamDelta::Text(text.to_owned())),
-        }
-    }
-
-    pub(crate) fn reasoning(&mut self, text: &str) {
-        match self.deltas[self.from..].last_mut() {
-            _ if text.is_empty() => {}
-            Some(StreamDelta::Reasoning(last)) => last.push_str(text),
-            _ => self.deltas.push(StreamDelta::Reasoning(text.to_owned())),
-        }
-    }
 }

@@ -1,15 +1,24 @@
 //! Previews of a tool input while it still arrives.
 //!
-//! Partial JSON is completed only where that needs no guess: behind a whole value. A scanner
-//! remembers the last such place and which brackets are open there, so a preview costs one copy and
-//! nothing is read twice.
+//! Partial JSON is completed only where that needs no guess: after a whole value. A scanner
+//! remembers the last such place and how many brackets are open there, so nothing is read twice. The
+//! input is what a model or server sends, so work is bounded: one step per byte, and previews that
+//! together are a few times as long as the input.
 
 use memchr::memchr2;
 use serde_json::value::RawValue;
 
-/// Longest preview, in bytes. A longer input is shown when it is whole: copying a long prefix at
-/// every comma would cost the square of its length.
+/// Longest preview, in bytes. A longer input is shown when it is whole.
 const MAX_PREVIEW_BYTES: usize = 64 * 1024;
+
+/// Brackets that may be open at once; serde_json reads 127. A deeper input cannot be read later
+/// either, so it has no preview.
+const MAX_DEPTH: usize = 127;
+
+/// Up to this length, in bytes, there is a preview after each whole value. A longer one is shown
+/// again when an eighth was added, so that all previews together have at most nine times the bytes of
+/// the last one.
+const SHOWN_AT_ONCE: usize = 512;
 
 /// Where in the input a preview can end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,24 +26,22 @@ pub(crate) struct Preview {
     scanned: usize,
     in_string: bool,
     escaped: bool,
-    /// Closing brackets still to come, outermost first.
+    /// Closing brackets still to come, outermost first; at most [`MAX_DEPTH`].
     open: Vec<u8>,
-    /// The last place behind a whole value, and what was open there.
+    /// The last place after a whole value, and how many of `open` were open there. Between two such
+    /// places brackets are only opened, so those that were open there are still the first of `open`.
     cut: usize,
-    open_at_cut: Vec<u8>,
+    open_at_cut: usize,
     shown: usize,
-    /// The text is no JSON object or too long: no more previews.
+    /// The text is not a JSON object, too deep or too long: no more previews.
     given_up: bool,
 }
 
 impl Preview {
     /// Reads what was added to `input` since the last call.
     pub(crate) fn advance(&mut self, input: &str) {
-        if self.given_up {
-            return;
-        }
         let bytes = input.as_bytes();
-        while self.scanned < bytes.len() {
+        while !self.given_up && self.scanned < bytes.len() {
             if self.in_string {
                 self.skip_string(bytes);
                 continue;
@@ -43,8 +50,8 @@ impl Preview {
             self.scanned += 1;
             match bytes[at] {
                 b'"' => self.in_string = true,
-                b'{' => self.open.push(b'}'),
-                b'[' => self.open.push(b']'),
+                b'{' => self.open(b'}'),
+                b'[' => self.open(b']'),
                 b'}' | b']' => {
                     self.open.pop();
                     self.cut_at(at + 1);
@@ -53,17 +60,23 @@ impl Preview {
                 _ => {}
             }
         }
-        self.given_up = MAX_PREVIEW_BYTES < self.cut;
     }
 
-    /// The preview, if there is more to show than last time.
+    /// The preview, if there is enough more to show than last time.
     pub(crate) fn take(&mut self, input: &str) -> Option<String> {
+        let is_due = self.shown < SHOWN_AT_ONCE || self.shown / 8 <= self.cut - self.shown;
+        if is_due { self.take_last(input) } else { None }
+    }
+
+    /// The preview, if there is anything more to show than last time.
+    pub(crate) fn take_last(&mut self, input: &str) -> Option<String> {
         if self.given_up || self.cut <= self.shown {
             return None;
         }
-        let mut preview = String::with_capacity(self.cut + self.open_at_cut.len());
+        let closing = self.open.get(..self.open_at_cut)?;
+        let mut preview = String::with_capacity(self.cut + closing.len());
         preview.push_str(input.get(..self.cut)?);
-        preview.extend(self.open_at_cut.iter().rev().map(|it| char::from(*it)));
+        preview.extend(closing.iter().rev().map(|it| char::from(*it)));
         self.shown = self.cut;
         let is_object = preview.trim_start().starts_with('{')
             && serde_json::from_str::<&RawValue>(&preview).is_ok();
@@ -71,9 +84,15 @@ impl Preview {
         is_object.then_some(preview)
     }
 
+    fn open(&mut self, closing: u8) {
+        self.given_up = MAX_DEPTH <= self.open.len();
+        self.open.push(closing);
+    }
+
     fn cut_at(&mut self, at: usize) {
         self.cut = at;
-        self.open_at_cut.clone_from(&self.open);
+        self.open_at_cut = self.open.len();
+        self.given_up = MAX_PREVIEW_BYTES < at;
     }
 
     fn skip_string(&mut self, bytes: &[u8]) {
@@ -142,6 +161,43 @@ mod tests {
         assert_eq!(previews(&["[1,2]"]), Vec::<String>::new());
         assert_eq!(previews(&[r#"{"a":,"b":1}"#]), Vec::<String>::new());
         assert_eq!(previews(&["}}}", "]"]), Vec::<String>::new());
+    }
+
+    // REQ: MDL-2
+    #[test]
+    fn what_is_too_deep_to_be_read_has_no_preview_and_is_not_scanned_to_its_end() {
+        let nested = |depth: usize| {
+            format!(r#"{{"a":{}{},"b":1}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1))
+        };
+        assert_eq!(previews(&[&nested(MAX_DEPTH)]), [nested(MAX_DEPTH)]);
+        assert_eq!(previews(&[&nested(MAX_DEPTH + 1)]), Vec::<String>::new());
+        let deep = nested(300_000);
+        let mut preview = Preview::default();
+        preview.advance(&deep);
+        assert!(preview.scanned <= MAX_DEPTH + 6 && preview.open.len() <= MAX_DEPTH + 1);
+    }
+
+    // REQ: MDL-2
+    #[test]
+    fn all_previews_together_are_a_few_times_as_long_as_the_input() {
+        let input = format!(r#"{{"a":[{}0]}}"#, "1,".repeat(30_000));
+        let pieces: Vec<&str> = input.split_inclusive(',').collect();
+        let shown: usize = previews(&pieces).iter().map(String::len).sum();
+        let early = SHOWN_AT_ONCE * SHOWN_AT_ONCE;
+        assert!(input.len() <= shown && shown <= early + 9 * input.len(), "{shown}");
+    }
+
+    // REQ: MDL-2
+    #[test]
+    fn the_last_preview_is_the_whole_input_however_little_was_added() {
+        let long = format!(r#"{{"a":"{}","b":1"#, "x".repeat(2_000));
+        let (mut preview, whole) = (Preview::default(), format!("{long}}}"));
+        let first = format!("{long},");
+        preview.advance(&first);
+        assert_eq!(preview.take(&first), Some(whole));
+        let all = format!(r#"{first}"c":2}}"#);
+        preview.advance(&all);
+        assert_eq!((preview.take(&all), preview.take_last(&all)), (None, Some(all.clone())));
     }
 
     // REQ: MDL-2

@@ -176,8 +176,20 @@ pub(crate) struct OutputDetails {
 /// What the provider's own tools did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct ServerToolUse {
+    #[serde(default, deserialize_with = "count")]
     web_search_requests: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     web_fetch_requests: Option<u64>,
+}
+
+impl ServerToolUse {
+    /// A stream may name each kind of request in an event of its own.
+    fn over(self, known: Self) -> Self {
+        Self {
+            web_search_requests: self.web_search_requests.or(known.web_search_requests),
+            web_fetch_requests: self.web_fetch_requests.or(known.web_fetch_requests),
+        }
+    }
 }
 
 /// Details in another shape than the known one are no reason to lose an answer.
@@ -214,7 +226,8 @@ impl ReportedUsage {
             later.cache_read_input_tokens.or(self.cache_read_input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
-        self.server_tool_use = later.server_tool_use.or(self.server_tool_use);
+        let (known, said) = (self.server_tool_use, later.server_tool_use);
+        self.server_tool_use = said.map(|it| it.over(known.unwrap_or_default())).or(known);
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -307,5 +320,23 @@ impl<'de> Visitor<'de> for BlockStartVisitor {
             }
         }
         Ok(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: MDL-1
+    #[test]
+    fn requests_of_server_tools_are_kept_whichever_event_names_them_and_however() {
+        let read = |json: &str| serde_json::from_str::<ReportedUsage>(json).unwrap();
+        let mut usage =
+            read(r#"{"server_tool_use":{"web_search_requests":1,"web_fetch_requests":2}}"#);
+        usage.replace_with(read(r#"{"server_tool_use":{"web_search_requests":3.0,"new":"x"}}"#));
+        usage.replace_with(read(r#"{"output_tokens":7,"server_tool_use":null}"#));
+        let found = usage.usage();
+        assert_eq!((found.web_search_requests, found.web_fetch_requests), (3, 2));
+        assert_eq!(found.output_tokens, 7);
     }
 }
