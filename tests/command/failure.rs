@@ -97,7 +97,7 @@ fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
     let told: Vec<&str> = ended.stderr.lines().collect();
     assert_eq!(told.len(), 2, "{told:#?}");
     for (n, line) in (1..).zip(told) {
-        for words in ["status 529", "try later", &format!("retry {n} of 10 in ")] {
+        for words in ["HTTP 529", "try later", &format!("retry {n} of 10 in ")] {
             assert_eq!(line.matches(words).count(), 1, "`{words}` in {line}");
         }
         assert!(line.ends_with(" s"), "{line}");

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     block::{Block, BlockKind},
     governor::Refusal,
+    output::terminal::clean_line,
     ports::TransportError,
     recovery::backoff::MAX_RETRY_AFTER_MS,
     time::Timestamp,
@@ -245,7 +246,7 @@ pub(super) fn is_lasting(status: u16) -> bool {
 }
 
 /// The failure with the address that was asked and the HTTP status in front of what was said, for
-/// people. Passwords and queries, which may hold keys, are left out, and so are control characters.
+/// people. Passwords and queries, which may hold keys, are left out, and so are control sequences.
 pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -253,7 +254,7 @@ pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let status = failure.status.map(|it| format!("HTTP {it}: ")).unwrap_or_default();
     let message = format!("{scheme}://{host}{path}: {status}{}", failure.message);
-    let message = message.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let message = clean_line(&message);
     ModelFailure { message, ..failure }
 }
 
