@@ -102,12 +102,27 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
     let one = world.bytes().len();
-    world.plan(&[Fault::Short(one + one / 2)]);
+    world.plan(&[Fault::Short(one + one / 2), Fault::Fail]);
     session.send(2, &["b", "c", "d"], false, Vec::new());
-    assert!(matches!(session.answer().await, (2, Err(WriteError::Short { .. }))));
+    let (2, Err(error)) = session.answer().await else { panic!("it was not written whole") };
+    let file = world.root().join(format!("{SESSION}.jsonl"));
+    let told =
+        format!("the transcript {} cannot be written: no space left on the disk", file.display());
+    assert_eq!(error.to_string(), told);
     session.send(2, &["b", "c", "d"], false, Vec::new());
     assert!(matches!(session.answer().await, (2, Ok(5))));
     assert_eq!(log(&world.bytes()), "a b ? repair c d");
+}
+
+// REQ: SES-2
+#[tokio::test]
+async fn write_that_takes_only_a_part_is_gone_on_with() {
+    let world = World::new(Durability::Process).await;
+    let mut session = world.open().await;
+    world.plan(&[Fault::Short(10), Fault::Short(1)]);
+    session.send(1, &["a", "b"], false, Vec::new());
+    assert!(matches!(session.answer().await, (1, Ok(2))));
+    assert_eq!(log(&world.bytes()), "a b");
 }
 
 // REQ: SES-2
@@ -117,7 +132,7 @@ async fn failed_write_loses_nothing_that_is_sent_again() {
     let mut session = world.open().await;
     world.plan(&[Fault::Fail]);
     session.send(1, &["a"], false, Vec::new());
-    assert!(matches!(session.answer().await, (1, Err(WriteError::Write(_)))));
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Write { .. }))));
     session.send(1, &["a"], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(1))));
     assert_eq!(log(&world.bytes()), "a");
@@ -186,7 +201,7 @@ async fn failed_sync_is_said_and_made_good_when_sent_again() {
     let mut session = world.open().await;
     *world.files.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], false, Vec::new());
-    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync(_)))));
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync { .. }))));
     session.send(1, &["a"], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(1))));
     assert_eq!(log(&world.bytes()), "a");
@@ -201,7 +216,7 @@ async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_ag
     *world.files.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], true, Vec::new());
     session.send(2, &["b"], false, Vec::new());
-    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync(_)))));
+    assert!(matches!(session.answer().await, (1, Err(WriteError::Sync { .. }))));
     assert!(matches!(session.answer().await, (2, Err(_))));
     // Comes before the lost lines do.
     session.send(3, &["c"], false, Vec::new());

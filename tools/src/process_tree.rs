@@ -4,8 +4,15 @@
 //! dropping it, a thread ends the whole tree, and only then lets go of the owner's `hold`.
 
 #[cfg(target_os = "linux")]
+mod link;
+#[cfg(target_os = "linux")]
+pub mod reaper;
+mod start;
+#[cfg(target_os = "linux")]
 mod sweep;
 
+#[cfg(target_os = "linux")]
+use std::{ffi::OsStr, os::unix::process::ExitStatusExt};
 use std::{
     ffi::OsString,
     io,
@@ -15,10 +22,11 @@ use std::{
 
 use ennead_runtime::ports::Hold;
 use process_wrap::tokio::ChildWrapper;
+pub use start::{Input, Launch, Started};
 use tokio::runtime::Handle;
 
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
-pub const MARKER: &str = "ENNEAD_CALL";
+const MARKER: &str = "ENNEAD_CALL";
 
 /// A mark that no other tree has. `kind` says of what it is.
 pub fn new_mark(kind: &str) -> String {
@@ -28,13 +36,38 @@ pub fn new_mark(kind: &str) -> String {
 }
 
 /// The value of [`MARKER`] for processes with this mark: behind those that we carry ourselves.
-pub fn marks_with(mark: &str) -> OsString {
+fn marks_with(mark: &str) -> OsString {
     let mut marks = std::env::var_os(MARKER).unwrap_or_default();
     if !marks.is_empty() {
         marks.push(",");
     }
     marks.push(mark);
     marks
+}
+
+/// What becomes of processes that are still there when the first one has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// They are ended.
+    Ends,
+    /// They are meant to stay.
+    Stays,
+}
+
+impl Rest {
+    /// As a reaper is told.
+    #[cfg(target_os = "linux")]
+    fn word(self) -> &'static str {
+        match self {
+            Rest::Ends => "ends",
+            Rest::Stays => "stays",
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read(word: &OsStr) -> Option<Self> {
+        [Rest::Ends, Rest::Stays].into_iter().find(|it| word == it.word())
+    }
 }
 
 /// All processes of a call, a hook or a server. Ended when dropped.
@@ -46,32 +79,23 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree below `child`, all of whose processes carry `mark`: it was started with [`MARKER`]
-    /// set to [`marks_with`] that, as the leader of a session or group. `hold` is kept until the tree
-    /// is ended. To be called on a runtime, where its end will be waited for.
-    pub fn new(child: Box<dyn ChildWrapper>, mark: String, hold: Hold) -> Self {
-        let leader = child.id().and_then(|pid| i32::try_from(pid).ok());
-        // Not reaped yet, so the number is the shell's.
-        #[cfg(target_os = "linux")]
-        let leader = leader.and_then(|pid| Some((pid, sweep::started(pid)?)));
-        let processes =
-            Processes { child, leader, mark, has_exited: false, is_ended: false, _hold: hold };
-        Self { processes: Some(processes), runtime: Handle::current() }
-    }
-
-    /// Waits for the shell. May be dropped and called again.
+    /// Waits for the first process; where there is a reaper and the rest ends, also for that. May be
+    /// dropped and called again.
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot say how it ended.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let Some(processes) = &mut self.processes else { return std::future::pending().await };
         let status = processes.child.wait().await?;
         processes.has_exited = true;
-        Ok(status)
+        Ok(processes.told_status().unwrap_or(status))
     }
 
-    /// Asks all of the group to end. Nobody waits for that.
+    /// Asks all of the first one's group to end. Nobody waits for that.
     pub fn ask_to_end(&self) {
         if let Some(processes) = &self.processes {
-            // 15 is SIGTERM everywhere. The group may be gone by now.
-            let _gone = processes.child.signal(15);
+            processes.ask_to_end();
         }
     }
 
@@ -82,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// Ends what is left and says how many that were.
+    /// Ends what is left and says how many processes outlived the first one.
     pub async fn end(mut self) -> usize {
         let Some(mut processes) = self.processes.take() else { return 0 };
         let ended = self.runtime.spawn_blocking(move || processes.end());
@@ -102,12 +126,14 @@ impl Drop for Tree {
 
 #[derive(Debug)]
 struct Processes {
+    /// The first process, or its reaper.
     child: Box<dyn ChildWrapper>,
+    /// The first process, once its number is known.
     #[cfg(target_os = "linux")]
     leader: Option<sweep::Process>,
-    #[cfg(not(target_os = "linux"))]
-    #[expect(dead_code, reason = "only Linux tells which processes there are")]
-    leader: Option<i32>,
+    #[cfg(target_os = "linux")]
+    reaper: Option<start::Reaper>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux tells of others"))]
     mark: String,
     has_exited: bool,
     is_ended: bool,
@@ -115,25 +141,52 @@ struct Processes {
 }
 
 impl Processes {
-    /// Ends all and waits until they are gone. Returns how many were left beside the shell.
+    /// Ends all and waits until they are gone. Returns how many were left beside the first one.
     fn end(&mut self) -> usize {
         self.is_ended = true;
-        let n_ended = self.sweep();
+        let n_ended = self.end_rest();
         if !self.has_exited {
-            // Also where there is no sweep. The number is still ours, as the shell is not reaped.
+            // Also where there is no sweep. The number is still ours, as the child is not reaped.
             let _gone_already = self.child.start_kill();
         }
         n_ended
     }
 
     #[cfg(target_os = "linux")]
-    fn sweep(&self) -> usize {
-        self.leader.map_or(0, |leader| sweep::end_all(leader, &self.mark))
+    fn end_rest(&mut self) -> usize {
+        // A reaper that was killed itself says nothing.
+        match self.reaper.take().and_then(start::Reaper::end) {
+            Some(n_left) => n_left,
+            None => {
+                let whose = sweep::Whose::Marked { leader: self.leader, mark: &self.mark };
+                sweep::end_all(whose).n_ended
+            }
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn sweep(&self) -> usize {
+    fn end_rest(&mut self) -> usize {
         0
+    }
+
+    /// What the reaper says of how the first process ended.
+    #[cfg(target_os = "linux")]
+    fn told_status(&mut self) -> Option<ExitStatus> {
+        Some(ExitStatus::from_raw(self.reaper.as_mut()?.status()?))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn told_status(&mut self) -> Option<ExitStatus> {
+        None
+    }
+
+    fn ask_to_end(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(reaper) = &self.reaper {
+            return reaper.ask_to_end();
+        }
+        // 15 is SIGTERM everywhere. The group may be gone by now.
+        let _gone = self.child.signal(15);
     }
 }
 

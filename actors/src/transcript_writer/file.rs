@@ -164,10 +164,10 @@ impl TranscriptFile {
             return Err(replaced.clone());
         }
         if self.doubtful {
-            self.look_again().map_err(WriteError::read)?;
+            self.look_again().map_err(|it| WriteError::read(&self.place.file, it))?;
         }
         for text in stored {
-            self.store(text).map_err(WriteError::stored)?;
+            self.store(text)?;
         }
         let mut lines = lines;
         if let Some(known) = self.pass_over(&mut lines)
@@ -194,24 +194,31 @@ impl TranscriptFile {
                 end.last = Some(line.message.id.clone());
             }
         }
-        let written = self.ops.write(&self.file, &buffer);
-        let length = buffer.len();
-        match written {
-            Ok(n) if n == length => {}
-            Ok(written) => {
-                self.doubtful = true;
-                return Err(WriteError::Short { written, length });
-            }
-            Err(error) => {
-                self.doubtful = true;
-                return Err(WriteError::write(error));
-            }
-        }
-        end.offset += length as u64;
+        // Until all of it is written.
+        self.doubtful = true;
+        self.write_all(&buffer)?;
+        self.doubtful = false;
+        end.offset += buffer.len() as u64;
         self.newline = false;
         self.torn = None;
         self.end = end;
         Ok(self.end.clone())
+    }
+
+    /// Mostly one write. Behind one that fell short the next says why: a full disk takes what fits
+    /// and refuses the rest.
+    fn write_all(&self, bytes: &[u8]) -> Result<(), WriteError> {
+        let (mut written, length) = (0, bytes.len());
+        while let Some(rest) = bytes.get(written..).filter(|it| !it.is_empty()) {
+            let file = &self.place.file;
+            match self.ops.write(&self.file, rest) {
+                Ok(0) => return Err(WriteError::Short { file: file.clone(), written, length }),
+                Ok(n) => written += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(WriteError::write(file, error)),
+            }
+        }
+        Ok(())
     }
 
     /// Takes lines off the front that are on the file; says where the last of them ends.
@@ -241,7 +248,7 @@ impl TranscriptFile {
         passed
     }
 
-    fn store(&mut self, text: &StoredText) -> io::Result<()> {
+    fn store(&mut self, text: &StoredText) -> Result<(), WriteError> {
         if !self.stored.insert((text.place, text.digest)) {
             return Ok(());
         }
@@ -258,7 +265,7 @@ impl TranscriptFile {
             Ok(file) => self.unsynced.push(Arc::new(file)),
             Err(error) => {
                 self.stored.remove(&(text.place, text.digest));
-                return Err(error);
+                return Err(WriteError::stored(&path, error));
             }
         }
         Ok(())

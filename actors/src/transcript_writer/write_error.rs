@@ -1,31 +1,61 @@
 //! Why lines are not recorded. Alone, since it is what everybody else knows of a disk that fails.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Why lines are not recorded.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The write failed.
-    #[error("the transcript cannot be written")]
-    Write(#[source] Arc<io::Error>),
-    /// Only a part was written; mostly a full disk.
-    #[error("only {written} of {length} bytes were written")]
+    /// The write failed, perhaps behind a part of the bytes.
+    #[error("the transcript {} cannot be written: {}", file.display(), in_words(cause))]
+    Write {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        cause: Arc<io::Error>,
+    },
+    /// Only a part was written, and the system does not say why.
+    #[error("only {written} of {length} bytes were written to the transcript {}", file.display())]
     Short {
+        /// Which.
+        file: PathBuf,
         /// Bytes that were.
         written: usize,
         /// Bytes that should have been.
         length: usize,
     },
     /// A text that the lines name cannot be kept.
-    #[error("a text beside the transcript cannot be written")]
-    Stored(#[source] Arc<io::Error>),
+    #[error("{}, which the transcript names, cannot be written: {}", file.display(), in_words(cause))]
+    Stored {
+        /// Where it was to be.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        cause: Arc<io::Error>,
+    },
     /// After an earlier failure the end of the file cannot be read.
-    #[error("the end of the transcript cannot be read")]
-    Read(#[source] Arc<io::Error>),
+    #[error("the end of the transcript {} cannot be read: {}", file.display(), in_words(cause))]
+    Read {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        cause: Arc<io::Error>,
+    },
     /// It is written and may not be on disk.
-    #[error("the transcript cannot be forced to disk")]
-    Sync(#[source] Arc<io::Error>),
+    #[error("the transcript {} cannot be forced to disk: {}", file.display(), in_words(cause))]
+    Sync {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        cause: Arc<io::Error>,
+    },
     /// Another file stands in its place, or none. Nothing is written any more: it could not be found.
     #[error("the transcript was replaced or removed while it was written to; {}", kept_in(kept.as_ref()))]
     Replaced {
@@ -38,16 +68,31 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    pub(super) fn write(error: io::Error) -> Self {
-        Self::Write(Arc::new(error))
+    pub(super) fn write(file: &Path, error: io::Error) -> Self {
+        Self::Write { file: file.to_owned(), cause: Arc::new(error) }
     }
 
-    pub(super) fn stored(error: io::Error) -> Self {
-        Self::Stored(Arc::new(error))
+    pub(super) fn stored(file: &Path, error: io::Error) -> Self {
+        Self::Stored { file: file.to_owned(), cause: Arc::new(error) }
     }
 
-    pub(super) fn read(error: io::Error) -> Self {
-        Self::Read(Arc::new(error))
+    pub(super) fn read(file: &Path, error: io::Error) -> Self {
+        Self::Read { file: file.to_owned(), cause: Arc::new(error) }
+    }
+
+    pub(super) fn sync(file: &Path, error: io::Error) -> Self {
+        Self::Sync { file: file.to_owned(), cause: Arc::new(error) }
+    }
+}
+
+/// What a person can do something about, in words that are the same on every system.
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "no space left on the disk".into(),
+        io::ErrorKind::QuotaExceeded => "the quota of the disk is used up".into(),
+        io::ErrorKind::FileTooLarge => "the limit on the size of files is reached".into(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
+        _ => error.to_string(),
     }
 }
 

@@ -1,15 +1,14 @@
 //! Runs one hook handler: a process in a session of its own, fed with JSON, killed when it is late.
 
-use std::{pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ports::{Clock, Hold},
 };
-use ennead_tools::process_tree::{MARKER, Tree, marks_with, new_mark};
+use ennead_tools::process_tree::{Input, Launch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
-use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     time::timeout,
@@ -111,14 +110,19 @@ async fn run(
         None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
     };
     let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
-    let mark = new_mark("hook");
-    let mut wrap = CommandWrap::with_new(program, |command| {
+    let launch = Launch {
+        program: OsStr::new(&program),
+        input: Input::Piped,
+        rest: Rest::Stays,
+        mark: new_mark("hook"),
+        hold,
+    };
+    let started = launch.start(|command| {
         command
-            .args(args)
+            .args(&args)
             .current_dir(&place.cwd)
             .env("CLAUDE_PROJECT_DIR", &place.project)
             .env("CLAUDECODE", "1")
-            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         for (name, value) in &*place.env {
@@ -128,13 +132,10 @@ async fn run(
                 command.env(name, value);
             }
         }
-        command.env(CHAIN, chain.join(":")).env(MARKER, marks_with(&mark));
+        command.env(CHAIN, chain.join(":"));
+        Ok(())
     });
-    // Without a terminal, as hooks have none.
-    let mut child = wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()?;
-    let (stdin, stdout, stderr) =
-        (child.stdin().take(), child.stdout().take(), child.stderr().take());
-    let mut tree = Tree::new(child, mark, hold);
+    let Started { mut tree, input: stdin, stdout, stderr } = started.await?;
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = {
         let feed = async {

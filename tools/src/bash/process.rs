@@ -4,23 +4,22 @@
 //! then is the call's `hold` let go.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::File,
     io::{self, PipeReader, PipeWriter, Read},
     os::{fd::OwnedFd, unix::process::ExitStatusExt},
     path::Path,
-    process::{ExitStatus, Stdio},
+    process::ExitStatus,
     time::Duration,
 };
 
 use ennead_runtime::{ids::ToolUseId, ports::ToolContext};
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 
 use super::capture::Capture;
 use crate::{
     output::spill_path,
-    process_tree::{MARKER, Tree, marks_with},
+    process_tree::{Input, Launch, Rest, Tree},
 };
 
 /// Bytes of output after which a command is ended.
@@ -62,12 +61,10 @@ pub(super) struct Ran {
 
 /// Runs a command to its end.
 pub(super) async fn run(order: &Order<'_>, context: &ToolContext) -> io::Result<Ran> {
-    let mark = mark(order, context);
-    let (child, output) = match start("bash", order, context, &mark) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => start("sh", order, context, &mark),
+    let (mut tree, output) = match start("bash", order, context).await {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => start("sh", order, context).await,
         started => started,
     }?;
-    let mut tree = Tree::new(child, mark, context.hold.clone());
     let mut output = Receiver::from_owned_fd(OwnedFd::from(output))?;
     let mut capture = Capture::new(order.max_chars, spill_path(context, order.id));
     let mut buffer = vec![0; 64 << 10];
@@ -118,19 +115,23 @@ fn mark(order: &Order<'_>, context: &ToolContext) -> String {
 }
 
 /// Starts the shell as the leader of a new session: no terminal, a process group of its own.
-fn start(
+async fn start(
     shell: &str,
     order: &Order<'_>,
     context: &ToolContext,
-    mark: &str,
-) -> io::Result<(Box<dyn ChildWrapper>, PipeReader)> {
+) -> io::Result<(Tree, PipeReader)> {
     let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
-    // One pipe for both, so that they stay in the order in which they were written.
-    let (stdout, stderr) = (Stdio::from(writer.try_clone()?), Stdio::from(writer));
-    let marks = marks_with(mark);
-    let mut wrap = CommandWrap::with_new(shell, |command| {
+    let launch = Launch {
+        program: OsStr::new(shell),
+        input: Input::Nothing,
+        rest: Rest::Ends,
+        mark: mark(order, context),
+        hold: context.hold.clone(),
+    };
+    let started = launch.start(|command| {
         command.arg("-c").arg(script(order)).current_dir(order.cwd);
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        // One pipe for both, so that they stay in the order in which they were written.
+        command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
         for (name, value) in &*context.env {
             match value.as_str() {
                 "" => command.env_remove(name),
@@ -139,11 +140,10 @@ fn start(
         }
         command.env("CLAUDECODE", "1");
         command.env("CLAUDE_CODE_SESSION_ID", context.session.as_str());
-        command.env(MARKER, marks);
+        Ok(())
     });
-    let child = wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()?;
-    // With `wrap` our ends for writing go; the pipe closes when the processes' do.
-    Ok((child, reader))
+    // Our end for writing goes here; the pipe closes when the processes' do.
+    Ok((started.await?.tree, reader))
 }
 
 /// The command behind a trap that says where the shell ended, on one line, so that the line

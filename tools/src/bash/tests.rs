@@ -344,3 +344,20 @@ fn a_command_that_cannot_be_started_is_an_error() {
     assert!(why.starts_with("Cannot run a shell"), "{why}");
     assert!(world.failed::<Bash>(json!({"command": "a\u{0}b"})).contains("NUL"));
 }
+
+// REQ: TOL-8
+#[cfg(target_os = "linux")]
+#[test]
+fn what_left_its_session_and_parent_is_found_without_a_reaper_too() {
+    let mut world = World::new();
+    let seconds = format!("1000.{}", std::process::id());
+    let command = format!("(setsid sh -c \"sleep {seconds} & exit\" &)");
+    for round in 0..20 {
+        assert_eq!(bash(&mut world, &command).error, None);
+        let alive = fs::read_dir("/proc").unwrap().flatten().filter(|it| {
+            let line = fs::read(it.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(format!("sleep\0{seconds}\0").as_bytes())
+        });
+        assert_eq!(alive.count(), 0, "round {round}");
+    }
+}

@@ -3,7 +3,7 @@
 //! It starts no task that outlives it. Dropping it ends the process and all that the process
 //! started; [`Connection::close`] asks first.
 
-use std::{pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{
@@ -12,7 +12,6 @@ use ennead_runtime::{
     },
     ports::{BoxFuture, Hold},
 };
-use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessSession};
 use rmcp::{ServiceExt, service::RunningServiceCancellationToken};
 use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
 
@@ -21,7 +20,7 @@ use super::{
     launch::{ConnectError, Launch, said_at_the_end},
     wire::{list, why_not_greeted, why_not_listed},
 };
-use crate::process_tree::{MARKER, Tree, marks_with, new_mark};
+use crate::process_tree::{self, Input, Rest, Started, Tree, new_mark};
 
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
@@ -59,13 +58,12 @@ pub async fn connect(
     hold: Hold,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let Reach::Stdio(program) = &launch.config.reach else { return Err(ConnectError::Http) };
-    let mark = new_mark("mcp");
-    let mut child = start(program, launch, &mark)
+    let started = start(program, launch, hold)
+        .await
         .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;
-    let pipes = (child.stdout().take(), child.stdin().take());
-    let mut errors = Errors { pipe: child.stderr().take(), said: Vec::new() };
-    let tree = Tree::new(child, mark, hold);
-    let (Some(output), Some(input)) = pipes else {
+    let Started { tree, input, stdout, stderr } = started;
+    let mut errors = Errors { pipe: stderr, said: Vec::new() };
+    let (Some(output), Some(input)) = (stdout, input) else {
         return Err(ConnectError::Handshake { why: "it has no pipes".into(), said: String::new() });
     };
     let greeted = {
@@ -194,12 +192,15 @@ impl Errors {
     }
 }
 
-fn start(
-    program: &Program,
-    launch: &Launch,
-    mark: &str,
-) -> std::io::Result<Box<dyn process_wrap::tokio::ChildWrapper>> {
-    let mut wrap = CommandWrap::with_new(&program.command, |command| {
+async fn start(program: &Program, launch: &Launch, hold: Hold) -> std::io::Result<Started> {
+    let server = process_tree::Launch {
+        program: OsStr::new(&program.command),
+        input: Input::Piped,
+        rest: Rest::Ends,
+        mark: new_mark("mcp"),
+        hold,
+    };
+    let started = server.start(|command| {
         // What the configuration itself gives to the server comes after it.
         for name in &launch.withheld {
             command.env_remove(name);
@@ -209,10 +210,9 @@ fn start(
             .current_dir(&launch.workspace)
             .env("CLAUDE_PROJECT_DIR", &launch.workspace)
             .envs(&program.env)
-            .env(MARKER, marks_with(mark))
-            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        Ok(())
     });
-    wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()
+    started.await
 }

@@ -1,16 +1,18 @@
 //! Finds and ends every process of a tree, also one that left its session.
 //!
-//! A process belongs to a tree if its session or group is the first one's, if it carries the tree's
-//! mark in its environment, or if an ancestor of it does. What escapes is only a process that left
-//! the session, lost its parent and wiped its environment; for that a PID namespace is needed.
+//! Two ways to say which those are. Below a reaper, all are its descendants and nothing can leave.
+//! Without one, a process belongs to a tree if its session or group is the first one's, if it carries
+//! the tree's mark in its environment, or if an ancestor of it does. What escapes then is only a process
+//! that left the session, lost its parent and wiped its environment.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, thread,
+    time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
@@ -19,47 +21,88 @@ use super::MARKER;
 /// A process, told apart from a later one with the same number by its start time.
 pub(super) type Process = (i32, u64);
 
+/// How long a killed process is waited for. The kernel keeps one in the middle of a call that it does
+/// not break off, such as one to a server of files that is gone.
+const DYING: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// Looks in a row that must find nothing where a process may be overlooked: one that takes the place
+/// of its parent while we look can be missed once, and is seen next time.
+const EMPTY_LOOKS: u32 = 2;
+
+/// Looks that are repeated because a process between two programs showed no environment, and the
+/// pause between them. It takes microseconds to get there, and some never have an environment.
+const UNCLEAR_LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// When a process was started, in ticks; with its number, its name.
 pub(super) fn started(pid: i32) -> Option<u64> {
     Stat::read(pid).map(|stat| stat.started)
 }
 
-/// Kills all and waits until they are gone. Returns how many there were beside the leader, which
-/// may be gone already.
-pub(super) fn end_all(leader: Process, mark: &str) -> usize {
+/// Which processes are to be ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose<'a> {
+    /// Those of a session, and those with this mark. The leader may be gone already.
+    Marked { leader: Option<Process>, mark: &'a str },
+    /// All descendants of this process, without itself.
+    Below(i32),
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Swept {
+    /// Processes that were ended, without the leader.
+    pub(super) n_ended: usize,
+    /// Processes that are still there: they belong to another user, or the kernel does not let go of
+    /// them.
+    pub(super) n_spared: usize,
+}
+
+/// Kills all and waits until they are gone.
+pub(super) fn end_all(whose: Whose<'_>) -> Swept {
     let mut ended: BTreeSet<Process> = BTreeSet::new();
     let mut spared: BTreeSet<Process> = BTreeSet::new();
-    loop {
-        // A process can be started while we look, by one that we have not killed yet. Once a look
-        // finds none, there is none left to start another.
-        let found = find(leader, mark);
+    let (mut n_empty, mut n_unclear) = (0, 0);
+    while n_empty < EMPTY_LOOKS {
+        // A process can be started while we look, by one that we have not killed yet. Once no look
+        // finds any, there is none left to start another.
+        let look = whose.look();
+        if look.found.is_subset(&spared) {
+            match look.is_unclear && n_unclear < UNCLEAR_LOOKS {
+                true => n_unclear += 1,
+                false => n_empty += 1,
+            }
+            thread::sleep(PAUSE);
+            continue;
+        }
+        n_empty = 0;
         let mut dying = Vec::new();
-        for process in &found {
-            if spared.contains(process) {
+        for process in look.found {
+            if spared.contains(&process) {
                 continue;
             }
-            match kill(*process) {
-                Ok(Some(handle)) => {
-                    dying.push(handle);
-                    ended.insert(*process);
-                }
+            match kill(process) {
+                Ok(Some(handle)) => dying.push((process, handle)),
                 // It went by itself.
                 Ok(None) => {}
                 // It belongs to somebody else now.
                 Err(_) => {
-                    spared.insert(*process);
+                    spared.insert(process);
                 }
             }
         }
-        if found.is_subset(&spared) {
-            ended.remove(&leader);
-            return ended.len();
-        }
-        for handle in &dying {
+        for (process, handle) in dying {
             // Readable when the process has ended. A signal to us only makes us look once more.
-            let _ = poll(&mut [PollFd::new(handle, PollFlags::IN)], None);
+            match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&DYING)) {
+                Ok(0) => spared.insert(process),
+                _ => ended.insert(process),
+            };
         }
     }
+    if let Whose::Marked { leader: Some(leader), .. } = whose {
+        ended.remove(&leader);
+    }
+    Swept { n_ended: ended.len(), n_spared: spared.len() }
 }
 
 /// Sends the signal to this process and to no later one of the same number.
@@ -80,52 +123,85 @@ fn kill((pid, started): Process) -> rustix::io::Result<Option<rustix::fd::OwnedF
     }
 }
 
-/// Living processes of the call.
-fn find((leader, started): Process, mark: &str) -> BTreeSet<Process> {
-    let mut all: BTreeMap<i32, Stat> = BTreeMap::new();
-    let Ok(entries) = fs::read_dir("/proc") else { return BTreeSet::new() };
-    for entry in entries.flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some((pid, stat)) = pid.and_then(|pid| Some((pid, Stat::read(pid)?))) {
-            all.insert(pid, stat);
+/// What one look at all processes found.
+struct Look {
+    /// Living processes of the tree.
+    found: BTreeSet<Process>,
+    /// Some process may be one of them and could not be told apart just now.
+    is_unclear: bool,
+}
+
+impl Whose<'_> {
+    fn look(self) -> Look {
+        let mut all: BTreeMap<i32, Stat> = BTreeMap::new();
+        let mut is_unclear = false;
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some((pid, stat)) = pid.and_then(|pid| Some((pid, Stat::read(pid)?))) {
+                all.insert(pid, stat);
+            }
         }
-    }
-    // Once the shell is gone and nothing of its session is left, its number may be another's.
-    let is_ours = all.get(&leader).is_none_or(|stat| stat.started == started);
-    let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
-    let mut found: BTreeSet<i32> = all
-        .iter()
-        .filter(|(pid, stat)| {
-            is_ours && (**pid == leader || stat.group == leader || stat.session == leader)
-                || has_mark(**pid, mark)
-        })
-        .map(|(pid, _)| *pid)
-        .collect();
-    loop {
-        let children: Vec<i32> = all
-            .iter()
-            .filter(|(pid, stat)| found.contains(&stat.parent) && !found.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
-        if children.is_empty() {
-            break;
+        let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
+        let mut found: BTreeSet<i32> = match self {
+            Whose::Below(ancestor) => BTreeSet::from([ancestor]),
+            Whose::Marked { leader, mark } => {
+                // Once the shell is gone and nothing of its session is left, its number may be another's.
+                let is_ours = |(pid, started): &Process| {
+                    all.get(pid).is_none_or(|stat| stat.started == *started)
+                };
+                let number = leader.filter(is_ours).map(|it| it.0);
+                let started = leader.map_or(0, |it| it.1);
+                let mut is_member = |pid: i32, stat: &Stat| {
+                    number.is_some_and(|it| [pid, stat.group, stat.session].contains(&it))
+                        || match has_mark(pid, mark) {
+                            Marked::Yes => true,
+                            Marked::No => false,
+                            Marked::Unclear => {
+                                // Threads of the kernel have no environment either, and are older.
+                                is_unclear |= stat.lives && started <= stat.started;
+                                false
+                            }
+                        }
+                };
+                all.iter().filter(|(pid, stat)| is_member(**pid, stat)).map(|it| *it.0).collect()
+            }
+        };
+        let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        for (pid, stat) in &all {
+            children.entry(stat.parent).or_default().push(*pid);
         }
-        found.extend(children);
+        let mut parents: Vec<i32> = found.iter().copied().collect();
+        while let Some(parent) = parents.pop() {
+            let of_it = children.get(&parent).into_iter().flatten();
+            parents.extend(of_it.filter(|it| found.insert(**it)));
+        }
+        if let Whose::Below(ancestor) = self {
+            found.remove(&ancestor);
+        }
+        found.remove(&ourselves);
+        let living = |pid| all.get(&pid).filter(|it| it.lives).map(|it| (pid, it.started));
+        Look { found: found.into_iter().filter_map(living).collect(), is_unclear }
     }
-    found.remove(&ourselves);
-    found
-        .into_iter()
-        .filter_map(|pid| all.get(&pid).filter(|stat| stat.lives).map(|stat| (pid, stat.started)))
-        .collect()
+}
+
+enum Marked {
+    Yes,
+    No,
+    /// It has no environment, or none yet.
+    Unclear,
 }
 
 /// Whether the environment that a process was started with names the call.
-fn has_mark(pid: i32, mark: &str) -> bool {
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment
+fn has_mark(pid: i32, mark: &str) -> Marked {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Marked::No };
+    if environment.is_empty() {
+        return Marked::Unclear;
+    }
+    let mut marks = environment
         .split(|byte| *byte == 0)
         .filter_map(|entry| entry.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))
-        .any(|marks| marks.split(|byte| *byte == b',').any(|one| one == mark.as_bytes()))
+        .flat_map(|marks| marks.split(|byte| *byte == b','));
+    if marks.any(|one| one == mark.as_bytes()) { Marked::Yes } else { Marked::No }
 }
 
 /// What the kernel says of a process.

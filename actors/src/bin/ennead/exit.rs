@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Locked,
     /// Ctrl-C.
     Interrupted,
-    /// SIGTERM.
+    /// SIGTERM, SIGHUP or SIGQUIT.
     Terminated,
 }
 
@@ -33,7 +33,7 @@ Exit codes:
   4    a transcript is not in order, or a case was missed
   5    the transcript is locked by another process
   130  interrupted (Ctrl-C)
-  143  terminated (SIGTERM)";
+  143  terminated (SIGTERM, SIGHUP, SIGQUIT)";
 
 impl Exit {
     /// The number.

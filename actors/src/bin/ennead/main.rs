@@ -33,6 +33,10 @@ use exit::{Exit, Failure};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(ended) = ennead::tools::process_tree::reaper::serve() {
+        return ended;
+    }
     if std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty()) {
         tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
@@ -59,6 +63,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let exit = runtime.block_on(async {
+        signals::let_large_writes_fail();
         match args.command {
             Some(Command::Demo(demo)) => demo::run(demo).await,
             Some(Command::Trace { file }) => transcripts::trace(&file),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: what runs is interrupted first, so that its transcript is ended in order; the
+//! Ctrl-C, SIGTERM, SIGHUP and SIGQUIT: what runs is interrupted first, so that its transcript is ended in order; the
 //! second one ends the command, whatever its threads do.
 //!
 //! Signals are waited for on a thread of their own. A scheduler thread that is busy or blocked hears
@@ -8,7 +8,7 @@ use std::{io, process, thread, time::Duration};
 
 use tokio::{
     runtime,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::{mpsc, oneshot},
     time::sleep,
 };
@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 /// How long the command may take to end in order after the second signal.
 const GRACE: Duration = Duration::from_millis(1_500);
 
-/// The two signals that end the command.
+/// The signals that end the command.
 #[derive(Debug)]
 pub(crate) struct Signals {
     received: mpsc::UnboundedReceiver<Exit>,
@@ -56,9 +56,7 @@ impl Signals {
 
 /// Hands each signal on, and after the second one ends the command if it has not ended by then.
 async fn listen(sender: mpsc::UnboundedSender<Exit>, ready: oneshot::Sender<io::Result<()>>) {
-    let signals = signal(SignalKind::interrupt())
-        .and_then(|interrupt| Ok((interrupt, signal(SignalKind::terminate())?)));
-    let (mut interrupt, mut terminate) = match signals {
+    let (mut interrupt, mut terminate, mut hang_up, mut quit) = match take() {
         Ok(signals) => signals,
         Err(error) => {
             let _gone = ready.send(Err(error));
@@ -71,6 +69,8 @@ async fn listen(sender: mpsc::UnboundedSender<Exit>, ready: oneshot::Sender<io::
         let exit = tokio::select! {
             biased;
             _ = terminate.recv() => Exit::Terminated,
+            () = next_of(&mut hang_up) => Exit::Terminated,
+            () = next_of(&mut quit) => Exit::Terminated,
             _ = interrupt.recv() => Exit::Interrupted,
         };
         let _gone = sender.send(exit);
@@ -80,4 +80,41 @@ async fn listen(sender: mpsc::UnboundedSender<Exit>, ready: oneshot::Sender<io::
             process::exit(exit.code().into());
         }
     }
+}
+
+/// Interrupt, terminate, hang-up and quit. Of the last two one that was ignored when we were started,
+/// as under `nohup`, stays so.
+fn take() -> io::Result<(Signal, Signal, Option<Signal>, Option<Signal>)> {
+    let unless_ignored = |kind| match is_ignored(kind) {
+        true => Ok(None),
+        false => signal(kind).map(Some),
+    };
+    let interrupt = signal(SignalKind::interrupt())?;
+    let terminate = signal(SignalKind::terminate())?;
+    let hang_up = unless_ignored(SignalKind::hangup())?;
+    Ok((interrupt, terminate, hang_up, unless_ignored(SignalKind::quit())?))
+}
+
+async fn next_of(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a signal is ignored now, as far as the system tells.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0);
+    let bit = u32::try_from(kind.as_raw_value() - 1).unwrap_or(u32::MAX);
+    mask.checked_shr(bit).is_some_and(|it| it & 1 == 1)
+}
+
+/// Has a write past the limit on the size of files fail, and with it the session that wrote; the
+/// signal's own way is to end the process, and all sessions with it. To be called on a runtime.
+pub(crate) fn let_large_writes_fail() {
+    let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // A handler is enough, and stays for as long as the process lives.
+    let _handled = signal(kind);
 }

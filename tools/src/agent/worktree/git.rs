@@ -15,11 +15,10 @@ use std::{
 };
 
 use ennead_runtime::ports::{Hold, ToolContext};
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 
-use crate::process_tree::{MARKER, Tree, marks_with, new_mark};
+use crate::process_tree::{Input, Launch, Rest, Started, new_mark};
 
 /// What one command of git may take, a checkout among them: as much as a shell command may ask for
 /// at most.
@@ -107,7 +106,7 @@ impl Git {
         directory: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<String, GitError> {
-        self.start(directory, arguments, Stdio::null())?.await
+        self.start(directory, arguments, Input::Nothing).await
     }
 
     /// The same for a command that reads `input`.
@@ -117,26 +116,41 @@ impl Git {
         arguments: impl IntoIterator<Item = A>,
         input: File,
     ) -> Result<String, GitError> {
-        self.start(directory, arguments, input.into())?.await
+        self.start(directory, arguments, Input::File(input)).await
     }
 
-    /// Starts a command. The future waits for it.
-    fn start<A: AsRef<OsStr>>(
+    async fn start<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
         arguments: impl IntoIterator<Item = A>,
-        input: Stdio,
-    ) -> Result<impl Future<Output = Result<String, GitError>> + Send, GitError> {
+        input: Input,
+    ) -> Result<String, GitError> {
+        let arguments: Vec<OsString> =
+            arguments.into_iter().map(|it| it.as_ref().to_owned()).collect();
+        self.start_with(directory, arguments, input).await
+    }
+
+    /// Runs a command to its end.
+    async fn start_with(
+        &self,
+        directory: &Path,
+        arguments: Vec<OsString>,
+        input: Input,
+    ) -> Result<String, GitError> {
         if self.context.cancel.is_cancelled() {
             return Err(GitError::Interrupted);
         }
-        let arguments: Vec<OsString> =
-            arguments.into_iter().map(|it| it.as_ref().to_owned()).collect();
-        let mark = new_mark("git");
-        let wrap = CommandWrap::with_new("git", |command| {
+        let launch = Launch {
+            program: OsStr::new("git"),
+            input,
+            rest: Rest::Ends,
+            mark: new_mark("git"),
+            hold: self.context.hold.clone(),
+        };
+        let started = launch.start(|command| {
             command.arg("-C").arg(directory);
             command.args(SETTINGS.iter().flat_map(|it| ["-c", it]));
-            command.args(&arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
             for (name, value) in &*self.context.env {
                 match value.as_str() {
                     "" => command.env_remove(name),
@@ -146,25 +160,23 @@ impl Git {
             for name in ELSEWHERE {
                 command.env_remove(name);
             }
-            command.env("GIT_TERMINAL_PROMPT", "0").env(MARKER, marks_with(&mark));
+            command.env("GIT_TERMINAL_PROMPT", "0");
+            Ok(())
         });
-        let child = { wrap }.wrap(ProcessSession).wrap(KillOnDrop).spawn();
-        let child = child.map_err(GitError::NoGit)?;
+        let started = started.await.map_err(GitError::NoGit)?;
         let parts = arguments.iter().map(|it| it.to_string_lossy());
         let command = parts.collect::<Vec<_>>().join(" ");
-        Ok(finish(child, mark, command, self.context.clone(), self.limit))
+        finish(started, command, &self.context, self.limit).await
     }
 }
 
 async fn finish(
-    mut child: Box<dyn ChildWrapper>,
-    mark: String,
+    started: Started,
     command: String,
-    context: ToolContext,
+    context: &ToolContext,
     limit: Duration,
 ) -> Result<String, GitError> {
-    let (output, errors) = (child.stdout().take(), child.stderr().take());
-    let mut tree = Tree::new(child, mark, context.hold.clone());
+    let Started { mut tree, stdout: output, stderr: errors, .. } = started;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let reading = async {
         let output = async {

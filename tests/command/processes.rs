@@ -1,0 +1,223 @@
+//! What commands start ends with them: whichever way it goes, and however the command `ennead` ends.
+//!
+//! `ENNEAD_TRIALS` sets how often each way to leave a process behind is taken; 8 times unless set.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Child, Command},
+    sync::mpsc,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Place, Server, text};
+use crate::support::processes::fifo;
+
+const PLAYBOOK: &str = r#"
+key = "right"
+
+[[rule]]
+name = "runs a command so many times"
+when.prompt.regex = '^\d+ times: '
+when.answers = 0
+let.parts = "prompt|capture('(\\d+) times: (.*)')"
+reply = [{ each = "range(parts[1]|int)", tool = "Bash", input = { command = "{{ parts[2] }} # {{ item }}" } }]
+
+[[rule]]
+name = "done"
+when.prompt.regex = '^\d+ times: '
+reply = [{ text = "done" }]
+
+[[rule]]
+name = "goes on for ever"
+when.prompt = "on and on"
+reply = [{ tool = "Glob", input = { pattern = "*" } }]
+"#;
+
+/// How long anything may take that is waited for.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Ways to leave `sleep SECONDS` behind. The last one keeps nothing by which it could be known: no
+/// session, group, parent, environment, directory or file.
+const WAYS: [(&str, &str); 5] = [
+    ("setsid", "(setsid sh -c \"sleep SECONDS & exit\" &)"),
+    (
+        "double fork",
+        "((sleep SECONDS & exit) & exit); sh -c 'sh -c \"sleep SECONDS & exit\" & exit'",
+    ),
+    ("nohup", "nohup sleep SECONDS >/dev/null 2>&1 &"),
+    ("disown", "sleep SECONDS & disown"),
+    (
+        "daemon",
+        "setsid env -i setsid sh -c 'cd /; (exec </dev/null >/dev/null 2>&1; sleep SECONDS & exit)& exit' &",
+    ),
+];
+
+/// Calls of one answer; fewer than one turn may have.
+const CALLS: usize = 20;
+
+/// Processes whose command line holds this.
+fn living(words: &str) -> Vec<String> {
+    let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(words).then(|| format!("{:?}: {line}", entry.file_name()))
+    });
+    lines.collect()
+}
+
+/// `ennead -p` that may run any command.
+fn ennead(server: &Server, place: &Place, prompt: &str) -> Command {
+    server.command(place, &["-p", prompt, "--permission-mode", "bypassPermissions"])
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Takes one way, so many times, and returns what is left of it.
+fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usize) -> usize {
+    // Told apart from those of other tests, and of other processes that run these.
+    let seconds = format!("1000.{}{}", std::process::id(), name.len());
+    let prompt = format!("{n_calls} times: {}", way.replace("SECONDS", &seconds));
+    let ended = ennead(server, place, &prompt).output().unwrap();
+    assert!(ended.status.success(), "{name}: {ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n", "{name}");
+    // The command lines of shells say it, too.
+    let left = living(&format!("sleep {seconds}"));
+    for it in &left {
+        println!("{name}: {it}");
+    }
+    left.len()
+}
+
+// REQ: TOL-8
+#[test]
+fn no_process_outlives_its_call_whichever_way_it_goes() {
+    let n_trials: usize =
+        std::env::var("ENNEAD_TRIALS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    for way in WAYS {
+        let mut n_left = 0;
+        for begun in (0..n_trials).step_by(CALLS) {
+            n_left += leave(&server, &place, way, CALLS.min(n_trials - begun));
+        }
+        println!("{}: {n_trials} calls, {n_left} processes left", way.0);
+        assert_eq!(n_left, 0, "{}", way.0);
+    }
+    check_transcripts(&place);
+}
+
+fn check_transcripts(place: &Place) {
+    for entry in fs::read_dir(place.work().join(".transcripts")).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_some_and(|it| it == "jsonl") {
+            let verified = place.run(&["verify", text(&file)]);
+            assert_eq!(verified.code, Some(0), "{verified:?}");
+        }
+    }
+}
+
+/// Whether a pipe has been opened for writing, and then that nobody has it open any more.
+fn watch(path: &Path) -> mpsc::Receiver<()> {
+    fifo(path);
+    let (path, (tell, told)) = (path.to_owned(), mpsc::channel());
+    std::thread::spawn(move || {
+        let mut file = File::open(path).unwrap();
+        tell.send(()).unwrap();
+        file.read_to_end(&mut Vec::new()).unwrap();
+        tell.send(()).unwrap();
+    });
+    told
+}
+
+/// A command whose processes hold the pipe `alive` open: one in the shell's session and group, and one
+/// that has left both and its parent.
+const HELD: &str = "1 times: exec 9> alive; (setsid sh -c \"sleep 1000 & exit\" &); sleep 1000";
+
+/// Sends a signal while a command runs; gives back how `ennead` ended, once no process is left.
+fn end_by(signal: Signal) -> (Place, std::process::ExitStatus) {
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let held = watch(&place.work().join("alive"));
+    let mut child = ennead(&server, &place, HELD).spawn().unwrap();
+    held.recv_timeout(LIMIT).unwrap();
+    send(&child, signal);
+    let status = child.wait().unwrap();
+    held.recv_timeout(LIMIT)
+        .unwrap_or_else(|_| panic!("{signal:?}: a process of the command is left"));
+    (place, status)
+}
+
+// REQ: TOL-8
+#[test]
+fn no_process_outlives_a_killed_ennead() {
+    let (_, status) = end_by(Signal::KILL);
+    assert_eq!(status.signal(), Some(9));
+}
+
+// REQ: SUR-2, TOL-8
+#[test]
+fn sighup_and_sigquit_end_the_run_in_order_and_leave_no_process() {
+    for signal in [Signal::HUP, Signal::QUIT] {
+        let (place, status) = end_by(signal);
+        assert_eq!(status.code(), Some(143), "{signal:?}");
+        check_transcripts(&place);
+    }
+}
+
+// REQ: SUR-2
+#[test]
+fn sighup_that_was_ignored_from_the_start_stays_so() {
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let held = watch(&place.work().join("alive"));
+    let command = ennead(&server, &place, "1 times: exec 9> alive; read line < go");
+    fifo(&place.work().join("go"));
+    let mut nohup = Command::new("nohup");
+    nohup.arg(command.get_program()).args(command.get_args()).current_dir(place.work());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nohup.env(name, value),
+            None => nohup.env_remove(name),
+        };
+    }
+    nohup.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+    let child = nohup.spawn().unwrap();
+    held.recv_timeout(LIMIT).unwrap();
+    send(&child, Signal::HUP);
+    fs::write(place.work().join("go"), "\n").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n");
+}
+
+// REQ: SES-2, SUR-2
+#[test]
+fn limit_on_the_size_of_files_is_an_error_of_the_session_and_not_the_end_of_the_process() {
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let command = ennead(&server, &place, "on and on");
+    let mut limited = place.command(&[]);
+    limited = {
+        // 32 or 64 KiB, as the shell counts.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 64; exec \"$0\" \"$@\""]).arg(limited.get_program());
+        shell.args(command.get_args()).current_dir(place.work());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    };
+    let ended = limited.output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(said.contains("the limit on the size of files is reached"), "{said}");
+}

@@ -1,0 +1,216 @@
+//! The reaper: a small process between us and a program, from whose descendants none can get away.
+//!
+//! It is the executable of this process, started once more under another name. Whatever loses its
+//! parent below it becomes its child (`PR_SET_CHILD_SUBREAPER`), also a daemon that has left session
+//! and group and wiped its environment. So "nothing is left" is what the kernel says, once the reaper
+//! has no children, and not what a look at `/proc` did not find. When the process that started it is
+//! gone, however that came about, it ends everything below it and itself.
+//!
+//! A program below it can kill it, as any process of its user; what is left is then found as without
+//! a reaper.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read},
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::{ExitCode, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI32, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use process_wrap::std::{CommandWrap, ProcessSession};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait},
+};
+
+use super::{
+    Rest,
+    link::{self, ASK_TO_END, Report},
+    sweep::{self, Whose},
+};
+
+/// The name under which it is started.
+pub(super) const NAME: &str = "ennead-reaper";
+
+/// Whether the executable of this process is a reaper under that name.
+static OFFERED: AtomicBool = AtomicBool::new(false);
+
+/// Is the reaper, if this process was started as one, and gives its exit code. To be called before
+/// anything else by the `main` of a program whose commands are to leave nothing behind:
+///
+/// ```no_run
+/// # use std::process::ExitCode;
+/// fn main() -> ExitCode {
+///     if let Some(ended) = ennead_tools::process_tree::reaper::serve() {
+///         return ended;
+///     }
+///     // The program.
+///     ExitCode::SUCCESS
+/// }
+/// ```
+///
+/// A program that does not call it runs its commands without a reaper: processes that leave their
+/// session are then found by a mark in their environment, and those of a host that is killed stay.
+pub fn serve() -> Option<ExitCode> {
+    let mut words = std::env::args_os();
+    if words.next().is_none_or(|it| it != NAME) {
+        OFFERED.store(true, Ordering::Relaxed);
+        return None;
+    }
+    Some(if keep(words).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether a reaper can be started.
+pub(super) fn is_offered() -> bool {
+    OFFERED.load(Ordering::Relaxed)
+}
+
+/// It could not be used once, and will not be asked again.
+pub(super) fn give_up() {
+    OFFERED.store(false, Ordering::Relaxed);
+}
+
+/// What the threads of a reaper share.
+struct Reaper {
+    link: UnixStream,
+    /// The program, as the leader of its group; 0 when it has ended.
+    first: AtomicI32,
+    /// Nothing is below us any more.
+    is_over: AtomicBool,
+    /// How the program ended, as `wait` gives it.
+    status: Mutex<i32>,
+    sweep: Mutex<Option<JoinHandle<u32>>>,
+}
+
+/// `words`: what becomes of the rest, the program and its arguments.
+fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
+    let rest = words.next().and_then(|it| Rest::read(&it));
+    let (Some(rest), Some(program)) = (rest, words.next()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let link = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let input = link::begun(&link)?;
+    rustix::stdio::dup2_stdin(&null)?;
+    set_child_subreaper(Some(getpid()))?;
+    let mut command = CommandWrap::with_new(program, |command| {
+        command.args(words).stdin(input.map_or_else(Stdio::null, Stdio::from));
+    });
+    let first = match command.wrap(ProcessSession).spawn() {
+        Ok(child) => i32::try_from(child.id()).unwrap_or_default(),
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            return Report::Failed(errno).send(&link);
+        }
+    };
+    // The program's pipes are to close with the program.
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    // Nobody may be there to hear it, which the other thread notices.
+    let _gone = Report::Started(first).send(&link);
+    let reaper = Arc::new(Reaper {
+        link,
+        first: AtomicI32::new(first),
+        is_over: AtomicBool::new(false),
+        status: Mutex::default(),
+        sweep: Mutex::default(),
+    });
+    let listening = Arc::clone(&reaper);
+    std::thread::Builder::new().spawn(move || listening.listen())?;
+    reaper.reap(rest)
+}
+
+impl Reaper {
+    /// Waits for whoever started us; when it is gone, all is ended.
+    fn listen(self: &Arc<Self>) {
+        let mut byte = [0];
+        loop {
+            match (&self.link).read(&mut byte) {
+                Ok(1) if byte == [ASK_TO_END] => {
+                    if let Some(group) = Pid::from_raw(self.first.load(Ordering::SeqCst)) {
+                        // It may be gone by now.
+                        let _gone = kill_process_group(group, Signal::TERM);
+                    }
+                }
+                Ok(1) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => return self.begin_sweep(),
+            }
+        }
+    }
+
+    /// Takes in every child that ends, until there is none.
+    fn reap(self: &Arc<Self>, rest: Rest) -> io::Result<()> {
+        let mut options = WaitOptions::empty();
+        loop {
+            match wait(options) {
+                Ok(Some((pid, status)))
+                    if pid.as_raw_pid() == self.first.load(Ordering::SeqCst) =>
+                {
+                    self.first.store(0, Ordering::SeqCst);
+                    *lock(&self.status) = status.as_raw();
+                    if rest == Rest::Stays {
+                        return self.tell(0);
+                    }
+                    options = WaitOptions::NOHANG;
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                // Some still run.
+                Ok(None) => {
+                    self.begin_sweep();
+                    options = WaitOptions::empty();
+                }
+                // There are none, and so none below them.
+                Err(_) => break,
+            }
+        }
+        self.is_over.store(true, Ordering::SeqCst);
+        let sweep = lock(&self.sweep).take();
+        let n_left = sweep.and_then(|it| it.join().ok()).unwrap_or_default();
+        self.tell(n_left)
+    }
+
+    /// Ends all that is below us, in a thread of its own, as its dead must be taken in meanwhile.
+    fn begin_sweep(self: &Arc<Self>) {
+        let mut begun = lock(&self.sweep);
+        if begun.is_none() && !self.is_over.load(Ordering::SeqCst) {
+            let sweeping = Arc::clone(self);
+            *begun = std::thread::Builder::new().spawn(move || sweeping.sweep()).ok();
+        }
+    }
+
+    /// Ends all until nothing is left. Returns how many there were beside the program.
+    fn sweep(&self) -> u32 {
+        let mut n_left = 0;
+        loop {
+            let first = self.first.load(Ordering::SeqCst);
+            let swept = sweep::end_all(Whose::Below(getpid().as_raw_pid()));
+            let others = swept.n_ended.saturating_sub(usize::from(first != 0));
+            n_left += u32::try_from(others).unwrap_or(u32::MAX);
+            if swept.n_spared != 0 {
+                // They cannot be ended, and will not be waited for.
+                if first == 0 {
+                    let _gone = self.tell(n_left);
+                }
+                std::process::exit(0);
+            }
+            if self.is_over.load(Ordering::SeqCst) {
+                return n_left;
+            }
+        }
+    }
+
+    fn tell(&self, n_left: u32) -> io::Result<()> {
+        Report::Ended { status: *lock(&self.status), n_left }.send(&self.link)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in here can be left half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

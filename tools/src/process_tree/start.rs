@@ -1,0 +1,263 @@
+//! How a tree begins: below a reaper where there is one, else with the program itself.
+
+use std::{ffi::OsStr, fs::File, io, os::fd::OwnedFd, process::Stdio};
+#[cfg(target_os = "linux")]
+use std::{
+    os::{fd::AsFd, unix::net::UnixStream},
+    time::Duration,
+};
+
+use ennead_runtime::ports::Hold;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
+use tokio::{
+    net::unix::pipe::Sender,
+    process::{ChildStderr, ChildStdout, Command},
+    runtime::Handle,
+};
+
+use super::{MARKER, Processes, Rest, Tree, marks_with};
+#[cfg(target_os = "linux")]
+use super::{
+    link::{self, ASK_TO_END, Report},
+    reaper, sweep,
+};
+
+/// How long a reaper has to end everything before it is done without it. It itself waits five
+/// seconds for a process that does not die.
+#[cfg(target_os = "linux")]
+const REAPER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a program reads.
+#[derive(Debug)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// This file.
+    File(File),
+    /// What is written to [`Started::input`].
+    Piped,
+}
+
+/// A program to be started as the leader of a session of its own.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// Its name or path.
+    pub program: &'a OsStr,
+    /// What it reads.
+    pub input: Input,
+    /// What becomes of what it leaves behind.
+    pub rest: Rest,
+    /// A word that all its processes carry in their environment and no others do; see
+    /// [`super::new_mark`].
+    pub mark: String,
+    /// Let go of when nothing of the tree is left.
+    pub hold: Hold,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Started {
+    /// All its processes.
+    pub tree: Tree,
+    /// The way to its input, if that is [`Input::Piped`].
+    pub input: Option<Sender>,
+    /// Its output, if `configure` asked for it.
+    pub stdout: Option<ChildStdout>,
+    /// Its errors, if `configure` asked for them.
+    pub stderr: Option<ChildStderr>,
+}
+
+impl Launch<'_> {
+    /// Starts it. `configure` adds arguments, directory, environment and outputs, not the input; it
+    /// may be called twice. To be called on a runtime, where the end of the tree will be waited for.
+    ///
+    /// # Errors
+    ///
+    /// Those of `configure` and of starting the program.
+    pub async fn start(
+        self,
+        configure: impl Fn(&mut Command) -> io::Result<()>,
+    ) -> io::Result<Started> {
+        let Self { program, input, rest, mark, hold } = self;
+        #[cfg(not(target_os = "linux"))]
+        let _for_reapers = rest;
+        let marks = marks_with(&mark);
+        let configure = |command: &mut Command| {
+            configure(command)?;
+            command.env(MARKER, &marks);
+            Ok(())
+        };
+        let (input, writer) = match input {
+            Input::Nothing => (None, None),
+            Input::File(file) => (Some(file.into()), None),
+            Input::Piped => {
+                let (reader, writer) = io::pipe()?;
+                (Some(OwnedFd::from(reader)), Some(Sender::from_owned_fd(writer.into())?))
+            }
+        };
+        let started = |mut processes: Processes| Started {
+            input: None,
+            stdout: processes.child.stdout().take(),
+            stderr: processes.child.stderr().take(),
+            tree: Tree { processes: Some(processes), runtime: Handle::current() },
+        };
+        #[cfg(target_os = "linux")]
+        if reaper::is_offered() {
+            let below = below_reaper(program, rest, input.as_ref(), &configure);
+            if let Ok((child, link)) = below {
+                let reaper = Some(Reaper { link, ended: None });
+                let (mark, hold) = (mark.clone(), hold.clone());
+                let mut started = started(Processes {
+                    child,
+                    leader: None,
+                    reaper,
+                    mark,
+                    has_exited: false,
+                    is_ended: false,
+                    _hold: hold,
+                });
+                if started.tree.is_begun().await? {
+                    started.input = writer;
+                    return Ok(started);
+                }
+                reaper::give_up();
+            }
+        }
+        let child = alone(program, input, &configure)?;
+        // Not reaped yet, so the number is the program's.
+        #[cfg(target_os = "linux")]
+        let leader = child
+            .id()
+            .and_then(|pid| i32::try_from(pid).ok())
+            .and_then(|pid| Some((pid, sweep::started(pid)?)));
+        let processes = Processes {
+            child,
+            #[cfg(target_os = "linux")]
+            leader,
+            #[cfg(target_os = "linux")]
+            reaper: None,
+            mark,
+            has_exited: false,
+            is_ended: false,
+            _hold: hold,
+        };
+        Ok(Started { input: writer, ..started(processes) })
+    }
+}
+
+fn spawn(
+    program: &OsStr,
+    configure: impl FnOnce(&mut Command) -> io::Result<()>,
+) -> io::Result<Box<dyn ChildWrapper>> {
+    let mut configured = Ok(());
+    let mut wrap = CommandWrap::with_new(program, |command| configured = configure(command));
+    configured?;
+    wrap.wrap(ProcessSession).wrap(KillOnDrop).spawn()
+}
+
+/// Starts the program itself.
+fn alone(
+    program: &OsStr,
+    input: Option<OwnedFd>,
+    configure: &impl Fn(&mut Command) -> io::Result<()>,
+) -> io::Result<Box<dyn ChildWrapper>> {
+    spawn(program, |command| {
+        configure(command)?;
+        command.stdin(input.map_or_else(Stdio::null, Stdio::from));
+        Ok(())
+    })
+}
+
+/// Starts a reaper that starts the program.
+#[cfg(target_os = "linux")]
+fn below_reaper(
+    program: &OsStr,
+    rest: Rest,
+    input: Option<&OwnedFd>,
+    configure: &impl Fn(&mut Command) -> io::Result<()>,
+) -> io::Result<(Box<dyn ChildWrapper>, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    // The path of the executable may lead to a newer one by now; this leads to ours.
+    let child = spawn(OsStr::new("/proc/self/exe"), |command| {
+        command.arg0(reaper::NAME).arg(rest.word()).arg(program);
+        configure(command)?;
+        command.stdin(Stdio::from(OwnedFd::from(theirs)));
+        Ok(())
+    })?;
+    // If it is gone already, that is noticed by who waits for its first word.
+    let _gone = link::begin(&ours, input.map(AsFd::as_fd));
+    ours.set_nonblocking(true)?;
+    Ok((child, ours))
+}
+
+/// The way to the reaper of a tree.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(super) struct Reaper {
+    link: UnixStream,
+    /// How the program ended, and how many processes outlived it; once that was read.
+    ended: Option<(i32, u32)>,
+}
+
+#[cfg(target_os = "linux")]
+impl Reaper {
+    /// The status of the program, once the reaper has ended.
+    pub(super) fn status(&mut self) -> Option<i32> {
+        if self.ended.is_none() {
+            self.ended = ended(&self.link);
+        }
+        self.ended.map(|it| it.0)
+    }
+
+    pub(super) fn ask_to_end(&self) {
+        use std::io::Write as _;
+        // It may be gone by now.
+        let _gone = (&self.link).write_all(&[ASK_TO_END]);
+    }
+
+    /// Has it end everything and itself; says how many processes outlived the program. `None`: it did
+    /// not say that it is done.
+    pub(super) fn end(self) -> Option<usize> {
+        let ended = self.ended.or_else(|| {
+            self.link.shutdown(std::net::Shutdown::Write).ok()?;
+            self.link.set_nonblocking(false).ok()?;
+            self.link.set_read_timeout(Some(REAPER_LIMIT)).ok()?;
+            ended(&self.link)
+        });
+        ended.and_then(|it| usize::try_from(it.1).ok())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn ended(link: &UnixStream) -> Option<(i32, u32)> {
+    loop {
+        match Report::receive(link)? {
+            Report::Ended { status, n_left } => return Some((status, n_left)),
+            // Whoever waited for it was dropped.
+            Report::Started(_) => {}
+            Report::Failed(_) => return None,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Tree {
+    /// Waits until the reaper has started the program; false: it could not do its part.
+    ///
+    /// # Errors
+    ///
+    /// That of starting the program.
+    async fn is_begun(&mut self) -> io::Result<bool> {
+        let Some(processes) = &mut self.processes else { return Ok(false) };
+        let Some(reaper) = &processes.reaper else { return Ok(false) };
+        match Report::wait(&reaper.link).await? {
+            Some(Report::Started(pid)) => {
+                // One that has ended already is no other with its number.
+                processes.leader = Some((pid, sweep::started(pid).unwrap_or(0)));
+                Ok(true)
+            }
+            Some(Report::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Report::Ended { .. }) | None => Ok(false),
+        }
+    }
+}
