@@ -6,8 +6,10 @@ mod cases;
 mod demo;
 mod doctor;
 mod failure;
+mod kills;
 mod mcp;
 mod print;
+mod processes;
 mod proxy;
 mod signals;
 mod terminal;
@@ -170,6 +172,7 @@ impl Server {
         Self::playing(place, PLAYBOOK)
     }
 
+    /// Serves another playbook, whose key is `right`, too.
     fn playing(place: &Place, playbook: &str) -> Self {
         place.file("../playbook.toml", playbook);
         let mut child = place

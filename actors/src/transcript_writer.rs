@@ -8,7 +8,7 @@ mod file;
 mod file_ops;
 mod write_error;
 
-use std::{collections::VecDeque, io, path::Path, sync::Arc};
+use std::{collections::VecDeque, io, path::Path, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     ids::SessionId,
@@ -31,7 +31,7 @@ use crate::{
         LockSlot, OpenError, OpenReply, Opened, WriterHandle,
         flusher::{Flusher, SyncRequest},
         layout::Place,
-        lock::SessionLock,
+        lock::{LockError, SessionLock},
     },
     checkpoint::Checkpoint,
     directory::{ActorKind, Directory, Registration},
@@ -105,6 +105,10 @@ pub(crate) struct WriterSetup {
     pub(crate) reply: OpenReply,
 }
 
+/// How often a lock that is held is tried for again, and the pause before each: 200 ms together.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// The reason with which a writer ends that could not open its file and has said so.
 pub(crate) const NOT_OPENED: &str = "not opened";
 
@@ -172,7 +176,7 @@ impl Actor for TranscriptWriter {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            WriterMsg::Start => start(&myself, state),
+            WriterMsg::Start => Box::pin(start(&myself, state)).await,
             WriterMsg::Append(append) => write(append, state),
             WriterMsg::Synced { upto, result } => synced(upto, result, state),
             WriterMsg::Close => state.closing = true,
@@ -186,8 +190,8 @@ impl Actor for TranscriptWriter {
     }
 }
 
-fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
-    match open(&state.setup) {
+async fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
+    match open(&state.setup).await {
         Ok((file, epoch)) => {
             let handle = WriterHandle::new(myself.clone());
             let head = file.end().head;
@@ -205,27 +209,47 @@ fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
     }
 }
 
-fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
-    let at = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: io::Error| {
-            OpenError::File(io::Error::new(error.kind(), format!("{path}: {error}")))
+/// Takes the lock of the session. One of a process that is just being killed is held until the system
+/// has cleared that away, so it is tried for again, for a while.
+async fn lock(setup: &WriterSetup) -> Result<SessionLock, OpenError> {
+    let directory = setup.place.file.parent().unwrap_or(&setup.place.beside);
+    let path = setup.place.lock();
+    let mut n_tries = 0;
+    loop {
+        let now = setup.clock.now();
+        let error = match SessionLock::take(&path, now) {
+            Ok(lock) => return Ok(lock),
+            Err(error) => error,
+        };
+        n_tries += 1;
+        match error {
+            LockError::Held { .. } if n_tries <= LOCK_TRIES => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            LockError::File(_) if n_tries == 1 => {
+                crate::archive::files::make_directory(directory).map_err(at(directory))?;
+            }
+            error => return Err(OpenError::Lock(error)),
         }
-    };
+    }
+}
+
+/// An error with the path that it is about.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.display().to_string();
+    move |error| OpenError::File(io::Error::new(error.kind(), format!("{path}: {error}")))
+}
+
+async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
     let mut epoch = 0;
     if let Some(slot) = &setup.lock {
-        let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if slot.is_none() {
-            let directory = setup.place.file.parent().unwrap_or(&setup.place.beside);
-            let path = setup.place.lock();
-            let now = setup.clock.now();
-            let lock = SessionLock::take(&path, now).or_else(|_| {
-                crate::archive::files::make_directory(directory).map_err(at(directory))?;
-                SessionLock::take(&path, now).map_err(OpenError::Lock)
-            })?;
-            *slot = Some(lock);
+        let known = || slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let is_taken = known().is_some();
+        if !is_taken {
+            let lock = lock(setup).await?;
+            known().replace(lock);
         }
-        epoch = slot.as_ref().map_or(0, SessionLock::epoch);
+        epoch = known().as_ref().map_or(0, SessionLock::epoch);
     }
     let file = TranscriptFile::open(
         setup.place.clone(),
@@ -273,7 +297,7 @@ fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
     match result {
         Ok(()) => state.synced = upto,
         Err(error) => {
-            let error = WriteError::Sync(Arc::new(error));
+            let error = WriteError::sync(&state.setup.place.file, error);
             if let Some(file) = &mut state.file {
                 file.doubt();
             }

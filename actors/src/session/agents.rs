@@ -6,6 +6,7 @@
 //! waits in a handler.
 
 mod crashed;
+pub(super) mod orphans;
 mod report;
 mod tree;
 

@@ -9,7 +9,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     event::Event,
+    ids::ToolUseId,
     run::RunEnd,
+    tool::ToolOutcome,
     transcript::{entry::What, load::Loaded},
     turn::{Input, OpenTurn, close},
 };
@@ -162,8 +164,12 @@ impl State {
         self.recorder.append(Origin::Nobody, closing.append.into());
     }
 
-    /// Closes the run that a killed process left open.
-    pub(super) fn close_earlier(&mut self, loaded: &Loaded) {
+    /// Closes the run that a killed process left open. `settled`: what became of its sub-agents.
+    pub(super) fn close_earlier(
+        &mut self,
+        loaded: &Loaded,
+        settled: BTreeMap<ToolUseId, ToolOutcome>,
+    ) {
         let Some(open_run) = &loaded.open_run else { return };
         let open = OpenTurn {
             run: open_run.run.clone(),
@@ -172,7 +178,7 @@ impl State {
             at_step: open_run.step,
             history: self.conversation.history.clone(),
             last_entry: self.conversation.last_entry.clone(),
-            settled: BTreeMap::new(),
+            settled,
             ended: open_run.ended.clone(),
             // Who knew it was killed.
             in_doubt: None,

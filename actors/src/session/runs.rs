@@ -51,7 +51,6 @@ pub(crate) struct OpenPlan {
 }
 
 pub(crate) use opening::Earlier;
-pub(super) use opening::read_agents;
 
 /// A run under way.
 pub(super) struct Active {

@@ -10,26 +10,38 @@ use std::{
     sync::Arc,
 };
 
-use ennead_runtime::{ids::AgentId, transcript::load::Used};
+use ennead_runtime::{event::Event, ids::AgentId, transcript::load::Used};
 use ractor::{ActorId, ActorRef};
 use tokio::sync::mpsc;
 
-use super::Done;
+use super::{Done, orphans};
 use crate::{
     archive::{ArchiveMsg, CloseReply, layout},
     directory::ActorKind,
-    session::{RunError, SessionMsg, State, runs::read_agents},
+    session::{RunError, SessionMsg, State},
     supervision::spawn_leaf,
 };
 
 impl State {
+    /// What closes the transcripts of sub-agents that cannot do it themselves.
+    pub(in crate::session) fn closer(&self) -> orphans::Closer {
+        orphans::Closer {
+            archive: self.archive.clone(),
+            frame: self.open.frame.clone(),
+            beside: self.open.place.beside.clone(),
+            durability: self.open.durability,
+            clock: Arc::clone(&self.shared.world.clock),
+            stream: self.conversation.stream.child("orphans"),
+        }
+    }
+
     /// A sub-agent's actor is gone without a word, or whoever read what such a one had used.
     pub(in crate::session) async fn agent_gone(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         child: ActorId,
     ) -> Done {
-        let mut running = self.agents.running.iter_mut();
+        let mut running = self.agents.running.iter();
         let is_meant = |it: &super::Running| it.actor.get_id() == child || it.reader == Some(child);
         let Some((agent, running)) = running.find(|it| is_meant(it.1)) else { return Ok(()) };
         let agent = agent.clone();
@@ -37,7 +49,8 @@ impl State {
             return self.agent_crashed(myself, &agent, Vec::new());
         }
         let (beside, archive) = (self.open.place.beside.clone(), self.archive.clone());
-        let back = myself.clone();
+        let name = agent.clone();
+        let (back, closer, hub) = (myself.clone(), self.closer(), self.shared.hub.clone());
         let work = Box::pin(async move {
             let top = agent.clone();
             let found = tokio::task::spawn_blocking(move || those_below(&beside, &top));
@@ -54,12 +67,20 @@ impl State {
             drop(closed);
             // Over when all who would tell have told or are gone.
             while open.recv().await.is_some() {}
-            let read = tokio::task::spawn_blocking(move || read_agents(files).0);
-            let used = read.await.unwrap_or_default();
+            let read = tokio::task::spawn_blocking(move || orphans::find(files));
+            let (found, unread) = read.await.unwrap_or_default();
+            let problems = closer.close_all(&found).await;
+            for what in unread.into_iter().chain(problems) {
+                hub.publish(Event::Alert { what: what.into() });
+            }
+            let used = found.iter().map(|it| (it.agent.clone(), it.used())).collect();
             let _gone = back.cast(SessionMsg::AgentCrashed { agent, used });
         });
         let job = self.shared.job(ActorKind::SourceReader, work);
-        running.reader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        let reader = spawn_leaf(job, myself.get_cell()).await?.get_id();
+        if let Some(running) = self.agents.running.get_mut(&name) {
+            running.reader = Some(reader);
+        }
         Ok(())
     }
 

@@ -1,10 +1,6 @@
 //! Before the first run: the transcript is opened and an earlier conversation read.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use ennead_runtime::{
     ids::AgentId,
@@ -18,7 +14,10 @@ use super::Done;
 use crate::{
     archive::{OpenError, Opened, layout},
     directory::ActorKind,
-    session::{SessionMsg, State},
+    session::{
+        SessionMsg, State,
+        agents::orphans::{Found, find, outcomes},
+    },
     supervision::spawn_leaf,
 };
 
@@ -58,10 +57,15 @@ impl State {
         let (file, back) = (self.open.place.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
         let beside = self.open.place.beside.clone();
+        let closer = self.closer();
         let work = Box::pin(async move {
             let read = move || read_earlier(&file, &beside, sidechain);
             let read = tokio::task::spawn_blocking(read).await;
-            let earlier = read.unwrap_or_else(|error| Err(error.to_string()));
+            let mut earlier = read.unwrap_or_else(|error| Err(error.to_string()));
+            if let Ok(earlier) = &mut earlier {
+                // Before the session says of a call that its agent was cut off.
+                earlier.unread.extend(closer.close_all(&earlier.agents).await);
+            }
             let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
         });
         let job = self.shared.job(ActorKind::SourceReader, work);
@@ -82,10 +86,12 @@ impl State {
                 }
                 self.untold.extend(unread.into_iter().map(Into::into));
                 self.n_runs = loaded.tail.head.seq << 16;
-                self.resume_sums(&loaded.used, agents);
+                let settled = outcomes(&agents, self.shared.facts.agent.as_ref(), &loaded);
+                let used = agents.iter().map(|it| (it.agent.clone(), it.used())).collect();
+                self.resume_sums(&loaded.used, used);
                 self.conversation.last_entry.clone_from(&loaded.last);
                 self.conversation.history.clone_from(&loaded.recorded);
-                self.close_earlier(&loaded);
+                self.close_earlier(&loaded, settled);
                 self.is_ready(Ok(()));
             }
             Err(why) => {
@@ -158,8 +164,8 @@ impl State {
 /// An earlier conversation.
 pub(crate) struct Earlier {
     loaded: Loaded,
-    /// What its sub-agents used, by their transcripts.
-    agents: Vec<(AgentId, Used)>,
+    /// Its sub-agents, by their transcripts.
+    agents: Vec<Found>,
     /// Transcripts of sub-agents that cannot be read, in words for people.
     unread: Vec<String>,
 }
@@ -168,24 +174,8 @@ fn read_earlier(file: &Path, beside: &Path, sidechain: bool) -> Result<Earlier, 
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
     let loaded = load(&read(file)?, load_as);
     let all = if sidechain { BTreeMap::new() } else { layout::sidechains(beside) };
-    let (agents, unread) = read_agents(all);
+    let (agents, unread) = find(all);
     Ok(Earlier { loaded, agents, unread })
-}
-
-/// What sub-agents used, by their transcripts, and which of those cannot be read, in words for
-/// people.
-pub(in crate::session) fn read_agents(
-    files: BTreeMap<AgentId, PathBuf>,
-) -> (Vec<(AgentId, Used)>, Vec<String>) {
-    let (mut agents, mut unread) = (Vec::new(), Vec::new());
-    for (agent, file) in files {
-        let used = read(&file).map(|it| Used::read(&it)).unwrap_or_else(|why| {
-            unread.push(format!("what a sub-agent used is not known: {why}"));
-            Used::default()
-        });
-        agents.push((agent, used));
-    }
-    (agents, unread)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

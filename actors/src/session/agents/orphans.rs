@@ -1,0 +1,275 @@
+//! Sub-agents whose session is gone and whose transcript was left open: it is closed in their place.
+//!
+//! A killed process leaves them, and an agent that crashed. Nobody goes on with them, so their run
+//! ends as crashed, and whoever called them hears what became of them. All of this is the work of a
+//! leaf: it reads whole files, and waits for writers.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ennead_runtime::{
+    block::BlockKind,
+    entropy::Stream,
+    ids::{AgentId, ToolUseId},
+    message::Role,
+    ports::Clock,
+    run::RunEnd,
+    step1_settings_resolution::Durability,
+    tool::{ToolErrorKind, ToolOutcome},
+    transcript::{
+        entry::{Line, LineFrame, Record, StoredText, What},
+        load::{LoadAs, Loaded, OpenRun, Used, load},
+    },
+    turn::{OpenTurn, close},
+};
+use ractor::ActorRef;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use crate::{
+    archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::Place},
+    transcript_writer::{Append, Recorded},
+};
+
+/// Characters of an agent's last words that its caller is given; more than a report needs, and less
+/// than what a result may hold.
+const MAX_WORDS: usize = 20_000;
+
+/// A sub-agent as its transcript tells of it.
+pub(in crate::session) struct Found {
+    pub(in crate::session) agent: AgentId,
+    file: PathBuf,
+    meta: Meta,
+    loaded: Loaded,
+    /// Where it worked: its lines say so.
+    cwd: Option<Arc<str>>,
+}
+
+/// What stands beside a sidechain.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    tool_use_id: Option<ToolUseId>,
+    parent_agent_id: Option<AgentId>,
+}
+
+#[derive(Deserialize)]
+struct Cwd {
+    cwd: Option<Arc<str>>,
+}
+
+/// Reads the transcripts of sub-agents, and says which of them cannot be read, in words for people.
+/// Blocks.
+pub(in crate::session) fn find(files: BTreeMap<AgentId, PathBuf>) -> (Vec<Found>, Vec<String>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    for (agent, file) in files {
+        let bytes = match std::fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let file = file.display();
+                unread.push(format!("what a sub-agent used is not known: {file}: {error}"));
+                continue;
+            }
+        };
+        let meta = std::fs::read(file.with_extension("meta.json")).unwrap_or_default();
+        let cwd = bytes
+            .split(|it| *it == b'\n')
+            .find_map(|line| serde_json::from_slice::<Cwd>(line).ok().and_then(|it| it.cwd));
+        found.push(Found {
+            agent,
+            meta: serde_json::from_slice(&meta).unwrap_or_default(),
+            loaded: load(&bytes, LoadAs::Sidechain),
+            cwd,
+            file,
+        });
+    }
+    (found, unread)
+}
+
+impl Found {
+    pub(in crate::session) fn used(&self) -> Used {
+        self.loaded.used.clone()
+    }
+
+    /// The text of its last answer that has one.
+    fn last_words(&self) -> String {
+        let answers = self.loaded.recorded.iter().rev().filter(|it| it.role == Role::Assistant);
+        let texts = answers.map(|answer| {
+            let texts = answer.blocks.iter().filter_map(|it| match it.kind() {
+                BlockKind::Text(text) => Some(text.as_ref()),
+                _ => None,
+            });
+            texts.collect::<Vec<&str>>().join("\n")
+        });
+        let words = texts.map(|it| it.trim().to_owned()).find(|it| !it.is_empty());
+        let words = words.unwrap_or_default();
+        match words.char_indices().nth(MAX_WORDS) {
+            Some((at, _)) => format!("{}…", &words[..at]),
+            None => words,
+        }
+    }
+
+    /// What its caller is told.
+    fn outcome(&self) -> ToolOutcome {
+        let fate = match &self.loaded.open_run {
+            Some(_) => {
+                "The sub-agent was cut off when its process ended. It was not started again; what it \
+                 did before is done."
+            }
+            None => {
+                "The sub-agent had ended, but the process ended before its report was recorded. It \
+                 was not started again."
+            }
+        };
+        let text = match self.last_words() {
+            words if words.is_empty() => fate.to_owned(),
+            words => format!("{fate} The last that it said:\n{words}"),
+        };
+        ToolOutcome::failed(ToolErrorKind::Interrupted, text)
+    }
+}
+
+/// What became of the calls of an agent (`None`: the top session) that were not answered, by the
+/// agents that they started.
+pub(in crate::session) fn outcomes(
+    found: &[Found],
+    caller: Option<&AgentId>,
+    of: &Loaded,
+) -> BTreeMap<ToolUseId, ToolOutcome> {
+    let outcome = |call: &ToolUseId| {
+        let is_meant = |it: &&Found| {
+            it.meta.tool_use_id.as_ref() == Some(call) && it.meta.parent_agent_id.as_ref() == caller
+        };
+        // Some servers give the ids of calls again: the newest is of this one.
+        let newest = found.iter().filter(is_meant).max_by_key(|it| it.loaded.used.began)?;
+        Some((call.clone(), newest.outcome()))
+    };
+    of.open.iter().filter_map(|it| outcome(&it.call)).collect()
+}
+
+/// With what sidechains are closed.
+pub(in crate::session) struct Closer {
+    pub(in crate::session) archive: ActorRef<ArchiveMsg>,
+    /// Of the session; agents are named in it one by one.
+    pub(in crate::session) frame: LineFrame,
+    pub(in crate::session) beside: PathBuf,
+    pub(in crate::session) durability: Durability,
+    pub(in crate::session) clock: Arc<dyn Clock>,
+    pub(in crate::session) stream: Stream,
+}
+
+impl Closer {
+    /// Closes all that were left open. Returns what could not be closed, in words for people.
+    pub(in crate::session) async fn close_all(&self, found: &[Found]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for it in found {
+            let Some((lines, stored)) = self.closing(it, found) else { continue };
+            if let Err(why) = self.append(it, lines, stored).await {
+                let file = it.file.display();
+                problems.push(format!("the sidechain {file} cannot be closed: {why}"));
+            }
+        }
+        problems
+    }
+
+    /// The lines that are missing, if any are.
+    fn closing(&self, it: &Found, found: &[Found]) -> Option<(Vec<Line>, Vec<StoredText>)> {
+        let at = self.clock.now();
+        let Some(open_run) = &it.loaded.open_run else {
+            // The first line is torn: a whole one behind it has the writer name those bytes.
+            let what = What::Alert { what: "the sub-agent was cut off before it began".into() };
+            let line = Line::Harness(Box::new(Record { at, run: None, turn: 0, what }));
+            return it.loaded.tail.torn.map(|_| (vec![line], Vec::new()));
+        };
+        let OpenRun { run, turn, step, ended } = open_run;
+        let closing = close(
+            OpenTurn {
+                run: run.clone(),
+                number: *turn,
+                stream: self.stream.child(it.agent.as_str()).child(run.as_str()),
+                at_step: *step,
+                history: it.loaded.recorded.clone(),
+                last_entry: it.loaded.last.clone(),
+                settled: outcomes(found, Some(&it.agent), &it.loaded),
+                ended: ended.clone(),
+                in_doubt: None,
+            },
+            at,
+            RunEnd::Crashed,
+        );
+        let what = What::RunEnd {
+            reason: RunEnd::Crashed.code().into(),
+            turns: *turn,
+            usage: it.loaded.used.usage,
+            head: None,
+        };
+        let mut lines = closing.append.lines;
+        let record = Record { at, run: Some(run.clone()), turn: 0, what };
+        lines.push(Line::Harness(Box::new(record)));
+        Some((lines, closing.append.stored))
+    }
+
+    async fn append(
+        &self,
+        it: &Found,
+        lines: Vec<Line>,
+        stored: Vec<StoredText>,
+    ) -> Result<(), String> {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let cwd = it.cwd.clone().unwrap_or_else(|| Arc::clone(&self.frame.cwd));
+        let open = OpenTranscript {
+            place: Place { file: it.file.clone(), beside: self.beside.clone() },
+            frame: LineFrame { agent: Some(it.agent.clone()), cwd, ..self.frame.clone() },
+            durability: self.durability,
+            meta: None,
+            owner: None,
+            reply: Arc::new(move |opened| {
+                // Whoever waits may have been ended.
+                let _gone = tell.send(opened);
+            }),
+        };
+        let gone = || "the archive is gone".to_owned();
+        self.archive.cast(ArchiveMsg::Open(open)).map_err(|_| gone())?;
+        let writer = match told.recv().await {
+            Some(Opened::Ready { handle, .. } | Opened::Restarted { handle }) => handle,
+            Some(Opened::Failed(error)) => return Err(error.to_string()),
+            None => return Err(gone()),
+        };
+        let _closing = CloseOnDrop { archive: self.archive.clone(), file: &it.file };
+        write(&writer, lines, stored).await
+    }
+}
+
+async fn write(
+    writer: &WriterHandle,
+    lines: Vec<Line>,
+    stored: Vec<StoredText>,
+) -> Result<(), String> {
+    let (tell, mut told) = mpsc::unbounded_channel::<Recorded>();
+    let reply = Arc::new(move |recorded| {
+        let _gone = tell.send(recorded);
+    });
+    let append = Append { lines: Arc::new(lines), stored, sync: true, ticket: 0, reply };
+    writer.append(append).map_err(|it| it.to_string())?;
+    match told.recv().await {
+        Some(Recorded { result, .. }) => result.map(|_| ()).map_err(|it| it.to_string()),
+        None => Err("its writer has ended".into()),
+    }
+}
+
+/// Has the archive close a transcript, also when the leaf is ended.
+struct CloseOnDrop<'a> {
+    archive: ActorRef<ArchiveMsg>,
+    file: &'a Path,
+}
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        let close = ArchiveMsg::Close { file: self.file.to_owned(), done: None };
+        // An archive that is gone has closed it.
+        let _gone = self.archive.cast(close);
+    }
+}
