@@ -10,9 +10,9 @@ use ennead::{
         step7_permission_gate::Permit,
         tool::{ToolOutcome, ToolSpec},
     },
-    surface::demo::{Demo, DemoOutcome},
     tools::registry::builtin_tools,
 };
+use ennead_command::demo::{Demo, DemoOutcome};
 
 /// Grep with one line too many in every count.
 #[derive(Debug)]

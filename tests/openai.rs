@@ -9,9 +9,10 @@ use ennead::{
     runtime::{event::Event, run::RunEnd},
     session::RunOutcome,
     simulated::Playbook,
-    surface::{simulate, transcripts},
+    transcripts,
     world::simulated::{RequestLog, Simulator},
 };
+use ennead_command::simulate;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

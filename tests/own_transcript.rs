@@ -18,8 +18,8 @@ use ennead::{
         step7_permission_gate::Answer,
         tool::{Access, ToolOutcome},
     },
-    surface::transcripts,
     tools::custom::CustomTool,
+    transcripts,
 };
 use serde_json::{Value, json};
 

@@ -20,8 +20,8 @@ use ennead::{
         transcript::entry::What,
     },
     session::SessionHandle,
-    surface::transcripts,
     tools::custom::CustomTool,
+    transcripts,
     world::clock::ManualClock,
 };
 use futures::StreamExt;

@@ -17,8 +17,8 @@ use ennead::{
         step7_permission_gate::Answer,
         tool::{Access, ToolOutcome},
     },
-    surface::transcripts::{self, TranscriptError},
     tools::custom::CustomTool,
+    transcripts::{self, TranscriptError},
 };
 use serde_json::json;
 

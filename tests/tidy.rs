@@ -21,7 +21,7 @@ const CODE: [&str; 5] = ["runtime", "actors", "tools", "tests", "examples"];
 
 /// The project's folder.
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// The text of a file, its path given from the root.

@@ -54,17 +54,17 @@ pub mod directory;
 mod governor;
 mod mcp_server;
 pub mod transcript_writer;
+pub mod transcripts;
 
 // Groundwork.
 pub mod mailbox;
 mod supervision;
-pub mod surface;
 pub mod world;
 
 pub use ennead_runtime as runtime;
 /// The simulated model: playbooks, and the engine that plays them.
 #[cfg(feature = "simulated")]
-pub use ennead_runtime::step5_model_call::simulated;
+pub use ennead_simulated as simulated;
 pub use ennead_tools as tools;
 
 // What most embedders need, without the way to it.

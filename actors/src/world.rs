@@ -6,7 +6,7 @@ pub mod hook_process;
 pub mod http;
 pub mod http_limits;
 pub mod local_files;
-pub(crate) mod real_paths;
+pub mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]
 pub mod simulated;

@@ -21,8 +21,6 @@ pub mod openai_responses;
 mod openai_shared;
 pub mod provider;
 pub mod request;
-#[cfg(feature = "simulated")]
-pub mod simulated;
 pub mod sse;
 pub mod stream;
 pub mod view;

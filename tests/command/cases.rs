@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Place;
 
-const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases");
 
 // REQ: TRN-6, SHP-1, MDL-1, SES-7, PRM-8
 #[test]

@@ -11,8 +11,8 @@ use ennead::{
         tool::{Access, ToolOutcome},
     },
     session::{RunOutcome, SessionHandle},
-    surface::transcripts,
     tools::custom::CustomTool,
+    transcripts,
     world::clock::ManualClock,
 };
 use tempfile::TempDir;

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    options::SessionOptions, runtime::run::RunEnd, session::RunOutcome, surface::transcripts,
-    tools::custom::CustomTool,
+    options::SessionOptions, runtime::run::RunEnd, session::RunOutcome, tools::custom::CustomTool,
+    transcripts,
 };
 use serde_json::{Value, json};
 

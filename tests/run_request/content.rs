@@ -3,7 +3,7 @@
 use ennead::{
     runtime::run::{ImageType, InvalidRequest, PromptBlock, RunEnd, RunRequest},
     session::RunError,
-    surface::transcripts::verify,
+    transcripts::verify,
 };
 use serde_json::{Value, json};
 

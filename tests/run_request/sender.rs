@@ -3,7 +3,7 @@
 use ennead::{
     runtime::run::{InvalidRequest, RunRequest},
     session::RunError,
-    surface::transcripts::{trace, verify},
+    transcripts::{trace, verify},
 };
 use serde_json::json;
 

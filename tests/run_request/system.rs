@@ -4,7 +4,7 @@ use std::fs;
 
 use ennead::{
     runtime::run::{RunEnd, RunRequest},
-    surface::transcripts::verify,
+    transcripts::verify,
 };
 use serde_json::{Value, json};
 

@@ -7,7 +7,8 @@ use ennead::runtime::step5_model_call::stream::conformance::conformance_report;
 use serde_json::{Value, json};
 
 /// Where the streams lie.
-pub(crate) const STREAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/sse_streams");
+pub(crate) const STREAMS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cases/sse_streams");
 
 /// Streams up to this long are cut at every byte.
 const SMALL: usize = 16 * 1024;

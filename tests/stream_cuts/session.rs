@@ -19,9 +19,10 @@ use ennead::{
         tool::{Access, ToolOutcome},
     },
     simulated::Playbook,
-    surface::{simulate::serve, transcripts::verify},
+    transcripts::verify,
     world::{clock::ManualClock, simulated::Simulator},
 };
+use ennead_command::simulate::serve;
 use futures::StreamExt;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, sync::Arc};
 
-use ennead::{options::SessionOptions, runtime::permission::PermissionMode, surface::transcripts};
+use ennead::{options::SessionOptions, runtime::permission::PermissionMode, transcripts};
 use serde_json::{Value, json};
 
 use super::{model, one_agent};

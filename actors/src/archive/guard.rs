@@ -46,7 +46,7 @@ pub enum UnsafeTranscripts {
 /// # Errors
 ///
 /// [`UnsafeTranscripts`].
-pub(crate) fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
+pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
     if look(root).is_err_and(|it| it.kind() == io::ErrorKind::NotFound) {
         let _refused = files::make_directory(root);
     }

@@ -85,7 +85,7 @@ mod tests {
 }
 
 /// What lies at an absolute path of this machine, the last link not followed.
-pub(crate) fn found(path: &str) -> Found {
+pub fn found(path: &str) -> Found {
     let Ok(meta) = fs::symlink_metadata(path) else { return Found::Missing };
     let kind = meta.file_type();
     if kind.is_symlink() {

@@ -1,7 +1,7 @@
 //! The simulated model in process: a [`Transport`] that no packet leaves.
 //!
 //! Alone because it is the provider that runs when no key is set, with or without the HTTP server
-//! of `surface::simulate`. Both share the [`Simulator`], which keeps the two things that the pure
+//! of the command. Both share the [`Simulator`], which keeps the two things that the pure
 //! engine does not: the counts of attempts, and a log of what was asked.
 
 use std::{

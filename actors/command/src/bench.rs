@@ -1,0 +1,151 @@
+//! What the harness itself costs: time of a turn and of its steps, memory of a session, and how
+//! long an interrupt takes.
+//!
+//! Everything runs in this process on the simulated model, whose own time is taken off. Sessions
+//! read no settings and no instruction files, so that nobody's hooks are run hundreds of times and
+//! figures of two machines mean the same. Figures of debug builds say little.
+
+mod interrupts;
+mod memory;
+mod meters;
+mod stage;
+mod steps;
+mod turns;
+
+use std::{io, time::Duration};
+
+use ennead::simulated::PlaybookError;
+use ennead::{
+    errors::{OpenError, StartError},
+    session::RunError,
+};
+use ennead_tools::custom::CustomToolError;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
+pub use memory::Memory;
+pub use steps::StepCost;
+pub use turns::TurnCost;
+
+use self::{
+    stage::{ANSWERS, CALLS},
+    turns::Load,
+};
+
+/// Sessions that run prompts at once, where many do.
+const AT_ONCE: u32 = 64;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bench {
+    /// Turns that each figure about turns and steps is taken from, at least.
+    pub n_turns: u32,
+    /// Sessions that are opened to lie idle; of these, at most 64 run prompts at once.
+    pub n_sessions: u32,
+    /// Interrupts of each kind.
+    pub n_interrupts: u32,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self { n_turns: 500, n_sessions: 500, n_interrupts: 50 }
+    }
+}
+
+/// What was measured. Durations are microseconds in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Whether the build checks what a release does not; then the figures say little.
+    pub debug_build: bool,
+    /// Of idle sessions.
+    pub memory: Memory,
+    /// Of turns: alone and many at once, with and without a call.
+    pub turns: Vec<TurnCost>,
+    /// Of the nine steps, in order.
+    pub steps: Vec<StepCost>,
+    /// Of interrupts, by what the turn was waiting for.
+    pub interrupts: Vec<Interrupt>,
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// No temporary directory, or no runtime.
+    #[error("cannot prepare the measurement")]
+    Prepare(#[from] io::Error),
+    /// The playbook cannot be played.
+    #[error(transparent)]
+    Playbook(#[from] PlaybookError),
+    /// The tools cannot be made.
+    #[error(transparent)]
+    Tool(#[from] CustomToolError),
+    /// The host cannot start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A session cannot be opened.
+    #[error("cannot open a session")]
+    Open(#[from] OpenError),
+    /// A run left no outcome.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A run ended otherwise than the playbook has it.
+    #[error("a run ended with {0}")]
+    Ended(&'static str),
+    /// The session or the thread that was measured is gone.
+    #[error("what was measured is gone")]
+    Gone,
+}
+
+impl Bench {
+    /// Measures everything, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError`]; there are no figures then.
+    pub async fn run(self) -> Result<Figures, BenchError> {
+        // First, while no memory of other sessions lies free and could be used again.
+        let memory = memory::measure(self.n_sessions.max(1)).await?;
+        let mut turns = Vec::new();
+        for n_sessions in [1, AT_ONCE.min(self.n_sessions.max(1))] {
+            for (what, prompt, turns_per_run) in
+                [("an answer", ANSWERS, 1), ("a call and an answer", CALLS, 2)]
+            {
+                let n_turns = self.n_turns.max(1);
+                let load = Load { what, prompt, turns_per_run, n_sessions, n_turns };
+                turns.push(turns::measure(load).await?);
+            }
+        }
+        let steps = steps::measure(self.n_turns.max(1)).await?;
+        let mut interrupts = Vec::new();
+        for waiting in Waiting::ALL {
+            interrupts.push(interrupts::measure(waiting, self.n_interrupts.max(1)).await?);
+        }
+        Ok(Figures { debug_build: cfg!(debug_assertions), memory, turns, steps, interrupts })
+    }
+}
+
+/// The middle one; of an even number, the higher of the two. Zero of nothing.
+fn median(samples: &mut [Duration]) -> Duration {
+    samples.sort_unstable();
+    samples.get(samples.len() / 2).copied().unwrap_or_default()
+}
+
+/// Microseconds with what is below them.
+fn as_us<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_nanos() as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_of_any_order() {
+        let us = Duration::from_micros;
+        assert_eq!(median(&mut [us(9), us(1), us(5)]), us(5));
+        assert_eq!(median(&mut [us(4), us(1)]), us(4));
+        assert_eq!(median(&mut []), us(0));
+    }
+}

@@ -1,0 +1,148 @@
+//! `bench`: what the harness itself costs, as a table or as JSON.
+
+use std::{fmt::Write, time::Duration};
+
+use ennead_command::bench::{Bench, BenchError, Figures, Latency, SERVED_WITHIN, Waiting};
+
+use crate::{
+    args, demo,
+    exit::{Exit, Failure},
+    print, show,
+    signals::Signals,
+};
+
+pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
+    let mut signals = Signals::take().await?;
+    demo::raise_open_files();
+    if cfg!(debug_assertions) {
+        show::note("This is a debug build; its figures say little. Measure with --release.");
+    }
+    let bench =
+        Bench { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };
+    let figures = tokio::select! {
+        figures = bench.run() => figures.map_err(|error| failure(&error))?,
+        exit = signals.next() => return Ok(exit),
+    };
+    if args.json {
+        let json = serde_json::to_string_pretty(&figures);
+        show::result(&json.map_err(|error| Failure::of(Exit::RunFailed, &error))?)?;
+    } else {
+        show::result(&table(&figures))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn failure(error: &BenchError) -> Failure {
+    let exit = match error {
+        BenchError::Open(error) => print::exit_of(error),
+        _ => Exit::RunFailed,
+    };
+    Failure::of(exit, error)
+}
+
+fn table(figures: &Figures) -> String {
+    let mut text = String::new();
+    let parts = [turns(figures), steps(figures), memory(figures), interrupts(figures)];
+    for (at, part) in parts.iter().enumerate() {
+        if 0 < at {
+            text.push('\n');
+        }
+        text.push_str(part);
+    }
+    text.push_str(
+        "\nThe simulated model runs in this process; its own time is taken off the times of turns\n\
+         and steps. Sessions read no settings and no instruction files. Lines are written and,\n\
+         except where interrupts are measured, not forced to disk. Turns run on one scheduler\n\
+         thread; at once, the time of all is divided by the turns of all. Step 9 ends where the\n\
+         next turn begins, and behind an answer when a listener hears that the turn is finished.\n\
+         The 10 ms are for serving; a run has ended when all that it started is gone and its\n\
+         end is on the disk.\n",
+    );
+    text
+}
+
+fn turns(figures: &Figures) -> String {
+    let mut text = format!(
+        "{:<34}{:>8}{:>12}{:>12}{:>12}\n",
+        "turns, us per turn", "turns", "time", "CPU", "model CPU"
+    );
+    for it in &figures.turns {
+        let what = match it.n_sessions {
+            1 => format!("{}, one session", it.what),
+            n => format!("{}, {n} at once", it.what),
+        };
+        let (wall, cpu, model) = (us(it.wall), us(it.cpu), us(it.model_cpu));
+        line(&mut text, format_args!("{what:<34}{:>8}{wall:>12}{cpu:>12}{model:>12}", it.n_turns));
+    }
+    text
+}
+
+fn steps(figures: &Figures) -> String {
+    let n = figures.steps.first().map_or(0, |it| it.n_turns);
+    let title = format!("steps, median us of {n} turns each");
+    let mut text = format!("{title:<42}{:>12}{:>12}\n", "with a call", "answer");
+    for it in &figures.steps {
+        let step = format!("{} {}", it.step.number(), it.step.name());
+        let (with_call, answer) = (us(it.with_call), us(it.answer));
+        line(&mut text, format_args!("{step:<42}{with_call:>12}{answer:>12}"));
+    }
+    text
+}
+
+fn memory(figures: &Figures) -> String {
+    let it = &figures.memory;
+    let title = format!("memory, KiB for each of {} sessions", it.n_sessions);
+    let mut text = format!("{title}\n");
+    for (what, bytes) in
+        [("open and idle", it.bytes_open()), ("idle behind one turn", it.bytes_answered())]
+    {
+        line(&mut text, format_args!("{what:<42}{:>12}", tenths(bytes * 10 / 1024)));
+    }
+    text
+}
+
+fn interrupts(figures: &Figures) -> String {
+    let title = format!("interrupts, ms ({} ms allowed)", SERVED_WITHIN.as_millis());
+    let mut text = format!("{title:<42}{:>12}{:>12}\n", "median", "max");
+    for it in &figures.interrupts {
+        let waits = match it.waiting {
+            Waiting::Tool => "a tool",
+            Waiting::Stream => "a stream",
+            Waiting::Hook => "a hook",
+        };
+        for (what, latency) in [
+            ("status served", it.status),
+            ("interrupt served", it.interrupt),
+            ("run ended", it.ended),
+        ] {
+            let (median, max) = (ms(latency.median), ms(latency.max));
+            let what = format!("{waits} waits: {what}");
+            line(&mut text, format_args!("{what:<42}{median:>12}{max:>12}  {}", said(&latency)));
+        }
+    }
+    text
+}
+
+fn said(latency: &Latency) -> &'static str {
+    if latency.is_in_time() { "OK" } else { "over 10 ms" }
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a text cannot fail.
+    let _written = writeln!(text, "{line}");
+}
+
+/// Microseconds with one decimal.
+fn us(duration: Duration) -> String {
+    tenths(u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX))
+}
+
+/// Milliseconds with two decimals.
+fn ms(duration: Duration) -> String {
+    let hundredths = duration.as_micros() / 10;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+fn tenths(tenths: u64) -> String {
+    format!("{}.{}", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,353 @@
+//! `-p`: one prompt, one result.
+
+use std::{
+    fs,
+    io::{self, IsTerminal, Read},
+    path::Path,
+    time::Duration,
+};
+
+use ennead::{
+    archive::{self, lock::LockError},
+    ennead::Ennead,
+    errors::OpenError,
+    events::Events,
+    options::{Endpoint, SessionOptions},
+    runtime::{
+        event::Numbered,
+        permission::{RuleKind, RuleText, Scope},
+        ports::Clock,
+        recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
+        run::RunRequest,
+        step1_settings_resolution as settings,
+        step7_permission_gate::rule::Rule,
+    },
+    session::{RunOutcome, SessionHandle},
+    world::clock::SystemClock,
+};
+use ennead_command::print::{
+    MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, shown_text,
+    why,
+};
+use serde_json::Value;
+
+use crate::{
+    args::{Durability, OutputFormat, Print},
+    endpoint::{self, Variables},
+    exit::{Exit, Failure},
+    mcp, rules,
+    screen::Screen,
+    show,
+    signals::Signals,
+    trusted,
+};
+
+/// How long standard input may be silent before that is told.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
+    let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
+    // What can be wrong with flags is told before anything is waited for.
+    let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
+    let prompt = join_input(given.as_deref(), &piped_in().await?)
+        .map_err(|error| Failure::of(Exit::BadInput, &error))?;
+    let server = endpoint::from_environment()?;
+    let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
+    let options = SessionOptions { endpoint: server.endpoint, ..options };
+    trusted::tell(&options);
+    let mut signals = Signals::take().await?;
+    let ennead = Ennead::start(server.options)
+        .await
+        .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    if let Err(error) = ennead.check(&options).await {
+        ennead.shutdown().await;
+        return Err(Failure::of(exit_of(&error), &error));
+    }
+    if let Some(base) = &server.base {
+        endpoint::try_connection(base, variables.base)?;
+    }
+    // Servers of the session may take their time.
+    let opened = tokio::select! {
+        biased;
+        opened = ennead.open(options) => opened,
+        exit = signals.next() => {
+            ennead.shutdown().await;
+            return Ok(exit);
+        }
+    };
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => {
+            // Servers may have been started for it.
+            ennead.shutdown().await;
+            return Err(Failure::of(exit_of(&error), &error));
+        }
+    };
+    if let Some(why) = server.why_simulated {
+        show::problem(&why);
+    }
+    let request = RunRequest { origin: "print", ..RunRequest::new(prompt) };
+    let mut watched = Watched::new(&session, args.output_format);
+    let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
+    session.close().await;
+    // What was told before the outcome came is shown before it.
+    while let Some(event) = watched.events.next().await {
+        watched.show(&event);
+    }
+    let transcript = session.transcript().to_owned();
+    let (id, output) = (session.id().clone(), session.output());
+    ennead.shutdown().await;
+    let outcome = match outcome {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => return Err(Failure::of(Exit::RunFailed, &error)),
+        None => return Ok(ended_by.unwrap_or(Exit::Interrupted)),
+    };
+    let mut screen = watched.screen;
+    let record = model_record(&transcript, &outcome.run).unwrap_or_default();
+    match args.output_format {
+        // The failure itself says it on standard error; who sees both is not to read it twice.
+        OutputFormat::Text
+            if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
+        OutputFormat::Text => screen.answer(&shown_text(&outcome, &record, &output))?,
+        OutputFormat::Json => {
+            let mut object = result_object(&outcome, &id, &record);
+            if is_simulated {
+                mark_simulated(&mut object);
+            }
+            show::json(&object)?;
+        }
+    }
+    screen.finish(id.as_str(), &transcript.display().to_string());
+    end(&outcome, &record, ended_by, variables)
+}
+
+type Ended = Option<Result<RunOutcome, ennead::session::RunError>>;
+
+/// What a run tells, and where it is shown.
+struct Watched {
+    events: Events,
+    screen: Screen,
+    clock: SystemClock,
+}
+
+impl Watched {
+    fn new(session: &SessionHandle, format: OutputFormat) -> Self {
+        let screen = Screen::new(format == OutputFormat::Text);
+        Self { events: session.events(), screen, clock: SystemClock::default() }
+    }
+
+    fn show(&mut self, event: &Numbered) {
+        self.screen.observe(self.clock.now().0, &event.event, &self.events.output());
+    }
+}
+
+/// Runs the prompt. The first signal interrupts the run, the second one does not wait for it.
+async fn converse(
+    session: &SessionHandle,
+    request: RunRequest,
+    signals: &mut Signals,
+    watched: &mut Watched,
+) -> (Ended, Option<Exit>) {
+    let mut run = std::pin::pin!(session.run(request));
+    let mut ended_by = None;
+    let mut listening = true;
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut run => return (Some(outcome), ended_by),
+            exit = signals.next() => match ended_by.replace(exit) {
+                None => session.interrupt(),
+                Some(_) => return (None, Some(exit)),
+            },
+            event = watched.events.next(), if listening => match event {
+                Some(event) => watched.show(&event),
+                None => listening = false,
+            },
+        }
+    }
+}
+
+fn end(
+    outcome: &RunOutcome,
+    record: &ModelRecord,
+    ended_by: Option<Exit>,
+    variables: Variables,
+) -> Result<Exit, Failure> {
+    if let Some(exit) = ended_by {
+        return Ok(exit);
+    }
+    if outcome.end.is_success() {
+        return Ok(Exit::Success);
+    }
+    let Some(failure) = record.failure.as_ref().filter(|it| it.is_no_service()) else {
+        return Err(Failure::new(Exit::RunFailed, why(outcome)));
+    };
+    let said = failure.message.as_deref().unwrap_or("no answer");
+    let what = match failure.class.as_str() {
+        "auth" => {
+            format!("the model server does not accept the key ({said}); check {}", variables.key)
+        }
+        // It was reached; what it said, or that it said nothing, names its address.
+        "network" => format!("the model server failed ({said})"),
+        "timeout" => format!("the model server does not answer ({said})"),
+        _ => format!("the model server cannot be reached ({said}); check {}", variables.base),
+    };
+    Err(Failure::new(Exit::NoModel, what))
+}
+
+/// How the command ends when a session cannot be opened.
+pub(crate) fn exit_of(error: &OpenError) -> Exit {
+    match error {
+        OpenError::Transcript(archive::OpenError::Lock(LockError::Held { .. })) => Exit::Locked,
+        OpenError::Ended => Exit::RunFailed,
+        _ => Exit::BadInput,
+    }
+}
+
+/// What is piped in; nothing when standard input is a terminal. A pipe that somebody holds open and
+/// writes nothing into is waited for, and that is told.
+async fn piped_in() -> Result<Vec<u8>, Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(Vec::new());
+    }
+    let mut reading = tokio::task::spawn_blocking(|| {
+        let mut input = Vec::new();
+        io::stdin().lock().take(MAX_INPUT as u64 + 1).read_to_end(&mut input).map(|_| input)
+    });
+    let read = match tokio::time::timeout(PATIENCE, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            show::problem("waiting for the end of standard input; `< /dev/null` leaves it out");
+            reading.await
+        }
+    };
+    let bad = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::BadInput, format!("cannot read standard input: {error}"))
+    };
+    read.map_err(|error| bad(&error))?.map_err(|error| bad(&error))
+}
+
+fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    let mut options = SessionOptions::new(".", endpoint);
+    options.workspace = std::env::current_dir()
+        .map_err(|error| bad(format!("cannot use the working directory: {error}")))?;
+    trusted::apply(&mut options, args)?;
+    if let Some(text) = &args.settings {
+        options.settings = settings_of(text)?;
+    }
+    if let Some(model) = &args.model {
+        options = options.model(model);
+    }
+    if let Some(models) = &args.fallback_model {
+        let models: Vec<&str> = models.split(',').map(str::trim).collect();
+        if models.iter().any(|it| it.is_empty()) {
+            return Err(bad("--fallback-model: a name is empty; write a,b,c".into()));
+        }
+        if MAX_FALLBACKS < models.len() {
+            return Err(bad(format!("--fallback-model: at most {MAX_FALLBACKS} names")));
+        }
+        options = options.setting("fallbackModel", models.into());
+    }
+    if let Some(max_turns) = args.max_turns {
+        options = options.max_turns(max_turns);
+    }
+    if let Some(name) = &args.permission_mode {
+        let mode = serde_json::from_value(Value::from(name.as_str())).map_err(|_| {
+            bad(format!(
+                "there is no permission mode `{name}`; take one of plan, default, acceptEdits, \
+                 dontAsk, bypassPermissions"
+            ))
+        })?;
+        options = options.mode(mode);
+    }
+    for (lists, kind) in
+        [(&args.allowed_tools, RuleKind::Allow), (&args.disallowed_tools, RuleKind::Deny)]
+    {
+        for text in rules::split(lists) {
+            let rule = RuleText { kind, scope: Scope::CliArg, text: text.clone() };
+            Rule::parse(&rule).map_err(|error| Failure::of(Exit::BadInput, &error))?;
+            options = match kind {
+                RuleKind::Allow => options.allow(&text),
+                _ => options.deny(&text),
+            };
+        }
+    }
+    options.mcp_servers = mcp::servers_of(&args.mcp_config)?;
+    for dir in &args.add_dir {
+        add_directory(&mut options, dir)?;
+    }
+    if let Some(durability) = args.durability {
+        options = options.durability(match durability {
+            Durability::Process => settings::Durability::Process,
+            Durability::Turn => settings::Durability::Turn,
+            Durability::Entry => settings::Durability::Entry,
+        });
+    }
+    if let Some(id) = &args.session_id {
+        options.id = Some(id.as_str().into());
+    }
+    options.system_prompt.clone_from(&args.system_prompt);
+    options.append_system_prompt.clone_from(&args.append_system_prompt);
+    options.transcripts.clone_from(&args.transcripts);
+    with_max_retries(options)
+}
+
+/// `CLAUDE_CODE_MAX_RETRIES` counts where no flag says otherwise.
+fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> {
+    const NAME: &str = "CLAUDE_CODE_MAX_RETRIES";
+    let Some(text) = std::env::var(NAME).ok().filter(|it| !it.is_empty()) else {
+        return Ok(options);
+    };
+    let Ok(n) = text.trim().parse::<u32>() else {
+        let what = format!("{NAME} is `{text}`; set it to a number from 0 to {MOST_RETRIES}");
+        return Err(Failure::new(Exit::BadInput, what));
+    };
+    let own = &options.settings["ennead"];
+    let is_said = ["maxRetries", "max_retries"].iter().any(|it| own.get(it).is_some());
+    Ok(if is_said { options } else { options.own_setting("maxRetries", n.into()) })
+}
+
+/// Settings given by `--settings`: JSON, or the name of a file.
+fn settings_of(given: &str) -> Result<Value, Failure> {
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    // `null` and `[]` are no names of files, unless there is such a file.
+    let is_text = given.trim_start().starts_with('{')
+        || (serde_json::from_str::<Value>(given).is_ok() && !Path::new(given).exists());
+    let (source, text) = match is_text {
+        true => ("--settings".to_owned(), given.to_owned()),
+        false => {
+            let text = fs::read_to_string(given)
+                .map_err(|error| bad(format!("cannot read the settings {given}: {error}")))?;
+            (given.to_owned(), text)
+        }
+    };
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| bad(format!("the settings of {source} are no JSON: {error}")))?;
+    if !value.is_object() {
+        return Err(bad(format!("the settings of {source} are no JSON object")));
+    }
+    // What cannot be used in them is told by the session, as for every other file.
+    Ok(value)
+}
+
+fn add_directory(options: &mut SessionOptions, dir: &Path) -> Result<(), Failure> {
+    let bad = |why: String| {
+        Failure::new(Exit::BadInput, format!("cannot add the directory {}: {why}", dir.display()))
+    };
+    let path = dir.canonicalize().map_err(|error| bad(error.to_string()))?;
+    if !path.is_dir() {
+        return Err(bad("it is no directory".into()));
+    }
+    let path = path.to_str().ok_or_else(|| bad("its path is no UTF-8".into()))?;
+    let permissions = &mut options.settings["permissions"];
+    if !permissions.is_object() {
+        *permissions = serde_json::json!({});
+    }
+    let list = &mut permissions["additionalDirectories"];
+    match list.as_array_mut() {
+        Some(list) => list.push(path.into()),
+        None => *list = serde_json::json!([path]),
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! `trace` and `verify`.
+
+use std::path::{Path, PathBuf};
+
+use ennead::{
+    runtime::output::terminal::clean_line,
+    transcripts::{self, TranscriptError},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    show,
+};
+
+pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
+    show::result(&transcripts::trace(file).map_err(failure)?)?;
+    Ok(Exit::Success)
+}
+
+pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
+    for file in files {
+        for checked in transcripts::verify(file).map_err(failure)? {
+            let it = &checked.verified;
+            // A line break in a name would begin a line of its own.
+            show::result(&clean_line(&format!(
+                "{}: in order, {} runs, {} turns, {} tool calls",
+                checked.file.display(),
+                it.runs,
+                it.turns,
+                it.calls
+            )))?;
+            for (line, kind) in &it.foreign {
+                show::problem(&format!(
+                    "{}: line {line} of type {kind} is another program's",
+                    checked.file.display()
+                ));
+            }
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn failure(error: TranscriptError) -> Failure {
+    let exit = match error {
+        TranscriptError::Violated { .. }
+        | TranscriptError::Emptied { .. }
+        | TranscriptError::NoMeta { .. }
+        | TranscriptError::Differs { .. } => Exit::NotVerified,
+        _ => Exit::BadInput,
+    };
+    Failure::of(exit, &error)
+}

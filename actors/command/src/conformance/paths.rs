@@ -1,0 +1,176 @@
+//! Cases of `path_permissions.jsonl`: a real tree, looked at as the product looks, and the gate.
+
+use std::{collections::BTreeMap, fs, io, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use ennead::world::real_paths::found;
+use ennead_runtime::{
+    ids::ToolName,
+    permission::{PermissionMode, Scope},
+    step1_settings_resolution::{LayerText, merge},
+    step7_permission_gate::{
+        Gate, GateSetup, GateStep, Handler, PathKind, Places, path_resolution::resolve,
+    },
+    tool::{ToolCall, ToolSpec},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Outcome, compare};
+
+/// What is there in every case.
+const BASE: [&str; 6] = [
+    "home/dev/app/src/main.rs",
+    "home/dev/app/README.md",
+    "home/dev/app/tests/a.rs",
+    "home/dev/app/.git/config",
+    "etc/hosts",
+    "tmp/.keep",
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Case {
+    mode: PermissionMode,
+    tool: ToolName,
+    settings: Vec<Value>,
+    #[serde(default)]
+    additional_directories: Vec<String>,
+    #[serde(rename = "project_root")]
+    project_root: Option<String>,
+    cwd: String,
+    home: String,
+    #[serde(default)]
+    tree: Vec<Node>,
+    input: Value,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    path: String,
+    #[serde(flatten)]
+    kind: Kind,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Kind {
+    File,
+    Dir,
+    Symlink { target: String },
+    Fifo,
+}
+
+/// Runs a parsed case in a directory of its own.
+pub(super) fn run(case: &Value) -> Outcome {
+    match decide(case) {
+        Ok(got) => compare::accepted(case, got.into()),
+        Err(why) => (Value::Null, Err(why)),
+    }
+}
+
+fn decide(case: &Value) -> Result<&'static str, String> {
+    let cannot_make = |error: io::Error| format!("the tree cannot be made: {error}");
+    let dir = tempfile::tempdir().map_err(cannot_make)?;
+    let root = dir.path().canonicalize().map_err(cannot_make)?;
+    let root_text = json!(root).as_str().unwrap_or_default().replace('\\', "\\\\");
+    let text = case.to_string().replace("{ROOT}", &root_text.replace('"', "\\\""));
+    let case: Case = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    case.make_tree(&root).map_err(cannot_make)?;
+    case.decision()
+}
+
+impl Case {
+    fn make_tree(&self, root: &Path) -> io::Result<()> {
+        for path in BASE {
+            make(&root.join(path), &Kind::File)?;
+        }
+        self.tree.iter().try_for_each(|it| make(&root.join(&it.path), &it.kind))
+    }
+
+    fn decision(&self) -> Result<&'static str, String> {
+        let settings = merge(&self.layers()).settings;
+        let mut real = BTreeMap::new();
+        let directories = settings.permissions.additional_directories.iter();
+        for directory in directories.chain([&self.cwd, &self.home]) {
+            let resolved = resolve(directory, &self.cwd, &self.home, &mut found);
+            if resolved.kind != PathKind::Missing {
+                real.insert(directory.clone(), resolved.real);
+            }
+        }
+        let places = Places {
+            workspace: self.cwd.as_str().into(),
+            home: self.home.as_str().into(),
+            project_root: self.project_root.clone(),
+            real,
+        };
+        let setup = GateSetup::new(Arc::new(settings), self.mode, places, Handler::Approver);
+        let spec = self.tool_spec()?;
+        let call = ToolCall {
+            id: "call".into(),
+            name: spec.name.clone(),
+            input: self.input.to_string().into(),
+        };
+        let (mut gate, mut step) = Gate::open(call, &spec, &setup);
+        loop {
+            step = match step {
+                GateStep::ResolvePath { given } => {
+                    gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut found))
+                }
+                GateStep::RunHooks { .. } => return Err("the gate asks for hooks".into()),
+                GateStep::Ask { .. } => return Ok("ask"),
+                GateStep::Decided { permit: Some(_), .. } => return Ok("allow"),
+                GateStep::Decided { permit: None, .. } => return Ok("deny"),
+            };
+        }
+    }
+
+    fn tool_spec(&self) -> Result<ToolSpec, String> {
+        let tools = ennead_tools::registry::builtin_tools();
+        let tool = tools.iter().find(|it| it.spec().name == self.tool);
+        tool.map(|it| it.spec().clone()).ok_or_else(|| format!("there is no tool {}", self.tool))
+    }
+
+    fn layers(&self) -> Vec<LayerText> {
+        let layer = |(i, source): (usize, &Value)| {
+            let mut permissions = json!({});
+            for key in ["allow", "ask", "deny", "additionalDirectories"] {
+                if let Some(list) = source.get(key) {
+                    permissions[key] = list.clone();
+                }
+            }
+            let scope = match source["source"].as_str() {
+                Some("user") => Scope::User,
+                Some("local") => Scope::Local,
+                Some("cli") => Scope::CliArg,
+                Some("policy" | "managed") => Scope::Policy,
+                _ => Scope::Project,
+            };
+            layer_text(scope, format!("settings {i}"), permissions)
+        };
+        let more = json!({ "additionalDirectories": self.additional_directories });
+        let more = layer_text(Scope::CliArg, "the case".into(), more);
+        self.settings.iter().enumerate().map(layer).chain([more]).collect()
+    }
+}
+
+fn layer_text(scope: Scope, source: String, permissions: Value) -> LayerText {
+    LayerText { scope, source, text: json!({ "permissions": permissions }).to_string() }
+}
+
+fn make(path: &Path, kind: &Kind) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match kind {
+        Kind::File => fs::write(path, ""),
+        Kind::Dir => fs::create_dir_all(path),
+        Kind::Symlink { target } => symlink(target, path),
+        Kind::Fifo => Ok(rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )?),
+    }
+}

@@ -1,0 +1,366 @@
+//! Many demonstrations at once, and what hosting them costs.
+//!
+//! Added latency is what a run takes beside the model and the tools: the time from the start of
+//! each run, of coordinators and sub-agents alike, to its end, less the time in which at least one
+//! of its tools ran, less the time from sending each request to the last byte of its answer;
+//! divided by the turns. It holds the waiting for a free core, so it grows with the load.
+
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Poll, ready},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use dashmap::DashMap;
+use ennead::{
+    ennead::Ennead,
+    options::Options,
+    session::SessionHandle,
+    world::{clock::SystemClock, http::Http},
+};
+use ennead_runtime::{
+    event::Event,
+    ids::AgentId,
+    ports::{BoxFuture, Clock, Transport, TransportError, WireRequest, WireResponse},
+    run::RunRequest,
+    step1_settings_resolution::Durability,
+};
+use futures::{future, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    demo::{Demo, DemoError, Survey, is_last, listen, simulator},
+    simulate,
+};
+
+/// What hosting many conversations cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Conversations at once.
+    pub n_conversations: u32,
+    /// Those that did not end with an answer.
+    pub n_failed: u32,
+    /// Sub-agents of all of them.
+    pub n_agents: u64,
+    /// Turns of all of them, sub-agents included.
+    pub n_turns: u64,
+    /// From the first prompt to the last end.
+    pub elapsed: Duration,
+    /// Added per turn, on average.
+    pub added_per_turn: Duration,
+    /// The same of one conversation that ran before, alone.
+    pub added_alone: Duration,
+    /// Resident memory before the first session was opened, in kibibytes.
+    pub before_kib: u64,
+    /// The most resident memory seen when a conversation ended, in kibibytes.
+    pub peak_kib: u64,
+}
+
+impl Load {
+    /// Turns in a second.
+    pub fn turns_per_second(&self) -> u64 {
+        let ms = self.elapsed.as_millis().max(1);
+        u64::try_from(u128::from(self.n_turns) * 1000 / ms).unwrap_or(u64::MAX)
+    }
+
+    /// Growth of resident memory for each conversation, its sub-agents and its share of the
+    /// simulated server included, in kibibytes.
+    pub fn kib_per_conversation(&self) -> u64 {
+        self.peak_kib.saturating_sub(self.before_kib) / u64::from(self.n_conversations.max(1))
+    }
+}
+
+impl Demo {
+    /// Runs `n` surveys at once. Settings files are not read, so that nobody's hooks are run
+    /// thousands of times; lines are written and not forced to disk.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError`]; a conversation that fails is counted.
+    pub async fn run_many(self, n: u32) -> Result<Load, DemoError> {
+        let survey = self.prepare()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let (listener, server) = listen().await?;
+        let stop = CancellationToken::new();
+        let conversations = async {
+            let result = async {
+                // It also touches all code and all pools, so that memory then grows by what
+                // conversations need.
+                let alone = converse(&survey, &server, 1, &clock).await?;
+                let load = converse(&survey, &server, n, &clock).await?;
+                Ok(Load { added_alone: alone.added_per_turn, ..load })
+            };
+            let result = result.await;
+            stop.cancel();
+            result
+        };
+        let serving = simulate::serve(simulator()?, listener, stop.clone());
+        let (served, result) = future::join(serving, conversations).await;
+        served.map_err(DemoError::Serve)?;
+        result
+    }
+}
+
+async fn converse(
+    survey: &Survey,
+    server: &str,
+    n: u32,
+    clock: &Arc<dyn Clock>,
+) -> Result<Load, DemoError> {
+    let before_kib = resident_kib();
+    let transport = Arc::new(TimedHttp::new(Arc::clone(clock)));
+    let model_ns = Arc::clone(&transport.model_ns);
+    let options =
+        Options { transport: Some(transport), clock: Arc::clone(clock), ..Options::default() };
+    let ennead = Ennead::start(options).await?;
+    // Cloned for each: they share their tools.
+    let mut session = survey.session(server).durability(Durability::Process);
+    session.reads_settings = false;
+    session.reads_sources = false;
+    let mut sessions = Vec::new();
+    for _ in 0..n {
+        sessions.push(ennead.open(session.clone()).await?);
+    }
+    let start = clock.elapsed();
+    let runs = sessions.iter().map(|it| one(it, survey.request(), clock.as_ref()));
+    let ended = future::join_all(runs).await;
+    let elapsed = clock.elapsed().saturating_sub(start);
+    future::join_all(sessions.iter().map(SessionHandle::close)).await;
+    ennead.shutdown().await;
+    let n_turns: u64 = ended.iter().map(|it| it.times.n_turns).sum();
+    let own: Duration = ended.iter().map(|it| it.times.own).sum();
+    let model = Duration::from_nanos(model_ns.load(Ordering::Relaxed));
+    let turns = u32::try_from(n_turns.max(1)).unwrap_or(u32::MAX);
+    Ok(Load {
+        n_conversations: n,
+        n_failed: ended.iter().map(|it| u32::from(!it.answered)).sum(),
+        n_agents: ended.iter().map(|it| it.times.n_agents).sum(),
+        n_turns,
+        elapsed,
+        added_per_turn: own.saturating_sub(model) / turns,
+        added_alone: Duration::ZERO,
+        before_kib,
+        peak_kib: ended.iter().map(|it| it.resident_kib).max().unwrap_or(before_kib),
+    })
+}
+
+struct Ended {
+    answered: bool,
+    times: Times,
+    resident_kib: u64,
+}
+
+async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) -> Ended {
+    let mut events = session.events();
+    let watching = async {
+        let mut times = Times::default();
+        while let Some(event) = events.next().await {
+            times.observe(&event.event, clock.elapsed());
+            if is_last(&event) {
+                break;
+            }
+        }
+        times
+    };
+    let run = async {
+        let outcome = session.run(request).await;
+        let resident_kib = resident_kib();
+        if outcome.is_err() {
+            // Without an outcome there may be no last event either.
+            session.close().await;
+        }
+        (outcome.is_ok_and(|it| it.end.is_success()), resident_kib)
+    };
+    let ((answered, resident_kib), times) = future::join(run, watching).await;
+    Ended { answered, times, resident_kib }
+}
+
+/// Where the time of one conversation went.
+#[derive(Debug, Default)]
+struct Times {
+    open: HashMap<Option<AgentId>, OpenRun>,
+    n_agents: u64,
+    n_turns: u64,
+    /// Of ended runs, without their tools.
+    own: Duration,
+}
+
+#[derive(Debug, Default)]
+struct OpenRun {
+    start: Duration,
+    n_tools: u32,
+    tools_since: Duration,
+    tools: Duration,
+}
+
+impl Times {
+    fn observe(&mut self, event: &Event, now: Duration) {
+        match event {
+            Event::Agent { agent, event } => self.observe_one(Some(agent), event, now),
+            event => self.observe_one(None, event, now),
+        }
+    }
+
+    fn observe_one(&mut self, agent: Option<&AgentId>, event: &Event, now: Duration) {
+        let key = agent.cloned();
+        match event {
+            Event::RunStarted { .. } => {
+                self.n_agents += u64::from(agent.is_some());
+                self.open.insert(key, OpenRun { start: now, ..OpenRun::default() });
+            }
+            Event::TurnStarted { .. } => self.n_turns += 1,
+            Event::ToolStarted { .. } => {
+                if let Some(run) = self.open.get_mut(&key) {
+                    if run.n_tools == 0 {
+                        run.tools_since = now;
+                    }
+                    run.n_tools += 1;
+                }
+            }
+            Event::ToolFinished { .. } => {
+                // A call that was denied ends without having started.
+                if let Some(run) = self.open.get_mut(&key).filter(|it| 0 < it.n_tools) {
+                    run.n_tools -= 1;
+                    if run.n_tools == 0 {
+                        run.tools += now.saturating_sub(run.tools_since);
+                    }
+                }
+            }
+            Event::RunFinished { .. } | Event::RunFailed { .. } => {
+                if let Some(run) = self.open.remove(&key) {
+                    self.own += now.saturating_sub(run.start).saturating_sub(run.tools);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Resident memory of this process in kibibytes; 0 where the system does not say.
+pub(super) fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    line.and_then(|it| it.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}
+
+/// HTTP as the product has it, one client per scheduler thread, with a stopwatch.
+#[derive(Debug)]
+struct TimedHttp {
+    clients: DashMap<ThreadId, Arc<Http>>,
+    clock: Arc<dyn Clock>,
+    /// From sending to the last byte, all exchanges together, in nanoseconds.
+    model_ns: Arc<AtomicU64>,
+}
+
+impl TimedHttp {
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clients: DashMap::new(), clock, model_ns: Arc::default() }
+    }
+
+    fn client(&self) -> Result<Arc<Http>, TransportError> {
+        let entry = self.clients.entry(thread::current().id()).or_try_insert_with(|| {
+            Http::new()
+                .map(Arc::new)
+                .map_err(|error| TransportError::Tls { url: String::new(), why: error.to_string() })
+        });
+        entry.map(|it| Arc::clone(&it))
+    }
+}
+
+impl Transport for TimedHttp {
+    fn send(
+        &self,
+        request: WireRequest,
+    ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
+        let client = self.client();
+        let clock = Arc::clone(&self.clock);
+        let model_ns = Arc::clone(&self.model_ns);
+        Box::pin(async move {
+            let client = client?;
+            let mut watch = Stopwatch { start: clock.elapsed(), clock, model_ns, stopped: false };
+            let WireResponse { status, headers, mut body } = client.send(request).await?;
+            let timed = stream::poll_fn(move |cx| {
+                let chunk = ready!(body.as_mut().poll_next(cx));
+                if !matches!(chunk, Some(Ok(_))) {
+                    watch.stop();
+                }
+                Poll::Ready(chunk)
+            });
+            Ok(WireResponse { status, headers, body: Box::pin(timed) })
+        })
+    }
+}
+
+/// Stops at the end of a body, or when somebody has read enough of it.
+#[derive(Debug)]
+struct Stopwatch {
+    start: Duration,
+    clock: Arc<dyn Clock>,
+    model_ns: Arc<AtomicU64>,
+    stopped: bool,
+}
+
+impl Stopwatch {
+    fn stop(&mut self) {
+        if !std::mem::replace(&mut self.stopped, true) {
+            let took = self.clock.elapsed().saturating_sub(self.start).as_nanos();
+            self.model_ns.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: RUN-3
+    #[test]
+    fn tools_that_overlap_are_taken_off_once() {
+        let ms = Duration::from_millis;
+        let tool = |start: bool| match start {
+            true => Event::ToolStarted { call: "c".into(), tool: "Grep".into() },
+            false => Event::ToolFinished {
+                call: "c".into(),
+                tool: "Grep".into(),
+                is_error: false,
+                text: "".into(),
+            },
+        };
+        let mut times = Times::default();
+        times.observe(&Event::RunStarted { run: "r".into() }, ms(0));
+        times.observe(&Event::TurnStarted { turn: 1 }, ms(0));
+        for (start, at) in [(true, 10), (true, 20), (false, 30), (false, 40)] {
+            times.observe(&tool(start), ms(at));
+        }
+        times.observe(&Event::RunFinished { run: "r".into(), reason: "x" }, ms(100));
+        assert_eq!((times.own, times.n_turns), (ms(70), 1));
+    }
+
+    #[test]
+    fn figures_are_per_second_and_per_conversation() {
+        let load = Load {
+            n_conversations: 4,
+            n_failed: 0,
+            n_agents: 0,
+            n_turns: 30,
+            elapsed: Duration::from_millis(500),
+            added_per_turn: Duration::ZERO,
+            added_alone: Duration::ZERO,
+            before_kib: 1000,
+            peak_kib: 1400,
+        };
+        assert_eq!((load.turns_per_second(), load.kib_per_conversation()), (60, 100));
+    }
+}

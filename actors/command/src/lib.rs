@@ -1,0 +1,14 @@
+//! What the command `ennead` shows and runs beside the library: prompts for scripts, the demonstration,
+//! the simulated model as a server, the benchmark, and the case files.
+//!
+//! Nothing here holds a rule or prints: what is to be shown is returned as text, and the binary prints
+//! it. An embedder needs none of it.
+
+pub mod bench;
+pub mod conformance;
+pub mod demo;
+pub mod demo_load;
+pub mod demo_view;
+pub mod print;
+pub mod print_view;
+pub mod simulate;

@@ -1,0 +1,279 @@
+//! One prompt, one result: what `-p` says at the end.
+//!
+//! The JSON object is the `result` line of the stream protocol, so that a program reads both alike.
+//! A failure of the model's server comes as `subtype` `success` with `is_error`: whoever reads it
+//! must look at `is_error`.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use ennead::session::{Denial, RunOutcome};
+use ennead_runtime::{
+    catalogue::Money,
+    cost::{Account, Accounts},
+    ids::{RunId, SessionId},
+    output::{OutputSettings, answer_in},
+    run::RunEnd,
+    tokens::Usage,
+    transcript::{
+        entry::What,
+        read::{Entry, read_line},
+    },
+};
+use serde_json::{Map, Value, json};
+
+/// Bytes of standard input that join a prompt at most.
+pub const MAX_INPUT: usize = 10 * 1024 * 1024;
+
+/// What the transcript says about the model calls of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelRecord {
+    /// Milliseconds of all calls; sub-agents not included.
+    pub api_ms: u64,
+    /// Of the last answer.
+    pub stop_reason: Option<String>,
+    /// The last call, if it failed.
+    pub failure: Option<Failure>,
+}
+
+/// A model call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code of its class: `auth`, `network`, …
+    pub class: String,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// What the server or the transport said.
+    pub message: Option<String>,
+}
+
+impl Failure {
+    /// Whether the server could not be reached, is not believed, or does not accept the caller.
+    pub fn is_no_service(&self) -> bool {
+        let says = |words: &str| self.message.as_ref().is_some_and(|it| it.starts_with(words));
+        match self.class.as_str() {
+            "auth" | "network" | "unreachable" | "timeout" => true,
+            // Of this class because nothing is to be asked again. A request that the server refuses in
+            // the middle of an answer has neither a status nor these words.
+            "invalid_request" => self.status.is_none() && says("secure connection to "),
+            _ => false,
+        }
+    }
+}
+
+/// Why standard input cannot join a prompt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// Too much of it.
+    #[error("standard input is longer than 10 MB; name a file in the prompt instead")]
+    TooLong,
+    /// It is no text.
+    #[error("standard input is no UTF-8 text")]
+    NotText,
+    /// There is nothing to ask.
+    #[error("there is no prompt: give one after -p, or on standard input")]
+    NoPrompt,
+}
+
+/// The prompt with what was piped in behind it.
+///
+/// # Errors
+///
+/// [`InputError`] when they make no prompt.
+pub fn join_input(prompt: Option<&str>, input: &[u8]) -> Result<String, InputError> {
+    if MAX_INPUT < input.len() {
+        return Err(InputError::TooLong);
+    }
+    let input = std::str::from_utf8(input).map_err(|_| InputError::NotText)?;
+    let parts = [prompt.unwrap_or_default(), input];
+    let parts: Vec<&str> = parts.into_iter().filter(|it| !it.trim().is_empty()).collect();
+    if parts.is_empty() {
+        return Err(InputError::NoPrompt);
+    }
+    Ok(parts.join("\n\n"))
+}
+
+/// Looks a run up in its transcript, from the end.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
+    let bytes = fs::read(transcript)?;
+    let mut found = ModelRecord::default();
+    let mut is_last_attempt = true;
+    for line in bytes.rsplit(|byte| *byte == b'\n') {
+        let Ok(read) = read_line(&String::from_utf8_lossy(line)) else { continue };
+        match read.entry {
+            Entry::Conversation { line, .. } => {
+                if let (None, Some(answer)) = (&found.stop_reason, &line.answer) {
+                    found.stop_reason = Some(answer.stop_reason.to_string());
+                }
+            }
+            Entry::Harness(record) if record.run.as_ref() == Some(run) => match record.what {
+                What::RunStart { .. } => break,
+                What::ModelAttempt { outcome, status, message, duration_ms, .. } => {
+                    found.api_ms = found.api_ms.saturating_add(duration_ms);
+                    if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
+                        found.failure = Some(Failure { class: outcome, status, message });
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The text of the result of a run: its answer as the model gave it, or why there is none.
+pub fn result_text(outcome: &RunOutcome, record: &ModelRecord) -> String {
+    if outcome.end.is_success() {
+        return outcome.text.clone();
+    }
+    let kind = if is_failure_of_the_model(outcome.end, record) { "API error" } else { "Error" };
+    format!("{kind}: {}", why(outcome))
+}
+
+/// What a terminal shows of a run: as [`result_text`], of an answer without reasoning and
+/// heartbeats. Empty when that is nothing.
+pub fn shown_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSettings) -> String {
+    let text = result_text(outcome, record);
+    if outcome.end.is_success() { answer_in(&text, output) } else { text }
+}
+
+/// Why a run left no answer.
+pub fn why(outcome: &RunOutcome) -> String {
+    match outcome.end {
+        RunEnd::MaxTurns => format!("{} (--max-turns)", outcome.failure().unwrap_or_default()),
+        end => outcome.failure().unwrap_or_else(|| end.code().replace('_', " ")),
+    }
+}
+
+/// The result object (compat 10.2).
+pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRecord) -> Value {
+    let subtype = match outcome.end {
+        end if end.is_success() || is_failure_of_the_model(end, record) => "success",
+        RunEnd::MaxTurns => "error_max_turns",
+        _ => "error_during_execution",
+    };
+    let usage = outcome.usage;
+    let mut object = json!({
+        "type": "result",
+        "subtype": subtype,
+        "is_error": !outcome.end.is_success(),
+        "duration_ms": outcome.duration_ms,
+        "duration_api_ms": record.api_ms,
+        "num_turns": outcome.turns,
+        "session_id": session,
+        "uuid": outcome.run,
+        "total_cost_usd": usd(&outcome.session_cost.tree().total()),
+        "usage": usage,
+        "modelUsage": model_usage(outcome),
+        "permission_denials": outcome.denials.iter().map(denial).collect::<Vec<_>>(),
+        "stop_reason": record.stop_reason,
+        "terminal_reason": outcome.end.code(),
+    });
+    if let Some(fallback) = &outcome.fallback {
+        object["fallback"] = json!({ "provider": fallback.provider, "model": fallback.model });
+    }
+    if let Some(status) = record.failure.as_ref().and_then(|it| it.status) {
+        object["api_error_status"] = status.into();
+    }
+    match subtype {
+        "success" => object["result"] = result_text(outcome, record).into(),
+        _ => object["errors"] = json!([why(outcome)]),
+    }
+    object
+}
+
+/// Marks a result to which no model contributed: the embedded simulated one answered, and what its
+/// answers would have cost is no cost.
+pub fn mark_simulated(result: &mut Value) {
+    result["simulated"] = true.into();
+    result["total_cost_usd"] = Value::Null;
+    if let Some(models) = result["modelUsage"].as_object_mut() {
+        models.values_mut().for_each(|it| it["costUSD"] = Value::Null);
+    }
+}
+
+fn is_failure_of_the_model(end: RunEnd, record: &ModelRecord) -> bool {
+    record.failure.is_some() && matches!(end, RunEnd::Error | RunEnd::PromptTooLong)
+}
+
+/// A part whose price is not known makes the sum unknown: a made-up amount would be believed.
+fn usd(account: &Account) -> Option<f64> {
+    account.known_cost().map(Money::usd)
+}
+
+/// What the session used so far, by model.
+fn model_usage(outcome: &RunOutcome) -> Value {
+    let of_model = |(model, accounts): (Arc<str>, Accounts)| {
+        let total = accounts.total();
+        let Usage { input_tokens, output_tokens, .. } = total.usage;
+        let facts = outcome.models.find(&model);
+        let mut used = json!({
+            "inputTokens": input_tokens,
+            "outputTokens": output_tokens,
+            "cacheReadInputTokens": total.usage.cache_read_input_tokens,
+            "cacheCreationInputTokens": total.usage.cache_creation_input_tokens,
+            "webSearchRequests": total.usage.web_search_requests,
+            "costUSD": usd(&total),
+        });
+        if let Some(facts) = facts {
+            used["contextWindow"] = facts.window.into();
+            used["maxOutputTokens"] = facts.max_output.into();
+            used["canonicalModel"] = facts.id.as_ref().into();
+        }
+        // Of a run that ended before its settings were read.
+        let model = if model.is_empty() { "unknown" } else { &*model };
+        (model.to_string(), used)
+    };
+    outcome.session_cost.by_model().into_iter().map(of_model).collect::<Map<_, _>>().into()
+}
+
+fn denial(denial: &Denial) -> Value {
+    let input: Value = serde_json::from_str(&denial.input).unwrap_or_default();
+    json!({ "tool_name": denial.tool, "tool_use_id": denial.call, "tool_input": input })
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::{ports::TransportError, step5_model_call::failure::from_transport};
+
+    use super::*;
+
+    // REQ: SUR-2, MDL-13
+    #[test]
+    fn server_that_is_not_believed_is_no_service_and_one_that_refuses_a_request_is() {
+        let check = |status: Option<u16>, message: &str, expected: bool| {
+            let (class, message) = ("invalid_request".into(), Some(message.to_owned()));
+            assert_eq!(Failure { class, status, message }.is_no_service(), expected);
+        };
+        let error = TransportError::Tls { url: "https://a".into(), why: "expired".into() };
+        let failure = from_transport(&error, String::new());
+        assert_eq!(failure.class.code(), "invalid_request");
+        check(failure.status, &failure.message, true);
+        check(None, "max_tokens is too large", false);
+        check(Some(400), &failure.message, false);
+    }
+
+    // REQ: SUR-2
+    #[test]
+    fn what_is_piped_in_stands_behind_the_prompt() {
+        assert_eq!(join_input(Some("sum"), b"1\n2\n").unwrap(), "sum\n\n1\n2\n");
+        assert_eq!(join_input(None, b"1").unwrap(), "1");
+        assert_eq!(join_input(Some("p"), b"").unwrap(), "p");
+        assert!(matches!(join_input(None, b" \n"), Err(InputError::NoPrompt)));
+        assert!(matches!(join_input(Some("p"), b"\xff"), Err(InputError::NotText)));
+    }
+
+    // REQ: SUR-2
+    #[test]
+    fn ten_megabytes_may_be_piped_in_and_not_one_byte_more() {
+        let mut input = vec![b'x'; MAX_INPUT];
+        assert!(join_input(Some("p"), &input).is_ok());
+        input.push(b'x');
+        assert!(matches!(join_input(Some("p"), &input), Err(InputError::TooLong)));
+    }
+}

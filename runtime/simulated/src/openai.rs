@@ -1,0 +1,94 @@
+//! The formats that the simulated model speaks beside the Messages API, so that everything between
+//! a session and a socket is used as it is with such servers, too.
+//!
+//! A playbook knows one kind of request. What comes in another format is put into the form of the
+//! Messages API first, refused where the real one would refuse it, and answered in its own.
+
+mod chat;
+mod read;
+mod responses;
+
+use serde_json::Value as Json;
+
+use super::{
+    fault, request_id,
+    wire::{Answer, Bytes, quoted},
+};
+use ennead_runtime::digest::Digest;
+
+/// The format of a request and of its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Dialect {
+    #[default]
+    Messages,
+    /// Chat Completions.
+    Chat {
+        /// A stream shall end with the usage.
+        with_usage: bool,
+    },
+    Responses,
+}
+
+impl Dialect {
+    /// The format that is spoken at a path, below any prefix.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let ends = |with: &str| path.ends_with(with);
+        match () {
+            () if ends("/v1/messages") || ends("/v1/messages/count_tokens") => Some(Self::Messages),
+            () if ends("/chat/completions") => Some(Self::Chat { with_usage: false }),
+            () if ends("/responses") => Some(Self::Responses),
+            () => None,
+        }
+    }
+
+    /// The body as one of the Messages API, and the format with what the body says about it.
+    pub(super) fn read(self, body: Json) -> Result<(Self, Json), String> {
+        match self {
+            Self::Messages => Ok((self, body)),
+            Self::Chat { .. } => {
+                let with_usage = body["stream_options"]["include_usage"] == true;
+                Ok((Self::Chat { with_usage }, read::chat(&body)?))
+            }
+            Self::Responses => Ok((self, read::responses(&body)?)),
+        }
+    }
+
+    /// An answer, streamed or whole, and its content type.
+    pub(super) fn write(self, answer: &Answer<'_>, stream: bool) -> (Bytes, &'static str) {
+        let body = match (self, stream) {
+            (Self::Messages, true) => answer.stream(),
+            (Self::Messages, false) => answer.whole(),
+            (Self::Chat { with_usage }, true) => chat::stream(answer, with_usage),
+            (Self::Chat { .. }, false) => chat::whole(answer),
+            (Self::Responses, true) => responses::stream(answer),
+            (Self::Responses, false) => responses::whole(answer),
+        };
+        let kind = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
+        (body, kind)
+    }
+
+    /// An error as the API words it. `kind` may be the name of one as a playbook writes it.
+    pub(super) fn error(
+        self,
+        digest: Digest,
+        status: u16,
+        kind: Option<&str>,
+        said: &str,
+    ) -> String {
+        let said = quoted(said);
+        if self == Self::Messages {
+            let kind = quoted(kind.unwrap_or(fault::error_type(status)));
+            let id = request_id(digest);
+            return format!(
+                r#"{{"type":"error","error":{{"type":{kind},"message":{said}}},"request_id":"{id}"}}"#
+            );
+        }
+        let code = kind.map_or_else(|| "null".to_owned(), quoted);
+        let kind = quoted(match status {
+            500.. => "server_error",
+            429 => "requests",
+            _ => "invalid_request_error",
+        });
+        format!(r#"{{"error":{{"message":{said},"type":{kind},"param":null,"code":{code}}}}}"#)
+    }
+}
