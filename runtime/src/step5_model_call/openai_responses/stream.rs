@@ -160,7 +160,7 @@ impl Responses {
             Some(at) => at,
             None => self.add_item(raw, index)?,
         };
-        self.n_parts += item.parts().into_iter().count();
+        self.n_parts += item.parts().len();
         if MAX_BLOCKS < self.n_parts {
             return Err(Broken::too_large("the answer has too many parts"));
         }
