@@ -47,6 +47,7 @@ mod own_transcript;
 mod recovery;
 mod resume;
 mod run_request;
+mod shell_differential;
 mod sources;
 mod sub_agents;
 mod tls;

@@ -1,4 +1,5 @@
-//! Looks at the paths of calls, link by link. A leaf of the turn supervisor.
+//! Looks at the paths of calls, link by link, and judges long shell commands. A leaf of the turn
+//! supervisor.
 
 use std::sync::Arc;
 
@@ -6,7 +7,9 @@ use crate::{session::shared::Shared, world::real_paths::found};
 use ennead_runtime::{
     ids::ToolUseId,
     ports::BoxFuture,
-    step7_permission_gate::{PathKind, ResolvedPath, path_resolution::resolve},
+    step7_permission_gate::{
+        CommandOrder, Judged, PathKind, ResolvedPath, path_resolution::resolve,
+    },
     turn::Input,
 };
 
@@ -21,6 +24,15 @@ pub(crate) fn look(
     Box::pin(async move {
         let path = Box::new(resolve(&given, &cwd, &shared.facts.home, &mut found));
         Input::PathResolved { call, path }
+    })
+}
+
+/// Judges a shell command on a thread where nobody waits, and returns what the turn is to be given.
+pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'static, Input> {
+    Box::pin(async move {
+        let judged = tokio::task::spawn_blocking(move || order.judge()).await;
+        let judged = Box::new(judged.unwrap_or_else(|_| Judged::crashed()));
+        Input::CommandJudged { call, judged }
     })
 }
 

@@ -91,6 +91,8 @@ pub(crate) enum Pending {
     /// The attempt, and under limits of the tree of agents whether it was sent.
     Model(u32, Option<Sent>),
     Path(ToolUseId, String),
+    /// Whether a shell command may run.
+    Judgement(ToolUseId),
     Approval(ToolUseId),
     Dispatcher,
 }

@@ -13,22 +13,25 @@ pub mod gate;
 pub mod permit;
 pub mod setup;
 
+pub(crate) mod command;
 pub mod isolation;
+mod judgement;
 mod mode;
 pub mod path_resolution;
 pub mod path_rule;
 pub mod protected;
 pub mod rule;
 mod rule_book;
-mod shell_command;
-mod shell_words;
+pub mod shell;
 pub mod transcripts;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::class::CommandClass;
 pub use gate::{Gate, GateStep};
+pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
 pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
 pub use stage1_prefilter::offered;
@@ -47,6 +50,9 @@ pub struct Decision {
     pub rule: Option<RuleRef>,
     /// In words; a denied call's reason is what the model reads.
     pub reason: String,
+    /// What a shell command needs at least; nothing for other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<CommandClass>,
 }
 
 /// A rule and where it stands. As text `scope:rule`.

@@ -121,6 +121,7 @@ enum Awaits {
     Stage(Stage),
     Admissions,
     Path,
+    Judgement,
     Permission,
 }
 
@@ -181,6 +182,7 @@ impl Turn {
             Input::Dispatched(admissions) => self.dispatched(admissions),
             Input::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
             Input::PathResolved { call, path } => self.path_resolved(&call, *path),
+            Input::CommandJudged { call, judged } => self.command_judged(&call, *judged),
             Input::PermissionAnswered { call, answer } => self.permission_answered(&call, answer),
             Input::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
             Input::Recorded { ticket } => self.recorded(ticket),

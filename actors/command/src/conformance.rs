@@ -3,6 +3,7 @@
 //! The layout is that of `tests/cases`; any directory of that layout will do. A file that is
 //! not supported is listed as not run. What a case expects is looked at only to compare.
 
+mod commands;
 mod compare;
 mod paths;
 mod streams;
@@ -138,6 +139,8 @@ fn cases_of_file(path: &Path, name: &str) -> Result<Vec<CaseResult>, Conformance
             "stop_check.jsonl" => Some(stop_check(&case)),
             "shapers.jsonl" => Some(shapers(&case)),
             "path_permissions.jsonl" => Some(paths::run(&case)),
+            "bash_permissions.jsonl" => Some(commands::decide(&case)),
+            "bash_classify.jsonl" => Some(commands::classify(&case)),
             _ => None,
         };
         results.push(result(name, field(&case, "id"), field(&case, "class"), ran));

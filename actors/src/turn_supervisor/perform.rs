@@ -104,6 +104,15 @@ fn perform(
             let work = gate_worker::look(Arc::clone(&state.shared), cwd, call, given);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
+        Effect::JudgeCommand { call, order } if order.is_short() => {
+            let judged = Box::new(order.judge());
+            return Ok(Left::Known(Input::CommandJudged { call, judged }));
+        }
+        Effect::JudgeCommand { call, order } => {
+            let pending = Pending::Judgement(call.clone());
+            let work = gate_worker::judge(call, order);
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
+        }
         Effect::AskPermission { call, reason, suggestions } => {
             let pending = Pending::Approval(call.id.clone());
             let approver = state.shared.approver.as_ref();

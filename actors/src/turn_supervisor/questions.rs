@@ -4,7 +4,7 @@ use ennead_runtime::{
     event::Event,
     hook::HandlerOutput,
     ids::ToolUseId,
-    step7_permission_gate::PathKind,
+    step7_permission_gate::{Judged, PathKind},
     tokens::Usage,
     tool::ToolOutcome,
     turn::{
@@ -26,6 +26,9 @@ impl State {
             (Pending::Shape(stage), Input::Shaped { stage: answered, .. }) => stage == answered,
             (Pending::Model(attempt, _), Input::ModelAnswered(it)) => *attempt == it.attempt,
             (Pending::Path(call, _), Input::PathResolved { call: answered, .. }) => {
+                call == answered
+            }
+            (Pending::Judgement(call), Input::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
             (Pending::Approval(call), Input::PermissionAnswered { call: answered, .. }) => {
@@ -68,6 +71,9 @@ impl State {
             Pending::Path(call, given) => {
                 let path = Box::new(gate_worker::unknown(given, PathKind::Invalid));
                 Input::PathResolved { call, path }
+            }
+            Pending::Judgement(call) => {
+                Input::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
             Pending::Approval(call) => {
                 Input::PermissionAnswered { call, answer: approval::nobody() }

@@ -8,9 +8,8 @@ use std::{cell::OnceCell, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Answer, Decision, GateSetup, GateStage, Permit, ResolvedPath, RuleRef,
-    shell_command::ShellCommand,
-    stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
+    Answer, CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, Permit,
+    ResolvedPath, RuleRef, stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
     stage3_rule_evaluation::{self as stage3, Facts},
     stage4_permission_handler as stage4,
 };
@@ -28,9 +27,10 @@ pub struct Gate {
     setup: GateSetup,
     hooks: stage2::Remembered,
     path: Option<ResolvedPath>,
+    class: Option<CommandClass>,
     waiting: Waiting,
-    /// All that is missing is an allow rule.
-    wants_rule: bool,
+    /// Allow rules of which one is all that is missing.
+    lacking: Vec<String>,
 }
 
 /// What the gate waits for.
@@ -38,6 +38,7 @@ pub struct Gate {
 enum Waiting {
     Hooks,
     Path,
+    Judgement,
     Answer(Option<RuleRef>),
     Nothing,
 }
@@ -57,6 +58,8 @@ pub enum GateStep {
         /// As the model wrote it; `.` when a tool that reads was given none.
         given: String,
     },
+    /// Judge a shell command; answer with [`Gate::command_judged`].
+    Judge(Box<CommandOrder>),
     /// Ask somebody; answer with [`Gate::permission_answered`].
     Ask {
         /// Why it is asked.
@@ -83,8 +86,9 @@ impl Gate {
             setup: setup.clone(),
             hooks: stage2::Remembered::Nothing,
             path: None,
+            class: None,
             waiting: Waiting::Nothing,
-            wants_rule: false,
+            lacking: Vec::new(),
         };
         let tool = gate.call.name.as_str();
         let step = if let Some(rule) = stage1_prefilter::denied(tool, setup) {
@@ -141,14 +145,16 @@ impl Gate {
                 let decision = stage4::answered(answer, rule);
                 self.decide(decision)
             }
-            Waiting::Hooks | Waiting::Path | Waiting::Nothing => self.out_of_order(),
+            Waiting::Hooks | Waiting::Path | Waiting::Judgement | Waiting::Nothing => {
+                self.out_of_order()
+            }
         }
     }
 
     /// Allow rules of which any one would let the call pass, narrowest first. Empty when it needs
     /// none, and when none would help: a deny or ask rule, a hook or a protected path decides.
     pub fn allow_rules(&self) -> Vec<String> {
-        if self.wants_rule { self.suggestions(&self.input()) } else { Vec::new() }
+        self.lacking.clone()
     }
 
     fn look_at_path(&mut self) -> GateStep {
@@ -157,7 +163,7 @@ impl Gate {
             Access::WritePath { field } => (field, ""),
             Access::Free | Access::Command { .. } | Access::Ask => return self.evaluate(),
         };
-        let input = self.input();
+        let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
         let given = match input.get(field) {
             None | Some(Value::Null) => missing,
             // Something that is no text leads nowhere.
@@ -168,8 +174,27 @@ impl Gate {
         GateStep::ResolvePath { given }
     }
 
+    /// Takes what a command was judged to be.
+    pub fn command_judged(&mut self, judged: Judged) -> GateStep {
+        if !matches!(self.waiting, Waiting::Judgement) {
+            return self.out_of_order();
+        }
+        self.conclude(judged)
+    }
+
     fn evaluate(&mut self) -> GateStep {
-        let input = self.input();
+        if matches!(self.access, Access::Command { .. }) {
+            self.waiting = Waiting::Judgement;
+            return GateStep::Judge(Box::new(CommandOrder {
+                tool: self.call.name.clone(),
+                access: self.access.clone(),
+                effect: self.effect,
+                input: Arc::clone(&self.call.input),
+                hooks: self.hooks.clone(),
+                setup: self.setup.clone(),
+            }));
+        }
+        let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
         let facts = Facts {
             tool: self.call.name.as_str(),
             access: &self.access,
@@ -178,45 +203,48 @@ impl Gate {
             path: self.path.as_ref(),
             hooks: &self.hooks,
         };
-        let found = stage3::evaluate(&facts, &self.setup);
-        self.wants_rule = found.wants_rule;
-        let allowed = match found.answer {
-            stage3::Answer::Allow => true,
-            stage3::Answer::Deny => false,
-            stage3::Answer::Ask => return self.ask(found.reason, found.rule, &input),
-        };
-        let stage = GateStage::RuleEvaluation;
-        self.decide(Decision { allowed, stage, rule: found.rule, reason: found.reason })
+        let found = stage3::evaluate(&facts, None, &self.setup);
+        let suggestions = stage4::suggestions(&self.call, &self.access, self.path.as_ref());
+        let stage3::Evaluated { answer, rule, reason, wants_rule } = found;
+        self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule })
     }
 
-    fn ask(&mut self, reason: String, rule: Option<RuleRef>, input: &CallInput) -> GateStep {
+    fn conclude(&mut self, judged: Judged) -> GateStep {
+        let Judged { answer, rule, reason, class, suggestions, wants_rule } = judged;
+        self.class = class;
+        if wants_rule {
+            self.lacking.clone_from(&suggestions);
+        }
+        let allowed = match answer {
+            stage3::Answer::Allow => true,
+            stage3::Answer::Deny => false,
+            stage3::Answer::Ask => return self.ask(reason, rule, suggestions),
+        };
+        let stage = GateStage::RuleEvaluation;
+        self.decide(Decision { allowed, stage, rule, reason, class })
+    }
+
+    fn ask(&mut self, reason: String, rule: Option<RuleRef>, suggestions: Vec<String>) -> GateStep {
         if let Some(decision) =
             stage4::without_handler(self.setup.handler(), &reason, rule.as_ref())
         {
             return self.decide(decision);
         }
-        let suggestions = self.suggestions(input);
+        let reason = match self.class {
+            Some(class) => format!("{reason} (class: {class})"),
+            None => reason,
+        };
         self.waiting = Waiting::Answer(rule);
         GateStep::Ask { reason, suggestions }
     }
 
-    fn suggestions(&self, input: &CallInput) -> Vec<String> {
-        let command = match &self.access {
-            Access::Command { field } => input.get(field).and_then(Value::as_str).map(|raw| {
-                let places = self.setup.places();
-                ShellCommand::read(raw, &places.workspace, &places.home)
-            }),
-            Access::Free | Access::ReadPath { .. } | Access::WritePath { .. } | Access::Ask => None,
-        };
-        stage4::suggestions(&self.call, &self.access, self.path.as_ref(), command.as_ref())
-    }
-
     fn deny(&mut self, stage: GateStage, rule: Option<RuleRef>, reason: String) -> GateStep {
-        self.decide(Decision { allowed: false, stage, rule, reason })
+        self.decide(Decision { allowed: false, stage, rule, reason, class: None })
     }
 
     fn decide(&mut self, decision: Decision) -> GateStep {
         self.waiting = Waiting::Nothing;
+        let decision = Decision { class: self.class, ..decision };
         let permit = decision.allowed.then(|| {
             let hidden = match self.access {
                 Access::ReadPath { .. } => self.setup.hidden(self.path.as_ref()),
@@ -232,17 +260,13 @@ impl Gate {
         let reason = "the gate was answered out of order".into();
         self.deny(GateStage::PermissionHandler, None, reason)
     }
-
-    fn input(&self) -> CallInput {
-        CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() }
-    }
 }
 
 /// The input of a call. Parsed when a field is first looked at: mostly the name of the tool decides.
 #[derive(Debug)]
 pub(super) struct CallInput {
-    text: Arc<str>,
-    value: OnceCell<Value>,
+    pub(super) text: Arc<str>,
+    pub(super) value: OnceCell<Value>,
 }
 
 impl CallInput {

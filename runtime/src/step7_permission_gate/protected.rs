@@ -2,7 +2,7 @@
 //!
 //! Alone because it is data. No rule and no mode lets a write to them pass unasked (cases B4).
 
-use super::path_rule::fold;
+use super::{path_rule::fold, rule::wildcard};
 
 /// Directories, at any depth.
 const DIRECTORIES: &[&str] = &[
@@ -70,6 +70,19 @@ pub fn is_protected(path: &str) -> bool {
         ".claude" => parts.get(i + 1) != Some(&"worktrees"),
         ".config" => parts.get(i + 1) == Some(&"git"),
         part => DIRECTORIES.contains(&part),
+    })
+}
+
+/// Whether a path with a pattern in it may name a protected one. Patterns match no name that begins
+/// with a dot unless they do so themselves.
+pub(super) fn may_be_protected(path: &str) -> bool {
+    let path = fold(path);
+    let has_glob = |it: &&str| it.contains(['*', '?', '[']);
+    path.split('/').filter(has_glob).any(|part| {
+        let pattern: String = part.split(['?', '[', ']']).collect::<Vec<_>>().join("*");
+        let names = DIRECTORIES.iter().chain(FILES);
+        let mut reached = names.filter(|it| it.starts_with('.') == part.starts_with('.'));
+        reached.any(|it| wildcard(&pattern, it))
     })
 }
 

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{
     ResolvedPath, RuleRef,
+    command::{Part, Pattern, ShellCommand, Surroundings, covered_by},
     gate::CallInput,
     path_rule::{Anchors, PathPattern},
     rule::{Rule, wildcard},
-    shell_command::ShellCommand,
 };
 use crate::{
     permission::{RuleKind, RuleText},
@@ -49,8 +49,8 @@ enum Spec {
     Whole,
     /// A path, of a `Read` or `Edit` rule.
     Path(PathPattern),
-    /// Anything else; what it means depends on the tool.
-    Text(String),
+    /// Anything else; what it means depends on the tool. With what it means for shell commands.
+    Text(String, Pattern),
 }
 
 /// How a rule answers a call.
@@ -94,13 +94,13 @@ impl RuleBook {
                     book.warnings.push(format!("the rule `{text}` has no effect: {hint}"));
                     continue;
                 }
-                (Some(text), _) => Spec::Text(text.clone()),
+                (Some(text), _) => Spec::Text(text.clone(), Pattern::read(text)),
             };
             if rule.kind == RuleKind::Deny && rule.tool == "Read" {
                 match &spec {
                     Spec::Path(pattern) => hidden.extend(pattern.as_hidden()),
                     Spec::Whole => hidden.push("//**".into()),
-                    Spec::Text(_) => {}
+                    Spec::Text(..) => {}
                 }
             }
             book.rules.push(Compiled { rule, spec });
@@ -146,6 +146,38 @@ impl RuleBook {
         self.rules.iter().any(|it| it.rule.kind != RuleKind::Allow && it.rule.names(tool))
     }
 
+    /// Whether a rule denies files by their paths.
+    pub(super) fn denies_paths(&self) -> bool {
+        self.of_kind(RuleKind::Deny).any(|it| matches!(it.spec, Spec::Path(_)))
+    }
+
+    /// The first allow rule that covers a part of a command.
+    pub(super) fn covering(
+        &self,
+        tool: &str,
+        part: &Part,
+        around: &Surroundings,
+    ) -> Option<RuleRef> {
+        let covers = |it: &&Compiled| match &it.spec {
+            _ if !it.rule.names(tool) => false,
+            Spec::Whole => covered_by(None, part, around),
+            Spec::Text(_, pattern) => covered_by(Some(pattern), part, around),
+            Spec::Path(_) => false,
+        };
+        self.of_kind(RuleKind::Allow).find(covers).map(Compiled::reference)
+    }
+
+    /// The first allow rule that lets a file be changed.
+    pub(super) fn lets_edit(&self, path: &str) -> Option<RuleRef> {
+        let lets = |it: &&Compiled| match &it.spec {
+            _ if it.rule.tool != "Edit" => false,
+            Spec::Whole => true,
+            Spec::Path(pattern) => pattern.matches(path),
+            Spec::Text(..) => false,
+        };
+        self.of_kind(RuleKind::Allow).find(lets).map(Compiled::reference)
+    }
+
     fn of_kind(&self, kind: RuleKind) -> impl Iterator<Item = &Compiled> {
         self.rules.iter().filter(move |it| it.rule.kind == kind)
     }
@@ -160,10 +192,8 @@ impl Compiled {
         let kind = self.rule.kind;
         let named = self.rule.names(subject.tool);
         match &self.spec {
-            Spec::Whole if named => match (subject.command, kind) {
-                (Some(command), RuleKind::Allow) => yes(command.allowed_by("*")),
-                _ => Match::Yes,
-            },
+            // What allows a command is found part by part.
+            Spec::Whole if named => yes(subject.command.is_none() || kind != RuleKind::Allow),
             Spec::Whole => yes(subject.path.is_some() && self.governs(subject)),
             Spec::Path(pattern) => match (subject.path, subject.command) {
                 (Some(path), _) if self.governs(subject) => match kind {
@@ -171,15 +201,18 @@ impl Compiled {
                     RuleKind::Deny | RuleKind::Ask => yes(pattern.matches_any(path)),
                 },
                 (None, Some(command)) if kind == RuleKind::Deny => {
-                    yes(command.files(self.rule.tool == "Edit").any(|it| pattern.matches(it)))
+                    let reads = command.read_from().filter(|_| self.rule.tool == "Read");
+                    let mut files = reads.chain(command.altered()).chain(command.removed());
+                    yes(files.any(|it| pattern.matches(it)))
                 }
                 _ => Match::No,
             },
-            Spec::Text(_) if !named => Match::No,
-            Spec::Text(text) => match subject.command {
-                Some(command) if kind == RuleKind::Allow => yes(command.allowed_by(text)),
+            Spec::Text(..) if !named => Match::No,
+            Spec::Text(text, pattern) => match subject.command {
+                Some(_) if kind == RuleKind::Allow => Match::No,
                 Some(command) => {
-                    yes(command.named_by(text) || parameter(text, subject) == Match::Yes)
+                    let is_about = pattern.is_about(command.raw(), command.parts());
+                    yes(is_about || parameter(text, subject) == Match::Yes)
                 }
                 None => specifier(text, kind, subject),
             },

@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    ResolvedPath, isolation::Isolation, mode, path_rule::Anchors, rule_book::RuleBook,
-    transcripts::Transcripts,
+    ResolvedPath, command::Surroundings, isolation::Isolation, mode, path_rule::Anchors,
+    rule_book::RuleBook, transcripts::Transcripts,
 };
 use crate::{
     permission::{PermissionMode, RuleKind, RuleText},
@@ -53,6 +53,8 @@ pub struct GateSetup {
     hidden: Arc<[String]>,
     isolation: Option<Arc<Isolation>>,
     parent: Option<Arc<GateSetup>>,
+    /// Where the next shell command starts.
+    cwd: Arc<str>,
 }
 
 /// What a sub-agent asks for beside what it inherits.
@@ -95,6 +97,7 @@ impl GateSetup {
         Self {
             settings,
             mode,
+            cwd: Arc::clone(&places.workspace),
             places: Arc::new(places),
             handler,
             book,
@@ -132,6 +135,21 @@ impl GateSetup {
     #[must_use]
     pub fn apart(self, isolation: Option<Isolation>) -> Self {
         Self { isolation: isolation.map(Arc::new), ..self }
+    }
+
+    /// For a call whose shell command starts in this directory.
+    #[must_use]
+    pub fn at(&self, cwd: &str) -> Self {
+        Self { cwd: cwd.into(), ..self.clone() }
+    }
+
+    /// What the parts of a shell command are judged by.
+    pub(super) fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            cwd: Arc::clone(&self.cwd),
+            home: Arc::clone(&self.places.home),
+            workspace: Arc::clone(&self.directories),
+        }
     }
 
     pub(super) fn isolation(&self) -> Option<&Isolation> {
@@ -222,6 +240,7 @@ pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
     let places = Places::clone(&parent.places);
     let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
     let (kept, isolation) = (Arc::clone(&parent.kept), parent.isolation.clone());
+    let child = child.at(&parent.cwd);
     let child = child.recorded_in(Arc::clone(&parent.transcripts));
     GateSetup { parent: Some(Arc::new(parent.clone())), kept, isolation, ..child }
 }

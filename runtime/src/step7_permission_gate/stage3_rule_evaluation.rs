@@ -4,14 +4,18 @@
 //! mode, allow rules.
 //! How specific a rule is never matters.
 
+mod command;
+
+pub(super) use command::suggestions;
+
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
+    command::ShellCommand,
     gate::CallInput,
     mode::{self, ModeSays},
     path_rule::lies_in,
     protected::is_protected,
     rule_book::Subject,
-    shell_command::ShellCommand,
     stage2_pre_tool_use_hooks::Remembered,
 };
 use crate::{
@@ -48,19 +52,25 @@ pub(super) struct Facts<'a> {
     pub(super) hooks: &'a Remembered,
 }
 
+/// The shell command of a call, if it runs one. Where it runs is the same for the gates around this
+/// one: they differ in what rules mean.
+pub(super) fn command_of(
+    access: &Access,
+    input: &CallInput,
+    setup: &GateSetup,
+) -> Option<ShellCommand> {
+    let Access::Command { field } = access else { return None };
+    let raw = input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
+    Some(ShellCommand::read(raw, setup.surroundings()))
+}
+
 /// The stricter of this gate's answer and its parent's.
-pub(super) fn evaluate(facts: &Facts<'_>, setup: &GateSetup) -> Evaluated {
-    let command = match facts.access {
-        Access::Command { field } => {
-            let raw =
-                facts.input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
-            // Where it runs, for the gates around this one, too: they differ in what rules mean.
-            let places = setup.places();
-            Some(ShellCommand::read(raw, &places.workspace, &places.home))
-        }
-        _ => None,
-    };
-    strictest(facts, command.as_ref(), setup)
+pub(super) fn evaluate(
+    facts: &Facts<'_>,
+    command: Option<&ShellCommand>,
+    setup: &GateSetup,
+) -> Evaluated {
+    strictest(facts, command, setup)
 }
 
 fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> Evaluated {
@@ -102,22 +112,19 @@ fn evaluate_alone(
         }
         Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
     }
-    let places = setup.places();
     let isolation = setup.isolation();
-    if let Some(why) =
-        isolation.and_then(|it| it.refuses(facts.access, facts.path, command, places))
-    {
+    if let Some(why) = isolation.and_then(|it| it.refuses(facts.access, facts.path, command)) {
         return plain(Answer::Deny, why);
     }
     // Nobody can be asked about this: whoever said yes would lose what is recorded from then on.
     if setup.transcripts().are_changed(written(facts), command) {
         return plain(Answer::Deny, "it would change the transcript of this session");
     }
-    if writes_protected(facts, command, setup) {
-        return plain(Answer::Ask, "it writes to a protected path");
+    if let Some(command) = command {
+        return command::evaluate(facts, command, &subject, setup);
     }
-    if command.is_some_and(ShellCommand::is_critical) {
-        return plain(Answer::Ask, "it removes a directory that much depends on");
+    if writes_protected(facts, setup) {
+        return plain(Answer::Ask, "it writes to a protected path");
     }
     if let Some(rule) = book.first(RuleKind::Ask, &subject) {
         return ruled(Answer::Ask, "to be asked", rule);
@@ -130,12 +137,7 @@ fn evaluate_alone(
     }
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
-    // Where rules restrict a command, everything in which a piece may hide is asked about.
-    let may_hide = command.is_some_and(ShellCommand::is_unclear) && book.restricts(facts.tool);
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
-        ModeSays::Allow if may_hide => {
-            return plain(Answer::Ask, "rules restrict this tool and the command is not plain");
-        }
         ModeSays::Allow => return plain(Answer::Allow, "the mode lets it pass"),
         ModeSays::Ask => return plain(Answer::Ask, "in plan mode nothing is changed unasked"),
         ModeSays::Rules { otherwise } => otherwise,
@@ -159,18 +161,11 @@ fn written<'a>(facts: &Facts<'a>) -> Option<&'a ResolvedPath> {
     facts.path.filter(|_| matches!(facts.access, Access::WritePath { .. }))
 }
 
-fn writes_protected(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> bool {
+fn writes_protected(facts: &Facts<'_>, setup: &GateSetup) -> bool {
     let is_one = |path: &str| is_protected(path) || setup.transcripts().hold(path);
-    let by_path = written(facts).is_some_and(|it| {
+    written(facts).is_some_and(|it| {
         is_one(&it.lexical) || is_one(&it.real) || it.passed.iter().any(|passed| is_one(passed))
-    });
-    let transcripts = setup.transcripts();
-    // Who copies from a transcript, or prints a part of one, only reads it.
-    by_path
-        || command.is_some_and(|it| {
-            it.files(true).any(is_protected)
-                || it.changes().chain(it.removes()).any(|path| transcripts.hold(path))
-        })
+    })
 }
 
 fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {

@@ -1,9 +1,6 @@
 //! Stage 4: what no rule decided is asked, or denied where nobody can be asked.
 
-use super::{
-    Decision, GateStage, Handler, ResolvedPath, RuleRef, path_rule::escape,
-    shell_command::ShellCommand,
-};
+use super::{Decision, GateStage, Handler, ResolvedPath, RuleRef, path_rule::escape};
 use crate::tool::{Access, ToolCall};
 
 /// What somebody answered about a call.
@@ -28,6 +25,7 @@ pub(super) fn without_handler(
             stage: GateStage::PermissionHandler,
             rule: rule.cloned(),
             reason: format!("permission was needed ({reason}) and nobody can be asked for it"),
+            class: None,
         }),
     }
 }
@@ -39,7 +37,13 @@ pub(super) fn answered(answer: Answer, rule: Option<RuleRef>) -> Decision {
         (true, true) => "allowed when asked".into(),
         (false, true) => "denied when asked".into(),
     };
-    Decision { allowed: answer.allowed, stage: GateStage::PermissionHandler, rule, reason }
+    Decision {
+        allowed: answer.allowed,
+        stage: GateStage::PermissionHandler,
+        rule,
+        reason,
+        class: None,
+    }
 }
 
 /// Allow rules that would let the call pass next time, narrowest first. None for a call that no
@@ -48,15 +52,11 @@ pub(super) fn suggestions(
     call: &ToolCall,
     access: &Access,
     path: Option<&ResolvedPath>,
-    command: Option<&ShellCommand>,
 ) -> Vec<String> {
     let tool = call.name.as_str();
     match (access, path) {
         (Access::ReadPath { .. }, Some(path)) => path_rules("Read", path),
         (Access::WritePath { .. }, Some(path)) => path_rules("Edit", path),
-        (Access::Command { .. }, _) => command
-            .map(|it| it.suggestions().into_iter().map(|spec| format!("{tool}({spec})")).collect())
-            .unwrap_or_default(),
         _ => vec![tool.to_owned()],
     }
 }

@@ -8,8 +8,8 @@
 
 use super::{
     ResolvedPath,
+    command::ShellCommand,
     path_rule::{escape, fold, lies_in},
-    shell_command::ShellCommand,
 };
 
 /// What lies beside the directory of a session and bears its name.
@@ -57,8 +57,8 @@ impl Transcripts {
         let holds_own = |path: &str| self.own.iter().any(|it| is_taken_with(it, path));
         written.is_some_and(|it| named(it).any(|path| is_own(&path)))
             || command.is_some_and(|it| {
-                it.changes().map(fold).any(|path| is_own(&path))
-                    || it.removes().map(fold).any(|path| is_own(&path) || holds_own(&path))
+                it.altered().map(fold).any(|path| is_own(&path))
+                    || it.removed().map(fold).any(|path| is_own(&path) || holds_own(&path))
             })
     }
 
@@ -119,8 +119,13 @@ mod tests {
     #[test]
     fn what_belongs_to_a_session_is_known_by_its_name() {
         let transcripts = Transcripts::beside(&["/w/.t/s1", "/real/.t/s1"], &["/w", "/real"]);
+        let around = crate::step7_permission_gate::command::Surroundings {
+            cwd: "/w".into(),
+            home: "/h".into(),
+            workspace: vec!["/w".to_owned()].into(),
+        };
         let changed = |command: &str| {
-            transcripts.are_changed(None, Some(&ShellCommand::read(command, "/w", "/h")))
+            transcripts.are_changed(None, Some(&ShellCommand::read(command, around.clone())))
         };
         for command in [
             "echo x >> .t/s1.jsonl",

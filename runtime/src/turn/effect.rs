@@ -13,7 +13,7 @@ use crate::{
     step1_settings_resolution::HttpSettings,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
     step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
-    step7_permission_gate::Permit,
+    step7_permission_gate::{CommandOrder, Permit},
     tokens::Usage,
     tool::{ToolCall, ToolSpec},
     transcript::entry::{Line, StoredText},
@@ -49,6 +49,13 @@ pub enum Effect {
         call: ToolUseId,
         /// As the model wrote it; empty means the working directory.
         given: String,
+    },
+    /// Judge a shell command. It may be long, so not where others wait.
+    JudgeCommand {
+        /// The call.
+        call: ToolUseId,
+        /// What to judge.
+        order: Box<CommandOrder>,
     },
     /// Ask whoever can answer.
     AskPermission {

@@ -10,7 +10,9 @@ use crate::{
     permission::PermissionMode,
     step::Step,
     step2_state_initialization::{AwaitedFiring, CallStage, FiringReason},
-    step7_permission_gate::{Answer, Decision, Gate, GateStep, Permit, ResolvedPath, offered},
+    step7_permission_gate::{
+        Answer, Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered,
+    },
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
     transcript::entry::{Place, StepDetail, StoredText, What, clip},
     turn::effect::HookFiring,
@@ -48,7 +50,8 @@ impl Turn {
     /// Opens the gate for the first call that is still open.
     fn gate_next(&mut self) {
         let open = self.state.calls.iter().position(|it| matches!(it.stage, CallStage::Open));
-        let setup = self.state.gate_setup.clone();
+        // A command is judged from where it will start.
+        let setup = self.state.gate_setup.as_ref().map(|it| it.at(self.cwd()));
         let (Some(index), Some(setup)) = (open, setup) else { return self.gate_closed() };
         let state = &self.state.calls[index];
         let Some(spec) = &state.spec else { return self.gate_closed() };
@@ -66,6 +69,10 @@ impl Turn {
             GateStep::ResolvePath { given } => {
                 self.awaits = Some(Awaits::Path);
                 self.effects.push(Effect::ResolvePath { call, given });
+            }
+            GateStep::Judge(order) => {
+                self.awaits = Some(Awaits::Judgement);
+                self.effects.push(Effect::JudgeCommand { call, order });
             }
             GateStep::Ask { reason, suggestions } => {
                 let Some((_, gate)) = &self.state.gate else { return };
@@ -113,6 +120,15 @@ impl Turn {
         self.journal.record(self.now, what);
         let Some((_, gate)) = &mut self.state.gate else { return };
         let step = gate.path_resolved(path);
+        self.gate_step(step);
+    }
+
+    pub(super) fn command_judged(&mut self, call: &ToolUseId, judged: Judged) {
+        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) {
+            return;
+        }
+        let Some((_, gate)) = &mut self.state.gate else { return };
+        let step = gate.command_judged(judged);
         self.gate_step(step);
     }
 

@@ -13,7 +13,7 @@ use crate::{
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
-    step7_permission_gate::{Answer, ResolvedPath},
+    step7_permission_gate::{Answer, Judged, ResolvedPath},
     tokens::Usage,
     tool::ToolOutcome,
 };
@@ -58,6 +58,13 @@ pub enum Input {
         call: ToolUseId,
         /// What is there.
         path: Box<ResolvedPath>,
+    },
+    /// The command of a call was judged.
+    CommandJudged {
+        /// The call.
+        call: ToolUseId,
+        /// What came of it.
+        judged: Box<Judged>,
     },
     /// Somebody answered a question about a call.
     PermissionAnswered {

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use ennead_runtime::tool::ToolNote;
+use ennead_runtime::{
+    step7_permission_gate::shell::{Outlined, outline},
+    tool::ToolNote,
+};
 
-use super::words;
 use crate::{files::Loaded, paths};
 
 /// The file that a command showed, for a command that did nothing else and whose whole output the
 /// model sees.
 pub(super) fn shown(command: &str, cwd: &Path, output: &str) -> Option<ToolNote> {
-    let [simple] = <[words::Simple; 1]>::try_from(words::split(command)?).ok()?;
-    if !simple.plain {
+    let [simple] = <[Outlined; 1]>::try_from(outline(command)?).ok()?;
+    if !simple.is_plain {
         return None;
     }
     let (program, rest) = simple.words.split_first()?;

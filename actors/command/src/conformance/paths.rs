@@ -116,6 +116,7 @@ impl Case {
                 GateStep::ResolvePath { given } => {
                     gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut found))
                 }
+                GateStep::Judge(order) => gate.command_judged(order.judge()),
                 GateStep::RunHooks { .. } => return Err("the gate asks for hooks".into()),
                 GateStep::Ask { .. } => return Ok("ask"),
                 GateStep::Decided { permit: Some(_), .. } => return Ok("allow"),

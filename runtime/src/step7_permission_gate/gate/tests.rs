@@ -18,6 +18,8 @@ use crate::{
 
 mod allow_rules;
 mod corpora;
+mod everyday;
+mod properties;
 
 const FILE: &str = "file_path";
 
@@ -109,6 +111,7 @@ fn outcome(spec: &ToolSpec, setup: &GateSetup, input: &str) -> String {
             GateStep::ResolvePath { given } => {
                 gate.path_resolved(resolve(&given, "/w", "/h", &mut look))
             }
+            GateStep::Judge(order) => gate.command_judged(order.judge()),
             GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
             GateStep::Ask { reason, .. } => return format!("ask {reason}"),
             GateStep::Decided { decision, permit } => {
@@ -254,8 +257,17 @@ fn nobody_to_ask_means_no_with_a_reason() {
     let found = outcome(&bash(), &setup(Mode::Default, Handler::None, &[]), &run("make"));
     assert_eq!(
         found,
-        "deny permission was needed (no rule allows it) and nobody can be asked for it"
+        "deny permission was needed (no rule allows it: `make`; a rule that would: Bash(make) or \
+         Bash(make *)) and nobody can be asked for it"
     );
+}
+
+/// What comes after the judgement of a command.
+fn judged(gate: &mut Gate, step: GateStep) -> GateStep {
+    match step {
+        GateStep::Judge(order) => gate.command_judged(order.judge()),
+        step => step,
+    }
 }
 
 fn hooked(texts: &[&str], verdict: &HookVerdict) -> (Gate, GateStep) {
@@ -264,6 +276,7 @@ fn hooked(texts: &[&str], verdict: &HookVerdict) -> (Gate, GateStep) {
     let (mut gate, step) = Gate::open(call(&spec, &run("first")), &spec, &setup);
     assert!(matches!(step, GateStep::RunHooks { .. }));
     let step = gate.hooks_answered(verdict);
+    let step = judged(&mut gate, step);
     (gate, step)
 }
 
@@ -318,6 +331,7 @@ fn hook_can_deny_ask_and_stop() {
 fn one_answer_gives_at_most_one_permit() {
     let setup = setup(Mode::Default, Handler::Approver, &[]);
     let (mut gate, step) = Gate::open(call(&bash(), &run("npm test --all")), &bash(), &setup);
+    let step = judged(&mut gate, step);
     let GateStep::Ask { suggestions, .. } = step else { panic!("{step:?}") };
     assert_eq!(suggestions, ["Bash(npm test --all)", "Bash(npm test *)"]);
     let yes = || Answer { allowed: true, reason: String::new() };

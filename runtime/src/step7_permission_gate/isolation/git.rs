@@ -2,7 +2,7 @@
 //!
 //! Alone because it is what is known of options and variables of programs, not of the shell.
 
-use super::shell_text::Word;
+use crate::step7_permission_gate::shell::word::{Piece, Word};
 
 /// Variables that point git to a repository, an index or files.
 pub(super) const VARIABLES: [&str; 4] =
@@ -16,12 +16,12 @@ const SETTING: &str = "core.worktree";
 pub(super) struct Pointed<'a> {
     /// Of `-C`: each starts from the one before it.
     pub(super) directories: Vec<&'a Word>,
-    /// Everything else, from the last of these; and whether it is open.
-    pub(super) others: Vec<(&'a str, bool)>,
+    /// Everything else, from the last of these.
+    pub(super) others: Vec<Word>,
 }
 
 /// Reads the options in front of git's own command; `None` where they do not say it.
-pub(super) fn pointed<'a>(operands: &[&'a Word]) -> Option<Pointed<'a>> {
+pub(super) fn pointed(operands: &[Word]) -> Option<Pointed<'_>> {
     let mut found = Pointed::default();
     let mut options = operands.iter();
     while let Some(option) = options.next() {
@@ -32,17 +32,21 @@ pub(super) fn pointed<'a>(operands: &[&'a Word]) -> Option<Pointed<'a>> {
         match name {
             "-C" => found.directories.push(options.next()?),
             "--git-dir" | "--work-tree" => found.others.push(match value {
-                Some(value) => (value, option.open),
-                None => options.next().map(|it| (it.text.as_str(), it.open))?,
+                Some(value) => part_of(option, value),
+                None => options.next()?.clone(),
             }),
             "-c" | "--config-env" => {
-                let (said, is_open) = match value {
-                    Some(_) => (&option.text[name.len() + 1..], option.open),
-                    None => options.next().map(|it| (it.text.as_str(), it.open))?,
+                let (said, word) = match value {
+                    Some(_) => (&option.text[name.len() + 1..], option),
+                    None => options.next().map(|it| (it.text.as_str(), it))?,
                 };
                 let (key, value) = said.split_once('=').unwrap_or((said, ""));
                 if key.eq_ignore_ascii_case(SETTING) {
-                    found.others.push((value, is_open || name != "-c"));
+                    found.others.push(if name == "-c" {
+                        part_of(word, value)
+                    } else {
+                        open(value)
+                    });
                 }
             }
             _ if name.starts_with('-') => {}
@@ -52,7 +56,7 @@ pub(super) fn pointed<'a>(operands: &[&'a Word]) -> Option<Pointed<'a>> {
                 return rest.nth(1).is_none().then_some(found);
             }
             // An option may come of it.
-            _ if option.open => return None,
+            _ if !option.is_literal() => return None,
             _ => break,
         }
     }
@@ -67,16 +71,27 @@ pub(super) fn configures(name: &str, value: &str, is_open: bool) -> bool {
         || all && (is_open || value.to_ascii_lowercase().contains(SETTING))
 }
 
-/// The directories that `env` runs something in, and whether they are open.
-pub(super) fn directories_of_env<'a>(operands: &[&'a Word]) -> Vec<(&'a str, bool)> {
+/// A piece of a word as a word.
+fn part_of(word: &Word, text: &str) -> Word {
+    if word.is_known() { Word::plain(text) } else { open(text) }
+}
+
+fn open(text: &str) -> Word {
+    let mut word = Word::plain(text);
+    word.mark(0, Piece::Open { quoted: false });
+    word
+}
+
+/// The directories that `env` runs something in.
+pub(super) fn directories_of_env(operands: &[Word]) -> Vec<Word> {
     let mut found = Vec::new();
     let mut operands = operands.iter();
     while let Some(option) = operands.next() {
         let text = option.text.as_str();
         if matches!(text, "-C" | "--chdir") {
-            found.extend(operands.next().map(|it| (it.text.as_str(), it.open)));
+            found.extend(operands.next().cloned());
         } else if let Some(to) = text.strip_prefix("--chdir=").or(text.strip_prefix("-C")) {
-            found.push((to, option.open));
+            found.push(part_of(option, to));
         } else if !text.starts_with('-') && !text.contains('=') {
             break;
         }

@@ -2,22 +2,20 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
-use std::collections::BTreeMap;
-
 use super::*;
+use crate::step7_permission_gate::command::Surroundings;
 
 fn refused_in(command: &str, checkout: &str) -> bool {
     let worktree = format!("{checkout}/.claude/worktrees/agent-1");
     let isolation = Isolation { worktree: vec![worktree.clone()], checkout: vec![checkout.into()] };
     let access = Access::Command { field: "command".into() };
-    let read = ShellCommand::read(command, &worktree, "/h");
-    let places = Places {
-        workspace: worktree.into(),
-        home: "/h".into(),
-        project_root: None,
-        real: BTreeMap::new(),
-    };
-    isolation.refuses(&access, None, Some(&read), &places).is_some()
+    isolation.refuses(&access, None, Some(&read(command, &worktree))).is_some()
+}
+
+fn read(command: &str, worktree: &str) -> ShellCommand {
+    let workspace = vec![worktree.to_owned()].into();
+    let around = Surroundings { cwd: worktree.into(), home: "/h".into(), workspace };
+    ShellCommand::read(command, around)
 }
 
 fn refused(command: &str) -> bool {
@@ -263,13 +261,7 @@ fn other_ways_to_a_directory_are_known() {
         ],
     );
     let isolated = Isolation { worktree: vec!["/h/.w".into()], checkout: vec!["/h".into()] };
-    let places = Places {
-        workspace: "/h/.w".into(),
-        home: "/h".into(),
-        project_root: None,
-        real: BTreeMap::new(),
-    };
-    assert_eq!(walk::walk("cd", &isolated, &places), Err(THERE));
+    assert_eq!(isolated.command(&read("cd", "/h/.w"), 0), Err(THERE));
 }
 
 // D74  REQ: AGT-9
@@ -277,7 +269,6 @@ fn other_ways_to_a_directory_are_known() {
 fn command_that_takes_long_to_follow_is_refused() {
     for command in [
         "cd a;".repeat(8_000),
-        "cd . && ".repeat(101) + "ls",
         "ls ".repeat(30_000),
         "$(".repeat(20_000),
         "(".repeat(20_000),

@@ -122,7 +122,7 @@ pub(super) fn permission(call: &str, allowed: bool) -> Line {
         digest: digest(call),
         input: None,
         mode: Default::default(),
-        decision: Decision { allowed, stage, rule: None, reason: "a rule".into() },
+        decision: Decision { allowed, stage, rule: None, reason: "a rule".into(), class: None },
     };
     record(1, what)
 }

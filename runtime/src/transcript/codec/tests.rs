@@ -119,6 +119,7 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             stage: GateStage::RuleEvaluation,
             rule: None,
             reason: text.clone(),
+            class: Some(crate::step7_permission_gate::CommandClass::Dangerous),
         },
     };
     let step = |detail| What::TurnStep { number: 1, step: crate::step::Step::ALL[0], detail };

@@ -14,7 +14,7 @@ use crate::{
     step::Step,
     step1_settings_resolution::LayerText,
     step4_context_shapers::{apply_summary, run_stage},
-    step7_permission_gate::{Answer, ResolvedPath, path_resolution::can_be},
+    step7_permission_gate::{Answer, Judged, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, StepDetail, Stored, What},
     turn::{
@@ -110,6 +110,10 @@ impl<'a> Told<'a> {
             Effect::Dispatch(calls) => self.dispatched(&calls),
             Effect::RunHooks(firing) => self.hooks(&firing, step)?,
             Effect::ResolvePath { call, given } => self.path(call, &given, turn)?,
+            Effect::JudgeCommand { call, order } => {
+                let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge());
+                Input::CommandJudged { call, judged: Box::new(judged) }
+            }
             Effect::AskPermission { call, .. } => {
                 let told = self.told("the answer about a call", step, |it| match it {
                     What::Approval { allowed, reason, .. } => Some((*allowed, reason)),
@@ -206,6 +210,21 @@ impl<'a> Told<'a> {
             stderr: text(stderr)?,
             duration_ms: *duration_ms,
         }))
+    }
+
+    /// How a call was judged, where that is read and not done again.
+    fn as_recorded(&self, of: &ToolUseId) -> Option<Judged> {
+        let mut was_asked = false;
+        for line in &self.lines[self.next.min(self.lines.len())..] {
+            match record(line).map(|it| &it.what) {
+                Some(What::Approval { call, .. }) => was_asked |= call == of,
+                Some(What::Permission { call, decision, .. }) if call == of => {
+                    return Judged::recorded(decision, was_asked);
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<Input, ReplayError> {

@@ -54,9 +54,9 @@ fn rules_people_and_nobody_decide() {
     let approver = Handler::Approver;
     check(allow, Handler::None, "x:Bash:rm y", "8 result:x", RuleEvaluation);
     check(deny, approver, "x:Bash:rm y", "8 error:x", RuleEvaluation);
-    check(none.clone(), approver, "x:Bash:ls", "ask:x 8 result:x", PermissionHandler);
+    check(none.clone(), approver, "x:Bash:make", "ask:x 8 result:x", PermissionHandler);
     check(none.clone(), approver, "x:Bash:no", "ask:x 8 error:x", PermissionHandler);
-    check(none.clone(), Handler::None, "x:Bash:ls", "8 error:x", PermissionHandler);
+    check(none.clone(), Handler::None, "x:Bash:make", "8 error:x", PermissionHandler);
     check(none.clone(), Handler::None, "x:Read:src/a.rs", "8 result:x", RuleEvaluation);
     check(none, Handler::None, "x:Read:link/passwd", "8 error:x", PermissionHandler);
     // A tool that is denied as a whole is not offered, so it is not known.

@@ -250,6 +250,9 @@ impl Play {
             Effect::ResolvePath { call, given } => {
                 Input::PathResolved { path: self.world.resolve(&given, turn.cwd()), call }
             }
+            Effect::JudgeCommand { call, order } => {
+                Input::CommandJudged { judged: Box::new(order.judge()), call }
+            }
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
                 Input::PermissionAnswered { answer: self.world.permission(&call), call: call.id }

@@ -37,6 +37,9 @@ pub(super) fn again(input: &Input) -> Option<Input> {
         Input::PathResolved { call, path } => {
             Input::PathResolved { call: call.clone(), path: path.clone() }
         }
+        Input::CommandJudged { call, judged } => {
+            Input::CommandJudged { call: call.clone(), judged: judged.clone() }
+        }
         Input::PermissionAnswered { call, answer } => {
             Input::PermissionAnswered { call: call.clone(), answer: answer.clone() }
         }

@@ -139,6 +139,7 @@ impl Case {
                 GateStep::ResolvePath { given } => {
                     gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut look))
                 }
+                GateStep::Judge(order) => gate.command_judged(order.judge()),
                 GateStep::RunHooks { .. } => unreachable!("the cases have no hooks"),
                 GateStep::Ask { .. } => return "ask",
                 GateStep::Decided { permit: Some(_), .. } => return "allow",
@@ -168,13 +169,51 @@ fn every_path_case_is_decided_as_expected() {
 
 // REQ: PRM-8
 #[test]
-fn no_shell_attack_is_allowed() {
+fn every_command_case_is_decided_as_expected() {
     let cases = cases(COMMANDS);
     assert!(cases.len() >= 422);
-    let allowed: Vec<&str> = cases
+    let misses: Vec<String> = cases
         .iter()
-        .filter(|case| !case.passes("allow") && case.got() == "allow")
-        .map(|case| case.id.as_str())
+        .map(|case| (case, case.got()))
+        .filter(|(case, got)| !case.passes(got))
+        .map(|(case, got)| format!("{}: {got}, not {}: {}", case.id, case.expected, case.input))
         .collect();
-    assert_eq!(allowed, Vec::<&str>::new());
+    assert!(misses.is_empty(), "{} misses: {misses:#?}", misses.len());
+}
+
+#[derive(Deserialize)]
+struct ClassCase {
+    id: String,
+    cwd: String,
+    home: String,
+    input: Value,
+    expected: String,
+    #[serde(default)]
+    also_ok: Vec<String>,
+}
+
+const CLASSES: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/bash_classify.jsonl"));
+
+// REQ: TOL-9
+#[test]
+fn every_command_has_the_expected_class() {
+    use crate::step7_permission_gate::command::{ShellCommand, Surroundings};
+    let cases: Vec<ClassCase> =
+        CLASSES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(cases.len() >= 144);
+    let mut misses = Vec::new();
+    for case in cases {
+        let around = Surroundings {
+            cwd: case.cwd.as_str().into(),
+            home: case.home.as_str().into(),
+            workspace: vec![case.cwd.clone()].into(),
+        };
+        let raw = case.input["command"].as_str().unwrap();
+        let got = ShellCommand::read(raw, around).class().name();
+        if got != case.expected && !case.also_ok.iter().any(|it| it == got) {
+            misses.push(format!("{}: {got}, not {}: {raw}", case.id, case.expected));
+        }
+    }
+    assert!(misses.is_empty(), "{} misses: {misses:#?}", misses.len());
 }

@@ -1,0 +1,145 @@
+//! A shell command in the parts that rules judge.
+//!
+//! A part is one simple command, with what is known of where it runs. Rules, the read-only set,
+//! worktrees, transcripts and classes all look at the same parts.
+
+pub(crate) mod class;
+mod dirs;
+pub(crate) mod edits;
+mod escapes;
+mod files;
+pub(crate) mod options;
+mod part;
+mod programs;
+mod read_only;
+mod rules;
+mod scripts;
+mod walk;
+mod wrappers;
+
+use std::sync::Arc;
+
+pub(crate) use dirs::{Dirs, Target, target};
+pub(crate) use files::{Changes, Named};
+pub(crate) use part::Part;
+pub(crate) use part::base;
+pub(super) use read_only::reads_only;
+pub(super) use rules::{Pattern, covered_by};
+pub(crate) use scripts::starts;
+pub(crate) use walk::destination;
+
+use super::shell::Fault;
+
+/// Where a command runs and what counts as the workspace. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// The directory that it starts in.
+    pub(crate) cwd: Arc<str>,
+    /// The home directory of the user.
+    pub(crate) home: Arc<str>,
+    /// The directories of the workspace, as written and as they really are.
+    pub(crate) workspace: Arc<[String]>,
+}
+
+impl Surroundings {
+    /// Whether a path lies in the workspace.
+    pub(crate) fn hold(&self, path: &str) -> bool {
+        self.workspace.iter().any(|it| super::path_rule::lies_in(path, it))
+    }
+}
+
+/// A command in parts.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellCommand {
+    raw: String,
+    parts: Vec<Part>,
+    /// What each of the parts does to files.
+    changes: Vec<Changes>,
+    fault: Option<Fault>,
+    around: Surroundings,
+}
+
+impl ShellCommand {
+    /// Takes a command apart. Work is linear in its bytes.
+    pub(crate) fn read(raw: &str, around: Surroundings) -> Self {
+        let (parts, fault) = walk::parts(raw, &around);
+        let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
+        Self { raw: raw.into(), parts, changes, fault, around }
+    }
+
+    /// As it was given.
+    pub(crate) fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// Everything in it that may run, scripts in scripts included.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// What the shell itself runs.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|it| !it.is_hidden)
+    }
+
+    /// Why nobody can say what it does.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Where it runs.
+    pub(crate) fn around(&self) -> &Surroundings {
+        &self.around
+    }
+
+    /// What its parts read, change and take away.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&Part, &Changes)> {
+        self.parts.iter().zip(&self.changes)
+    }
+
+    /// Paths that it recognisably changes or writes.
+    pub(crate) fn altered(&self) -> impl Iterator<Item = &str> {
+        let files = self.changes.iter().flat_map(|it| it.changes.iter().chain(&it.writes));
+        files.flat_map(|it| &it.paths).map(String::as_str)
+    }
+
+    /// Paths that it recognisably removes or moves away.
+    pub(crate) fn removed(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().flat_map(|it| &it.removes).flat_map(|it| &it.paths).map(String::as_str)
+    }
+
+    /// Paths that it recognisably reads.
+    pub(crate) fn read_from(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().flat_map(|it| &it.reads).flat_map(|it| &it.paths).map(String::as_str)
+    }
+
+    /// Whether it names a file of which nobody knows where it is.
+    pub(crate) fn is_placeless(&self) -> bool {
+        self.changes().any(|(part, changes)| {
+            let named = changes.reads.iter().chain(changes.altered());
+            part.dirs.is_unknown() && named.into_iter().any(|it| !it.target.text().starts_with('/'))
+        })
+    }
+
+    /// The class of the command.
+    pub(crate) fn class(&self) -> class::CommandClass {
+        class::class(self)
+    }
+
+    /// Allow rules that would let it pass next time, for each part that needs one; at most six.
+    pub(super) fn suggestions(&self, is_covered: impl Fn(&Part) -> bool) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for part in self.visible().filter(|it| !is_covered(it)) {
+            for rule in rules::suggested(part) {
+                if !found.contains(&rule) {
+                    found.push(rule);
+                }
+            }
+        }
+        found.truncate(6);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

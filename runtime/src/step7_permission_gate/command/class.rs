@@ -1,0 +1,203 @@
+//! The class of a command: the least permission that it needs (cases C).
+
+mod git;
+mod names;
+mod tables;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Part, ShellCommand, Surroundings,
+    dirs::Target,
+    edits::is_device,
+    escapes::{self, escapes},
+    files::{Changes, Named, changes},
+    options::{has_letter, is_long},
+    programs::{PRINTERS, READERS, SHELLS},
+};
+use crate::step7_permission_gate::{
+    protected::is_protected,
+    shell::{tree::Redirect, word::Word},
+};
+
+/// What a command needs at least. Smaller ones are freer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandClass {
+    /// It changes no file, process, network peer or setting.
+    ReadOnly,
+    /// Its changes stay in the workspace and can be taken back.
+    WorkspaceWrite,
+    /// Everything else, and what is not known or cannot be read.
+    Dangerous,
+}
+
+impl CommandClass {
+    /// As the transcript has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::Dangerous => "dangerous",
+        }
+    }
+}
+
+impl fmt::Display for CommandClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
+
+/// The class of a command: the highest of its parts.
+pub(crate) fn class(command: &ShellCommand) -> CommandClass {
+    if command.fault().is_some() {
+        return Dangerous;
+    }
+    let around = command.around();
+    command.parts().iter().map(|it| of_part(it, around)).max().unwrap_or(ReadOnly)
+}
+
+fn of_part(part: &Part, around: &Surroundings) -> CommandClass {
+    let found = changes(part, around);
+    let writes = found.writes.iter().map(|it| of_write(it, part, around));
+    let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));
+    let sets = if sets { Dangerous } else { ReadOnly };
+    let words = part.inner();
+    let runs = if words.is_empty() { ReadOnly } else { of_words(words, part, &found, around) };
+    writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
+}
+
+fn of_write(file: &Named, part: &Part, around: &Surroundings) -> CommandClass {
+    if is_device(file) {
+        return ReadOnly;
+    }
+    let is_protected = file.paths.iter().any(|it| is_protected(it));
+    let is_glob = matches!(file.target, Target::Glob(_));
+    let is_inside = file.is_inside(&part.dirs, around)
+        || is_glob && !part.dirs.is_unknown() && file.paths.iter().all(|it| around.hold(it));
+    if is_inside && !is_protected { WorkspaceWrite } else { Dangerous }
+}
+
+fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings) -> CommandClass {
+    let Some((name, args)) = words.split_first() else { return ReadOnly };
+    let Some(name) = name.literal() else { return Dangerous };
+    let texts: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
+    let first = texts.first().copied().unwrap_or_default();
+    if tables::only_tells(name, &texts) {
+        return ReadOnly;
+    }
+    match name {
+        "find" => of_find(args, part, found, around),
+        "git" => git::class(args),
+        "tar" => of_tar(args, part, around),
+        "sed" if escapes::runs_nothing(args) => changed(found, part, around),
+        "rm" | "rmdir" | "unlink" => {
+            let is_deep = args.iter().any(|it| {
+                has_letter(&it.text, 'r', "")
+                    || has_letter(&it.text, 'R', "")
+                    || is_long(&it.text, "--recursive")
+            });
+            if is_deep || part.is_fed { Dangerous } else { changed(found, part, around) }
+        }
+        "cp" | "mv" | "ln" | "mkdir" | "touch" | "truncate" | "chmod" | "dd" | "install"
+            if !part.is_fed =>
+        {
+            changed(found, part, around)
+        }
+        "tee" => ReadOnly,
+        "env" | "printenv" if texts.iter().all(|it| it.is_empty()) => ReadOnly,
+        "env" | "xargs" | "setsid" | "ionice" | "watch" | "nohup" | "time" | "timeout" => {
+            let inner = args.iter().position(|it| {
+                let is_number = it.text.bytes().all(|it| it.is_ascii_digit());
+                !it.text.starts_with('-') && !it.text.contains('=') && !is_number && it.is_literal()
+            });
+            match inner {
+                Some(at)
+                    if !texts
+                        .iter()
+                        .any(|it| it.starts_with("-S") || is_long(it, "--split-string")) =>
+                {
+                    let mut inner = part.clone();
+                    inner.is_fed |= name == "xargs";
+                    of_words(&args[at..], &inner, found, around)
+                }
+                _ => Dangerous,
+            }
+        }
+        "command" => ReadOnly,
+        "trap" | "eval" if args.iter().all(Word::is_known) => ReadOnly,
+        _ if SHELLS.contains(&name) => {
+            let script = texts
+                .iter()
+                .any(|it| it.starts_with('-') && !it.starts_with("--") && it.contains('c'));
+            let document = args.is_empty()
+                && part
+                    .redirections
+                    .iter()
+                    .any(|it| matches!(it.0, Redirect::Document(_) | Redirect::Text));
+            let is_known = args.iter().all(Word::is_known);
+            if (script || document) && is_known { ReadOnly } else { Dangerous }
+        }
+        _ if escapes(part) => Dangerous,
+        _ if READERS.contains(&name) || PRINTERS.contains(&name) => ReadOnly,
+        "cd" | "pushd" | "popd" => ReadOnly,
+        _ => tables::class(name, first, &texts),
+    }
+}
+
+/// Changes of known files.
+fn changed(found: &Changes, part: &Part, around: &Surroundings) -> CommandClass {
+    if found.is_critical {
+        return Dangerous;
+    }
+    found.altered().map(|it| of_write(it, part, around)).max().unwrap_or(ReadOnly)
+}
+
+fn of_find(args: &[Word], part: &Part, found: &Changes, around: &Surroundings) -> CommandClass {
+    let acts = |it: &Word| {
+        ["-delete", "-fprint", "-fls", "-ok"].iter().any(|action| it.text.starts_with(action))
+            || !it.is_known()
+    };
+    if args.iter().any(acts) {
+        return Dangerous;
+    }
+    let mut class = ReadOnly;
+    for (i, _) in args.iter().enumerate().filter(|it| it.1.text.starts_with("-exec")) {
+        let inner = &args[i + 1..];
+        let end = inner.iter().position(|it| matches!(&*it.text, ";" | "+")).unwrap_or(inner.len());
+        let fed = Part { is_fed: true, ..part.clone() };
+        class = class.max(of_words(&inner[..end], &fed, found, around));
+    }
+    class
+}
+
+fn of_tar(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {
+    if escapes(part) {
+        return Dangerous;
+    }
+    let has = |letter, long: &str| {
+        let bundle =
+            args.first().is_some_and(|it| !it.text.starts_with('-') && it.text.contains(letter));
+        bundle
+            || args.iter().any(|it| has_letter(&it.text, letter, "fC") || is_long(&it.text, long))
+    };
+    if has('t', "--list") {
+        return ReadOnly;
+    }
+    let leads_out = |it: &Word| {
+        let name = super::files::named(it, part, around);
+        !it.text.starts_with('-') && !name.is_inside(&part.dirs, around)
+    };
+    let extracts = has('x', "--extract") && !has('P', "--absolute-names");
+    let packs = has('c', "--create") || has('r', "--append") || has('u', "--update");
+    if (extracts || packs) && !args.iter().skip(1).any(leads_out) {
+        WorkspaceWrite
+    } else {
+        Dangerous
+    }
+}

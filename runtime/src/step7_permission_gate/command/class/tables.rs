@@ -1,0 +1,210 @@
+//! Classes of other programs; data.
+//!
+//! Sources: the manuals of the programs, as of 2025; what a subcommand does by itself counts, not
+//! what a project makes of it.
+
+use super::{
+    CommandClass::{self, Dangerous, ReadOnly, WorkspaceWrite},
+    names::{CHANGES, LEAVES, MODULES, READS, RUN},
+};
+
+/// A program with subcommands: those that read, and those that change the workspace.
+struct Tool {
+    names: &'static [&'static str],
+    reads: &'static [&'static str],
+    changes: &'static [&'static str],
+}
+
+/// Programs with subcommands.
+const TOOLS: &[Tool] = &[
+    Tool {
+        names: &["cargo"],
+        reads: &[
+            "tree",
+            "metadata",
+            "version",
+            "help",
+            "locate-project",
+            "pkgid",
+            "verify-project",
+            "read-manifest",
+        ],
+        changes: &[
+            "build", "b", "check", "c", "test", "t", "run", "r", "clippy", "fmt", "doc", "d",
+            "bench", "fix", "clean", "nextest", "miri", "llvm-cov", "expand", "rustc", "package",
+            "new", "init", "remove", "rm", "machete", "deny", "insta", "hack", "sort",
+        ],
+    },
+    Tool {
+        names: &["npm", "pnpm", "yarn", "bun"],
+        reads: &["ls", "list", "root", "bin", "prefix", "help", "why", "explain"],
+        changes: &[
+            "test",
+            "t",
+            "run",
+            "run-script",
+            "start",
+            "build",
+            "lint",
+            "format",
+            "check",
+            "pack",
+            "tst",
+        ],
+    },
+    Tool {
+        names: &["go"],
+        reads: &["version", "env", "list", "doc", "help"],
+        changes: &["build", "test", "vet", "fmt", "generate", "run", "tool", "clean", "fix"],
+    },
+    Tool {
+        names: &["docker", "podman"],
+        reads: &[
+            "ps", "images", "inspect", "logs", "version", "info", "stats", "top", "port", "diff",
+            "history",
+        ],
+        changes: &[],
+    },
+    Tool {
+        names: &["kubectl"],
+        reads: &[
+            "get",
+            "describe",
+            "logs",
+            "version",
+            "explain",
+            "top",
+            "api-resources",
+            "cluster-info",
+            "diff",
+        ],
+        changes: &[],
+    },
+    Tool {
+        names: &["terraform", "tofu"],
+        reads: &["validate", "version", "show", "output", "graph"],
+        changes: &["fmt"],
+    },
+    Tool {
+        names: &[
+            "dotnet", "swift", "mix", "stack", "cabal", "dune", "zig", "gradle", "mvn", "bazel",
+            "meson",
+        ],
+        reads: &["version", "--list", "help"],
+        changes: &[
+            "build", "test", "format", "compile", "check", "fmt", "lint", "assemble", "verify",
+            "package", "run", "clean", "setup",
+        ],
+    },
+    Tool { names: &["bundle"], reads: &["list", "show", "check", "info"], changes: &["exec"] },
+    Tool {
+        names: &["poetry", "uv", "pdm", "hatch", "pipenv"],
+        reads: &["show", "tree", "check", "version"],
+        changes: &["run", "build", "test"],
+    },
+    Tool { names: &["pip", "pip3"], reads: &["list", "show", "freeze", "check"], changes: &[] },
+    Tool {
+        names: &["systemctl"],
+        reads: &["status", "is-active", "is-enabled", "list-units", "show", "cat"],
+        changes: &[],
+    },
+    Tool { names: &["rustup"], reads: &["show", "which", "doc"], changes: &[] },
+    Tool { names: &["pre-commit"], reads: &[], changes: &["run"] },
+    Tool {
+        names: &["make", "gmake", "just", "task", "rake", "ninja"],
+        reads: &["-n", "--dry-run", "--list"],
+        changes: &[],
+    },
+];
+
+/// Whether a variable decides what runs.
+pub(super) fn is_run(name: &str) -> bool {
+    let begins = [
+        "LD_",
+        "DYLD_",
+        "GIT_",
+        "PYTHON",
+        "PERL5",
+        "RUBY",
+        "BASH_FUNC",
+        "NPM_CONFIG",
+        "npm_config",
+    ];
+    let is_harmless = crate::step7_permission_gate::command::programs::HARMLESS.contains(&name);
+    !is_harmless
+        && (RUN.contains(&name)
+            || begins.iter().any(|it| name.starts_with(it))
+            || name.contains('['))
+}
+
+/// Whether a call of a known program asks it about itself alone.
+pub(super) fn only_tells(name: &str, args: &[&str]) -> bool {
+    let [arg] = args else { return false };
+    let asks = matches!(*arg, "--version" | "--help" | "-V" | "version")
+        || *arg == "-v" && matches!(name, "node" | "npm" | "yarn" | "pnpm" | "php" | "ruby")
+        || *arg == "-version" && matches!(name, "java" | "javac");
+    let tools = [
+        "node", "python", "python3", "ruby", "perl", "java", "php", "deno", "npx", "gh", "aws",
+        "helm", "rsync", "curl", "wget", "ssh",
+    ];
+    let is_known = tools.contains(&name)
+        || READS.contains(&name)
+        || CHANGES.contains(&name)
+        || TOOLS.iter().any(|it| it.names.contains(&name));
+    asks && is_known
+}
+
+/// The class of a program that nothing else is known of.
+pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
+    let leaves = || args.iter().any(|it| LEAVES.contains(it));
+    if matches!(
+        name,
+        "make"
+            | "gmake"
+            | "just"
+            | "task"
+            | "rake"
+            | "ninja"
+            | "gradle"
+            | "mvn"
+            | "./gradlew"
+            | "./mvnw"
+            | "cmake"
+    ) {
+        let goes = args.iter().any(|it| {
+            it.starts_with('/') || it.starts_with("..") || it.starts_with('~') || *it == "--install"
+        });
+        if leaves() || goes {
+            return Dangerous;
+        }
+    }
+    // `+nightly` chooses a toolchain; options may stand in front of the subcommand.
+    let sub = args.iter().find(|it| !it.starts_with(['-', '+'])).copied().unwrap_or(first);
+    if let Some(tool) = TOOLS.iter().find(|it| it.names.contains(&name)) {
+        if tool.reads.contains(&sub) || tool.reads.contains(&first) {
+            let sets =
+                args.iter().any(|it| matches!(*it, "-w" | "-u" | "-H" | "--host" | "--context"));
+            return if sets { Dangerous } else { ReadOnly };
+        }
+        if tool.changes.contains(&sub) {
+            return WorkspaceWrite;
+        }
+    }
+    match name {
+        "python" | "python3" => match args {
+            ["-m", "json.tool", ..] => ReadOnly,
+            ["-m", module, ..] if MODULES.contains(module) => WorkspaceWrite,
+            _ => Dangerous,
+        },
+        "yq" => {
+            if args.iter().any(|it| it.starts_with("-i")) {
+                WorkspaceWrite
+            } else {
+                ReadOnly
+            }
+        }
+        _ if READS.contains(&name) => ReadOnly,
+        _ if CHANGES.contains(&name) => WorkspaceWrite,
+        _ => Dangerous,
+    }
+}

@@ -1,0 +1,114 @@
+//! The directories that a command may be in, and where its words lead from there.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::step7_permission_gate::{
+    path_resolution::by_text,
+    shell::word::{Piece, Word},
+};
+
+/// Directories that are followed; more are as good as unknown.
+const MAX_DIRS: usize = 32;
+
+/// Expansions that give the directory the shell is in.
+const HERE: [&str; 5] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`", "~+"];
+
+/// Directories that the shell may be in; unknown when there is nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dirs(Option<Arc<BTreeSet<String>>>);
+
+impl Dirs {
+    pub(crate) fn one(directory: &str) -> Self {
+        Self(Some(Arc::new(BTreeSet::from([directory.to_owned()]))))
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// All of them; `None` when they are not known.
+    pub(crate) fn all(&self) -> Option<impl Iterator<Item = &str>> {
+        self.0.as_ref().map(|it| it.iter().map(String::as_str))
+    }
+
+    /// These and others.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        match (&self.0, &other.0) {
+            (Some(left), Some(right)) if Arc::ptr_eq(left, right) || left.is_superset(right) => {
+                self.clone()
+            }
+            (Some(left), Some(right)) => {
+                let both: BTreeSet<String> = left.union(right).cloned().collect();
+                Self((both.len() <= MAX_DIRS).then(|| Arc::new(both)))
+            }
+            _ => Self::unknown(),
+        }
+    }
+
+    /// Where a path leads from each.
+    pub(crate) fn join(&self, path: &str) -> Self {
+        if path.starts_with('/') {
+            return Self::one(&by_text(path));
+        }
+        Self(
+            self.0.as_ref().map(|all| {
+                Arc::new(all.iter().map(|it| by_text(&format!("{it}/{path}"))).collect())
+            }),
+        )
+    }
+}
+
+/// A path that a word stands for, as far as that is known before the command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// This text; from the current directory if it is relative.
+    Known(String),
+    /// A pattern of paths.
+    Glob(String),
+    /// Something that the shell has yet to work out; the text as far as it is written.
+    Open(String),
+}
+
+impl Target {
+    /// As written; a tilde stands for its directory.
+    pub(crate) fn text(&self) -> &str {
+        let (Self::Known(text) | Self::Glob(text) | Self::Open(text)) = self;
+        text
+    }
+}
+
+/// What a word stands for as a path. `is_lost` says that the command may change what its home or its
+/// current directory is called.
+pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> Target {
+    if word.has_tilde() {
+        let end = word.spans.first().map_or(word.text.len(), |it| it.start);
+        let user = &word.text[1..end];
+        let rest = &word.text[1..];
+        let is_own = user.starts_with('/') || (user.is_empty() && end == word.text.len());
+        return match (is_own && word.is_known(), word.has_glob()) {
+            _ if is_lost => Target::Open(word.text.clone()),
+            (true, false) => Target::Known(format!("{home}{rest}")),
+            (true, true) => Target::Glob(format!("{home}{rest}")),
+            (false, _) => Target::Open(word.text.clone()),
+        };
+    }
+    let opens: Vec<_> = word.spans.iter().filter(|it| it.piece != Piece::Quoted).collect();
+    match opens[..] {
+        [] if word.has_glob() => Target::Glob(word.text.clone()),
+        [] => Target::Known(word.text.clone()),
+        [span] if span.start == 0 && !is_lost => {
+            let rest = &word.text[span.end..];
+            let is_whole = rest.is_empty() || rest.starts_with('/');
+            match &word.text[..span.end] {
+                open if HERE.contains(&open) && is_whole => Target::Known(format!(".{rest}")),
+                "$HOME" | "${HOME}" if is_whole => Target::Known(format!("{home}{rest}")),
+                _ => Target::Open(word.text.clone()),
+            }
+        }
+        _ => Target::Open(word.text.clone()),
+    }
+}

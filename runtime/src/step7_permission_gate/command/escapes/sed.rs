@@ -1,0 +1,168 @@
+//! Scripts of `sed`, read for the commands that run something or write a file.
+//!
+//! Source: the manual of GNU sed 4.9, "sed scripts" and "Command-Line Options".
+
+use crate::step7_permission_gate::{
+    command::options::{has_letter, is_long},
+    shell::word::Word,
+};
+
+/// Whether a call reads, changes nothing and runs nothing. What cannot be read does not count as such.
+pub(in super::super) fn is_harmless(args: &[Word]) -> bool {
+    let texts = || args.iter().map(|it| it.text.as_str());
+    let edits = texts().any(|it| has_letter(it, 'i', "efl") || is_long(it, "--in-place"));
+    !edits && scripts_are_harmless(args)
+}
+
+/// Whether its scripts run nothing and write no file of their own.
+pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
+    let mut scripts: Vec<&Word> = Vec::new();
+    let mut joined = Vec::new();
+    let mut at = 0;
+    let mut first_operand = None;
+    while let Some(arg) = args.get(at) {
+        at += 1;
+        let text = arg.text.as_str();
+        if !arg.is_known() && text.starts_with('-') {
+            return false;
+        }
+        if text == "--" {
+            first_operand = first_operand.or(args.get(at));
+            break;
+        } else if is_long(text, "--file") || has_letter(text, 'f', "el") {
+            return false;
+        } else if is_long(text, "--expression") {
+            match text.split_once('=') {
+                Some((_, script)) => joined.push(script.to_owned()),
+                None => scripts.extend(args.get(at)),
+            }
+            at += usize::from(!text.contains('='));
+        } else if has_letter(text, 'e', "fl") {
+            match text.split_once('e').map_or("", |it| it.1) {
+                "" => {
+                    scripts.extend(args.get(at));
+                    at += 1;
+                }
+                script => joined.push(script.to_owned()),
+            }
+        } else if !text.starts_with('-') || text == "-" {
+            first_operand = first_operand.or(Some(arg));
+        }
+    }
+    if scripts.is_empty() && joined.is_empty() {
+        scripts.extend(first_operand);
+    }
+    if !scripts.iter().all(|it| it.is_known()) {
+        return false;
+    }
+    joined.extend(scripts.iter().map(|it| it.text.clone()));
+    joined.iter().all(|it| script_is_harmless(it).is_some())
+}
+
+/// `None` for a script that runs or writes something, or that cannot be read.
+fn script_is_harmless(script: &str) -> Option<()> {
+    let mut rest = script.chars().peekable();
+    loop {
+        while rest.next_if(|it| it.is_whitespace() || matches!(it, ';' | '{' | '}')).is_some() {}
+        if rest.peek().is_none() {
+            return Some(());
+        }
+        address(&mut rest)?;
+        if rest.next_if_eq(&',').is_some() {
+            blanks(&mut rest);
+            if rest.next_if(|it| matches!(it, '+' | '~')).is_none() {
+                address(&mut rest)?;
+            } else {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+            }
+        }
+        blanks(&mut rest);
+        while rest.next_if(|it| *it == '!' || it.is_whitespace()).is_some() {}
+        match rest.next()? {
+            '{' | '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x'
+            | 'z' | 'F' => {}
+            'q' | 'Q' | 'l' | 'L' => {
+                blanks(&mut rest);
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+            }
+            'a' | 'i' | 'c' | '#' => text(&mut rest),
+            ':' | 'b' | 't' | 'T' => {
+                while rest.next_if(|it| !matches!(it, ';' | '\n' | '}')).is_some() {}
+            }
+            'r' | 'R' => while rest.next_if(|it| *it != '\n').is_some() {},
+            'y' => {
+                let end = rest.next()?;
+                until(&mut rest, end)?;
+                until(&mut rest, end)?;
+            }
+            's' => {
+                let end = rest.next()?;
+                until(&mut rest, end)?;
+                until(&mut rest, end)?;
+                while let Some(flag) = rest.next_if(|it| it.is_ascii_alphanumeric()) {
+                    if !flag.is_ascii_digit() && !matches!(flag, 'g' | 'p' | 'i' | 'I' | 'm' | 'M')
+                    {
+                        return None;
+                    }
+                }
+            }
+            // `e`, `w`, `W`, and what is not known.
+            _ => return None,
+        }
+    }
+}
+
+type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn blanks(rest: &mut Rest<'_>) {
+    while rest.next_if(|it| *it == ' ' || *it == '\t').is_some() {}
+}
+
+/// An address, if one stands here.
+fn address(rest: &mut Rest<'_>) -> Option<()> {
+    match rest.peek() {
+        Some('/') => {
+            rest.next();
+            until(rest, '/')?;
+            while rest.next_if(|it| matches!(it, 'I' | 'M')).is_some() {}
+        }
+        Some('\\') => {
+            rest.next();
+            let end = rest.next()?;
+            until(rest, end)?;
+            while rest.next_if(|it| matches!(it, 'I' | 'M')).is_some() {}
+        }
+        Some('$') => drop(rest.next()),
+        _ => while rest.next_if(|it| it.is_ascii_digit() || *it == '~').is_some() {},
+    }
+    blanks(rest);
+    Some(())
+}
+
+/// Up to a delimiter. One in a bracket ends it for some versions, so that is not read.
+fn until(rest: &mut Rest<'_>, end: char) -> Option<()> {
+    if end == '\n' || end == '\\' {
+        return None;
+    }
+    let mut in_brackets = false;
+    loop {
+        match rest.next()? {
+            '\\' => drop(rest.next()?),
+            c if c == end => return (!in_brackets).then_some(()),
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            _ => {}
+        }
+    }
+}
+
+/// A line, and those that a backslash joins to it.
+fn text(rest: &mut Rest<'_>) {
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => drop(rest.next()),
+            '\n' => return,
+            _ => {}
+        }
+    }
+}

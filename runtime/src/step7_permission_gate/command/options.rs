@@ -1,0 +1,64 @@
+//! Options of programs, read as their manuals say.
+
+use crate::step7_permission_gate::shell::word::Word;
+
+/// Whether a long option is this one, or may be an abbreviation of it.
+pub(crate) fn is_long(arg: &str, option: &str) -> bool {
+    let name = arg.split_once('=').map_or(arg, |it| it.0);
+    name.len() > 2 && name.starts_with("--") && option.starts_with(name)
+}
+
+/// Whether a cluster of short options holds this letter. `valued` are letters whose value is the rest
+/// of the cluster.
+pub(crate) fn has_letter(arg: &str, letter: char, valued: &str) -> bool {
+    let Some(cluster) = arg.strip_prefix('-').filter(|it| !it.starts_with('-')) else {
+        return false;
+    };
+    for c in cluster.chars() {
+        if c == letter {
+            return true;
+        }
+        if valued.contains(c) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Options that a rule with a `*` does not cover.
+pub(crate) struct Table {
+    /// The program.
+    pub(crate) name: &'static str,
+    /// Letters.
+    pub(crate) short: &'static str,
+    /// Letters that take the rest of a cluster as value.
+    pub(crate) valued: &'static str,
+    /// Long options, in every abbreviation.
+    pub(crate) long: &'static [&'static str],
+}
+
+impl Table {
+    /// Whether one of these arguments is one of the options.
+    pub(crate) fn holds(&self, args: &[Word]) -> bool {
+        args.iter().take_while(|it| it.text != "--").any(|it| self.has(&it.text))
+    }
+
+    /// Whether an argument is one of the options.
+    pub(crate) fn has(&self, arg: &str) -> bool {
+        self.long.iter().any(|it| is_long(arg, it))
+            || self.short.chars().any(|it| has_letter(arg, it, self.valued))
+    }
+}
+
+/// Arguments that are no options.
+pub(crate) fn operands(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let end = args.iter().position(|it| it.text == "--").unwrap_or(args.len());
+    let (before, after) = args.split_at(end);
+    let is_operand = |it: &&Word| !it.text.starts_with('-') || it.text == "-";
+    before.iter().filter(is_operand).chain(after.iter().skip(1))
+}
+
+/// Whether a text is this word or one with a value.
+pub(crate) fn value_of<'a>(arg: &'a str, option: &str) -> Option<&'a str> {
+    arg.strip_prefix(option)?.strip_prefix('=')
+}

@@ -1,0 +1,102 @@
+//! One simple command, with what is known of where it runs.
+
+use super::{Dirs, wrappers};
+use crate::step7_permission_gate::shell::{
+    Fault,
+    tree::{Assignment, Redirect},
+    word::Word,
+};
+
+/// One simple command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Variables that are set for it, or by it when it has no words.
+    pub(crate) assignments: Vec<Assignment>,
+    /// Its words, braces expanded.
+    pub(crate) words: Vec<Word>,
+    /// Its redirections; the word is a file, a descriptor or a text.
+    pub(crate) redirections: Vec<(Redirect, Word)>,
+    /// The directories that it may run in.
+    pub(crate) dirs: Dirs,
+    /// One of them is not the one that the command started in.
+    pub(crate) has_moved: bool,
+    /// Only deny and ask rules look at it: something that was started runs it.
+    pub(crate) is_hidden: bool,
+    /// The home and the current directory may be called otherwise.
+    pub(crate) is_lost: bool,
+    /// Where the inner command begins, after wrappers that change nothing.
+    pub(crate) start: usize,
+    /// More words come from its input.
+    pub(crate) is_fed: bool,
+    /// What is wrong with the wrappers or the name.
+    pub(crate) fault: Option<Fault>,
+    /// All its words as text.
+    pub(crate) whole: String,
+    /// The words of the inner command as text.
+    pub(crate) text: String,
+}
+
+impl Part {
+    pub(crate) fn new(
+        assignments: Vec<Assignment>,
+        words: Vec<Word>,
+        redirections: Vec<(Redirect, Word)>,
+        dirs: Dirs,
+    ) -> Self {
+        let wrapped = wrappers::strip(&words);
+        let whole = canonical(&words);
+        let text = match wrapped.start {
+            0 => whole.clone(),
+            start => canonical(&words[start..]),
+        };
+        let name = words.get(wrapped.start);
+        let is_named = name.is_none_or(|it| it.is_literal() && it.text.is_ascii());
+        let fault = wrapped.fault.or((!is_named).then_some(Fault::Name));
+        Self {
+            assignments,
+            words,
+            redirections,
+            dirs,
+            has_moved: false,
+            is_hidden: false,
+            is_lost: false,
+            start: wrapped.start,
+            is_fed: wrapped.is_fed,
+            fault,
+            whole,
+            text,
+        }
+    }
+
+    /// The words of the inner command.
+    pub(crate) fn inner(&self) -> &[Word] {
+        self.words.get(self.start..).unwrap_or_default()
+    }
+
+    /// The name of the inner command; empty when it has none or nobody knows it.
+    pub(crate) fn name(&self) -> &str {
+        self.inner().first().and_then(Word::literal).unwrap_or_default()
+    }
+
+    /// What follows the name.
+    pub(crate) fn args(&self) -> &[Word] {
+        self.inner().get(1..).unwrap_or_default()
+    }
+}
+
+/// Words as one text that the shell would take apart into the same words.
+pub(crate) fn canonical(words: &[Word]) -> String {
+    let mut text = String::with_capacity(words.iter().map(|it| it.text.len() + 3).sum());
+    for (i, word) in words.iter().enumerate() {
+        if i > 0 {
+            text.push(' ');
+        }
+        word.write_canonical(&mut text);
+    }
+    text
+}
+
+/// The last component of a path.
+pub(crate) fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}

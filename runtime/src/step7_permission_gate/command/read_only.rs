@@ -1,0 +1,216 @@
+//! Commands that only read, and need no rule (cases A7).
+
+use super::{
+    Part, Surroundings,
+    dirs::{Target, target},
+    escapes::{self, call},
+    files::{Named, named},
+    options::operands,
+    programs::{HARMLESS, PRINTERS, READERS},
+    walk::destination,
+};
+use crate::step7_permission_gate::{
+    path_resolution::by_text,
+    shell::{tree::Redirect, word::Word},
+};
+
+/// Whether a part only reads, and only in the workspace.
+pub(in super::super) fn reads_only(part: &Part, around: &Surroundings) -> bool {
+    has_harmless_assignments(part)
+        && part.fault.is_none()
+        && reads_inside(part, around)
+        && (part.words.is_empty() || is_in_set(part, around))
+}
+
+/// Whether every variable that is set is harmless, and its value known.
+pub(super) fn has_harmless_assignments(part: &Part) -> bool {
+    part.assignments.iter().all(|it| {
+        let is_known = it.value.is_known() && it.value.inner.is_empty();
+        is_known && HARMLESS.contains(&it.name.as_str())
+    })
+}
+
+/// Whether what it is redirected from lies in the workspace.
+fn reads_inside(part: &Part, around: &Surroundings) -> bool {
+    part.redirections.iter().all(|(kind, word)| match kind {
+        Redirect::Read | Redirect::ReadWrite => {
+            is_device(&word.text) || named(word, part, around).is_inside(&part.dirs, around)
+        }
+        Redirect::Write | Redirect::Copy | Redirect::Text | Redirect::Document(_) => true,
+    })
+}
+
+fn is_device(path: &str) -> bool {
+    matches!(path, "/dev/null" | "/dev/stdin")
+}
+
+fn is_in_set(part: &Part, around: &Surroundings) -> bool {
+    let name = part.name();
+    if escapes::escapes(part) {
+        return false;
+    }
+    let opens = match name {
+        "cd" | "pushd" => return enters_workspace(part, around),
+        "command" => return asks(part),
+        "git" => match reads_repository(part) {
+            true => true,
+            false => return false,
+        },
+        _ if READERS.contains(&name) => true,
+        _ if PRINTERS.contains(&name) => false,
+        _ => return false,
+    };
+    // What its input names is not known.
+    if opens && part.is_fed {
+        return false;
+    }
+    part.args().iter().all(|it| is_inside(it, opens, part, around))
+}
+
+/// `command -v` and `-V`.
+fn asks(part: &Part) -> bool {
+    part.args().first().is_some_and(|it| matches!(&*it.text, "-v" | "-V" | "-pv" | "-pV"))
+}
+
+/// Whether a `cd` stays in the workspace wherever it starts.
+pub(super) fn enters_workspace(part: &Part, around: &Surroundings) -> bool {
+    let Some(Target::Known(to)) = destination(part, &around.home) else { return false };
+    let is_placed = to.starts_with('/') || !part.is_lost;
+    let to = part.dirs.join(&to);
+    is_placed && to.all().is_some_and(|mut all| all.all(|it| around.hold(it)))
+}
+
+/// Whether a word names nothing outside the workspace.
+fn is_inside(word: &Word, opens: bool, part: &Part, around: &Surroundings) -> bool {
+    let text = word.text.as_str();
+    if opens && !word.is_known() {
+        return false;
+    }
+    if let Some((option, value)) = text.split_once('=').filter(|it| it.0.starts_with('-')) {
+        let _ = option;
+        return !leads_away(value) || holds(value, part, around);
+    }
+    if text.starts_with('-') && text.len() > 1 {
+        // The rest of a short option may be a file.
+        let attached = text.char_indices().nth(2).map_or("", |(at, _)| &text[at..]);
+        let is_file =
+            opens && !text.starts_with("--") && attached.len() > 1 && leads_away(attached);
+        return !is_file || holds(attached, part, around);
+    }
+    if !opens && !leads_away(text) {
+        return true;
+    }
+    let Named { target, paths } = named(word, part, around);
+    match target {
+        Target::Open(_) if opens || word.has_tilde() => false,
+        Target::Open(text) => !leads_away(&text),
+        Target::Known(text) if is_device(&text) => true,
+        Target::Known(text) | Target::Glob(text) => {
+            let is_placed = text.starts_with('/') || !part.dirs.is_unknown();
+            is_placed && !climbs_by_glob(&text) && paths.iter().all(|it| around.hold(it))
+        }
+    }
+}
+
+/// Whether a text is a path to elsewhere, whatever the command.
+fn leads_away(text: &str) -> bool {
+    text.starts_with(['/', '~'])
+        || text == ".."
+        || text.starts_with("../")
+        || text.contains("/../")
+        || text.ends_with("/..")
+        || text.starts_with("..")
+}
+
+fn holds(text: &str, part: &Part, around: &Surroundings) -> bool {
+    let word = Word::plain(text);
+    match target(&word, &around.home, part.is_lost) {
+        Target::Known(text) if text.starts_with('/') => {
+            is_device(&text) || around.hold(&by_text(&text))
+        }
+        Target::Known(_) => named(&word, part, around).is_inside(&part.dirs, around),
+        _ => false,
+    }
+}
+
+/// `.*` stands for `..`, too.
+fn climbs_by_glob(text: &str) -> bool {
+    text.split('/').any(|it| {
+        it.starts_with('.')
+            && it[1..].starts_with(['*', '?', '[', '.'])
+            && it != "..."
+            && it.contains(['*', '?', '['])
+    })
+}
+
+/// Commands of git that change nothing.
+fn reads_repository(part: &Part) -> bool {
+    let call = call(part.args());
+    // Another directory has another configuration, and that may run programs.
+    let stays = call.global.iter().all(|it| matches!(&*it.text, "--no-pager" | "-P"))
+        && !part.has_moved
+        && !part.dirs.is_unknown();
+    let options = || call.args.iter().map(|it| it.text.as_str()).filter(|it| it.starts_with('-'));
+    let first = call.args.first().map_or("", |it| it.text.as_str());
+    let is_reader = match call.command {
+        "status" | "log" | "diff" | "show" | "rev-parse" | "ls-files" | "blame" | "describe"
+        | "shortlog" | "cat-file" | "grep" | "ls-tree" | "rev-list" | "merge-base" => true,
+        "branch" => lists_branches(call.args),
+        "remote" => call.args.iter().all(|it| matches!(&*it.text, "-v" | "--verbose")),
+        "tag" => {
+            call.args.is_empty()
+                || options().any(|it| matches!(it, "-l" | "--list"))
+                    && options().all(|it| {
+                        !matches!(
+                            it,
+                            "-d" | "--delete" | "-f" | "--force" | "-a" | "-s" | "-m" | "-F"
+                        )
+                    })
+        }
+        "stash" => matches!(first, "list" | "show"),
+        "config" => escapes::reads_config(call.args),
+        "" => call.args.is_empty() && part.args().iter().all(|it| it.text == "--version"),
+        _ => false,
+    };
+    stays && is_reader
+}
+
+/// `branch` with options that list.
+fn lists_branches(args: &[Word]) -> bool {
+    let lists = |text: &str| {
+        let name = text.split_once('=').map_or(text, |it| it.0);
+        let short = "-arvilq";
+        matches!(
+            name,
+            "--all"
+                | "--remotes"
+                | "--verbose"
+                | "--list"
+                | "--show-current"
+                | "--contains"
+                | "--no-contains"
+                | "--merged"
+                | "--no-merged"
+                | "--sort"
+                | "--format"
+                | "--points-at"
+                | "--color"
+                | "--no-color"
+                | "--column"
+                | "--no-column"
+                | "--ignore-case"
+                | "--abbrev"
+                | "--no-abbrev"
+                | "--quiet"
+        ) || !name.starts_with("--") && name.bytes().all(|it| short.as_bytes().contains(&it))
+    };
+    let options = || args.iter().map(|it| it.text.as_str()).filter(|it| it.starts_with('-'));
+    let takes_names = options().any(|it| {
+        let name = it.split_once('=').map_or(it, |it| it.0);
+        matches!(
+            name,
+            "--list" | "--contains" | "--no-contains" | "--merged" | "--no-merged" | "--points-at"
+        ) || !it.starts_with("--") && it.contains('l')
+    });
+    options().all(lists) && (takes_names || operands(args).next().is_none())
+}

@@ -1,0 +1,397 @@
+//! From the tree of a command to its parts, with the directories in which they may run.
+//!
+//! Whether a `cd` succeeds is known behind `&&` only, so there are several directories that the shell
+//! may be in. A subshell, a member of a pipeline and a substitution leave those of the shell alone.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+mod follow;
+
+pub(crate) use follow::destination;
+
+use super::{
+    Part, Surroundings,
+    dirs::Dirs,
+    programs::is_ordinary,
+    scripts::{self, Text},
+};
+use crate::step7_permission_gate::shell::{
+    self, Fault, Script, braces,
+    tree::{Assignment, Command, Item, Joint, Kind, List, Pipeline, Redirect, Redirection, Simple},
+    word::Word,
+};
+
+/// Parts of one command, those of functions counted at every call.
+const MAX_PARTS: usize = 20_000;
+
+/// Texts within each other that are run.
+const MAX_TEXTS: usize = 8;
+
+/// Bytes of all such texts.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+
+/// The parts of a command, and why nobody can say what it does.
+pub(super) fn parts(raw: &str, around: &Surroundings) -> (Vec<Part>, Option<Fault>) {
+    let script = shell::read(raw);
+    let start = Dirs::one(&around.cwd);
+    let mut walk = Walk {
+        home: &around.home,
+        start: start.clone(),
+        documents: Vec::new(),
+        parts: Vec::new(),
+        functions: BTreeMap::new(),
+        calls: Vec::new(),
+        names: Vec::new(),
+        unknown: Vec::new(),
+        is_hidden: false,
+        repeats: false,
+        is_lost: follow::sets_places(raw),
+        n_texts: 0,
+        text_bytes: 0,
+        fault: script.fault,
+    };
+    walk.script(script, &start);
+    let is_evaluated = walk.names.iter().any(|it| walk.unknown.contains(it));
+    let fault = walk.fault.or(is_evaluated.then_some(Fault::Arithmetic));
+    (walk.parts, fault)
+}
+
+struct Walk<'a> {
+    home: &'a str,
+    start: Dirs,
+    documents: Vec<Word>,
+    parts: Vec<Part>,
+    functions: BTreeMap<String, Arc<Command>>,
+    /// Functions that are being looked at.
+    calls: Vec<String>,
+    /// Names in arithmetic.
+    names: Vec<String>,
+    /// Variables whose values are not known.
+    unknown: Vec<String>,
+    is_hidden: bool,
+    /// What is looked at may run more often than it is written.
+    repeats: bool,
+    is_lost: bool,
+    n_texts: usize,
+    text_bytes: usize,
+    fault: Option<Fault>,
+}
+
+/// Where the shell may be after a command: if it succeeded, and in any case.
+struct Ends {
+    ok: Dirs,
+    any: Dirs,
+}
+
+impl Ends {
+    fn at(dirs: &Dirs) -> Self {
+        Self { ok: dirs.clone(), any: dirs.clone() }
+    }
+}
+
+impl Walk<'_> {
+    fn fail(&mut self, fault: Fault) {
+        if !self.is_hidden {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    fn script(&mut self, script: Script, from: &Dirs) -> Ends {
+        let Script { list, documents, names, set, unknown, .. } = script;
+        self.names.extend(names);
+        self.unknown.extend(unknown);
+        // To set a variable that programs look at is an assignment, however it is written.
+        for name in set.into_iter().filter(|it| !is_ordinary(it)) {
+            self.assigned(name, from);
+        }
+        let outer = std::mem::replace(&mut self.documents, documents);
+        let ends = self.list(&list, from);
+        self.documents = outer;
+        ends
+    }
+
+    fn assigned(&mut self, name: String, from: &Dirs) {
+        let assignment = Assignment { name, value: Word::default() };
+        self.push(Part::new(vec![assignment], Vec::new(), Vec::new(), from.clone()));
+    }
+
+    fn list(&mut self, list: &List, from: &Dirs) -> Ends {
+        let mut ends = Ends::at(from);
+        for item in &list.0 {
+            let now = ends.any;
+            ends = match item.is_background {
+                true => {
+                    self.apart(|walk| walk.item(item, &now));
+                    Ends::at(&now)
+                }
+                false => self.item(item, &now),
+            };
+        }
+        ends
+    }
+
+    /// Something that moves nobody else.
+    fn apart(&mut self, look: impl FnOnce(&mut Self) -> Ends) {
+        let repeats = std::mem::replace(&mut self.repeats, false);
+        look(self);
+        self.repeats = repeats;
+    }
+
+    fn item(&mut self, item: &Item, from: &Dirs) -> Ends {
+        let mut ends = self.pipeline(&item.first, from);
+        for (joint, pipeline) in &item.rest {
+            ends = match joint {
+                Joint::And => {
+                    let next = self.pipeline(pipeline, &ends.ok);
+                    Ends { any: ends.any.or(&next.any), ok: next.ok }
+                }
+                Joint::Or => {
+                    let next = self.pipeline(pipeline, &ends.any);
+                    Ends { ok: ends.ok.or(&next.ok), any: ends.any.or(&next.any) }
+                }
+            };
+        }
+        ends
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, from: &Dirs) -> Ends {
+        let mut ends = match &pipeline.commands[..] {
+            [command] => self.command(command, from),
+            commands => {
+                for command in commands {
+                    self.apart(|walk| walk.command(command, from));
+                }
+                Ends::at(from)
+            }
+        };
+        if pipeline.is_negated {
+            ends.ok = ends.any.clone();
+        }
+        ends
+    }
+
+    fn command(&mut self, command: &Command, from: &Dirs) -> Ends {
+        if let Kind::Simple(simple) = &command.kind {
+            return self.simple(simple, &command.redirections, from);
+        }
+        if !command.redirections.is_empty() {
+            let redirections = self.redirections(&command.redirections, from);
+            self.push(Part::new(Vec::new(), Vec::new(), redirections, from.clone()));
+        }
+        match &command.kind {
+            Kind::Simple(_) => Ends::at(from),
+            Kind::Group(list) => self.list(list, from),
+            Kind::Subshell(list) => {
+                self.apart(|walk| walk.list(list, from));
+                Ends::at(from)
+            }
+            Kind::Coprocess(body) => {
+                self.apart(|walk| walk.command(body, from));
+                Ends::at(from)
+            }
+            Kind::If(arms, otherwise) => self.choice(arms, otherwise, from),
+            Kind::While(condition, body) => self.repeated(from, |walk, from| {
+                let ends = walk.list(condition, from);
+                walk.list(body, &ends.any)
+            }),
+            Kind::For(_, values, body) => {
+                values.iter().flatten().for_each(|it| self.inside(it, from));
+                self.repeated(from, |walk, from| walk.list(body, from))
+            }
+            Kind::Count(sums, body) => {
+                self.inside(sums, from);
+                self.repeated(from, |walk, from| walk.list(body, from))
+            }
+            Kind::Case(word, arms) => {
+                self.inside(word, from);
+                let mut any = from.clone();
+                let mut start = from.clone();
+                for (patterns, body, goes_on) in arms {
+                    patterns.iter().for_each(|it| self.inside(it, from));
+                    let ends = self.list(body, &start);
+                    start = if *goes_on { from.or(&ends.any) } else { from.clone() };
+                    any = any.or(&ends.any);
+                }
+                Ends::at(&any)
+            }
+            Kind::Function(name, body) => {
+                // Whatever its name meant, it means this from now on.
+                self.is_lost |= matches!(&**name, "cd" | "pushd" | "popd" | "command" | "builtin");
+                let body = Arc::new(Command::clone(body));
+                self.functions.insert(name.clone(), Arc::clone(&body));
+                self.calls.push(name.clone());
+                self.apart(|walk| walk.command(&body, from));
+                self.calls.pop();
+                Ends::at(from)
+            }
+            Kind::Arithmetic(word) => {
+                self.inside(word, from);
+                Ends::at(from)
+            }
+            Kind::Test(words) => {
+                words.iter().for_each(|it| self.inside(it, from));
+                self.push(Part::new(Vec::new(), words.clone(), Vec::new(), from.clone()));
+                Ends::at(from)
+            }
+        }
+    }
+
+    fn choice(&mut self, arms: &[(List, List)], otherwise: &List, from: &Dirs) -> Ends {
+        let mut now = from.clone();
+        let mut all: Option<Ends> = None;
+        let add = |all: &mut Option<Ends>, ends: Ends| match all {
+            None => *all = Some(ends),
+            Some(all) => *all = Ends { ok: all.ok.or(&ends.ok), any: all.any.or(&ends.any) },
+        };
+        for (condition, body) in arms {
+            let met = self.list(condition, &now);
+            add(&mut all, self.list(body, &met.ok));
+            now = met.any;
+        }
+        add(&mut all, self.list(otherwise, &now));
+        all.unwrap_or_else(|| Ends::at(from))
+    }
+
+    /// Something that runs any number of times.
+    fn repeated(&mut self, from: &Dirs, look: impl Fn(&mut Self, &Dirs) -> Ends) -> Ends {
+        let repeats = std::mem::replace(&mut self.repeats, true);
+        let n_parts = self.parts.len();
+        let once = from.or(&look(self, from).any);
+        if once != *from {
+            // Again, from wherever the last time ended.
+            self.parts.truncate(n_parts);
+            look(self, &once);
+        }
+        self.repeats = repeats;
+        Ends::at(&once)
+    }
+
+    /// The commands that a word holds.
+    fn inside(&mut self, word: &Word, from: &Dirs) {
+        for list in &word.inner {
+            self.apart(|walk| walk.list(list, from));
+        }
+    }
+
+    fn redirections(&mut self, all: &[Redirection], from: &Dirs) -> Vec<(Redirect, Word)> {
+        let mut found = Vec::new();
+        for redirection in all {
+            let word = match redirection.kind {
+                Redirect::Document(number) => {
+                    self.documents.get(number).cloned().unwrap_or_default()
+                }
+                _ => redirection.target.clone(),
+            };
+            self.inside(&word, from);
+            found.push((redirection.kind, word));
+        }
+        found
+    }
+
+    fn simple(&mut self, simple: &Simple, more: &[Redirection], from: &Dirs) -> Ends {
+        if self.parts.len() >= MAX_PARTS {
+            self.fault.get_or_insert(Fault::TooLong);
+            return Ends::at(from);
+        }
+        for assignment in &simple.assignments {
+            self.inside(&assignment.value, from);
+        }
+        let mut words = Vec::with_capacity(simple.words.len());
+        for (i, word) in simple.words.iter().enumerate() {
+            self.inside(word, from);
+            match braces::expanded(word) {
+                Some(all) => {
+                    if i == 0 && all.len() > 1 {
+                        self.fail(Fault::Name);
+                    }
+                    words.extend(all);
+                }
+                None => {
+                    self.fail(Fault::TooLong);
+                    words.push(word.clone());
+                }
+            }
+        }
+        let mut redirections = self.redirections(&simple.redirections, from);
+        redirections.extend(self.redirections(more, from));
+        let mut part = Part::new(simple.assignments.clone(), words, redirections, from.clone());
+        part.has_moved = *from != self.start;
+        part.is_lost = self.is_lost;
+        part.is_hidden = self.is_hidden;
+        if let Some(fault) = part.fault {
+            self.fail(fault);
+        }
+        self.sets(&part, from);
+        let ends = self.moved(&part, from);
+        let texts = scripts::texts(&part);
+        let function = self.functions.get(part.name()).cloned();
+        let name = part.name().to_owned();
+        self.push(part);
+        let mut ends = ends;
+        for text in texts {
+            let after = self.text(&text, from);
+            if text.is_own {
+                ends = Ends::at(&ends.any.or(&after));
+            }
+        }
+        match function {
+            Some(_) if self.calls.contains(&name) => {
+                self.fault.get_or_insert(Fault::Endless);
+                Ends::at(&Dirs::unknown())
+            }
+            Some(body) => {
+                self.calls.push(name);
+                let after = self.command(&body, from);
+                self.calls.pop();
+                Ends { ok: after.any.clone(), any: after.any }
+            }
+            None => ends,
+        }
+    }
+
+    /// Variables that a builtin sets.
+    fn sets(&mut self, part: &Part, from: &Dirs) {
+        let names: Vec<String> = match part.name() {
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                part.args().iter().map(|it| it.text.clone()).collect()
+            }
+            _ => return,
+        };
+        for name in names {
+            if !is_ordinary(&name)
+                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            {
+                self.assigned(name.clone(), from);
+            }
+            self.unknown.push(name);
+        }
+    }
+
+    /// A text that is run. Where that leaves the shell.
+    fn text(&mut self, text: &Text, from: &Dirs) -> Dirs {
+        self.text_bytes += text.text.len() + 100;
+        if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {
+            self.fault.get_or_insert(Fault::TooDeep);
+            return Dirs::unknown();
+        }
+        self.n_texts += 1;
+        let is_hidden = std::mem::replace(&mut self.is_hidden, true);
+        let from = if text.is_elsewhere { Dirs::unknown() } else { from.clone() };
+        let ends = self.script(shell::read(&text.text), &from);
+        self.is_hidden = is_hidden;
+        self.n_texts -= 1;
+        ends.any
+    }
+
+    fn push(&mut self, mut part: Part) {
+        part.is_hidden = self.is_hidden;
+        part.is_lost = self.is_lost;
+        part.has_moved = part.dirs != self.start;
+        if self.parts.len() >= MAX_PARTS {
+            self.fault.get_or_insert(Fault::TooLong);
+            return;
+        }
+        self.parts.push(part);
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether a shell command may run: the part of the gate whose work grows with what the model wrote.
+//!
+//! Alone because whoever drives the gate does it where it delays nobody else. It is a pure function
+//! of the order, so a replay does it again.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use super::{
+    CommandClass, Decision, GateSetup, GateStage, RuleRef,
+    gate::CallInput,
+    stage2_pre_tool_use_hooks::Remembered,
+    stage3_rule_evaluation::{self as stage3, Answer, Facts},
+};
+use crate::{
+    ids::ToolName,
+    tool::{Access, ToolEffect},
+};
+
+/// Bytes of an input that are judged in place: well below a millisecond with the rules of a person.
+const SHORT: usize = 1024;
+
+/// What a decision says whose judgement broke off.
+const CRASHED: &str = "what judges commands crashed";
+
+/// Everything that the judgement of one command needs.
+#[derive(Clone, Debug)]
+pub struct CommandOrder {
+    pub(super) tool: ToolName,
+    pub(super) access: Access,
+    pub(super) effect: ToolEffect,
+    pub(super) input: Arc<str>,
+    pub(super) hooks: Remembered,
+    pub(super) setup: GateSetup,
+}
+
+/// An order is for one input of one tool; the rules are those of the gate that made it.
+impl PartialEq for CommandOrder {
+    fn eq(&self, other: &Self) -> bool {
+        self.tool == other.tool && self.input == other.input && self.hooks == other.hooks
+    }
+}
+
+impl Eq for CommandOrder {}
+
+/// What came of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub(super) answer: Answer,
+    pub(super) rule: Option<RuleRef>,
+    pub(super) reason: String,
+    pub(super) class: Option<CommandClass>,
+    pub(super) suggestions: Vec<String>,
+    /// Any one of the suggestions is all that is missing.
+    pub(super) wants_rule: bool,
+}
+
+impl CommandOrder {
+    /// Whether it may be done where others wait.
+    pub fn is_short(&self) -> bool {
+        self.input.len() <= SHORT
+    }
+
+    /// Judges the command. Work is linear in its bytes, and in the number of rules.
+    pub fn judge(&self) -> Judged {
+        let input = CallInput { text: Arc::clone(&self.input), value: OnceCell::new() };
+        let facts = Facts {
+            tool: self.tool.as_str(),
+            access: &self.access,
+            effect: self.effect,
+            input: &input,
+            path: None,
+            hooks: &self.hooks,
+        };
+        let command = stage3::command_of(&self.access, &input, &self.setup);
+        let found = stage3::evaluate(&facts, command.as_ref(), &self.setup);
+        let suggestions = match (&command, found.answer) {
+            (Some(command), answer) if answer == Answer::Ask || found.wants_rule => stage3::suggestions(facts.tool, command, &self.setup),
+            _ => Vec::new(),
+        };
+        Judged {
+            answer: found.answer,
+            rule: found.rule,
+            reason: found.reason,
+            class: command.map(|it| it.class()),
+            wants_rule: found.wants_rule && !suggestions.is_empty(),
+            suggestions,
+        }
+    }
+}
+
+impl Judged {
+    /// For a command whose judgement broke off: it is denied.
+    pub fn crashed() -> Self {
+        Self {
+            answer: Answer::Deny,
+            rule: None,
+            reason: CRASHED.into(),
+            class: Some(CommandClass::Dangerous),
+            suggestions: Vec::new(),
+            wants_rule: false,
+        }
+    }
+
+    /// What led to a recorded decision that is not judged again: it broke off, or was made before
+    /// commands had classes, by rules that are no longer the same. `was_asked` says that somebody
+    /// answered.
+    pub(crate) fn recorded(decision: &Decision, was_asked: bool) -> Option<Self> {
+        if decision.reason == CRASHED {
+            return Some(Self::crashed());
+        }
+        if decision.class.is_some() {
+            return None;
+        }
+        let nobody = ("permission was needed (", ") and nobody can be asked for it");
+        let unanswered =
+            decision.reason.strip_prefix(nobody.0).and_then(|it| it.strip_suffix(nobody.1));
+        let is_by_rules = decision.stage == GateStage::RuleEvaluation;
+        let (answer, reason) = match unanswered {
+            Some(reason) => (Answer::Ask, reason),
+            None if was_asked || !is_by_rules => (Answer::Ask, ""),
+            None if decision.allowed => (Answer::Allow, decision.reason.as_str()),
+            None => (Answer::Deny, decision.reason.as_str()),
+        };
+        let (rule, reason) = (decision.rule.clone(), reason.to_owned());
+        Some(Self { answer, rule, reason, class: None, suggestions: Vec::new(), wants_rule: false })
+    }
+}

@@ -1,0 +1,230 @@
+//! Shell commands: what rules and the mode say about the parts (cases A10).
+
+use super::{Answer, Evaluated, Facts, plain, ruled};
+use crate::{
+    permission::{PermissionMode, RuleKind},
+    step7_permission_gate::{
+        GateSetup, RuleRef,
+        command::{Changes, Named, Part, ShellCommand, edits, reads_only},
+        protected::{is_protected, may_be_protected},
+        rule_book::Subject,
+        shell::Fault,
+        stage2_pre_tool_use_hooks::Remembered,
+    },
+};
+
+/// Bytes of a part that a reason shows.
+const SHOWN: usize = 160;
+
+/// The answer for a command that no rule denies.
+pub(super) fn evaluate(
+    facts: &Facts<'_>,
+    command: &ShellCommand,
+    subject: &Subject<'_>,
+    setup: &GateSetup,
+) -> Evaluated {
+    let book = setup.book();
+    if command.changes().any(|(_, it)| it.is_critical) {
+        return plain(Answer::Ask, "it removes a directory that much depends on");
+    }
+    if writes_protected(command, setup) {
+        return plain(Answer::Ask, "it writes to a protected path");
+    }
+    if let Some(rule) = book.first(RuleKind::Ask, subject) {
+        return ruled(Answer::Ask, "to be asked", rule);
+    }
+    if let Some(rule) = book.first_unknown(subject) {
+        return ruled(Answer::Ask, "asked because this specifier is not understood:", rule);
+    }
+    if let Remembered::Ask(reason) = facts.hooks {
+        return plain(Answer::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
+    }
+    let bypasses = setup.mode() == PermissionMode::BypassPermissions;
+    if let Some(why) = unclear(command, setup) {
+        return match bypasses && !book.restricts(facts.tool) && !book.denies_paths() {
+            true => plain(Answer::Allow, "the mode lets it pass"),
+            false => plain(Answer::Ask, &format!("the command cannot be judged: {why}")),
+        };
+    }
+    if bypasses {
+        return plain(Answer::Allow, "the mode lets it pass");
+    }
+    let uncovered = match covered(facts, command, setup) {
+        Ok(Some(rule)) => return ruled(Answer::Allow, "allowed", rule),
+        Ok(None) => {
+            return plain(Answer::Allow, "every part of it only reads, or edits the workspace");
+        }
+        Err(uncovered) => uncovered,
+    };
+    match setup.mode() {
+        PermissionMode::Plan => plain(Answer::Ask, "in plan mode nothing is changed unasked"),
+        _ if *facts.hooks == Remembered::Allow => {
+            plain(Answer::Allow, "a PreToolUse hook allowed it")
+        }
+        _ => {
+            let wants_rule = lacks_one(facts.tool, command, setup);
+            let reason = uncovered.words(facts.tool, command, setup);
+            Evaluated { wants_rule, ..plain(Answer::Ask, &reason) }
+        }
+    }
+}
+
+/// Why the parts do not show what the command does.
+fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
+    let is_placeless = setup.book().denies_paths() && command.is_placeless();
+    let placeless = is_placeless.then_some("nobody knows in which directory a part of it runs");
+    command.fault().map(Fault::words).or(placeless)
+}
+
+/// What no rule covers.
+enum Uncovered<'a> {
+    Part(&'a Part),
+    Write(&'a Named),
+}
+
+/// The first rule that it took, when every part and every write is covered.
+fn covered<'a>(
+    facts: &Facts<'_>,
+    command: &'a ShellCommand,
+    setup: &GateSetup,
+) -> Result<Option<RuleRef>, Uncovered<'a>> {
+    let mut first = None;
+    for (part, changes) in command.changes().filter(|it| !it.0.is_hidden) {
+        match covers(facts.tool, part, command, setup) {
+            Some(rule) => first = first.or(rule),
+            None => return Err(Uncovered::Part(part)),
+        }
+        for file in &changes.writes {
+            match accepts(file, part, command, setup) {
+                Some(rule) => first = first.or(rule),
+                None => return Err(Uncovered::Write(file)),
+            }
+        }
+    }
+    Ok(first)
+}
+
+/// Whether a rule for a single part is all that is missing.
+fn lacks_one(tool: &str, command: &ShellCommand, setup: &GateSetup) -> bool {
+    let visible = || command.changes().filter(|it| !it.0.is_hidden);
+    let n_uncovered = visible().filter(|it| covers(tool, it.0, command, setup).is_none()).count();
+    let mut writes = visible().flat_map(|(part, it)| it.writes.iter().map(move |it| (part, it)));
+    n_uncovered == 1 && writes.all(|(part, it)| accepts(it, part, command, setup).is_some())
+}
+
+/// What covers a part: `Some(None)` where it needs no rule.
+fn covers(
+    tool: &str,
+    part: &Part,
+    command: &ShellCommand,
+    setup: &GateSetup,
+) -> Option<Option<RuleRef>> {
+    let around = command.around();
+    // What is written by `tee` is judged as a write.
+    let only_writes = part.name() == "tee"
+        && part.fault.is_none()
+        && part.assignments.is_empty()
+        && !part.is_fed
+        && part
+            .args()
+            .iter()
+            .all(|it| !it.text.starts_with('-') || matches!(&*it.text, "-a" | "--append" | "-i"));
+    if reads_only(part, around) || only_writes {
+        return Some(None);
+    }
+    if setup.mode() == PermissionMode::AcceptEdits && edits::is_accepted(part, around) {
+        return Some(None);
+    }
+    if setup.mode() == PermissionMode::Plan {
+        return None;
+    }
+    setup.book().covering(tool, part, around).map(Some)
+}
+
+/// What accepts a file that is written.
+fn accepts(
+    file: &Named,
+    part: &Part,
+    command: &ShellCommand,
+    setup: &GateSetup,
+) -> Option<Option<RuleRef>> {
+    if edits::is_device(file) {
+        return Some(None);
+    }
+    let around = command.around();
+    let is_known = matches!(file.target, crate::step7_permission_gate::command::Target::Known(_));
+    let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
+    if !is_known || !is_placed || setup.mode() == PermissionMode::Plan {
+        return None;
+    }
+    let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
+    if file.paths.iter().any(is_net) {
+        return None;
+    }
+    if setup.mode() == PermissionMode::AcceptEdits && file.is_inside(&part.dirs, around) {
+        return Some(None);
+    }
+    let mut rule = None;
+    for path in &file.paths {
+        rule = Some(setup.book().lets_edit(path)?);
+    }
+    rule.map(Some)
+}
+
+fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {
+    let transcripts = setup.transcripts();
+    let is_one = |changes: &Changes| {
+        changes.altered().any(|it| {
+            let is_open = it.target
+                != crate::step7_permission_gate::command::Target::Known(
+                    it.target.text().to_owned(),
+                );
+            it.paths.iter().any(|path| {
+                is_protected(path) || transcripts.hold(path) || is_open && may_be_protected(path)
+            })
+        })
+    };
+    command.changes().any(|(_, it)| is_one(it))
+}
+
+/// Allow rules that would let a command pass next time.
+pub(in super::super) fn suggestions(
+    tool: &str,
+    command: &ShellCommand,
+    setup: &GateSetup,
+) -> Vec<String> {
+    if command.fault().is_some() {
+        return Vec::new();
+    }
+    let specs = command.suggestions(|it| covers(tool, it, command, setup).is_some());
+    specs.into_iter().map(|it| format!("{tool}({it})")).collect()
+}
+
+impl Uncovered<'_> {
+    /// In words, with what would cover it.
+    fn words(&self, tool: &str, command: &ShellCommand, setup: &GateSetup) -> String {
+        let clipped = |text: &str| match text.len() > SHOWN {
+            true => format!("{}...", &text[..text.floor_char_boundary(SHOWN)]),
+            false => text.to_owned(),
+        };
+        match self {
+            Self::Write(file) => {
+                let file = clipped(file.target.text());
+                format!("no rule allows it to write {file}; a rule Edit(...) for that file would")
+            }
+            Self::Part(part) => {
+                let rules = suggestions(tool, command, setup);
+                let shown =
+                    if part.text.is_empty() { "what it sets or reads" } else { part.text.as_str() };
+                let shown = clipped(shown);
+                match rules.get(..2).unwrap_or(&rules) {
+                    [] => format!("no rule allows it: `{shown}`"),
+                    rules => format!(
+                        "no rule allows it: `{shown}`; a rule that would: {}",
+                        clipped(&rules.join(" or "))
+                    ),
+                }
+            }
+        }
+    }
+}
