@@ -74,7 +74,9 @@ impl CommandOrder {
         let command = stage3::command_of(&self.access, &input, &self.setup);
         let found = stage3::evaluate(&facts, command.as_ref(), &self.setup);
         let suggestions = match (&command, found.answer) {
-            (Some(command), answer) if answer == Answer::Ask || found.wants_rule => stage3::suggestions(facts.tool, command, &self.setup),
+            (Some(command), answer) if answer == Answer::Ask || found.wants_rule => {
+                stage3::suggestions(facts.tool, command, &self.setup)
+            }
             _ => Vec::new(),
         };
         Judged {
