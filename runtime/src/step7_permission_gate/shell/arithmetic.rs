@@ -57,7 +57,7 @@ impl Reader<'_> {
                 _ => {
                     depth += usize::from(byte == begin);
                     depth -= usize::from(byte == end);
-                    is_simple &= b" \t\n+-*/%<>=!&|^~?:,();".contains(&byte);
+                    is_simple &= b" \t\n+-*/%<>=!&|^~?:,()".contains(&byte);
                     self.next_char();
                 }
             }

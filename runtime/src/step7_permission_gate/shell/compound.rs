@@ -127,7 +127,9 @@ impl Reader<'_> {
         self.skip_blanks();
         if self.eat("((") {
             let mut word = Word::default();
-            self.arithmetic(&mut word, b')');
+            for end in [b';', b';', b')'] {
+                self.arithmetic(&mut word, end);
+            }
             if !self.eat(")") {
                 self.fail(Fault::Syntax);
             }

@@ -80,15 +80,15 @@ const COMPOUNDS: [&str; 24] = [
     "case a in a) A;; b) D;; esac",
     "f() { D; }; A",
     "! D; A",
-    "A $(D)",
+    "A $( D )",
     "A `D`",
-    "A \"$(D)\"",
+    "A \"$( D )\"",
     "A <(D)",
-    "x=$(D); A",
+    "x=$( D ); A",
     "A\nD",
     "A # c\nD",
     "coproc D; A",
-    "A <<X\n$(D)\nX",
+    "A <<X\n$( D )\nX",
 ];
 
 fn rank(mode: Mode, texts: &[String], command: &str) -> u8 {
