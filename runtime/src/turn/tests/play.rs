@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    words::{again, told, word},
+    words::{again, judged, told, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -247,12 +247,8 @@ impl Play {
                 let outputs = firing.handlers.iter().map(run_handler).collect();
                 Input::HooksAnswered { firing: firing.firing, outputs }
             }
-            Effect::ResolvePath { call, given } => {
-                Input::PathResolved { path: self.world.resolve(&given, turn.cwd()), call }
-            }
-            Effect::JudgeCommand { call, order } => {
-                Input::CommandJudged { judged: Box::new(order.judge()), call }
-            }
+            Effect::ResolvePath { call, given } => self.world.resolve(call, &given, turn.cwd()),
+            Effect::JudgeCommand { call, order } => judged(call, &order),
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
                 Input::PermissionAnswered { answer: self.world.permission(&call), call: call.id }

@@ -1,8 +1,8 @@
 //! Lines and events as words, and inputs once more.
 
 use crate::{
-    block::Block, event::Event, message::MessageKind, transcript::entry::ConversationLine,
-    turn::Input,
+    block::Block, event::Event, ids::ToolUseId, message::MessageKind,
+    step7_permission_gate::CommandOrder, transcript::entry::ConversationLine, turn::Input,
 };
 
 /// The word for a line, if it has one.
@@ -61,4 +61,9 @@ pub(super) fn told(event: &Event) -> Option<String> {
         Event::PromptCacheDropped { .. } => Some("cache".into()),
         _ => None,
     }
+}
+
+/// What comes of the order to judge a command.
+pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> Input {
+    Input::CommandJudged { judged: Box::new(order.judge()), call }
 }

@@ -9,6 +9,7 @@ use super::script;
 use crate::{
     entropy::Stream,
     hook::{HandlerEnd, HandlerOutput, HookHandler},
+    ids::ToolUseId,
     run::facts::SessionFacts,
     step1_settings_resolution::LayerText,
     step3_context_assembly::SourceTexts,
@@ -150,17 +151,14 @@ impl World {
         Input::Dispatched(calls.iter().enumerate().map(admission).collect())
     }
 
-    pub(super) fn resolve(
-        &self,
-        given: &str,
-        cwd: &str,
-    ) -> Box<crate::step7_permission_gate::ResolvedPath> {
-        Box::new(resolve(given, cwd, "/h", &mut |path| match path {
+    pub(super) fn resolve(&self, call: ToolUseId, given: &str, cwd: &str) -> Input {
+        let path = Box::new(resolve(given, cwd, "/h", &mut |path| match path {
             "/w" | "/w/src" | "/etc" => Found::Directory,
             "/w/link" => Found::Link("/etc".into()),
             _ if path.ends_with(".rs") || path == "/etc/passwd" => Found::File,
             _ => Found::Missing,
-        }))
+        }));
+        Input::PathResolved { call, path }
     }
 
     /// Whoever is asked says no to what says `no`.
