@@ -17,7 +17,10 @@ use ennead_runtime::{
     entropy::Stream,
     ids::SessionId,
     permission::Scope,
-    run::{conversation::Conversation, facts::SessionFacts},
+    run::{
+        conversation::Conversation,
+        facts::{REVISION, SessionFacts},
+    },
     step1_settings_resolution::{LayerText, Merged},
     step5_model_call::wire_format::Provider,
     step7_permission_gate::{Handler, PathKind},
@@ -218,6 +221,7 @@ impl Ennead {
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {
+            revision: REVISION,
             session: id.clone(),
             agent: None,
             agent_type: "".into(),

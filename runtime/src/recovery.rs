@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
-/// with 15 retries for each of 4 models, for the answer and for summaries, 194.
+/// with 15 retries for each of 4 models, for the answer and for summaries, 197.
 pub const MAX_DECISIONS: usize = 200;
 
 /// What to do about a failure.
@@ -56,6 +56,8 @@ pub enum Remedy {
     CollapseContext,
     /// Have the conversation summarised, then ask again.
     CompactReactively,
+    /// Cut results, the newest among them, to references, then ask again.
+    ReduceContext,
     /// Leave out the oldest part of what is to be summarised, then ask again.
     ShrinkSummary,
     /// Ask another model of the chain.
@@ -80,6 +82,7 @@ impl Remedy {
             Self::ReduceOutput { .. } => "output_reduction",
             Self::CollapseContext => "context_collapse",
             Self::CompactReactively => "reactive_compaction",
+            Self::ReduceContext => "overflow_reduction",
             Self::ShrinkSummary => "summary_shrink",
             Self::SwitchModel { .. } => "model_fallback",
             Self::Surface => "surface",
@@ -102,6 +105,8 @@ pub struct Situation<'a> {
     pub streams: bool,
     /// The provider of each model of the chain, the first one included.
     pub providers: &'a [usize],
+    /// Whether something is left of the context that can be cut.
+    pub can_reduce: bool,
     /// Retries per model.
     pub max_retries: u32,
     /// A draw for the jitter of waits, made for this attempt.
@@ -265,6 +270,7 @@ impl Ledger {
             Condition::NextProvider => self.has_other_provider(situation.providers),
             Condition::CeilingCanRise => self.raised(situation).is_some(),
             Condition::FitNamed => fitting(situation).is_some(),
+            Condition::ContextCanShrink => situation.can_reduce,
             Condition::CeilingAboveFloor => lowered(situation.max_tokens).is_some(),
         }
     }
@@ -302,6 +308,7 @@ impl Ledger {
             }
             Action::Collapse => Remedy::CollapseContext,
             Action::Compact => Remedy::CompactReactively,
+            Action::Reduce => Remedy::ReduceContext,
             Action::ShrinkSummary => Remedy::ShrinkSummary,
             Action::SwitchModel => Remedy::SwitchModel { index: self.next_model(situation)? },
             Action::SwitchProvider => {

@@ -68,6 +68,10 @@ pub struct TurnState {
 pub struct Shaping {
     /// Stages that fired so far.
     pub fired: u32,
+    /// Nothing was left to cut when the provider refused the context.
+    pub is_spent: bool,
+    /// Step 4 has looked whether what the stages left fits the window.
+    pub is_reduced: bool,
     /// The failure that made a stage run again inside step 5.
     pub failure: Option<ModelFailure>,
     /// The summary that is being asked for.

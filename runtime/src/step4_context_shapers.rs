@@ -8,6 +8,7 @@
 //! A context that was shaped is the one that later turns go on from. Shaping the whole transcript
 //! anew each turn would move the cuts, and with them the provider's cache.
 
+pub mod overflow_reduction;
 pub mod pressure;
 
 pub mod shaper1_budget_reduction;
@@ -52,10 +53,13 @@ pub enum Stage {
     ContextCollapse,
     /// 5: a model call sums up what is old.
     AutoCompact,
+    /// None of the five: cuts what they left where it does not fit the window. Runs behind them
+    /// only.
+    OverflowReduction,
 }
 
 impl Stage {
-    /// All stages in order.
+    /// The five shapers in order.
     pub const ALL: [Stage; 5] = [
         Stage::BudgetReduction,
         Stage::Snip,
@@ -72,6 +76,7 @@ impl Stage {
             Stage::Microcompact => "microcompact",
             Stage::ContextCollapse => "context_collapse",
             Stage::AutoCompact => "auto_compact",
+            Stage::OverflowReduction => "overflow_reduction",
         }
     }
 }
@@ -98,6 +103,18 @@ pub struct ShaperSetup {
     pub exempt_tools: Arc<[ToolName]>,
     /// Characters of a result, for tools whose own cap is larger than the setting and holds instead.
     pub own_caps: Arc<[(ToolName, u64)]>,
+    /// Which results have a cap together.
+    pub sharing: Sharing,
+}
+
+/// Which results have a cap together when there is pressure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Those of one message.
+    Message,
+    /// Those that answer one answer of the model, however many messages they are in.
+    #[default]
+    Turn,
 }
 
 impl ShaperSetup {
@@ -169,6 +186,7 @@ pub fn trigger(
         Stage::Microcompact => shaper3_microcompact::trigger(context, setup),
         Stage::ContextCollapse => shaper4_context_collapse::trigger(context, setup),
         Stage::AutoCompact => shaper5_auto_compact::trigger(context, setup),
+        Stage::OverflowReduction => overflow_reduction::trigger(context, setup),
     }
 }
 
@@ -183,6 +201,7 @@ pub fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> 
         Stage::Microcompact => shaper3_microcompact::run(context, setup),
         Stage::ContextCollapse => shaper4_context_collapse::run(context, setup),
         Stage::AutoCompact => shaper5_auto_compact::run(context, setup),
+        Stage::OverflowReduction => overflow_reduction::run(context, setup),
     };
     proven_smaller(context, result)
 }

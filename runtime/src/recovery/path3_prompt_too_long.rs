@@ -1,7 +1,7 @@
 //! Path 3: the prompt is too long for the model.
 //!
-//! Collapse, then reactive compaction, then the end. The end is final (MDL-5): neither a retry nor
-//! another model brings the chain back.
+//! Collapse, then reactive compaction, then results are cut that no shaper touches, then the end. The
+//! end is final (MDL-5): neither a retry nor another model brings the chain back.
 
 use super::{
     path2_reactive_compaction::{compact, shrink},
@@ -12,11 +12,16 @@ use crate::step5_model_call::FailureClass::{self, ContextOverflow, OutputOverflo
 /// Collapses per turn (MDL-5).
 pub const MAX_COLLAPSES: u32 = 1;
 
-const fn chain(class: FailureClass) -> [Row; 4] {
+/// Times that results are cut in a turn; half of the context goes each time.
+pub const MAX_CUTS: u32 = 3;
+
+const fn chain(class: FailureClass) -> [Row; 5] {
     let cap = &[Cap::PerTurn(MAX_COLLAPSES)];
+    let may_cut = &[Condition::ForTurn, Condition::ContextCanShrink];
     [
         row(class, &[Condition::ForTurn], Action::Collapse, cap),
         compact(class),
+        row(class, may_cut, Action::Reduce, &[Cap::PerTurn(MAX_CUTS)]),
         shrink(class),
         row(class, &[], Action::Surface, &[]),
     ]

@@ -75,6 +75,8 @@ pub enum Condition {
     NextModel,
     /// The chain has a model on another provider.
     NextProvider,
+    /// Something is left of the context that can be cut to a reference.
+    ContextCanShrink,
     /// A higher output ceiling is left to ask for.
     CeilingCanRise,
     /// The error names how high a ceiling fits, and that is lower.
@@ -106,6 +108,8 @@ pub enum Action {
     Collapse,
     /// Has the conversation summarised, then asks again.
     Compact,
+    /// Cuts results, the newest among them, to references, then asks again.
+    Reduce,
     /// Leaves out the oldest of what is to be summarised, then asks again.
     ShrinkSummary,
     /// Asks the next model of the chain.
@@ -237,6 +241,7 @@ impl Condition {
             HasBegun => "some of it was shown".into(),
             NextModel => "the chain has another model".into(),
             NextProvider => "the chain has another provider".into(),
+            ContextCanShrink => "results can be cut".into(),
             CeilingCanRise => "the model can give more".into(),
             FitNamed => "it names a ceiling that fits".into(),
             CeilingAboveFloor => format!("the ceiling is above {REDUCTION_FLOOR} tokens"),
@@ -258,6 +263,7 @@ impl Action {
             LowerCeiling => "ask again with 0.7 of the output ceiling",
             Collapse => "collapse the context, ask again",
             Compact => "have the conversation summarised, ask again",
+            Reduce => "cut results to references, ask again",
             ShrinkSummary => "leave out the older half, ask again",
             SwitchModel => "ask the next model",
             SwitchProvider => "ask the next model on another provider",

@@ -23,6 +23,7 @@ const SITUATION: Situation<'static> = Situation {
     streamed: true,
     streams: true,
     providers: &[0],
+    can_reduce: false,
     max_retries: 10,
     // Half of each step: the shortest wait.
     jitter_draw: 0,

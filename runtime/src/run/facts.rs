@@ -16,9 +16,18 @@ use crate::{
     tool::ToolSpec,
 };
 
+/// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
+pub const REVISION: u32 = 1;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
+    /// The revision of the rules by which its turns decide, [`REVISION`] in a session that is opened
+    /// now. Recorded turns are walked again by the rules of their time. From 1 on, what does not fit
+    /// the window is cut before it is sent, the results of one turn share a cap, repairs of the view
+    /// are recorded, and counters go on after a resume.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
     pub session: SessionId,
     /// The sub-agent, if it is one.
@@ -104,6 +113,10 @@ impl SessionFacts {
     pub fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }
+}
+
+fn is_first(revision: &u32) -> bool {
+    *revision == 0
 }
 
 /// The top directories of a worktree and a checkout, given the same place in each: their names

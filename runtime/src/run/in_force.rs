@@ -14,13 +14,17 @@ use crate::{
     step7_permission_gate::{GateSetup, Places, rule::Rule},
 };
 
+/// Told to who sets the key.
+const NO_CACHED_MICROCOMPACT: &str = "`ennead.shapers.cachedMicrocompact` has no effect: old results \
+    are cleared when the cache is cold, and never while it is warm";
+
 /// What follows from the settings in force and the facts of a session.
 #[derive(Debug)]
 pub struct InForce {
     digest: Digest,
     /// The sources of settings of which some value holds, each once.
     pub sources: Vec<String>,
-    /// Rules that do not hold, or not as they seem to, in words for the user.
+    /// Rules that do not hold, or not as they seem to, and settings without effect, in words for the user.
     pub warnings: Vec<String>,
     /// The rules, compiled.
     pub gate: Arc<GateSetup>,
@@ -58,9 +62,11 @@ impl InForce {
         let gate = Arc::new(gate(&settings, facts));
         let rules = settings.permissions.rules.iter().filter_map(|it| Rule::parse(it).ok());
         let unknown = rules.filter_map(|it| it.names_nothing(&facts.tools));
+        let has_useless = settings.shapers.cached_microcompact;
+        let useless = has_useless.then(|| NO_CACHED_MICROCOMPACT.to_owned());
         Self {
             digest: resolved.digest,
-            warnings: gate.warnings().iter().cloned().chain(unknown).collect(),
+            warnings: gate.warnings().iter().cloned().chain(unknown).chain(useless).collect(),
             sources: resolved.sources(),
             chain: chain(&settings, &facts.providers).0.into(),
             additional_directories: settings.permissions.additional_directories.clone().into(),

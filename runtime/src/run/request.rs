@@ -69,6 +69,14 @@ pub enum InvalidRequest {
         /// `image` or `document`.
         of: &'static str,
     },
+    /// The prompt alone is more than the model's window holds beside the shortest answer.
+    #[error("the prompt has about {tokens} tokens; the window of the model holds {limit} at most")]
+    PromptTooLong {
+        /// The estimate for the prompt.
+        tokens: u64,
+        /// The most that it may have.
+        limit: u64,
+    },
     /// No provider takes so much.
     #[error("the {of} has {bytes} bytes as base64; {max} are the most that can be sent")]
     TooLarge {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    ShapedContext, ShaperSetup, SummaryRequest,
+    ShapedContext, ShaperSetup, Sharing, SummaryRequest,
     chain::{Summarised, shape},
 };
 use crate::{
@@ -135,6 +135,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         idle_ms: idle_minutes.saturating_mul(60_000),
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
+        sharing: Sharing::default(),
     };
     let summariser = match config["summariser"].as_str().or(case["summariser"].as_str()) {
         Some("fails") => Summariser::Fails,

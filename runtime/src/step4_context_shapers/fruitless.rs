@@ -43,6 +43,11 @@ impl CompactionWatch {
         (MAX_FRUITLESS <= self.fruitless.len()).then(|| self.evidence())
     }
 
+    /// Something else made the context fit: the count begins anew.
+    pub fn helped(&mut self) {
+        self.fruitless.clear();
+    }
+
     fn evidence(&self) -> String {
         let lines = self
             .fruitless

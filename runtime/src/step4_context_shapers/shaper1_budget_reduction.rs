@@ -1,47 +1,59 @@
 //! Shaper 1: no tool result is larger than its cap.
 //!
 //! Always on; the newest results are cut, too. A tool's own cap holds where it is larger. Beginning and end stay, the middle is replaced by a
-//! reference to the whole. Under pressure the results of one message together are capped as well.
+//! reference to the whole. Under pressure the results of one turn together are capped as well.
 
-use super::{ShapedContext, ShaperSetup, StageResult, history, marker, pressure::under_pressure};
+use std::{ops::Range, sync::Arc};
+
+use super::{
+    ShapedContext, ShaperSetup, Sharing, StageResult, history, marker, pressure::under_pressure,
+};
 use crate::{
     block::{Block, BlockKind},
     digest::Digest,
     message::{Message, Messages},
 };
 
-/// Results of one message may together be this many times as large as one result; under pressure.
-pub const MESSAGE_CAP_FACTOR: u64 = 4;
+/// Results of one turn may together be this many times as large as one result; under pressure.
+pub const TURN_CAP_FACTOR: u64 = 4;
 
-/// Shares of a message's cap smaller than this are not worth a reference, in characters.
+/// Shares of a turn's cap smaller than this are not worth a reference, in characters.
 const MIN_SHARE: u64 = 1_000;
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
     let has_pressure = under_pressure(context, setup).is_some();
     let messages = &context.messages;
-    let is_due = |at: usize| {
-        let limit = limit_for(messages, at, setup, has_pressure);
-        let blocks = &messages[at].blocks;
-        blocks.iter().any(|it| limit_of(messages, at, it, limit, setup) < it.chars())
+    let is_due = |group: Range<usize>| {
+        let limit = limit_for(messages, group.clone(), setup, has_pressure);
+        group.into_iter().any(|at| {
+            let blocks = &messages[at].blocks;
+            blocks.iter().any(|it| limit_of(messages, at, it, limit, setup) < it.chars())
+        })
     };
-    if (0..messages.len()).any(is_due) { Ok(()) } else { Err("no result is above its cap") }
+    if groups(messages, setup.sharing).any(is_due) {
+        Ok(())
+    } else {
+        Err("no result is above its cap")
+    }
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let has_pressure = under_pressure(context, setup).is_some();
     let mut messages = context.messages.clone();
     let mut stored = Vec::new();
-    for at in 0..messages.len() {
-        let limit = limit_for(&context.messages, at, setup, has_pressure);
-        history::replace_blocks(&mut messages, at, |_, block| {
-            let limit = limit_of(&context.messages, at, block, limit, setup);
-            if block.chars() <= limit {
-                return None;
-            }
-            let (block, whole) = cut(block, limit, setup)?;
-            stored.push(whole);
-            Some(block)
-        });
+    for group in groups(&context.messages, setup.sharing) {
+        let limit = limit_for(&context.messages, group.clone(), setup, has_pressure);
+        for at in group {
+            history::replace_blocks(&mut messages, at, |_, block| {
+                let limit = limit_of(&context.messages, at, block, limit, setup);
+                if block.chars() <= limit {
+                    return None;
+                }
+                let (block, whole) = cut(block, limit, setup)?;
+                stored.push(whole);
+                Some(block)
+            });
+        }
     }
     if stored.is_empty() {
         return StageResult::Unchanged { why: "no result above its cap can be cut".into() };
@@ -50,8 +62,25 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     StageResult::Changed { context: context.with(messages), stored, why }
 }
 
-/// Characters that this block may have, where results of its message may have `limit`. A tool's own
-/// cap counts unless the message has to share.
+/// The messages in order, those together whose results share a cap.
+fn groups(messages: &[Arc<Message>], sharing: Sharing) -> impl Iterator<Item = Range<usize>> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let first = messages.get(from)?;
+        let n = match sharing {
+            Sharing::Turn if history::has_results(first) => {
+                messages[from..].iter().take_while(|it| history::has_results(it)).count()
+            }
+            Sharing::Turn | Sharing::Message => 1,
+        };
+        let group = from..from + n;
+        from = group.end;
+        Some(group)
+    })
+}
+
+/// Characters that this block may have, where results of its turn may have `limit`. A tool's own
+/// cap counts unless the turn has to share.
 fn limit_of(messages: &Messages, at: usize, block: &Block, limit: u64, setup: &ShaperSetup) -> u64 {
     if block.chars() <= limit {
         return limit;
@@ -67,24 +96,31 @@ fn limit_of(messages: &Messages, at: usize, block: &Block, limit: u64, setup: &S
     own.map_or(limit, |(_, cap)| limit.max(*cap))
 }
 
-/// Characters that a result of this message may have.
-fn limit_for(messages: &Messages, at: usize, setup: &ShaperSetup, has_pressure: bool) -> u64 {
+/// Characters that a result in these messages may have.
+fn limit_for(
+    messages: &Messages,
+    group: Range<usize>,
+    setup: &ShaperSetup,
+    has_pressure: bool,
+) -> u64 {
     let cap = setup.settings.per_result_cap_chars;
-    let message = &messages[at];
-    if !has_pressure || !is_crowded(message, cap) {
+    if !has_pressure || !is_crowded(&messages[group.clone()], cap) {
         return cap;
     }
-    let ours = |it: &&Block| is_ours(messages, at, it, setup);
-    let mut sizes: Vec<u64> =
-        message.blocks.iter().filter(ours).map(|it| it.chars().min(cap)).collect();
-    let share = fair_share(&mut sizes, cap.saturating_mul(MESSAGE_CAP_FACTOR));
+    let sizes_of = |at: usize| {
+        let blocks = messages[at].blocks.iter();
+        blocks.filter(move |it| is_ours(messages, at, it, setup)).map(|it| it.chars().min(cap))
+    };
+    let mut sizes: Vec<u64> = group.flat_map(sizes_of).collect();
+    let share = fair_share(&mut sizes, cap.saturating_mul(TURN_CAP_FACTOR));
     if share < MIN_SHARE { cap } else { share.min(cap) }
 }
 
-fn is_crowded(message: &Message, cap: u64) -> bool {
-    let chars = message.blocks.iter().filter(|it| it.as_tool_result().is_some());
-    let total: u64 = chars.map(|it| it.chars().min(cap)).sum();
-    cap.saturating_mul(MESSAGE_CAP_FACTOR) < total
+fn is_crowded(messages: &[Arc<Message>], cap: u64) -> bool {
+    let blocks = messages.iter().flat_map(|it| &it.blocks);
+    let results = blocks.filter(|it| it.as_tool_result().is_some());
+    let total: u64 = results.map(|it| it.chars().min(cap)).sum();
+    cap.saturating_mul(TURN_CAP_FACTOR) < total
 }
 
 /// The largest share such that sizes cut to it add up to `total` at most: small ones stay whole and
@@ -131,7 +167,7 @@ fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest
 }
 
 /// An image in a result would be lost with its text; such a result stays as it is.
-fn is_only_text(block: &Block) -> bool {
+pub(super) fn is_only_text(block: &Block) -> bool {
     #[derive(serde::Deserialize)]
     struct Result {
         content: Option<serde_json::Value>,

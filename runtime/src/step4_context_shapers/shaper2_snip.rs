@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     message::{Messages, Role},
+    step1_settings_resolution::ShaperSettings,
     tokens::Tokens,
 };
 
@@ -46,6 +47,32 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let freed = context.tokens.saturating_sub(after.tokens);
     let why = format!("dropped the {n_dropped} oldest messages, {} tokens", freed.0);
     StageResult::Changed { context: after, stored: Vec::new(), why }
+}
+
+/// The context without its oldest messages, so that it takes `room` at most, if it can; only what
+/// the last answer and its results are made of must stay. Nothing when nothing can go.
+pub(super) fn run_for_room(
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    room: Tokens,
+) -> Option<ShapedContext> {
+    let settings = ShaperSettings {
+        keep_newest: 1,
+        history_snip: true,
+        max_messages: u32::MAX,
+        ..ShaperSettings::clone(&setup.settings)
+    };
+    let setup = ShaperSetup {
+        settings: Arc::new(settings),
+        trigger_override: Some(room),
+        spent_micro_usd: 0,
+        ..setup.clone()
+    };
+    plan(context, &setup)?;
+    match run(context, &setup) {
+        StageResult::Changed { context, .. } => Some(context),
+        StageResult::Unchanged { .. } | StageResult::NeedsSummary(_) => None,
+    }
 }
 
 /// The smallest cut that is enough, else the largest there is.

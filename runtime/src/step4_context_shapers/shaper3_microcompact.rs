@@ -2,16 +2,18 @@
 //!
 //! After an idle time the provider's cache is cold and the prefix is paid anew anyway: that is the
 //! moment to clear what is old. Works by tool use id and kept counts; what a result says plays no
-//! part. The other path, editing only behind a warm cached prefix, is not built and says so.
+//! part. While the cache is warm nothing is cleared: that would throw away what is cached.
 
-use super::{ShapedContext, ShaperSetup, StageResult, history, marker};
+use super::{ShapedContext, ShaperSetup, Sharing, StageResult, history, marker};
 use crate::block::{Block, BlockKind};
 
 const MS_PER_MINUTE: u64 = 60_000;
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
     if setup.idle_ms < u64::from(setup.settings.idle_minutes_threshold) * MS_PER_MINUTE {
-        return Err(if setup.settings.cached_microcompact {
+        // Turns that were recorded before the setting was given up are walked again with its words.
+        let is_of_old = setup.settings.cached_microcompact && setup.sharing == Sharing::Message;
+        return Err(if is_of_old {
             "the cache is warm, and the cache-aware path is not built"
         } else {
             "the cache is warm"

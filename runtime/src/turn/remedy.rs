@@ -96,6 +96,7 @@ impl Turn {
             streamed,
             streams: self.facts.streams,
             providers: &providers,
+            can_reduce: self.can_reduce(),
             max_retries: settings.max_retries,
             jitter_draw: draw as u64,
             took_ms,
@@ -135,6 +136,7 @@ impl Turn {
             }
             Remedy::CollapseContext => self.shape_again(Stage::ContextCollapse, failure),
             Remedy::CompactReactively => self.shape_again(Stage::AutoCompact, failure),
+            Remedy::ReduceContext => self.shape_again(Stage::OverflowReduction, failure),
             Remedy::ShrinkSummary => self.shrink_summary(cause),
             Remedy::Surface => match purpose {
                 Purpose::Turn => {

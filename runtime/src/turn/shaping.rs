@@ -15,7 +15,8 @@ use crate::{
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        ShapedContext, ShaperSetup, Stage, StageResult, shrink, trigger, under_pressure,
+        ShapedContext, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink,
+        shrink, trigger, under_pressure,
     },
     step5_model_call::{ModelAnswer, ModelFailure},
     tokens::Tokens,
@@ -36,14 +37,18 @@ impl Turn {
             idle_ms: self.state.idle_ms,
             exempt_tools: Arc::clone(&in_force.exempt_tools),
             own_caps: Arc::clone(&in_force.own_caps),
+            sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
         }));
         self.shape_from(0);
     }
 
-    /// What the request may hold.
+    /// What a request may hold beside the answer. A ceiling that is not smaller than half of the
+    /// window is lowered when the model is asked, so it takes no more than that half.
     fn context_budget(&self) -> Tokens {
         let settings = self.settings();
-        Tokens(settings.context_window.saturating_sub(settings.max_output_tokens.into()))
+        let (window, output) = (settings.context_window, u64::from(settings.max_output_tokens));
+        let output = if self.facts.revision < 1 { output } else { output.min(window / 2) };
+        Tokens(window.saturating_sub(output))
     }
 
     /// The limits of the model have become known.
@@ -155,6 +160,10 @@ impl Turn {
                 self.state.shaping.fired += 1;
                 if stage == Stage::AutoCompact {
                     self.watch_compaction(before, &why);
+                }
+                if stage == Stage::OverflowReduction {
+                    // What no compaction could free is free now.
+                    self.carry.compactions.helped();
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
                 self.after_stage(stage, true);
@@ -275,15 +284,26 @@ impl Turn {
                 // What was cut must be kept before a reference to it is shown.
                 self.once_recorded(Then::AskModel);
             }
-            Some(failure) => self.remedy_was_fruitless(failure),
+            Some(failure) => {
+                self.state.shaping.is_spent |= stage == Stage::OverflowReduction;
+                self.remedy_was_fruitless(failure);
+            }
         }
     }
 
     /// A remedy of step 5: one stage, whatever its trigger says.
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
+        let is_halving = stage == Stage::OverflowReduction;
+        let fixed = self.state.model.fixed_estimate;
+        if let Some(shaped) = self.state.shaped.as_mut().filter(|_| is_halving) {
+            // What was reported before counts for nothing when the provider says otherwise now.
+            shaped.tokens = shaped.tokens.max(fixed + tokens_of(&shaped.messages));
+        }
+        let tokens = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
         let forced = self.state.shaper_setup.as_ref().map(|setup| {
             let mut setup = ShaperSetup::clone(setup);
-            setup.trigger_override = Some(Tokens(0));
+            // How much too much it is, the provider alone knows: half of it goes at a time.
+            setup.trigger_override = Some(Tokens(if is_halving { tokens.0 / 2 } else { 0 }));
             Arc::new(setup)
         });
         self.state.shaper_setup = forced;
@@ -291,7 +311,30 @@ impl Turn {
         self.order_stage(stage, None);
     }
 
+    /// Whether the provider's refusal of the context can be met by cutting what no stage touches.
+    pub(super) fn can_reduce(&self) -> bool {
+        let context = self.state.shaped.as_ref().zip(self.state.shaper_setup.as_ref());
+        let may = 1 <= self.facts.revision && !self.state.shaping.is_spent;
+        may && context.is_some_and(|(it, setup)| can_shrink(it, setup))
+    }
+
+    /// Cuts what the stages left, once, where it is more than the window holds. Gives whether it does.
+    fn reduces_overflow(&mut self) -> bool {
+        let stage = Stage::OverflowReduction;
+        let context = self.state.shaped.as_ref().zip(self.state.shaper_setup.as_ref());
+        let is_due = 1 <= self.facts.revision
+            && !std::mem::replace(&mut self.state.shaping.is_reduced, true)
+            && context.is_some_and(|(it, setup)| trigger(stage, it, setup).is_ok());
+        if is_due {
+            self.order_stage(stage, None);
+        }
+        is_due
+    }
+
     fn shaped_all(&mut self) {
+        if self.reduces_overflow() {
+            return;
+        }
         let Some(shaped) = &self.state.shaped else { return };
         let tokens = shaped.tokens;
         let budget = self.state.shaper_setup.as_ref().map_or(Tokens(0), |it| it.context_budget);

@@ -12,6 +12,7 @@ mod ends;
 mod gate;
 mod hooks;
 mod order;
+mod overflow;
 pub(crate) mod random;
 mod recovery;
 mod shaping;

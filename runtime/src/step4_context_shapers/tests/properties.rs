@@ -12,7 +12,7 @@ use crate::{
     message::{Message, MessageKind, Messages, tokens_of},
     step1_settings_resolution::ShaperSettings,
     step4_context_shapers::{
-        ShapedContext, ShaperSetup, Stage,
+        ShapedContext, ShaperSetup, Sharing, Stage,
         chain::{Shaped, shape},
         conformance::{ShaperCase, Summariser, invariants},
     },
@@ -187,6 +187,7 @@ prop_compose! {
             idle_ms: if is_idle { 3_600_000 } else { 0 },
             exempt_tools: Arc::new([]),
             own_caps: Arc::new([]),
+            sharing: Sharing::default(),
         }
     }
 }
@@ -239,6 +240,7 @@ proptest! {
                 Stage::Microcompact => 0 < case.setup.idle_ms,
                 Stage::ContextCollapse => settings.context_collapse,
                 Stage::AutoCompact => settings.auto_compact,
+                Stage::OverflowReduction => false,
             };
             prop_assert!(is_on, "{}", stage.name());
         }

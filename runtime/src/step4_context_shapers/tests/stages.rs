@@ -24,6 +24,7 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         idle_ms: 0,
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
+        sharing: Sharing::default(),
     }
 }
 
@@ -192,6 +193,30 @@ fn an_image_in_a_result_is_not_lost_with_its_text() {
     let setup = setup(|it| it.per_result_cap_chars = 300);
     let result = run_stage(Stage::BudgetReduction, &context, &setup);
     assert!(matches!(result, StageResult::Unchanged { .. }));
+}
+
+// REQ: SHP-5
+#[test]
+fn microcompact_clears_old_results_once_the_cache_is_cold_and_keeps_the_newest() {
+    let idle = |minutes: u64| ShaperSetup { idle_ms: minutes * 60_000, ..setup(|_| {}) };
+    let context = ShapedContext::estimated(long_run(6, 2_000));
+    assert_eq!(trigger(Stage::Microcompact, &context, &idle(59)), Err("the cache is warm"));
+    let (after, stored) = changed(run_stage(Stage::Microcompact, &context, &idle(60)));
+    // The four newest messages hold two results; the four older ones are cleared.
+    assert_eq!(stored.len(), 4);
+    let sizes: Vec<u64> =
+        after.messages.iter().skip(2).step_by(2).map(|it| it.blocks[0].chars()).collect();
+    assert!(sizes[..4].iter().all(|it| *it < 200) && sizes[4..] == [2_000, 2_000], "{sizes:?}");
+    assert!(after.tokens < context.tokens);
+    assert!(trigger(Stage::Microcompact, &after, &idle(60)).is_err(), "once is enough");
+    let mut named = idle(60);
+    let mut settings = ShaperSettings::clone(&named.settings);
+    settings.cached_microcompact = true;
+    named.settings = Arc::new(settings);
+    assert_eq!(
+        run_stage(Stage::Microcompact, &context, &named),
+        run_stage(Stage::Microcompact, &context, &idle(60))
+    );
 }
 
 // REQ: SHP-4

@@ -51,6 +51,7 @@ pub(crate) fn tools() -> Vec<Arc<ToolSpec>> {
 
 pub(crate) fn facts(handler: Handler) -> SessionFacts {
     SessionFacts {
+        revision: crate::run::facts::REVISION,
         session: "5f1c0000-0000-4000-8000-000000000001".into(),
         agent: None,
         agent_type: "".into(),

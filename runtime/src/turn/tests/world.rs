@@ -14,7 +14,7 @@ use crate::{
     step1_settings_resolution::LayerText,
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, apply_summary, run_stage},
-    step5_model_call::{ModelAnswer, ModelFailure},
+    step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
     step7_permission_gate::{
         Answer, Handler,
         path_resolution::{Found, resolve},
@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) n_answers: u64,
     /// What each failed call is said to have used.
     pub(crate) failed_usage: Usage,
+    /// A model that refuses what its window does not hold, answers that are not scripted included.
+    pub(crate) window: Option<Window>,
     /// By tool use; `done` for others.
     pub(crate) outcomes: BTreeMap<String, ToolOutcome>,
     /// Stages whose actor crashes.
@@ -81,6 +83,7 @@ impl World {
             summaries: VecDeque::new(),
             n_answers: 0,
             failed_usage: Usage::default(),
+            window: None,
             outcomes: BTreeMap::new(),
             crashes: Vec::new(),
             shuffle: None,
@@ -116,9 +119,13 @@ impl World {
     }
 
     pub(super) fn model(&mut self, order: &ModelCallOrder) -> Input {
-        let mut scripted = match order.purpose {
-            Purpose::Turn => self.answers.pop_front().unwrap_or_else(|| script::text("done")),
-            Purpose::Compaction => {
+        let refused = self.window.as_ref().and_then(|it| it.refuses(&order.request.body));
+        let mut scripted = match (refused, order.purpose) {
+            (Some(refused), _) => Err(refused),
+            (None, Purpose::Turn) => {
+                self.answers.pop_front().unwrap_or_else(|| script::text("done"))
+            }
+            (None, Purpose::Compaction) => {
                 self.summaries.pop_front().unwrap_or_else(|| script::text("so far"))
             }
         };
@@ -126,7 +133,8 @@ impl World {
             self.n_answers += 1;
             answer.message_id = format!("msg_{}", self.n_answers).into();
             if answer.usage.input_tokens == 0 {
-                answer.usage.input_tokens = order.request.body.len() as u64 / 4;
+                let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body));
+                answer.usage.input_tokens = measured.unwrap_or(order.request.body.len() as u64 / 4);
             }
         }
         let usage = scripted.as_ref().map_or(self.failed_usage, |it| it.usage);
@@ -171,6 +179,35 @@ impl World {
     pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {
         let scripted = self.outcomes.get(call.id.as_str()).cloned();
         scripted.unwrap_or_else(|| ToolOutcome { duration_ms: 5, ..ToolOutcome::ok("done") })
+    }
+}
+
+/// What a model holds, input and output together, as its provider counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) tokens: u64,
+    /// Bytes of a request that its provider counts as one token.
+    pub(crate) bytes_per_token: u64,
+}
+
+impl Window {
+    pub(crate) fn tokens(&self, body: &[u8]) -> u64 {
+        body.len() as u64 / self.bytes_per_token
+    }
+
+    /// As providers refuse: the prompt alone, or with the output that was asked for.
+    fn refuses(&self, body: &[u8]) -> Option<ModelFailure> {
+        let (input, window) = (self.tokens(body), self.tokens);
+        let head = String::from_utf8_lossy(body);
+        let (_, rest) = head.split_once(r#""max_tokens":"#)?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let output: u64 = digits.parse().ok()?;
+        let class = match () {
+            () if window < input => FailureClass::ContextOverflow,
+            () if window < input + output => FailureClass::OutputOverflow,
+            () => return None,
+        };
+        script::failure(class).err()
     }
 }
 

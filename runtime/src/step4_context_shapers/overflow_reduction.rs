@@ -1,0 +1,165 @@
+//! Cuts what the five shapers left where it does not fit the window.
+//!
+//! Apart from the five, because what they never touch gives way here: the newest results and those
+//! of exempt tools become references that can be read, oldest first; then old texts do; then the
+//! oldest messages go. The prompt that is being worked on stays whole, so a run ends with a refusal
+//! only when that prompt alone is too large. Goes down to where pressure begins, so that the next
+//! turn has room.
+
+use super::{
+    ShapedContext, ShaperSetup, StageResult, history, marker, pressure::PRESSURE_PERCENT,
+    shaper1_budget_reduction::is_only_text, shaper2_snip,
+};
+use crate::{
+    block::{Block, BlockKind},
+    digest::Digest,
+    message::{Message, MessageKind, Role},
+    tokens::{CHARS_PER_TOKEN, Tokens},
+};
+
+/// Characters of a text that are still shown beside its reference, at least.
+const SHOWN_CHARS: u64 = 200;
+
+pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    if context.tokens <= room(setup) { Err("it fits the window") } else { Ok(()) }
+}
+
+/// Whether anything is left that would be cut if there were no room at all. Looks at kept counts.
+pub fn can_shrink(context: &ShapedContext, setup: &ShaperSetup) -> bool {
+    let prompt = history::last_prompt(&context.messages);
+    let is_long = |(at, message): (usize, &std::sync::Arc<Message>)| {
+        let blocks = &message.blocks;
+        blocks.iter().any(|it| has_long_result(it, setup))
+            || (may_fold(message, at, prompt) && blocks.iter().any(|it| has_long_text(it, setup)))
+    };
+    context.messages.iter().enumerate().any(is_long)
+        || shaper2_snip::run_for_room(context, setup, Tokens(0)).is_some()
+}
+
+pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+    let aim = aim(setup);
+    let mut work = Work { after: context.clone(), stored: Vec::new(), aim, setup };
+    work.cut_results();
+    let n_results = work.stored.len();
+    work.fold_texts();
+    let n_texts = work.stored.len() - n_results;
+    let n_before = work.after.messages.len();
+    if aim < work.after.tokens
+        && let Some(shorter) = shaper2_snip::run_for_room(&work.after, setup, aim)
+    {
+        work.after = shorter;
+    }
+    let n_dropped = n_before - work.after.messages.len();
+    let why = format!(
+        "{} tokens do not fit {}: cut {n_results} results and {n_texts} older texts to references, \
+         dropped the {n_dropped} oldest messages; {} tokens are left",
+        context.tokens.0,
+        room(setup).0,
+        work.after.tokens.0
+    );
+    StageResult::Changed { context: work.after, stored: work.stored, why }
+}
+
+/// What the context may take.
+fn room(setup: &ShaperSetup) -> Tokens {
+    setup.trigger_override.unwrap_or(setup.context_budget)
+}
+
+/// What is left of it at most.
+fn aim(setup: &ShaperSetup) -> Tokens {
+    let part = u128::from(room(setup).0) * u128::from(PRESSURE_PERCENT) / 100;
+    Tokens(u64::try_from(part).unwrap_or(u64::MAX))
+}
+
+struct Work<'a> {
+    after: ShapedContext,
+    stored: Vec<(Digest, String)>,
+    aim: Tokens,
+    setup: &'a ShaperSetup,
+}
+
+impl Work<'_> {
+    fn cut_results(&mut self) {
+        for at in 0..self.after.messages.len() {
+            self.cut(at, |block, to_free, setup| {
+                let BlockKind::ToolResult { id, text, is_error } = block.kind() else {
+                    return None;
+                };
+                let shown = has_long_result(block, setup).then(|| shown(block, to_free, setup))?;
+                let cut = marker::cut(text, shown - shown / 3, shown / 3, &setup.reference_prefix);
+                Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))
+            });
+        }
+    }
+
+    fn fold_texts(&mut self) {
+        let prompt = history::last_prompt(&self.after.messages);
+        for at in 0..self.after.messages.len() {
+            if !may_fold(&self.after.messages[at], at, prompt) {
+                continue;
+            }
+            self.cut(at, |block, _, setup| {
+                let text = block.as_text().filter(|_| has_long_text(block, setup))?;
+                let cut = marker::cut(text, SHOWN_CHARS, 0, &setup.reference_prefix);
+                Some((Block::text(&cut.text), cut.stored))
+            });
+        }
+    }
+
+    /// Cuts blocks of one message while there is too much. The cut is given the characters that are
+    /// still to be freed.
+    fn cut(
+        &mut self,
+        at: usize,
+        cut: impl Fn(&Block, u64, &ShaperSetup) -> Option<(Block, (Digest, String))>,
+    ) {
+        let tokens = self.after.tokens;
+        if tokens <= self.aim {
+            return;
+        }
+        let mut to_free = tokens.saturating_sub(self.aim).0.saturating_mul(CHARS_PER_TOKEN);
+        let before = self.after.messages[at].tokens();
+        let (setup, stored) = (self.setup, &mut self.stored);
+        history::replace_blocks(&mut self.after.messages, at, |_, block| {
+            if to_free == 0 {
+                return None;
+            }
+            let (new, whole) = cut(block, to_free, setup)?;
+            to_free = to_free.saturating_sub(block.chars().saturating_sub(new.chars()));
+            stored.push(whole);
+            Some(new)
+        });
+        let freed = before.saturating_sub(self.after.messages[at].tokens());
+        self.after.tokens = tokens.saturating_sub(freed);
+    }
+}
+
+/// Characters of a result that may stay, so that what must be freed is, and no more.
+fn shown(block: &Block, to_free: u64, setup: &ShaperSetup) -> u64 {
+    let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
+    // One token more than needed, since sizes are rounded up.
+    let gone = to_free.saturating_add(mark).saturating_add(CHARS_PER_TOKEN);
+    let left = block.chars().saturating_sub(gone);
+    // What is cut once is cut to less than half: else the next turn cuts the same result again.
+    left.min(block.chars() / 2).max(SHOWN_CHARS)
+}
+
+fn has_long_result(block: &Block, setup: &ShaperSetup) -> bool {
+    block.as_tool_result().is_some() && is_long(block, setup) && is_only_text(block)
+}
+
+fn has_long_text(block: &Block, setup: &ShaperSetup) -> bool {
+    block.as_text().is_some() && is_long(block, setup)
+}
+
+fn is_long(block: &Block, setup: &ShaperSetup) -> bool {
+    let mark = marker::max_chars(u64::MAX, &setup.reference_prefix);
+    marker::is_worth_it(SHOWN_CHARS.saturating_add(mark), block.chars())
+}
+
+/// Whether texts of this message may give way: not those of the prompt that is being worked on, of
+/// a summary or of the harness.
+fn may_fold(message: &Message, at: usize, prompt: Option<usize>) -> bool {
+    let is_old = message.role == Role::Assistant || message.kind == MessageKind::Prompt;
+    is_old && Some(at) != prompt
+}
