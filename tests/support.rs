@@ -11,6 +11,7 @@ pub(crate) mod model_server;
 pub(crate) mod paused;
 pub(crate) mod probe;
 pub(crate) mod processes;
+pub(crate) mod provider_rules;
 pub(crate) mod record;
 pub(crate) mod scripted;
 pub(crate) mod tls_server;

@@ -32,7 +32,7 @@ fn log(bytes: &[u8]) -> String {
     let mut expected = (1, ennead::runtime::digest::Digest::default());
     let mut log = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
-        let Ok(Read { entry, seal: Some(seal) }) = read_line(line) else {
+        let Ok(Read { entry, seal: Some(seal), .. }) = read_line(line) else {
             log.push("?".to_owned());
             continue;
         };

@@ -97,6 +97,8 @@ pub enum Opened {
         handle: WriterHandle,
         /// The end of the chain.
         head: Head,
+        /// The file was empty: there is nothing to go on with.
+        is_new: bool,
         /// Counts takeovers of the session, from 1; 0 for sidechains.
         epoch: u64,
     },

@@ -44,6 +44,7 @@ use crate::{
     hook_runner::{HookMsg, HookRequest},
     mailbox::{Admitted, Mailbox, Slot},
     session::{agents::Agents, recorder::Recorder, runs::Active},
+    source_reader::Look,
     supervision::{ended, ended_owing},
     transcript_writer::{Recorded, ReplyTo},
     turn_supervisor::TurnMsg,
@@ -93,6 +94,10 @@ pub(crate) enum SessionMsg {
     Opened(Opened),
     /// An earlier conversation was read.
     Loaded(Box<Result<runs::Earlier, String>>),
+    /// Read the settings for a prompt that may be too long.
+    Measure,
+    /// They were read.
+    Measured(Box<Look>),
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn has reached its end.
@@ -150,6 +155,8 @@ pub(crate) struct State {
     waiting_for_ready: Vec<oneshot::Sender<Result<(), OpenError>>>,
     /// Reads the earlier conversation.
     loader: Option<ActorId>,
+    /// Reads settings for a prompt that may be too long.
+    measuring: runs::Measuring,
     queue: VecDeque<(Box<Prompt>, Slot)>,
     /// In a box: most sessions have none most of the time.
     active: Option<Box<Active>>,
@@ -213,6 +220,7 @@ impl Actor for Session {
             ready: None,
             waiting_for_ready: Vec::new(),
             loader: None,
+            measuring: runs::Measuring::default(),
             queue: VecDeque::new(),
             active: None,
             n_runs: 0,
@@ -301,6 +309,8 @@ impl State {
             SessionMsg::Ready(reply) => self.tell_when_ready(reply),
             SessionMsg::Opened(opened) => return Ok(Some(Box::pin(self.opened(myself, opened)))),
             SessionMsg::Loaded(earlier) => self.loaded(myself, *earlier)?,
+            SessionMsg::Measure => return Ok(Some(Box::pin(self.measure(myself)))),
+            SessionMsg::Measured(look) => self.settings_measured(myself, *look)?,
             SessionMsg::Recorded(recorded) => self.recorded(myself, recorded)?,
             SessionMsg::TurnDone { key, report, fingerprints } => {
                 self.turn_done(key, *report, fingerprints);

@@ -194,12 +194,12 @@ async fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
     match open(&state.setup).await {
         Ok((file, epoch)) => {
             let handle = WriterHandle::new(myself.clone());
-            let head = file.end().head;
+            let (head, is_new) = (file.end().head, file.end().offset == 0);
             state.file = Some(file);
             (state.setup.reply)(if state.setup.restarted {
                 Opened::Restarted { handle }
             } else {
-                Opened::Ready { handle, head, epoch }
+                Opened::Ready { handle, head, is_new, epoch }
             });
         }
         Err(error) => {

@@ -4,6 +4,8 @@
 //! Building a request joins kept texts, so the cost of a turn follows what is new in it and not the
 //! length of the history. A clone is a reference.
 
+mod shape;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::Deserialize;
@@ -27,6 +29,7 @@ struct Inner {
     wire: Box<str>,
     chars: u64,
     digest: Digest,
+    is_odd: bool,
 }
 
 /// What a block is. Texts are as the model or the user wrote them.
@@ -179,8 +182,10 @@ impl Block {
                 (BlockKind::Opaque { kind: other.into() }, opaque_chars(other, text, chars(text)))
             }
         };
+        let is_odd = shape::is_odd(&kind, text);
         let open = text.strip_suffix('}').unwrap_or(text).trim_end();
-        Ok(Self::new(kind, open.to_owned(), n_chars))
+        let digest = Digest::of(open.as_bytes());
+        Ok(Self(Arc::new(Inner { kind, wire: open.into(), chars: n_chars, digest, is_odd })))
     }
 
     /// An image or a document: its JSON object without the closing brace.
@@ -191,7 +196,33 @@ impl Block {
 
     fn new(kind: BlockKind, wire: String, chars: u64) -> Self {
         let digest = Digest::of(wire.as_bytes());
-        Self(Arc::new(Inner { kind, wire: wire.into(), chars, digest }))
+        Self(Arc::new(Inner { kind, wire: wire.into(), chars, digest, is_odd: false }))
+    }
+
+    /// The same block of which it is not known whether its provider wrote it so: its line in a
+    /// transcript was changed, or somebody else wrote the line.
+    #[must_use]
+    pub fn doubted(&self) -> Self {
+        let Inner { kind, wire, chars, digest, .. } = &*self.0;
+        let (kind, wire) = (kind.clone(), wire.clone());
+        Self(Arc::new(Inner { kind, wire, chars: *chars, digest: *digest, is_odd: true }))
+    }
+
+    /// Whether it is of a type that is not known here, or a picture or document without a source: on
+    /// a line that nothing vouches for that may be a changed letter.
+    pub fn is_unusual(&self) -> bool {
+        match self.kind() {
+            BlockKind::Opaque { kind } => {
+                shape::is_unusual(kind, &format!("{}}}", self.wire_open()))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a provider may refuse its bytes: it lacks a member that its type needs, has one that its
+    /// type does not know, or is [`Block::doubted`].
+    pub fn is_odd(&self) -> bool {
+        self.0.is_odd
     }
 
     /// What it is.
@@ -348,48 +379,4 @@ fn chars(text: &str) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check_round_trip(block: &Block) {
-        let mut wire = Vec::new();
-        block.push_wire(&mut wire);
-        let wire = String::from_utf8(wire).unwrap();
-        serde_json::from_str::<serde_json::Value>(&wire).unwrap();
-        let read = Block::from_wire(&wire).unwrap();
-        assert_eq!(&read, block);
-        assert_eq!(read.kind(), block.kind());
-        assert_eq!(read.chars(), block.chars());
-    }
-
-    #[test]
-    fn every_block_reads_back_from_its_own_wire_text() {
-        let id = ToolUseId::from("toolu_1");
-        check_round_trip(&Block::text("a \"quoted\"\n\u{1f600} line"));
-        check_round_trip(&Block::thinking("hm", Some("c2ln")));
-        check_round_trip(&Block::thinking("", None));
-        check_round_trip(&Block::tool_use(&id, &"Read".into(), r#"{"file_path":"/a"}"#));
-        check_round_trip(&Block::tool_result(&id, "no", true));
-        check_round_trip(&Block::tool_result(&id, "yes", false));
-        check_round_trip(&Block::stop_request());
-        check_round_trip(&Block::error("gone"));
-    }
-
-    #[test]
-    fn provider_bytes_are_kept() {
-        let wire = r#"{"type":"server_tool_use","zeta":1,"alpha":[1, 2]}"#;
-        let block = Block::from_wire(wire).unwrap();
-        assert_eq!(block.wire_open(), wire.strip_suffix('}').unwrap());
-        assert_eq!(block.kind(), &BlockKind::Opaque { kind: "server_tool_use".into() });
-    }
-
-    #[test]
-    fn block_without_its_fields_is_refused() {
-        assert!(matches!(
-            Block::from_wire(r#"{"type":"text"}"#),
-            Err(NotABlock::Missing { field: "text" })
-        ));
-        assert!(matches!(Block::from_wire("[]"), Err(NotABlock::Json(_))));
-    }
-}
+mod tests;

@@ -115,7 +115,7 @@ pub struct ShaperSettings {
     pub history_snip: bool,
     /// `CONTEXT_COLLAPSE`.
     pub context_collapse: bool,
-    /// The cache-aware path of microcompact.
+    /// Has no effect; who sets it is told so. Read for turns that were recorded when it changed a word.
     pub cached_microcompact: bool,
     /// The dearest stage; on unless switched off.
     pub auto_compact: bool,

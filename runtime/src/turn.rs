@@ -22,7 +22,7 @@ mod tools;
 
 use std::{num::NonZeroU32, sync::Arc};
 
-pub use closing::{Closing, Ended, OpenTurn, close};
+pub use closing::{Closing, Ended, OpenTurn, answer_lost_calls, close};
 pub use effect::Effect;
 pub use input::Input;
 

@@ -33,7 +33,7 @@ pub(crate) const SESSION: &str = "5f1c0000-0000-4000-8000-0000000000aa";
 /// What the model says.
 #[derive(Clone, Debug)]
 pub(crate) struct Say {
-    status: u16,
+    pub(crate) status: u16,
     blocks: Vec<Value>,
     /// Input tokens that are reported; `None`: as many as the request is likely to have.
     tokens: Option<u64>,

@@ -10,10 +10,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use ennead_runtime::{
     event::Event,
     ids::ToolUseId,
-    run::RunEnd,
+    run::{RunEnd, conversation::Conversation},
     tool::ToolOutcome,
     transcript::{entry::What, load::Loaded},
-    turn::{Input, OpenTurn, close},
+    turn::{Input, OpenTurn, answer_lost_calls, close},
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
@@ -194,6 +194,21 @@ impl State {
         self.recorder.append(Origin::Nobody, last(line));
     }
 
+    /// Records results for calls of earlier runs whose results are lost.
+    pub(super) fn answer_lost_calls(&mut self) {
+        let Conversation { history, last_entry, stream, .. } = &self.conversation;
+        // The writer's lines tell one opening from the next.
+        let stream = stream.child(&self.n_runs.to_string());
+        let now = self.shared.world.clock.now();
+        let Some(mut append) = answer_lost_calls(history, last_entry.clone(), stream, now) else {
+            return;
+        };
+        for said in append.said.drain(..) {
+            self.conversation.said(said);
+        }
+        self.recorder.append(Origin::Nobody, (*append).into());
+    }
+
     /// A turn cannot run at all.
     pub(super) async fn cannot_run(
         &mut self,
@@ -272,6 +287,10 @@ impl State {
                 let _gone = turn.supervisor.cast(TurnMsg::HookRunnerGone);
             }
             return Ok(());
+        }
+        if self.is_measured_by(child) {
+            let gone = std::io::Error::other("whoever read the settings crashed");
+            return self.settings_measured(myself, Err(gone));
         }
         if self.timer_gone(myself, child) {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Runs of a session: from the queue, turn after turn, to their end.
 
 mod beginning;
+mod measuring;
 mod opening;
 mod outcome;
 mod time_limit;
@@ -50,6 +51,7 @@ pub(crate) struct OpenPlan {
     pub(crate) meta: Option<Arc<str>>,
 }
 
+pub(super) use measuring::Measuring;
 pub(crate) use opening::Earlier;
 
 /// A run under way.

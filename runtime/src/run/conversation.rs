@@ -15,8 +15,9 @@ use crate::{
     entropy::Stream,
     ids::EntryId,
     message::{Message, MessageKind, Messages},
+    recovery::path1_output_escalation::REDUCTION_FLOOR,
     run::{
-        Run,
+        InvalidRequest, Run,
         facts::SessionFacts,
         in_force::InForce,
         no_progress::{DenialWatch, NoProgressWatch},
@@ -34,9 +35,15 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
     tool::ToolMemory,
-    transcript::entry::{Repeated, Stored},
+    transcript::{
+        entry::{Repeated, Stored},
+        load::Loaded,
+    },
     turn::{TurnSetup, effect::Said},
 };
+
+/// Tokens of output that a request leaves room for at least; no ceiling is lowered further (MDL-9).
+const SHORTEST_ANSWER: u64 = REDUCTION_FLOOR as u64;
 
 /// A conversation and what goes with it from turn to turn.
 #[derive(Clone, Debug)]
@@ -105,6 +112,8 @@ pub struct Carry {
     pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
     /// The same for a run that has a system prompt of its own.
     pub run_heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
+    /// Digests of what was told of repairs of the view.
+    pub repairs_told: BTreeSet<Digest>,
     /// What was changed for which model, as far as people were told.
     pub changes_told: BTreeSet<(Arc<str>, Change)>,
     /// Digests of the messages that were sent before, for each model that was asked. Boxed, because a
@@ -181,6 +190,24 @@ impl Conversation {
         Message::user(id, MessageKind::Prompt, content)
     }
 
+    /// Refuses a prompt that alone is more than the window holds, as far as settings are known: those
+    /// of the last turn, else those that layers were merged to before.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::PromptTooLong`] with the estimate and the limit.
+    pub fn check_prompt(&self, content: &[Block]) -> Result<(), InvalidRequest> {
+        let merged = || self.carry.merged.as_ref().map(|it| &it.resolved);
+        let Some(resolved) = self.carry.resolved.as_ref().or_else(merged) else { return Ok(()) };
+        let window = resolved.settings.context_window;
+        let limit = window.saturating_sub(SHORTEST_ANSWER.min(window / 4));
+        let tokens = content.iter().map(Block::tokens).sum::<Tokens>().0;
+        match tokens <= limit {
+            true => Ok(()),
+            false => Err(InvalidRequest::PromptTooLong { tokens, limit }),
+        }
+    }
+
     /// Takes in the prompt of a new run. What is counted per run is counted anew.
     pub fn begin_run(&mut self, prompt: Arc<Message>) {
         self.carry.progress = NoProgressWatch::default();
@@ -206,6 +233,17 @@ impl Conversation {
                 self.carry.view = None;
                 self.carry.anchor = None;
             }
+        }
+    }
+
+    /// Goes on with what an earlier process recorded: what was said, and the counters of the session.
+    pub fn resume(&mut self, loaded: &Loaded) {
+        self.last_entry.clone_from(&loaded.last);
+        self.history.clone_from(&loaded.recorded);
+        if 1 <= self.facts.revision {
+            self.carry.last_answer_at = loaded.used.last_answer_at;
+            self.carry.spent = loaded.used.since_compaction;
+            self.carry.retries = loaded.used.failed_calls;
         }
     }
 

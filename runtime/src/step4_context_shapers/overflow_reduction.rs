@@ -6,6 +6,8 @@
 //! only when that prompt alone is too large. Goes down to where pressure begins, so that the next
 //! turn has room.
 
+use std::sync::Arc;
+
 use super::{
     ShapedContext, ShaperSetup, StageResult, history, marker, pressure::PRESSURE_PERCENT,
     shaper1_budget_reduction::is_only_text, shaper2_snip,
@@ -13,27 +15,35 @@ use super::{
 use crate::{
     block::{Block, BlockKind},
     digest::Digest,
-    message::{Message, MessageKind, Role},
+    message::{Message, MessageKind, Role, tokens_of},
     tokens::{CHARS_PER_TOKEN, Tokens},
 };
 
 /// Characters of a text that are still shown beside its reference, at least.
 const SHOWN_CHARS: u64 = 200;
 
+/// Characters from which on a text may be what makes a context too large.
+const LARGE_CHARS: u64 = 2_000;
+
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
     if context.tokens <= room(setup) { Err("it fits the window") } else { Ok(()) }
 }
 
-/// Whether anything is left that would be cut if there were no room at all. Looks at kept counts.
+/// Whether cutting can be the answer to a provider's refusal of the context: a long result or text is
+/// left; or the messages would be too large at a token for each character, and the oldest can go.
 pub fn can_shrink(context: &ShapedContext, setup: &ShaperSetup) -> bool {
     let prompt = history::last_prompt(&context.messages);
-    let is_long = |(at, message): (usize, &std::sync::Arc<Message>)| {
-        let blocks = &message.blocks;
-        blocks.iter().any(|it| has_long_result(it, setup))
-            || (may_fold(message, at, prompt) && blocks.iter().any(|it| has_long_text(it, setup)))
+    let is_large = |(at, message): (usize, &Arc<Message>)| {
+        let mut blocks = message.blocks.iter().filter(|it| LARGE_CHARS <= it.chars());
+        blocks.any(|it| {
+            has_long_result(it, setup)
+                || (has_long_text(it, setup) && may_fold(message, at, prompt))
+        })
     };
-    context.messages.iter().enumerate().any(is_long)
-        || shaper2_snip::run_for_room(context, setup, Tokens(0)).is_some()
+    let most = context.tokens.max(tokens_of(&context.messages)).at_most();
+    context.messages.iter().enumerate().any(is_large)
+        || (setup.context_budget < most
+            && shaper2_snip::run_for_room(context, setup, Tokens(0)).is_some())
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {

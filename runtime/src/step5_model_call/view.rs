@@ -13,10 +13,13 @@ use crate::{
 };
 
 mod acceptable;
+mod fit_bytes;
+mod note;
 mod server_tools;
 mod target;
 
 pub use acceptable::{is_acceptable, is_acceptable_for};
+pub use note::ViewNote;
 pub use target::Target;
 
 /// What answers a call that has no result.
@@ -24,6 +27,9 @@ pub const INTERRUPTED: &str = "interrupted: the call has no result; what it did 
 
 /// Bytes of one image in base64 that a provider takes, 5 MiB before encoding.
 pub const MAX_IMAGE_BYTES: usize = 7_000_000;
+
+/// Bytes of all messages together; a whole request may hold 32 MB.
+pub const MAX_VIEW_BYTES: usize = 31_000_000;
 
 /// Bytes of one block of any other kind; a whole request may hold 32 MB.
 pub const MAX_BLOCK_BYTES: usize = 30_000_000;
@@ -50,7 +56,20 @@ pub struct ViewMessage {
     pub blocks: Vec<Block>,
 }
 
+/// What asks a model to go on where a conversation ends with its own answer.
+pub const GO_ON: &str =
+    "<system-reminder>\nThe conversation was interrupted here. Go on.\n</system-reminder>";
+
 impl View {
+    /// Lets the conversation end with the user, as providers demand.
+    pub fn end_with_user(&mut self) {
+        if self.messages.last().is_some_and(|it| it.role == Role::Assistant) {
+            let blocks = vec![Block::text(GO_ON)];
+            self.messages.push(ViewMessage { role: Role::User, blocks });
+            self.notes.push(ViewNote::EndsWithAnswer);
+        }
+    }
+
     /// Adds the begin of an answer that the provider has paused (`pause_turn`): it goes back
     /// unchanged, as the last message.
     pub fn push_answer(&mut self, blocks: &[Block]) {
@@ -63,48 +82,6 @@ impl View {
             }
         }
     }
-}
-
-/// What was repaired.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ViewNote {
-    /// A call without result got an error result.
-    MissingResult(ToolUseId),
-    /// A result without call in front of it was left out.
-    ResultWithoutCall(ToolUseId),
-    /// A second result of one call was left out.
-    SecondResult(ToolUseId),
-    /// A second call with one id was left out.
-    SecondCall(ToolUseId),
-    /// Reasoning without signature was left out.
-    UnsignedThinking,
-    /// A last answer of reasoning alone was left out.
-    ThinkingOnly,
-    /// Answers in front of the first message of the user were left out.
-    LeadingAnswer,
-    /// A block stood with the wrong role: a call of the user, a result of the model.
-    WrongRole,
-    /// The input or the name of a call would be refused; the view holds another.
-    CallRepaired(ToolUseId),
-    /// Reasoning that another model has signed was left out.
-    ForeignReasoning,
-    /// A block that the provider does not know was left out.
-    LeftOut {
-        /// The type of the block.
-        kind: Box<str>,
-    },
-    /// A text stands for a block that the provider does not know, or that has lost its partner.
-    AsText {
-        /// The type of the block.
-        kind: Box<str>,
-    },
-    /// A block was too large; a text stands for it.
-    TooLarge {
-        /// The type of the block.
-        kind: Box<str>,
-        /// Its size.
-        bytes: usize,
-    },
 }
 
 /// The view of a conversation, for the model that has answered so far.
@@ -126,6 +103,7 @@ pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
     let View { messages, notes } = &mut compiler.view;
     messages.iter_mut().flat_map(|it| &mut it.blocks).for_each(target::give_plain_id);
     server_tools::settle(messages, target.format.features().server_tools, notes);
+    fit_bytes::fit(messages, MAX_VIEW_BYTES, notes);
     compiler.view
 }
 
@@ -170,6 +148,7 @@ impl<'a> Compiler<'a> {
 
     fn of_user(&mut self, block: &'a Block) -> Option<Block> {
         match block.kind() {
+            BlockKind::Text(_) | BlockKind::Opaque { .. } if block.is_odd() => self.doubtful(block),
             BlockKind::Text(text) => {
                 (!text.trim().is_empty()).then(|| self.sized(self.target.text(block)))
             }
@@ -194,6 +173,14 @@ impl<'a> Compiler<'a> {
 
     fn of_answer(&mut self, message: &Message, block: &'a Block) -> Option<Block> {
         match block.kind() {
+            BlockKind::Text(_)
+            | BlockKind::Opaque { .. }
+            | BlockKind::Thinking { .. }
+            | BlockKind::RedactedThinking
+                if block.is_odd() =>
+            {
+                self.doubtful(block)
+            }
             BlockKind::Text(text) => {
                 (!text.trim().is_empty()).then(|| self.sized(self.target.text(block)))
             }
@@ -223,6 +210,19 @@ impl<'a> Compiler<'a> {
             }
             BlockKind::StopRequest | BlockKind::Error(_) => None,
         }
+    }
+
+    /// What may be sent of a block whose bytes a provider may refuse.
+    fn doubtful(&mut self, block: &Block) -> Option<Block> {
+        let (kind, kept): (&str, _) = match block.kind() {
+            BlockKind::Text(text) => ("text", (!text.trim().is_empty()).then(|| Block::text(text))),
+            BlockKind::Opaque { kind } => (kind, Some(server_tools::as_text(block))),
+            BlockKind::RedactedThinking => ("redacted_thinking", None),
+            _ => ("thinking", None),
+        };
+        let kept = kept.filter(|it| it.as_text().is_some_and(|it| !it.trim().is_empty()));
+        self.view.notes.push(ViewNote::Doubtful { kind: kind.into() });
+        kept.map(|it| self.sized(it))
     }
 
     /// A block that only its provider knows; `model` is the one that made it.
@@ -310,7 +310,8 @@ impl<'a> Compiler<'a> {
         let name_fits = name.as_str().chars().all(is_valid)
             && (1..=MAX_NAME_CHARS).contains(&name.as_str().len());
         let input_fits = input.starts_with('{');
-        if name_fits && input_fits && block.wire_open().len() <= MAX_BLOCK_BYTES {
+        let fits = name_fits && input_fits && !block.is_odd();
+        if fits && block.wire_open().len() <= MAX_BLOCK_BYTES {
             return block.clone();
         }
         self.view.notes.push(ViewNote::CallRepaired(id.clone()));
@@ -345,6 +346,12 @@ impl<'a> Compiler<'a> {
 
     fn sized_result(&mut self, result: &Block, call: &ToolUseId) -> Block {
         let bytes = result.wire_open().len();
+        if result.is_odd()
+            && let Some((_, text, is_error)) = result.as_tool_result()
+        {
+            self.view.notes.push(ViewNote::Doubtful { kind: "tool_result".into() });
+            return self.sized_result(&Block::tool_result(call, text, is_error), call);
+        }
         if bytes <= MAX_BLOCK_BYTES {
             return result.clone();
         }

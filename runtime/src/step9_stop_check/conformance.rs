@@ -24,12 +24,6 @@ pub enum BadCase {
         /// Which, as a path.
         part: &'static str,
     },
-    /// A message has a role that cases do not have.
-    #[error("unknown role `{role}`")]
-    UnknownRole {
-        /// As written.
-        role: String,
-    },
     /// A block is none.
     #[error("message {message} holds something that is no block")]
     Block {
@@ -67,6 +61,13 @@ pub fn read_messages(list: &Value) -> Result<Messages, BadCase> {
 }
 
 fn read_message(i: usize, message: &Value) -> Result<Message, BadCase> {
+    let id = message["id"].as_str().map_or_else(|| EntryId::new(format!("m{i}")), EntryId::from);
+    let role = message["role"].as_str().unwrap_or_default();
+    if !["assistant", "user", "tool", "system"].contains(&role) {
+        // Neither a prompt nor an answer nor a result, whatever it holds.
+        let (role, kind) = (Role::System, MessageKind::Mark);
+        return Ok(Message { id, role, kind, api_id: None, model: None, blocks: Vec::new() });
+    }
     let blocks = match &message["content"] {
         Value::String(text) => vec![Block::text(text)],
         Value::Array(blocks) => blocks
@@ -77,13 +78,11 @@ fn read_message(i: usize, message: &Value) -> Result<Message, BadCase> {
         _ => return Err(BadCase::Missing { part: "content" }),
     };
     let only_results = !blocks.is_empty() && blocks.iter().all(|it| it.as_tool_result().is_some());
-    let (role, kind) = match message["role"].as_str() {
-        Some("assistant") => (Role::Assistant, MessageKind::Answer),
-        Some("user") if !only_results => (Role::User, MessageKind::Prompt),
-        Some("user" | "tool") => (Role::User, MessageKind::ToolResults),
-        Some("system") => (Role::System, MessageKind::Mark),
-        other => return Err(BadCase::UnknownRole { role: other.unwrap_or_default().into() }),
+    let (role, kind) = match role {
+        "assistant" => (Role::Assistant, MessageKind::Answer),
+        "user" if !only_results => (Role::User, MessageKind::Prompt),
+        "user" | "tool" => (Role::User, MessageKind::ToolResults),
+        _ => (Role::System, MessageKind::Mark),
     };
-    let id = message["id"].as_str().map_or_else(|| EntryId::new(format!("m{i}")), EntryId::from);
     Ok(Message { id, role, kind, api_id: None, model: None, blocks })
 }

@@ -25,6 +25,26 @@ fn every_case_gets_the_expected_decision() {
     assert!(40 <= n_cases, "only {n_cases} cases in {CASES}");
 }
 
+// REQ: TRN-6
+#[test]
+fn message_of_another_role_does_not_matter() {
+    let message =
+        |role: &str| serde_json::json!({"role": role, "content": [{"type": "tool_use", "n": 1}]});
+    let case = |extra: &[Value]| {
+        let mut transcript = vec![
+            serde_json::json!({"role": "user", "content": "q"}),
+            serde_json::json!({"role": "assistant", "content": "a"}),
+        ];
+        transcript.extend_from_slice(extra);
+        serde_json::json!({"input": {"transcript": transcript, "budget": {"used": 0, "max": null}}})
+    };
+    let plain = conformance::run_case(&case(&[])).unwrap();
+    assert_eq!(plain["reason"], "no_pending_tools");
+    for role in ["developer", "progress", ""] {
+        assert_eq!(conformance::run_case(&case(&[message(role)])).unwrap(), plain, "{role}");
+    }
+}
+
 #[test]
 fn case_without_a_transcript_is_refused() {
     let case: Value = serde_json::from_str(r#"{"input":{"budget":{"used":1,"max":2}}}"#).unwrap();

@@ -8,18 +8,24 @@ mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod lines;
+mod order;
 pub mod repair;
 pub mod report;
 mod tail;
 mod used;
 
+use std::sync::Arc;
+
+use order::Placed;
+
 use crate::{
+    block::Block,
     ids::{EntryId, RunId, ToolName, ToolUseId},
-    message::Messages,
+    message::{Message, Messages},
     step::Step,
     transcript::{
         entry::{Record, What},
-        read::{Entry, NotALine, read_line},
+        read::{Entry, NotALine, Seal, read_line},
     },
     turn::Ended,
 };
@@ -89,6 +95,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut nodes = chain::Nodes::default();
     let mut used = Used::default();
     let mut open_run = None;
+    let mut readable = Vec::new();
     for line in lines::split(bytes, &mut report) {
         let read = match read_line(&line.text) {
             Ok(read) => read,
@@ -108,26 +115,42 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         if !line.terminated {
             report.push(Report::at(ReportKind::UnterminatedLastLine, line.number));
         }
+        readable.push(Placed { number: line.number, read });
+    }
+    for Placed { number, read } in order::settle(readable, &mut report) {
+        let seal = read.seal;
+        let is_ours = |sidechain: bool| {
+            let says_nothing = seal.is_some() && !read.says_sidechain;
+            says_nothing || sidechain == (load_as == LoadAs::Sidechain)
+        };
         match read.entry {
             Entry::Harness(record) => {
                 used.note(&record);
                 follow_run(&mut open_run, *record);
             }
-            Entry::Conversation { line: said, sidechain, bad_blocks } => {
+            Entry::Conversation { line: mut said, sidechain, bad_blocks } => {
                 if bad_blocks != 0 {
-                    report.push(Report::counted(ReportKind::BadBlock, line.number, bad_blocks));
+                    report.push(Report::counted(ReportKind::BadBlock, number, bad_blocks));
                 }
-                if sidechain == (load_as == LoadAs::Sidechain) {
+                if is_ours(sidechain) {
                     used.said(&said);
-                    nodes.add_said(line.number, *said, &mut report);
+                    doubt(&mut said.message, seal);
+                    // The writer links every line but the first and those behind a compaction.
+                    let is_altered = seal.is_some_and(|it| !it.intact);
+                    let lost_link = !read.is_linked || (is_altered && said.parent.is_none());
+                    let lost_link = lost_link && said.boundary.is_none();
+                    nodes.add_said(number, *said, lost_link, &mut report);
                 }
             }
-            Entry::Other { id: Some(id), parent, sidechain, .. } => {
-                if sidechain == (load_as == LoadAs::Sidechain) {
+            Entry::Other { id, parent, sidechain, .. } => {
+                // Of a line of ours that was changed it is reported already.
+                if seal.is_none() && read.has_message {
+                    report.push(Report::at(ReportKind::BadRecord, number));
+                }
+                if let Some(id) = id.filter(|_| is_ours(sidechain)) {
                     nodes.add_other(id, parent);
                 }
             }
-            Entry::Other { id: None, .. } => {}
         }
     }
     let last = nodes.last();
@@ -146,6 +169,22 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         last,
         used,
         tail: tail(bytes, 0),
+    }
+}
+
+/// Marks blocks that a provider may not have written so: all of a line that was changed, and those of
+/// an unknown type or shape on a line that nothing vouches for.
+fn doubt(message: &mut Arc<Message>, seal: Option<Seal>) {
+    let is_doubtful = |block: &Block| match seal {
+        Some(seal) => !seal.intact,
+        None => block.is_unusual(),
+    };
+    if message.blocks.iter().any(is_doubtful) {
+        for block in &mut Arc::make_mut(message).blocks {
+            if is_doubtful(block) {
+                *block = block.doubted();
+            }
+        }
     }
 }
 

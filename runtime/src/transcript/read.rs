@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -22,6 +22,12 @@ pub struct Read {
     pub entry: Entry,
     /// Its place in the chain; `None` for lines of others.
     pub seal: Option<Seal>,
+    /// It says what it follows, be it nothing.
+    pub is_linked: bool,
+    /// It says whether it belongs to a sub-agent.
+    pub says_sidechain: bool,
+    /// It holds a message, whatever its type says.
+    pub has_message: bool,
 }
 
 /// What stands on a line.
@@ -96,7 +102,8 @@ struct Wire<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     uuid: Option<EntryId>,
-    parent_uuid: Option<EntryId>,
+    #[serde(default, deserialize_with = "present")]
+    parent_uuid: Option<Option<EntryId>>,
     logical_parent_uuid: Option<EntryId>,
     #[serde(borrow)]
     subtype: Option<Cow<'a, str>>,
@@ -175,7 +182,18 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
         },
         _ => other(&wire),
     };
-    Ok(Read { entry, seal })
+    Ok(Read {
+        entry,
+        seal,
+        is_linked: wire.parent_uuid.is_some(),
+        says_sidechain: wire.is_sidechain.is_some(),
+        has_message: wire.message.is_some(),
+    })
+}
+
+/// Tells a member that is null from one that is not there.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<EntryId>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// The place in the chain that a line names, read off its end. `None` if it does not end like a
@@ -211,7 +229,7 @@ fn other(wire: &Wire<'_>) -> Entry {
     Entry::Other {
         kind: wire.kind.as_ref().into(),
         id: wire.uuid.clone(),
-        parent: wire.parent_uuid.clone(),
+        parent: wire.parent_uuid.clone().flatten(),
         sidechain: wire.is_sidechain.unwrap_or(false),
     }
 }
@@ -240,7 +258,7 @@ fn boundary(wire: &Wire<'_>) -> Result<Entry, NotALine> {
     };
     let line = ConversationLine {
         at: at(wire),
-        parent: wire.logical_parent_uuid.clone().or_else(|| wire.parent_uuid.clone()),
+        parent: wire.logical_parent_uuid.clone().or_else(|| wire.parent_uuid.clone().flatten()),
         message: Arc::new(Message {
             id,
             role: Role::System,
@@ -291,7 +309,7 @@ fn said(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
     let model = answer.as_ref().and_then(AnswerFields::signed_by).cloned();
     let line = ConversationLine {
         at: at(wire),
-        parent: wire.parent_uuid.clone(),
+        parent: wire.parent_uuid.clone().flatten(),
         message: Arc::new(Message { id, role, kind, api_id, model, blocks }),
         answer,
         tool_result,

@@ -166,9 +166,7 @@ impl Session {
         let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
         let load_as = if facts.agent.is_some() { LoadAs::Sidechain } else { LoadAs::Session };
         let mut conversation = Conversation::new(Arc::new(facts), stream);
-        let loaded = load(before, load_as);
-        conversation.history = loaded.recorded;
-        conversation.last_entry = loaded.last;
+        conversation.resume(&load(before, load_as));
         Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
     }
 

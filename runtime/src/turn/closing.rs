@@ -4,7 +4,7 @@
 //! what it did; of any other nothing is claimed but that it was interrupted. One `turn_end` record
 //! says where and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     effect::{Append, Said},
@@ -25,6 +25,10 @@ use crate::{
 /// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
 /// between the two.
 pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
+
+/// What stands for a result whose line is lost.
+const LOST: &str = "The result of this call is missing from the transcript. What it did is not known; \
+                    it was not run again.";
 
 /// A turn that is gone.
 #[derive(Clone, Debug)]
@@ -114,6 +118,37 @@ fn lost(error: Option<ToolErrorKind>) -> ToolOutcome {
     let text = "The call ended and had its effect, if any. Its result was lost before it was \
                 recorded; it was not run again.";
     ToolOutcome { error, ..ToolOutcome::ok(text) }
+}
+
+/// Results for calls that have none, wherever in the conversation they are; nothing when all have
+/// one. A run that has ended asks for none of them again, but lines of it may be lost, and a stop check
+/// never ends a run while a call is open.
+pub fn answer_lost_calls(
+    history: &Messages,
+    last_entry: Option<EntryId>,
+    stream: Stream,
+    at: Timestamp,
+) -> Option<Box<Append>> {
+    let mut answered: BTreeSet<&ToolUseId> = BTreeSet::new();
+    let mut lost: Vec<(ToolUseId, EntryId)> = Vec::new();
+    for message in history.iter().rev() {
+        for block in message.blocks.iter().rev() {
+            if let Some((id, ..)) = block.as_tool_result() {
+                answered.insert(id);
+            } else if let Some((id, ..)) = block.as_tool_use()
+                && answered.insert(id)
+            {
+                lost.push((id.clone(), message.id.clone()));
+            }
+        }
+    }
+    let mut journal = Journal::new("".into(), 0, stream.child("lost"), last_entry);
+    for (id, source) in lost.into_iter().rev() {
+        let block = Block::tool_result(&id, LOST, true);
+        journal.result(at, block, ToolResultFields { structured: None, source });
+    }
+    journal.sync();
+    journal.take()
 }
 
 /// Tool uses of the last answer that have no result yet, with the line of the answer.

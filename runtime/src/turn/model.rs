@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Effect, Turn};
 use crate::{
     block::Block,
+    digest::Digest,
     event::Event,
     message::{Message, MessageKind, tokens_of},
     recovery::{Remedy, chain::Link},
@@ -45,9 +46,12 @@ impl Turn {
         self.state.model.raw_estimate = estimate;
         let link = self.link();
         self.state.view = compile_for(&shaped.messages, self.target(&link));
-        if let Some(paused) = &self.state.model.paused {
-            self.state.view.push_answer(paused);
+        match &self.state.model.paused {
+            Some(paused) => self.state.view.push_answer(paused),
+            None if 1 <= self.facts.revision => self.state.view.end_with_user(),
+            None => {}
         }
+        self.tell_repairs();
         self.state.model.turn_attempts += 1;
         let attempt = self.begin_attempt(Purpose::Turn, cause);
         let (head, format) = (self.head(Purpose::Turn), self.format(&link));
@@ -55,6 +59,19 @@ impl Turn {
         let request = format.encode(&head, &self.state.view, chain);
         self.carry.cache.sent(&head, &self.state.view, chain);
         self.send(Purpose::Turn, attempt, request);
+    }
+
+    /// Records and tells what the view differs in from the conversation, each once per session.
+    fn tell_repairs(&mut self) {
+        if self.facts.revision < 1 {
+            return;
+        }
+        for note in std::mem::take(&mut self.state.view.notes) {
+            let digest = Digest::of(note.to_string().as_bytes());
+            if self.carry.repairs_told.insert(digest) {
+                self.alert(&format!("the model sees the conversation otherwise: {note}"));
+            }
+        }
     }
 
     /// Asks for a summary.

@@ -20,8 +20,12 @@ use crate::{
 impl State {
     /// Begins the next run of the queue, when nothing is under way.
     pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
-        while self.active.is_none() && matches!(self.ready, Some(Ok(()))) {
+        while self.active.is_none() && !self.is_measuring() && matches!(self.ready, Some(Ok(()))) {
             let Some((prompt, slot)) = self.queue.pop_front() else { break };
+            if self.is_measured_first(myself, &prompt.request)? {
+                self.queue.push_front((prompt, slot));
+                break;
+            }
             self.begin(myself, *prompt, slot)?;
         }
         if matches!(self.ready, Some(Err(_))) {
@@ -38,7 +42,9 @@ impl State {
             reply(Ok(outcome.clone()));
             return Ok(());
         }
-        if let Err(wrong) = request.check() {
+        let content = request.blocks();
+        if let Err(wrong) = request.check().and_then(|()| self.conversation.check_prompt(&content))
+        {
             reply(Err(wrong.into()));
             return Ok(());
         }
@@ -46,7 +52,7 @@ impl State {
         self.n_runs += 1;
         let made = || self.conversation.stream.uuid(at, "run", self.n_runs).into();
         let id = request.run.clone().unwrap_or_else(made);
-        let message = Arc::new(self.conversation.prompt(at, id.as_str(), request.blocks()));
+        let message = Arc::new(self.conversation.prompt(at, id.as_str(), content));
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
         let start = What::RunStart {

@@ -1,11 +1,11 @@
 //! Before the first run: the transcript is opened and an earlier conversation read.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     ids::AgentId,
     time::Timestamp,
-    transcript::load::{LoadAs, Loaded, Used, load},
+    transcript::load::{LoadAs, Loaded, Report, ReportKind, Used, load},
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -30,9 +30,9 @@ impl State {
     ) -> Done {
         match opened {
             Opened::Restarted { handle } => self.recorder.opened(handle),
-            Opened::Ready { handle, head, .. } => {
+            Opened::Ready { handle, is_new, .. } => {
                 self.recorder.opened(handle);
-                if head.seq == 0 {
+                if is_new {
                     self.is_ready(Ok(()));
                     self.next_run(myself)?;
                 } else {
@@ -81,17 +81,15 @@ impl State {
         self.loader = None;
         match earlier {
             Ok(Earlier { loaded, agents, unread }) => {
-                for report in &loaded.report {
-                    self.untold.push(format!("the transcript was repaired: {report}").into());
-                }
+                self.untold.extend(repairs(&loaded.report));
                 self.untold.extend(unread.into_iter().map(Into::into));
                 self.n_runs = loaded.tail.head.seq << 16;
                 let settled = outcomes(&agents, self.shared.facts.agent.as_ref(), &loaded);
                 let used = agents.iter().map(|it| (it.agent.clone(), it.used())).collect();
                 self.resume_sums(&loaded.used, used);
-                self.conversation.last_entry.clone_from(&loaded.last);
-                self.conversation.history.clone_from(&loaded.recorded);
+                self.conversation.resume(&loaded);
                 self.close_earlier(&loaded, settled);
+                self.answer_lost_calls();
                 self.is_ready(Ok(()));
             }
             Err(why) => {
@@ -159,6 +157,27 @@ impl State {
             }
         }
     }
+}
+
+/// Repairs of one kind that are told one by one.
+const MAX_TOLD: usize = 20;
+
+/// What was repaired, in words for people; what there is too much of, by its number.
+fn repairs(reports: &[Report]) -> Vec<Arc<str>> {
+    let mut counts: BTreeMap<ReportKind, usize> = BTreeMap::new();
+    let mut told = Vec::new();
+    for report in reports {
+        let count = counts.entry(report.kind).or_default();
+        *count += 1;
+        if *count <= MAX_TOLD {
+            told.push(format!("the transcript was repaired: {report}").into());
+        }
+    }
+    for (kind, count) in counts.into_iter().filter(|(_, it)| MAX_TOLD < *it) {
+        let more = Report { kind, line: None, count: Some((count - MAX_TOLD) as u64) };
+        told.push(format!("the transcript was repaired: the same again: {more}").into());
+    }
+    told
 }
 
 /// An earlier conversation.

@@ -233,6 +233,71 @@ fn paused_answer_goes_back_unchanged_as_the_last_message() {
     assert!(is_acceptable(&view.messages));
 }
 
+// REQ: SHP-12
+#[test]
+fn blocks_whose_bytes_may_have_been_changed_are_sent_by_their_content_alone() {
+    let wire = |text: &str| Block::from_wire(text).unwrap();
+    let image = wire(r#"{"type":"image","source":{"type":"url","url":"https://x.test/a.png"}}"#);
+    let messages = [
+        user(&[wire(r#"{"type":"text","text":"a","texu":1}"#), image.clone(), image.doubted()]),
+        answer(
+            "1",
+            &[
+                signed("kept"),
+                signed("changed").doubted(),
+                wire(r#"{"type":"tool_use","id":"x","name":"Read","inpus":{"n":1}}"#),
+            ],
+        ),
+        user(&[wire(r#"{"type":"tool_result","tool_use_id":"x","content":"r","is_errot":1}"#)]),
+    ];
+    let view = compile(&messages);
+    let blocks: Vec<Block> = view.messages.iter().flat_map(|it| it.blocks.clone()).collect();
+    assert_eq!(blocks[..2], [text("a"), image]);
+    assert_eq!(
+        blocks[3..],
+        [
+            signed("kept"),
+            Block::tool_use(&"x".into(), &"Read".into(), "{}"),
+            Block::tool_result(&"x".into(), "r", false),
+        ]
+    );
+    assert_eq!(view.notes.len(), 5, "{:?}", view.notes);
+    assert!(view.notes.iter().all(|it| !it.to_string().is_empty()));
+}
+
+// REQ: SHP-12
+#[test]
+fn conversation_that_ends_with_an_answer_is_asked_to_go_on() {
+    let mut view = compile(&[user(&[text("a")]), answer("1", &[text("b")])]);
+    view.end_with_user();
+    assert_eq!(view.messages.last().unwrap().role, Role::User);
+    assert_eq!(view.notes, [ViewNote::EndsWithAnswer]);
+    let before = view.clone();
+    view.end_with_user();
+    assert_eq!(view, before, "once is enough");
+}
+
+// REQ: SHP-12
+#[test]
+fn pictures_of_one_turn_that_are_more_than_a_request_holds_give_way_oldest_first() {
+    let picture = |id: &str| {
+        let data = "A".repeat(5_000_000);
+        let source = format!(r#"{{"type":"base64","media_type":"image/png","data":"{data}"}}"#);
+        let image = format!(r#"{{"type":"image","source":{source}}}"#);
+        let result =
+            format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":[{image}]}}"#);
+        Block::from_wire(&result).unwrap()
+    };
+    let ids: Vec<String> = (0..10).map(|i| format!("p{i}")).collect();
+    let calls: Vec<Block> = ids.iter().map(|it| call(it)).collect();
+    let results: Vec<Block> = ids.iter().map(|it| picture(it)).collect();
+    let view = compile(&[user(&[text("look")]), answer("1", &calls), user(&results)]);
+    let sizes: Vec<usize> = view.messages[2].blocks.iter().map(|it| it.wire_open().len()).collect();
+    assert!(sizes.iter().sum::<usize>() <= MAX_VIEW_BYTES);
+    assert!(sizes[..4].iter().all(|it| *it < 200) && sizes[4..].iter().all(|it| 5_000_000 < *it));
+    assert!(is_acceptable(&view.messages));
+}
+
 fn any_block() -> impl Strategy<Value = Block> {
     let id = || prop_oneof![Just("x"), Just("y"), Just("z")];
     prop_oneof![

@@ -24,6 +24,8 @@ struct Node {
     id: EntryId,
     line: u64,
     parent: Option<EntryId>,
+    /// It follows something, and what that is cannot be read.
+    lost_link: bool,
     what: What,
 }
 
@@ -63,7 +65,13 @@ impl Node {
 }
 
 impl Nodes {
-    pub(super) fn add_said(&mut self, line: u64, said: ConversationLine, report: &mut Vec<Report>) {
+    pub(super) fn add_said(
+        &mut self,
+        line: u64,
+        said: ConversationLine,
+        lost_link: bool,
+        report: &mut Vec<Report>,
+    ) {
         let id = said.message.id.clone();
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
@@ -79,12 +87,12 @@ impl Nodes {
             Some(boundary) => What::Boundary { preserved: boundary.preserved },
             None => What::Said(said.message),
         };
-        self.add(Node { id, line, parent: said.parent, what });
+        self.add(Node { id, line, parent: said.parent, lost_link, what });
     }
 
     pub(super) fn add_other(&mut self, id: EntryId, parent: Option<EntryId>) {
         if !self.by_id.contains_key(&id) {
-            self.add(Node { id, line: 0, parent, what: What::Other });
+            self.add(Node { id, line: 0, parent, lost_link: false, what: What::Other });
         }
     }
 
@@ -171,17 +179,25 @@ impl Nodes {
             if compactions.iter().any(|it| it.boundary == at) {
                 return walked;
             }
-            let Some(parent) = &node.parent else { return walked };
-            let linked = self.by_id.get(parent).copied();
+            let linked = match &node.parent {
+                Some(parent) => self.by_id.get(parent).copied(),
+                None if node.lost_link => None,
+                None => return walked,
+            };
             let next = match linked {
                 Some(next) if !visited.contains(&next) => Some(next),
                 _ => {
+                    let before = (0..at)
+                        .rev()
+                        .find(|it| self.nodes[*it].is_message() && !visited.contains(it));
                     let kind = match linked {
                         Some(_) => ReportKind::Cycle,
                         None => ReportKind::BrokenLink,
                     };
-                    report.push(Report::at(kind, node.line));
-                    (0..at).rev().find(|it| self.nodes[*it].is_message() && !visited.contains(it))
+                    if node.parent.is_some() || before.is_some() {
+                        report.push(Report::at(kind, node.line));
+                    }
+                    before
                 }
             };
             let Some(next) = next else { return walked };

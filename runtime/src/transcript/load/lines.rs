@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Report, ReportKind};
+use crate::transcript::read::seal_of;
 
 /// A line that is not blank.
 pub(super) struct RawLine<'a> {
@@ -18,10 +19,22 @@ pub(super) fn split<'a>(bytes: &'a [u8], report: &mut Vec<Report>) -> Vec<RawLin
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut found = Vec::new();
     let mut number = 0;
+    let mut crlf: Option<Report> = None;
     for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
         number += 1;
         let (line, terminated) = match piece.strip_suffix(b"\n") {
-            Some(line) => (line.strip_suffix(b"\r").unwrap_or(line), true),
+            Some(line) => match line.strip_suffix(b"\r") {
+                Some(line) => {
+                    // Lines of others may end so; those of this writer never do.
+                    if seal_of(line).is_some() {
+                        let first = || Report::counted(ReportKind::CrlfLineEnds, number, 0);
+                        let count = &mut crlf.get_or_insert_with(first).count;
+                        *count = count.map(|it| it + 1);
+                    }
+                    (line, true)
+                }
+                None => (line, true),
+            },
             None => (piece, false),
         };
         let line = without_zeros(line);
@@ -39,6 +52,7 @@ pub(super) fn split<'a>(bytes: &'a [u8], report: &mut Vec<Report>) -> Vec<RawLin
             found.push(RawLine { number, text, terminated });
         }
     }
+    report.extend(crlf);
     found
 }
 

@@ -62,6 +62,16 @@ pub enum ReportKind {
     TornTail,
     /// The last line is whole and lacks its newline; kept.
     UnterminatedLastLine,
+    /// A line was changed after it was written; taken as far as it can be read.
+    Altered,
+    /// Lines before this one are not there or cannot be read.
+    MissingLines,
+    /// Lines were moved; taken in the order in which they were written.
+    Reordered,
+    /// The numbers of lines do not rise, and their hashes do not tell the order; taken as they are.
+    Misplaced,
+    /// Lines end with a carriage return; read without it.
+    CrlfLineEnds,
     /// Zero bytes; taken out.
     NulBlock,
     /// Bytes that are no UTF-8; replaced.
@@ -108,6 +118,13 @@ impl ReportKind {
             Self::BadBlock => "blocks of a message cannot be read; they are left out",
             Self::TornTail => "the last line is not whole; it is passed over",
             Self::UnterminatedLastLine => "the last line lacks its line end",
+            Self::Altered => "the line was changed after it was written; it is read as it is",
+            Self::MissingLines => "lines before it are missing or cannot be read",
+            Self::Reordered => {
+                "lines were moved from here on; they are taken in the order in which they were written"
+            }
+            Self::Misplaced => "lines are out of order from here on; they are taken as they are",
+            Self::CrlfLineEnds => "lines end with a carriage return, which is left out",
             Self::NulBlock => "zero bytes are taken out",
             Self::InvalidUtf8 => "bytes that are no UTF-8 are replaced",
             Self::DuplicateId => "a line was there before; it is passed over",

@@ -64,7 +64,9 @@ fn last_seal(mut whole: &[u8]) -> Option<crate::transcript::read::Seal> {
     while let Some(line) = whole.strip_suffix(b"\n") {
         let start = memchr::memrchr(b'\n', line).map_or(0, |at| at + 1);
         // A line that was edited still has its place: what follows hangs on the hash it names.
-        if let Some(seal) = seal_of(&line[start..]) {
+        let line = &line[start..];
+        // Somebody may have given all lines the line ends of another system.
+        if let Some(seal) = seal_of(line.strip_suffix(b"\r").unwrap_or(line)) {
             return Some(seal);
         }
         whole = &whole[..start];

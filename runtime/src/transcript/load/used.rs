@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::lines;
 use crate::{
+    catalogue::Money,
     cost::CostLedger,
     lease::Spent,
     run::RunEnd,
@@ -34,6 +35,12 @@ pub struct Used {
     pub worked_ms: u64,
     /// The model that was asked first, if it ever answered.
     pub model: Option<Arc<str>>,
+    /// When the model last answered.
+    pub last_answer_at: Option<Timestamp>,
+    /// Money spent since the last compaction.
+    pub since_compaction: Money,
+    /// Model calls that failed.
+    pub failed_calls: u32,
     /// Calls of which nobody said what they used, as their worst case.
     in_doubt: Spent,
     /// Whether a model was asked in the present turn.
@@ -87,7 +94,9 @@ impl Used {
                 let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
                 self.turns -= u64::from(was_refused).min(self.turns);
             }
-            What::ModelAttempt { usage, in_doubt, model, .. } => {
+            What::ModelAttempt { usage, in_doubt, model, outcome, cost, .. } => {
+                self.failed_calls = self.failed_calls.saturating_add(u32::from(outcome != "ok"));
+                self.since_compaction = self.since_compaction + cost.unwrap_or_default();
                 self.has_asked = true;
                 self.in_doubt = self.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
                 self.usage = self.usage + *usage;
@@ -98,6 +107,12 @@ impl Used {
     }
 
     pub(super) fn said(&mut self, line: &ConversationLine) {
+        if line.boundary.is_some() {
+            self.since_compaction = Money::default();
+        }
+        if line.answer.is_some() {
+            self.last_answer_at = Some(line.at);
+        }
         if let Some(answer) = &line.answer
             && self.model.is_none()
             && !self.is_other_model
@@ -126,7 +141,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::catalogue::Money;
 
     fn line(at: u64, mut fields: Value) -> String {
         fields["type"] = "ennead".into();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    words::{again, judged, told, word},
+    words::{again, alert, judged, told, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -38,6 +38,8 @@ pub(crate) struct Play {
     pub(crate) conversation: Conversation,
     /// Steps, answers, results and ends, as words.
     pub(crate) log: Vec<String>,
+    /// What was alerted.
+    pub(crate) alerts: Vec<String>,
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
     /// The transcript.
@@ -52,7 +54,8 @@ pub(crate) struct Play {
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
     /// What the turns said they used.
     pub(crate) used: Usage,
-    now: u64,
+    /// The clock, in milliseconds since 1970.
+    pub(crate) now: u64,
     n_inputs: u64,
     last_layers: Option<Vec<LayerText>>,
     /// Of the run; a turn that was past its stop check leaves it to the next.
@@ -86,6 +89,7 @@ impl Play {
             conversation: Conversation::new(world.facts.clone(), stream),
             world,
             log: Vec::new(),
+            alerts: Vec::new(),
             trace: Vec::new(),
             lines: Vec::new(),
             stored: BTreeMap::new(),
@@ -113,11 +117,8 @@ impl Play {
         let n_runs = self.ends.len();
         self.asked_to_stop = false;
         let id = self.conversation.stream.uuid(Timestamp(self.now), "run", n_runs as u64);
-        let message = std::sync::Arc::new(self.conversation.prompt(
-            self.at(),
-            &id,
-            vec![Block::text(prompt)],
-        ));
+        let blocks = vec![Block::text(prompt)];
+        let message = std::sync::Arc::new(self.conversation.prompt(self.at(), &id, blocks));
         let line = ConversationLine {
             at: self.at(),
             parent: self.conversation.last_entry.clone(),
@@ -129,8 +130,7 @@ impl Play {
         self.lines.push(Line::Conversation(Box::new(line)));
         let mut run = Run::new(id.into(), message.id.clone());
         self.conversation.begin_run(message);
-        let setup = serde_json::to_string(&*self.conversation.facts).unwrap();
-        let mut beside = Vec::new();
+        let (setup, mut beside) = (self.conversation.facts.to_json(), Vec::new());
         let what = What::RunStart {
             prompt: run.prompt.clone(),
             origin: "test".into(),
@@ -266,6 +266,7 @@ impl Play {
                 return None;
             }
             Effect::Tell(event) => {
+                self.alerts.extend(alert(&event));
                 self.log.extend(told(&event));
                 return None;
             }
@@ -312,8 +313,7 @@ impl Play {
         let facts = self.conversation.facts.clone();
         let stream = Stream::from_seed(self.now).child(facts.session.as_str());
         self.conversation = Conversation::new(facts, stream);
-        self.conversation.history = loaded.recorded;
-        self.conversation.last_entry = loaded.last;
+        self.conversation.resume(&loaded);
         (self.first, self.is_killed, self.last_layers) = (true, false, None);
         if let Some(open) = loaded.open_run {
             let mut run = Run::new(open.run, "".into());

@@ -212,3 +212,39 @@ fn reported_sizes_are_about_what_was_sent() {
         assert!((12_500..13_000).contains(&tokens(turn)), "{}", tokens(turn));
     }
 }
+
+// REQ: SHP-5
+#[test]
+fn setting_without_effect_is_told_and_changes_no_line() {
+    let lines = |settings: Value| {
+        let play = play(World::with(settings, vec![text("done")]));
+        let records = play.records().filter(|it| matches!(it.what, What::ShapersPassed { .. }));
+        (records.map(|it| it.what.clone()).collect::<Vec<_>>(), play.alerts.join(" "))
+    };
+    let (without, told) = lines(json!({}));
+    assert!(!told.contains("cachedMicrocompact"), "{told}");
+    let (with, told) = lines(shapers(json!({ "cachedMicrocompact": true })));
+    assert!(told.contains("`ennead.shapers.cachedMicrocompact` has no effect"), "{told}");
+    assert_eq!(with, without);
+}
+
+// REQ: SHP-5, SES-4
+#[test]
+fn idle_time_cost_and_failed_calls_of_a_session_go_on_after_a_resume() {
+    let settings = shapers(json!({ "perResultCapChars": 90_000 }));
+    let mut world = long_results(settings, 6, 4_000);
+    world.answers.insert(2, failure(FailureClass::Overloaded));
+    let mut play = play(world);
+    assert_eq!(play.conversation.carry.retries, 1);
+    let (spent, answered) = (play.conversation.carry.spent, play.conversation.carry.last_answer_at);
+    play.reopen();
+    let carry = &play.conversation.carry;
+    assert_eq!((carry.retries, carry.spent, carry.last_answer_at), (1, spent, answered));
+    // The cache of the provider is cold by now, although the session is new to this process.
+    play.now += 61 * 60_000;
+    play.run("and then?");
+    let cleared = play.records().any(
+        |it| matches!(&it.what, What::Shaper { stage, fired: true, .. } if stage == "microcompact"),
+    );
+    assert!(cleared, "{}", play.log());
+}

@@ -67,3 +67,11 @@ pub(super) fn told(event: &Event) -> Option<String> {
 pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> Input {
     Input::CommandJudged { judged: Box::new(order.judge()), call }
 }
+
+/// What is alerted.
+pub(super) fn alert(event: &Event) -> Option<String> {
+    match event {
+        Event::Alert { what } => Some(what.to_string()),
+        _ => None,
+    }
+}
