@@ -1,5 +1,7 @@
 //! MCP servers of sessions: what their tools are, who shares them, and what their end means.
 
+mod starts;
+
 use std::{
     path::Path,
     sync::{Arc, Mutex},

@@ -69,6 +69,30 @@ async fn agent_writes_a_sidechain_that_its_parent_vouches_for() {
     assert_eq!(end["sidechain"]["head"], side.last().unwrap()["hash"], "{end}");
 }
 
+// REQ: AGT-1, OUT-1, OUT-2
+#[tokio::test]
+async fn parent_reads_no_reasoning_and_no_heartbeat_of_its_agent() {
+    for (said, heard) in [
+        ("<think>a secret plan</think>found `<think>`", "found `<think>`"),
+        ("<think>nothing to do</think>\n**HEARTBEAT_OK**", "(the agent ended without an answer)"),
+    ] {
+        let place = Place::new();
+        let model = one_agent(agent("look", None), move |_| text(said));
+        let outcome = place.run(&model, place.session()).await;
+        let results = outcome.messages.iter().flat_map(|it| &it.blocks);
+        let results: Vec<_> = results.filter_map(|it| Some(it.as_tool_result()?.1)).collect();
+        assert_eq!(results, [heard]);
+        let structured = place.lines().iter().find(|it| it["toolUseResult"].is_object()).cloned();
+        let structured = structured.unwrap()["toolUseResult"]["content"][0]["text"].clone();
+        assert_eq!(structured, heard);
+        let side = lines(&place.sidechains()[0]);
+        assert!(
+            side.iter().any(|it| it.to_string().contains("nothing to do")
+                || it.to_string().contains("secret plan"))
+        );
+    }
+}
+
 // REQ: AGT-2
 #[tokio::test]
 async fn five_agents_work_at_the_same_time() {

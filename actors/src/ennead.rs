@@ -218,6 +218,9 @@ impl Ennead {
             [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
         let merged = self.merged(&layers, &catalogue);
+        if let Some(why) = &merged.resolved.refused {
+            return Err(OpenError::Settings(why.clone()));
+        }
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {

@@ -48,6 +48,9 @@ pub enum OpenError {
     /// The directory of the transcripts cannot be believed.
     #[error(transparent)]
     UnsafeTranscripts(archive::guard::UnsafeTranscripts),
+    /// The settings of the options demand what is not there.
+    #[error("{0}")]
+    Settings(String),
     /// The transcript cannot be opened: another process has it, or the file cannot be used.
     #[error(transparent)]
     Transcript(archive::OpenError),

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{result::CallResult, spec::Listed},
-    ports::Clock,
+    ports::{Clock, ReportProgress},
 };
 use ennead_tools::mcp::CallError;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -35,6 +35,8 @@ pub(crate) struct Order {
     /// By its name there.
     pub(crate) tool: String,
     pub(crate) arguments: Map<String, Value>,
+    /// Takes how far the call is.
+    pub(crate) progress: Option<Arc<dyn ReportProgress>>,
     /// Closed by whoever waits no longer.
     pub(crate) reply: oneshot::Sender<Result<CallResult, CallError>>,
 }

@@ -61,6 +61,12 @@ pub enum TranscriptError {
         /// Which.
         file: PathBuf,
     },
+    /// Not one line of it is of a transcript.
+    #[error("{}: it is no transcript: not one of its lines is a message or a record", file.display())]
+    NoTranscript {
+        /// Which.
+        file: PathBuf,
+    },
     /// A sub-agent's transcript without what was noted about it when it was started.
     #[error("{}: [no_meta] the .meta.json beside it is missing or says nothing", file.display())]
     NoMeta {
@@ -81,9 +87,10 @@ pub enum TranscriptError {
 ///
 /// # Errors
 ///
-/// [`TranscriptError::Unreadable`].
+/// [`TranscriptError::Unreadable`]; [`TranscriptError::NoTranscript`].
 pub fn trace(file: &Path) -> Result<String, TranscriptError> {
-    Ok(trace::render(&read(file)?))
+    let text = trace::render(&read(file)?);
+    text.ok_or_else(|| TranscriptError::NoTranscript { file: file.to_owned() })
 }
 
 /// Checks a transcript, then the sidechains that lie beside it, in the order of their names.

@@ -8,6 +8,7 @@
 mod let_go;
 mod message;
 mod perform;
+mod progress;
 mod questions;
 
 pub(crate) use message::TurnMsg;

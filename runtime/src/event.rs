@@ -133,6 +133,17 @@ pub enum Event {
         /// The tool.
         tool: ToolName,
     },
+    /// A call that runs says how far it is. The next one of the call replaces it.
+    ToolProgress {
+        /// The call.
+        call: ToolUseId,
+        /// The tool.
+        tool: ToolName,
+        /// The share that is done, 0 to 100; `None` where the whole is not known.
+        percent: Option<u8>,
+        /// For people, on one line, at most 500 characters.
+        text: Arc<str>,
+    },
     /// A call has ended.
     ToolFinished {
         /// The call.
@@ -150,6 +161,15 @@ pub enum Event {
         hook: HookEvent,
         /// What came of it.
         effect: Arc<str>,
+    },
+    /// A hook has something to tell the user (its `systemMessage`).
+    HookMessage {
+        /// The event of the hook.
+        hook: HookEvent,
+        /// The text, at most 10,000 characters; a longer one is its beginning and the path of the
+        /// file that holds all of it. It comes from a program, so a terminal must not be shown it
+        /// as it is.
+        text: Arc<str>,
     },
     /// A remedy was chosen after a failure of the model.
     RecoveryTaken {

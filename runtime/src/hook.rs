@@ -98,13 +98,6 @@ pub enum Matcher {
 /// Handlers by event, in configuration order, duplicates removed.
 pub type HookTable = BTreeMap<HookEvent, Vec<HookHandler>>;
 
-/// A text of the harness inside the conversation, marked as such. What stands in it cannot end the
-/// mark early.
-pub fn reminder(text: &str) -> String {
-    let text = text.replace("</system-reminder", "<\\/system-reminder");
-    format!("<system-reminder>\n{text}\n</system-reminder>")
-}
-
 impl HookHandler {
     /// What is run, for the record: at most 200 characters.
     pub fn label(&self) -> String {

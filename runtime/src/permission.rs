@@ -67,8 +67,6 @@ pub enum PermissionMode {
     Default,
     /// File changes inside the workspace pass, too.
     AcceptEdits,
-    /// A classifier decides what would be asked.
-    Auto,
     /// What would be asked is denied.
     DontAsk,
     /// What would be asked passes, but for safety-critical checks.

@@ -72,8 +72,25 @@ pub struct ToolContext {
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes beside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
+    /// Takes how far the call is. `None`: nobody listens.
+    pub progress: Option<Arc<dyn ReportProgress>>,
     /// For durations.
     pub clock: Arc<dyn Clock>,
+}
+
+/// Tells listeners how far a call is.
+pub trait ReportProgress: Send + Sync + fmt::Debug {
+    /// Reports where the call is; a later report replaces it. Never waits.
+    fn report(&self, progress: Progress);
+}
+
+/// How far a call is, as its tool says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The share that is done, 0 to 100; `None` where the whole is not known.
+    pub percent: Option<u8>,
+    /// For people, on one line, at most 500 characters.
+    pub text: Arc<str>,
 }
 
 /// Where a call leaves its outcome when its effect can no longer be undone.

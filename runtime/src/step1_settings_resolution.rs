@@ -290,6 +290,9 @@ pub struct Resolved {
     pub models: Catalogue,
     /// What was dropped, in words for the user.
     pub warnings: Vec<String>,
+    /// Why no model is asked with these settings, in words for the user: they demand what is not
+    /// there, and another behaviour in its place would be a silent one.
+    pub refused: Option<String>,
     /// Of the layers, in order; equal layers give equal settings.
     pub digest: Digest,
 }

@@ -65,10 +65,16 @@ pub struct PathRule {
     pub text: String,
 }
 
-/// A text of the harness inside a message of the user, between marks that it cannot close.
-pub fn reminder(title: &str, text: &str) -> String {
-    let text = source8_tool_results::harmless(text);
-    format!("<system-reminder>\n{title}\n\n{text}\n</system-reminder>")
+/// A text of the harness inside a message of the user, between marks that it cannot close. The one
+/// place that writes these marks.
+pub fn reminder(text: &str) -> String {
+    let text = source8_tool_results::escape_harness_tags(text);
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
+/// A reminder that begins with a line of the harness about the text.
+fn titled(title: &str, text: &str) -> String {
+    reminder(&format!("{title}\n\n{text}"))
 }
 
 /// The first `max_chars` characters, less what the note takes that says so; nothing when not even

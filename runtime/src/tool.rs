@@ -8,7 +8,7 @@ use crate::{
     block::Block,
     digest::Digest,
     ids::{AgentId, ToolName, ToolUseId},
-    step3_context_assembly::source8_tool_results::harmless,
+    step3_context_assembly::source8_tool_results::escape_harness_tags,
 };
 
 /// What a tool declares about itself. Fixed while a session lives, so that the request prefix that
@@ -173,7 +173,7 @@ impl ToolOutcome {
     /// The block that answers the tool use. What could be taken for a mark of the harness in it is
     /// made harmless.
     pub fn to_block(&self, id: &ToolUseId) -> Block {
-        Block::tool_result(id, &harmless(&self.text), self.error.is_some())
+        Block::tool_result(id, &escape_harness_tags(&self.text), self.error.is_some())
     }
 }
 

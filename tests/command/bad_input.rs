@@ -36,6 +36,11 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
         (&["-p", "a", "--output-format", "xml"], "xml"),
         (&["-p", "a", "--max-turns", "0"], "--max-turns"),
         (&["-p", "a", "--permission-mode", "nice"], "no permission mode `nice`"),
+        (&["-p", "a", "--permission-mode", "auto"], "`auto` needs a classifier"),
+        (
+            &["-p", "a", "--settings", r#"{"permissions":{"defaultMode":"auto"}}"#],
+            "the permission mode \"auto\" needs a classifier",
+        ),
         (&["-p", "a", "--allowedTools", "Bash("], "Bash("),
         (&["-p", "a", "--session-id", "not-a-uuid"], "must be a UUID"),
         (&["-p", "a", "--settings", "nowhere.json"], "cannot read the settings nowhere.json"),
@@ -211,6 +216,9 @@ fn the_exit_codes_stand_in_the_help() {
     assert_eq!(ended.code, Some(0));
     for line in ["0    success", "3    the model server", "5    the transcript is locked"] {
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    }
+    for flag in ["-V", "--version"] {
+        assert_eq!(Place::new().run(&[flag]).stdout, Place::new().run(&["-v"]).stdout, "{flag}");
     }
     let version = Place::new().run(&["-v"]);
     assert!(version.stdout.starts_with(env!("CARGO_PKG_VERSION")), "{}", version.stdout);

@@ -91,7 +91,7 @@ fn json_says_what_a_model_with_a_known_price_cost() {
 
 // REQ: OUT-1, OUT-2, SUR-2
 #[test]
-fn text_has_no_reasoning_and_no_heartbeat_and_json_and_the_transcript_have_what_was_said() {
+fn no_output_has_reasoning_and_heartbeats_and_the_transcript_has_what_was_said() {
     let place = Place::new();
     let server = Server::start(&place);
     let prompt = "<think>secret</think>it is `<think>`";
@@ -101,11 +101,33 @@ fn text_has_no_reasoning_and_no_heartbeat_and_json_and_the_transcript_have_what_
     assert!(transcript.contains(&format!("m: {prompt}")), "{transcript}");
 
     let ended = server.run(&place, &["-p", prompt, "--model", "m", "--output-format", "json"]);
-    assert_eq!(json(&ended)["result"], format!("m: {prompt}"));
+    assert_eq!(json(&ended)["result"], "m: it is `<think>`");
 
     let tokens = r#"{"ennead": {"output": {"heartbeatTokens": ["m:", "PING"]}}}"#;
     let ended = server.run(&place, &["-p", "PING", "--model", "m", "--settings", tokens]);
     assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(0), "", ""), "{ended:?}");
+    let args = ["-p", "PING", "--model", "m", "--settings", tokens, "--output-format", "json"];
+    let result = json(&server.run(&place, &args));
+    assert_eq!((&result["result"], &result["is_error"]), (&"".into(), &false.into()));
+}
+
+// REQ: HKS-5, SUR-2
+#[test]
+fn what_a_hook_says_to_the_user_is_on_standard_error_and_in_its_record() {
+    let place = Place::new();
+    let server = Server::start(&place);
+    let says = r#"echo '{"systemMessage": "mind the gap"}'"#;
+    let hooks = serde_json::json!({"hooks": {"Stop": [{"hooks": [
+        {"type": "command", "command": says},
+    ]}]}});
+    let args = ["-p", "hey", "--model", "m", "--settings", &hooks.to_string()];
+    let ended = server.run(&place, &args);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "m: hey\n"), "{ended:?}");
+    assert_eq!(ended.stderr, "ennead: a Stop hook says: mind the gap\n");
+    let file = place.transcript(".transcripts");
+    let trace = place.run(&["trace", text(&file)]);
+    assert!(trace.stdout.contains("says: mind the gap"), "{}", trace.stdout);
+    assert_eq!(place.run(&["verify", text(&file)]).code, Some(0));
 }
 
 // REQ: SUR-2

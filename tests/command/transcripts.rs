@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::{Place, text};
 
 // REQ: TRN-3
@@ -189,4 +191,78 @@ fn an_emptied_transcript_with_sidechains_is_refused() {
     let ended = place.run(&["verify", text(&file)]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert!(ended.stderr.contains("emptied"), "{}", ended.stderr);
+}
+
+// REQ: TRN-3
+#[test]
+fn trace_of_a_file_that_is_no_transcript_is_one_line_and_code_4() {
+    let place = Place::new();
+    place.file("notes", "no transcript\n{}\n{\"type\":\"log\"}\n");
+    place.file("empty.jsonl", "");
+    for name in ["notes", "empty.jsonl"] {
+        let ended = place.run(&["trace", name]);
+        assert_eq!((ended.code, &*ended.stdout), (Some(4), ""), "{name}: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains("it is no transcript"), "{}", ended.stderr);
+    }
+}
+
+/// Another session made of the conversation lines of this one, as the Agent SDK for Python writes
+/// it: new names, and at the end of each line where it came from. Only the first `n_lines`.
+fn forked(text: &str, fork: &str, n_lines: usize) -> String {
+    let mut parent = Value::Null;
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let keys = ["uuid", "sessionId"].map(|it| line[it].clone());
+        let [Value::String(id), of] = keys else { continue };
+        if line["type"] == "ennead" || n_lines <= out.lines().count() {
+            continue;
+        }
+        let name = format!("f{}", &id[1..]);
+        line["parentUuid"] = std::mem::replace(&mut parent, name.as_str().into());
+        line["uuid"] = name.into();
+        line["sessionId"] = fork.into();
+        line.as_object_mut().unwrap().remove("sourceToolAssistantUUID");
+        let from = json!({"sessionId": of, "messageUuid": id});
+        let body = line.to_string();
+        let body = body.strip_suffix('}').unwrap();
+        out.push_str(&format!("{body},\"forkedFrom\":{from}}}\n"));
+    }
+    let title = json!({"type": "custom-title", "customTitle": "a (fork)", "sessionId": fork});
+    format!("{out}{title}\n")
+}
+
+// REQ: SES-1, SES-9
+#[test]
+fn session_goes_on_from_a_fork_of_another_program_and_is_in_order() {
+    let place = Place::new();
+    place.file("a.txt", "needle\n");
+    let [id, fork] = ["1", "2"].map(|it| format!("5f1c0000-0000-4000-8000-00000000000{it}"));
+    assert_eq!(place.run(&["-p", "search for needle", "--session-id", &id]).code, Some(0));
+    let source = place.transcript(".transcripts");
+    let whole = fs::read_to_string(&source).unwrap();
+    let file = source.with_file_name(format!("{fork}.jsonl"));
+    // The prompt, the call, its result, the answer; and cut between the call and its result.
+    for (n_lines, n_copied) in [(9, 4), (2, 2)] {
+        fs::write(&file, forked(&whole, &fork, n_lines)).unwrap();
+        let verify = || place.run(&["verify", text(&file)]);
+        let says =
+            format!("{n_copied} lines at its beginning are copies that another program made");
+        let ended = verify();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains(&says) && ended.stderr.contains(&id), "{}", ended.stderr);
+        let ended = place.run(&["-p", "17 + 4", "--session-id", &fork]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = verify();
+        assert_eq!(ended.code, Some(0), "{n_lines}: {ended:?}");
+        assert!(ended.stdout.contains("1 runs, 1 turns"), "{}", ended.stdout);
+        assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replacen("17 + 4", "17 + 5", 1)).unwrap();
+        assert_eq!(verify().code, Some(4));
+        for name in ["lock", "checkpoint"] {
+            let _absent = fs::remove_file(file.with_extension(name));
+        }
+    }
 }

@@ -17,8 +17,8 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig as Info, Tool,
-        ToolAnnotations,
+        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
+        ServerConfig as Info, Tool, ToolAnnotations,
     },
     service::RequestContext,
     transport::stdio,
@@ -90,7 +90,8 @@ impl ServerHandler for Server {
             tool("echo", any.clone()).annotate(ToolAnnotations::new().read_only(true)),
             tool("fail", any.clone()),
             tool("hold", any.clone()),
-            tool("big", any),
+            tool("big", any.clone()),
+            tool("step", any),
             tool("text", text),
         ]))
     }
@@ -108,6 +109,16 @@ impl ServerHandler for Server {
             }
             "fail" => CallToolResult::error(said("boom")),
             "big" => CallToolResult::success(said(&"x".repeat(200_000))),
+            "step" => {
+                if let Some(token) = context.meta.get_progress_token() {
+                    let mut progress = ProgressNotificationParam::new(token, 1.0);
+                    progress.total = Some(4.0);
+                    progress.message = Some("half of a half".into());
+                    context.peer.notify_progress(progress).await.unwrap();
+                }
+                context.ct.cancelled().await;
+                CallToolResult::success(said("stepped"))
+            }
             "hold" => {
                 hold(&context).await;
                 CallToolResult::success(said("not held any more"))

@@ -57,6 +57,8 @@ pub(crate) struct Input {
 impl BuiltIn for Bash {
     type Input = Input;
 
+    const CUTS_ITSELF: bool = true;
+
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
             name: "Bash".into(),

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    capped::capped,
     declared::{Declaration, parsed},
     schema::Schema,
 };
@@ -21,6 +22,10 @@ use crate::{
 pub(crate) trait BuiltIn: 'static {
     /// What it is asked.
     type Input: JsonSchema + DeserializeOwned + Send + 'static;
+
+    /// Whether a result can be longer than the declared limit, which variables of the session
+    /// raise; such a tool cuts its results itself.
+    const CUTS_ITSELF: bool = false;
 
     /// What it declares, given the schema of its input.
     fn spec(input_schema: Arc<str>) -> ToolSpec;
@@ -93,9 +98,12 @@ impl<B: BuiltIn> Tool for Declared<B> {
     }
 
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let max_chars = self.declaration.spec().output_cap.filter(|_| !B::CUTS_ITSELF);
         self.declaration.run(permit, context, |permit, context| {
             let (path, hidden) = (permit.path().cloned(), permit.hidden().clone());
-            Self::call(permit.call(), path, hidden, context)
+            let id = permit.call().id.clone();
+            let answer = Self::call(permit.call(), path, hidden, context.clone());
+            async move { capped(answer.await, max_chars, &id, &context).await }
         })
     }
 }

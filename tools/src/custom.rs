@@ -30,6 +30,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    capped::capped,
     declared::{Declaration, parsed},
     schema::{Schema, SchemaError},
 };
@@ -163,7 +164,10 @@ impl CustomToolBuilder {
         self
     }
 
-    /// Characters of output that the model sees at most; 20 000 if not said. `None` exempts it.
+    /// Sets how many characters of one result the model sees at most; 20,000 by default. A longer
+    /// one is kept in a file, and the model gets the path and the beginning. `None` is no limit,
+    /// and budget reduction leaves the results alone; with a number above the setting
+    /// `ennead.shapers.perResultCapChars` (50,000) that setting holds, too.
     pub fn output_cap(mut self, cap: Option<u32>) -> Self {
         self.spec.output_cap = cap;
         self
@@ -212,8 +216,12 @@ impl Tool for CustomTool {
     }
 
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
-        let call = |permit: &Permit, context| (self.run)(permit.call().input.clone(), context);
-        self.declaration.run(permit, context, call)
+        let max_chars = self.declaration.spec().output_cap;
+        self.declaration.run(permit, context, |permit, context| {
+            let id = permit.call().id.clone();
+            let answer = (self.run)(permit.call().input.clone(), context.clone());
+            async move { capped(answer.await, max_chars, &id, &context).await }
+        })
     }
 }
 
@@ -231,6 +239,14 @@ impl fmt::Debug for CustomToolBuilder {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use ennead_runtime::{
+        permission::PermissionMode,
+        step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
+        tool::ToolCall,
+    };
+
     use super::*;
     use crate::test_support::{World, block_on};
 
@@ -282,6 +298,44 @@ mod tests {
         assert_eq!((spec.effect, spec.access), (ToolEffect::ReadOnly, Access::Free));
         assert_eq!(spec.concurrency, Concurrency::Together { max: 2 });
         assert_eq!((spec.output_cap, spec.timeout_ms, spec.polls), (Some(9), Some(8), true));
+    }
+
+    /// What a tool without questions that answers with `text` gives through the gate.
+    fn answer_of(text: String, cap: Option<u32>) -> ToolOutcome {
+        let tool = CustomTool::raw("say", "", r#"{"type":"object"}"#, move |_, _| {
+            std::future::ready(ToolOutcome::ok(text.clone()))
+        });
+        let tool = tool.access(Access::Free).output_cap(cap).build().unwrap();
+        let world = World::new();
+        let places = Places {
+            workspace: world.root.to_str().unwrap().into(),
+            home: "/home/nobody".into(),
+            project_root: None,
+            real: BTreeMap::new(),
+        };
+        let mode = PermissionMode::Default;
+        let setup = GateSetup::new(Arc::default(), mode, places, Handler::None);
+        let call = ToolCall { id: "t1".into(), name: "say".into(), input: "{}".into() };
+        let (_, step) = Gate::open(call, tool.spec(), &setup);
+        let GateStep::Decided { permit: Some(permit), .. } = step else { panic!("{step:?}") };
+        let outcome = block_on(tool.run(permit, world.context.clone()));
+        if let Some(path) = outcome.truncation.as_ref().and_then(|it| it.stored_at.as_ref()) {
+            assert!(std::fs::exists(path).unwrap());
+        }
+        outcome
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn model_sees_no_more_of_a_result_than_the_tool_says() {
+        let long = "x".repeat(60_000);
+        assert_eq!(answer_of("x".repeat(100), Some(100)).text, "x".repeat(100));
+        let cut = answer_of("x".repeat(101), Some(100));
+        assert!(cut.text.ends_with(&format!("begins:\n{}", "x".repeat(100))), "{}", cut.text);
+        assert_eq!(cut.truncation.unwrap().original_chars, 101);
+        assert_eq!(answer_of(long.clone(), None).text, long);
+        let cut = answer_of(long, Some(DEFAULT_OUTPUT_CAP));
+        assert!(cut.text.len() < 3000, "{}", cut.text);
     }
 
     #[test]

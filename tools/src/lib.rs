@@ -27,6 +27,7 @@ mod write;
 // What they share.
 mod blocking;
 mod built_in;
+mod capped;
 mod declared;
 mod files;
 mod hidden;

@@ -11,13 +11,20 @@ mod connection;
 mod launch;
 #[cfg(not(feature = "mcp"))]
 mod left_out;
+#[cfg(feature = "mcp")]
+mod progress;
+#[cfg(feature = "mcp")]
+mod tasks;
 mod tool;
 #[cfg(feature = "mcp")]
 mod wire;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use ennead_runtime::{mcp::result::CallResult, ports::BoxFuture};
+use ennead_runtime::{
+    mcp::result::CallResult,
+    ports::{BoxFuture, ReportProgress},
+};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "mcp")]
@@ -31,11 +38,13 @@ pub use tool::{McpTool, McpToolError};
 
 /// The way to a server, which may be gone at the moment.
 pub trait Server: Send + Sync + fmt::Debug {
-    /// Calls a tool by its name there. Dropping the future cancels the call.
+    /// Calls a tool by its name there. Dropping the future cancels the call. What the server tells
+    /// of its progress goes to `progress`.
     fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        progress: Option<Arc<dyn ReportProgress>>,
     ) -> BoxFuture<'static, Result<CallResult, CallError>>;
 }
 

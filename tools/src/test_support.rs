@@ -87,6 +87,7 @@ impl World {
             settled: Settled::default(),
             agents: None,
             processes: None,
+            progress: None,
             clock: Arc::new(StoppedClock),
         };
         Self { _directory: directory, root, context, hidden: Vec::new() }

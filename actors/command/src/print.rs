@@ -126,20 +126,15 @@ pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
     Ok(found)
 }
 
-/// The text of the result of a run: its answer as the model gave it, or why there is none.
-pub fn result_text(outcome: &RunOutcome, record: &ModelRecord) -> String {
+/// Returns the text of the result of a run, for people and programs alike: its answer as a channel
+/// delivers it, without reasoning and heartbeats, or why there is none. Empty when nothing is left
+/// of the answer; the transcript has it as the model gave it.
+pub fn result_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSettings) -> String {
     if outcome.end.is_success() {
-        return outcome.text.clone();
+        return answer_in(&outcome.text, output);
     }
     let kind = if is_failure_of_the_model(outcome.end, record) { "API error" } else { "Error" };
     format!("{kind}: {}", why(outcome))
-}
-
-/// What a terminal shows of a run: as [`result_text`], of an answer without reasoning and
-/// heartbeats. Empty when that is nothing.
-pub fn shown_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSettings) -> String {
-    let text = result_text(outcome, record);
-    if outcome.end.is_success() { answer_in(&text, output) } else { text }
 }
 
 /// Why a run left no answer.
@@ -151,7 +146,12 @@ pub fn why(outcome: &RunOutcome) -> String {
 }
 
 /// The result object (compat 10.2).
-pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRecord) -> Value {
+pub fn result_object(
+    outcome: &RunOutcome,
+    session: &SessionId,
+    record: &ModelRecord,
+    output: &OutputSettings,
+) -> Value {
     let subtype = match outcome.end {
         end if end.is_success() || is_failure_of_the_model(end, record) => "success",
         RunEnd::MaxTurns => "error_max_turns",
@@ -181,7 +181,7 @@ pub fn result_object(outcome: &RunOutcome, session: &SessionId, record: &ModelRe
         object["api_error_status"] = status.into();
     }
     match subtype {
-        "success" => object["result"] = result_text(outcome, record).into(),
+        "success" => object["result"] = result_text(outcome, record, output).into(),
         _ => object["errors"] = json!([why(outcome)]),
     }
     object

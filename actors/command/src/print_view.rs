@@ -235,9 +235,15 @@ impl PrintView {
                      {max_retries} in {seconds} s{how}"
                 )
             }
+            Event::HookMessage { hook, text } => format!("a {} hook says: {text}", hook.name()),
             Event::Alert { what } => what.to_string(),
             Event::PermissionDecided { allowed: false, .. } => return denied("", event),
-            Event::Agent { event, .. } => return denied("of a sub-agent ", event),
+            Event::Agent { event, .. } => match &**event {
+                Event::HookMessage { hook, text } => {
+                    format!("a {} hook of a sub-agent says: {text}", hook.name())
+                }
+                _ => return denied("of a sub-agent ", event),
+            },
             _ => return None,
         };
         Some(Shown::Note(clean_line(&text)))

@@ -97,11 +97,11 @@ async fn serve(
 /// One call, its slot included.
 async fn carry_out(caller: Caller, order: Admitted<Box<Order>>) {
     let Admitted { work, slot: _slot } = order;
-    let Order { tool, arguments, mut reply } = *work;
+    let Order { tool, arguments, progress, mut reply } = *work;
     if reply.is_closed() {
         return;
     }
-    match caller.call(tool, arguments, reply.closed()).await {
+    match caller.call(tool, arguments, progress, reply.closed()).await {
         // Said by dropping the reply, once the actor knows.
         Some(Err(CallError::Gone { .. })) => std::future::pending().await,
         Some(answer) => {

@@ -4,7 +4,7 @@
 //! time at which servers are looked for. A server that cannot be had is told, and the session is
 //! opened without it.
 
-use std::{collections::BTreeSet, io, path::Path, sync::Arc};
+use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{
@@ -26,13 +26,14 @@ use ractor::ActorRef;
 
 use super::server::{McpServers, Server};
 use crate::{
-    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
+    options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
     shard::ShardMsg,
     world::local_files::Place,
 };
 
-/// Servers that are started at once for a session (compat 7.5).
-const AT_ONCE: usize = 3;
+/// Servers that are started at once for a session: more than anybody has, and a bound on what a
+/// file can start in one go.
+const AT_ONCE: usize = 32;
 
 /// Where a project names its servers.
 const FILE: &str = ".mcp.json";
@@ -108,18 +109,22 @@ async fn found(
     project.retain(|it| allowed(it, true));
     let workspace = place.workspace.clone();
     // Those of the project come last: of two tools whose names become the same, the first stays.
-    let started: Vec<Arc<Server>> = [own, project]
-        .into_iter()
-        .flat_map(|scope| strongest([scope]))
-        .map(|config| {
-            let withheld = secrets.withheld_from(&config.name);
-            let launch = Launch { config, workspace: workspace.clone(), withheld };
-            servers.of(launch, common.mcp.start, &shard)
-        })
-        .collect();
-    let asked = stream::iter(started.iter().cloned().map(Server::tools));
+    // Nobody named those of the project for this session, so the first prompt waits less for them.
+    let McpLimits { start, wait, .. } = common.mcp;
+    let started: Vec<(Arc<Server>, Option<Duration>)> =
+        [(own, None), (project, Some(wait.min(start)))]
+            .into_iter()
+            .flat_map(|(scope, wait)| strongest([scope]).into_iter().map(move |it| (it, wait)))
+            .map(|(config, wait)| {
+                let withheld = secrets.withheld_from(&config.name);
+                let launch = Launch { config, workspace: workspace.clone(), withheld };
+                (servers.of(launch, start, &shard), wait)
+            })
+            .collect();
+    let asked = stream::iter(started.iter().cloned().map(tools_of));
     let tools: Vec<super::Tools> = asked.buffered(AT_ONCE).collect().await;
-    for (server, tools) in started.into_iter().zip(tools) {
+    let started = started.into_iter().map(|(server, _)| server);
+    for (server, tools) in started.zip(tools) {
         match tools {
             Ok(listed) => {
                 let (tools, left_out) = offered(server.config(), &listed, common.mcp.calls);
@@ -132,6 +137,22 @@ async fn found(
         }
     }
     told
+}
+
+/// The tools of a server, or why there are none; after this time, if there is one, that it is not
+/// ready yet. It goes on starting then.
+async fn tools_of((server, wait): (Arc<Server>, Option<Duration>)) -> super::Tools {
+    let tools = server.tools();
+    let Some(wait) = wait else { return tools.await };
+    match tokio::time::timeout(wait, tools).await {
+        Ok(tools) => tools,
+        Err(_) => Err(format!(
+            "it is not ready after {} ms (ENNEAD_MCP_WAIT); it goes on starting, and sessions that \
+             are opened later have its tools",
+            wait.as_millis()
+        )
+        .into()),
+    }
 }
 
 /// Adds one tool; says why, if it is not added.

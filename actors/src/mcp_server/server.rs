@@ -10,7 +10,7 @@ use std::{
 
 use ennead_runtime::{
     mcp::{config::ServerConfig, restart::Restarts, result::CallResult},
-    ports::BoxFuture,
+    ports::{BoxFuture, ReportProgress},
 };
 use ennead_tools::mcp::{CallError, Launch};
 use ractor::{ActorRef, ActorStatus};
@@ -110,10 +110,11 @@ impl ennead_tools::mcp::Server for Server {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        progress: Option<Arc<dyn ReportProgress>>,
     ) -> BoxFuture<'static, Result<CallResult, CallError>> {
         let (mut mailbox, server) = (self.mailbox.subscribe(), self.name().to_owned());
         let (reply, answer) = oneshot::channel();
-        let mut order = Some(Box::new(Order { tool: tool.to_owned(), arguments, reply }));
+        let mut order = Some(Box::new(Order { tool: tool.to_owned(), arguments, progress, reply }));
         let (patience, home) = (self.start_limit, self.lock().home.clone());
         Box::pin(async move {
             while let Some(work) = order.take() {

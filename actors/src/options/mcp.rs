@@ -7,6 +7,9 @@ use ennead_runtime::mcp::spec::CallLimits;
 /// Milliseconds until a server must be ready, if nothing else is said.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+/// Milliseconds that the opening of a session waits for a server of its project, if nothing else is said.
+const WAIT: Duration = Duration::from_secs(5);
+
 /// Characters that a token stands for.
 const CHARS_PER_TOKEN: u32 = 4;
 
@@ -15,6 +18,11 @@ const CHARS_PER_TOKEN: u32 = 4;
 pub struct McpLimits {
     /// From the start of a server until it has listed its tools (`MCP_TIMEOUT`); 30 s.
     pub start: Duration,
+    /// How long the opening of a session waits for servers that only its project names
+    /// (`ENNEAD_MCP_WAIT`, in milliseconds); 5 s, and never longer than `start`. One that is not
+    /// ready then goes on starting, an alert says so, and sessions that are opened later have its
+    /// tools. Servers that the options name are waited for until `start` is over.
+    pub wait: Duration,
     /// Calls: no limit of time (`MCP_TOOL_TIMEOUT`), 100,000 characters (`MAX_MCP_OUTPUT_TOKENS`,
     /// four to a token).
     pub calls: CallLimits,
@@ -24,11 +32,14 @@ impl McpLimits {
     /// As these variables of the environment say. One that is no number above 0 says nothing.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok().filter(|it| 0 < *it);
+        let time = |name: &str, usual| {
+            number(name).map_or(usual, |ms| Duration::from_millis(u64::from(ms)))
+        };
         let calls = CallLimits::default();
         let tokens = number("MAX_MCP_OUTPUT_TOKENS");
         Self {
-            start: number("MCP_TIMEOUT")
-                .map_or(START_LIMIT, |ms| Duration::from_millis(u64::from(ms))),
+            start: time("MCP_TIMEOUT", START_LIMIT),
+            wait: time("ENNEAD_MCP_WAIT", WAIT),
             calls: CallLimits {
                 timeout_ms: number("MCP_TOOL_TIMEOUT").map(u64::from),
                 result_chars: tokens
@@ -52,11 +63,15 @@ mod tests {
     #[test]
     fn limits_are_what_the_variables_say_or_the_usual_ones() {
         let usual = McpLimits::from_variables(|_| None);
-        assert_eq!((usual.start, usual.calls), (START_LIMIT, CallLimits::default()));
+        assert_eq!((usual.start, usual.wait), (START_LIMIT, WAIT));
+        assert_eq!(usual.calls, CallLimits::default());
         assert_eq!(McpLimits::from_variables(|_| Some("soon".into())), usual);
         assert_eq!(McpLimits::from_variables(|_| Some("0".into())), usual);
         let said = McpLimits::from_variables(|_| Some("500".into()));
-        assert_eq!(said.start, Duration::from_millis(500));
+        assert_eq!(
+            (said.start, said.wait),
+            (Duration::from_millis(500), Duration::from_millis(500))
+        );
         assert_eq!(said.calls, CallLimits { timeout_ms: Some(500), result_chars: 2000 });
     }
 }

@@ -351,7 +351,7 @@ impl State {
         if let (Some(active), Ok(outcome)) = (&mut self.active, &result) {
             active.cost.enter(agent.clone(), outcome.cost.clone());
         }
-        let report = report(agent, result);
+        let report = report(agent, result, &self.shared.hub.output());
         if let Some(active) = &mut self.active {
             active.run.usage = active.run.usage + report.usage;
         }

@@ -17,7 +17,7 @@ use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg, let_go, questions::crashed};
+use super::{Pending, State, TurnMsg, let_go, progress::ProgressPort, questions::crashed};
 use crate::{
     approval,
     directory::ActorKind,
@@ -136,7 +136,8 @@ fn perform(
                 let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
                 return Ok(Left::Known(Input::ToolFinished { call: id, outcome }));
             }
-            let execution = Box::new(Execution::new(*permit, call, spec, state.tool_context()));
+            let context = state.tool_context(&call);
+            let execution = Box::new(Execution::new(*permit, call, spec, context));
             let (settled, key) = (execution.settled(), state.key);
             state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
             if dispatcher.send_with(slot, execution).is_err() {
@@ -321,7 +322,7 @@ impl State {
     }
 
     /// What a call may use of its session.
-    fn tool_context(&self) -> ToolContext {
+    fn tool_context(&self, call: &ToolCall) -> ToolContext {
         let facts = &self.shared.facts;
         let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
         let agents = nests.then(|| {
@@ -343,6 +344,11 @@ impl State {
             settled: Settled::default(),
             agents,
             processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),
+            progress: Some(Arc::new(ProgressPort {
+                shared: Arc::clone(&self.shared),
+                call: call.id.clone(),
+                tool: call.name.clone(),
+            })),
             clock: Arc::clone(&self.shared.world.clock),
         }
     }

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::request::{list, str_of};
+use super::{
+    request::{list, str_of},
+    tool_choice::ToolChoice,
+};
 
 /// Cache markers a request may carry.
 const MAX_CACHE_MARKERS: usize = 4;
@@ -30,6 +33,7 @@ pub(super) fn check(body: &Json, needs_max_tokens: bool, pauses: bool) -> Result
     }
     system(&body["system"])?;
     tools(&body["tools"])?;
+    ToolChoice::read(body)?;
     let markers = count_markers(&body["tools"]) + count_markers(&body["system"]);
     let markers = markers + count_markers(&body["messages"]);
     if markers > MAX_CACHE_MARKERS {

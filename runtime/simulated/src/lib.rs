@@ -12,11 +12,14 @@ mod check;
 mod condition;
 mod count;
 mod fault;
+mod fields;
+mod models;
 mod openai;
 mod pace;
 mod reply;
 mod request;
 mod template;
+mod tool_choice;
 mod wire;
 
 #[cfg(test)]
@@ -37,12 +40,16 @@ use self::{
     playbook::{Local, Rule},
     reply::Block,
     request::{Request, Scope},
+    template::Templates,
     wire::Answer,
 };
 use ennead_runtime::digest::Digest;
 
 /// Bytes a request may have, as at the real API.
 pub const MAX_REQUEST: usize = 32 << 20;
+
+/// Bytes that the named values of one request may take together.
+const MAX_VALUES: usize = 64 << 20;
 
 /// A request as it came over the wire.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +123,9 @@ impl Playbook {
         let dialect = Dialect::of(exchange.path);
         let error =
             |status, why: &str| self.error(dialect.unwrap_or_default(), digest, status, why);
+        if let Some(asked) = models::asked(exchange.path) {
+            return self.list_models(exchange, &asked, digest);
+        }
         let Some(dialect) = dialect else {
             return error(404, &format!("no such path: {}", exchange.path));
         };
@@ -132,9 +142,9 @@ impl Playbook {
             Ok(body) => body,
             Err(cause) => return error(400, &format!("the body is no JSON: {cause}")),
         };
-        let (dialect, body) = match dialect.read(body) {
+        let (dialect, body) = match dialect.read(body, counting) {
             Ok(read) => read,
-            Err(why) => return error(400, &why),
+            Err(why) => return self.whole(digest, 400, dialect.refusal(digest, &why)),
         };
         // An answer that was paused comes back as the last message.
         let pauses = self.rules.iter().any(|it| it.stop.as_deref() == Some("pause_turn"));
@@ -151,6 +161,26 @@ impl Playbook {
             let rule = rule.map(|rule| format!(", rule `{}`", rule.name)).unwrap_or_default();
             self.error(dialect, digest, 400, &format!("playbook {}{rule}: {why}", self.name))
         })
+    }
+
+    fn list_models(
+        &self,
+        exchange: &Exchange<'_>,
+        asked: &models::Asked<'_>,
+        digest: Digest,
+    ) -> Script {
+        let dialect = models::dialect(exchange.headers);
+        if exchange.method != "GET" {
+            let why = format!("{} is not allowed", exchange.method);
+            return self.error(dialect, digest, 405, &why);
+        }
+        if !self.admits(exchange.headers) {
+            return self.error(dialect, digest, 401, "invalid x-api-key");
+        }
+        match models::answer(asked, dialect) {
+            Some(body) => self.whole(digest, 200, body),
+            None => self.error(dialect, digest, 404, "no such model"),
+        }
     }
 
     /// An error as the API words it, for what never became an [`Exchange`].
@@ -202,7 +232,7 @@ impl Playbook {
         request: &Arc<Request>,
         shared: &mut BTreeMap<&'a str, Scope>,
     ) -> Result<Option<Scope>, String> {
-        let nothing = Scope { request: request.clone(), locals: Vec::new() };
+        let nothing = Scope { request: request.clone(), locals: Vec::new(), n_bytes: 0 };
         let known = rule.with.as_deref().and_then(|with| shared.get(with));
         let mut scope = match (&rule.with, known) {
             (_, Some(scope)) => scope.clone(),
@@ -229,7 +259,14 @@ impl Playbook {
                 Local::Expression(expression) => self.templates.eval(expression, scope.value()),
                 Local::Json(template) => self.templates.render_json(*template, scope.value()),
             };
-            scope.set(name, value.map_err(|why| format!("{place}.{name}: {why}"))?);
+            let named = |why: String| format!("{place}.{name}: {why}");
+            let value = value.map_err(named)?;
+            let size = Templates::size(&value).map_err(named)?;
+            scope.set(name, value);
+            scope.n_bytes += size;
+            if MAX_VALUES < scope.n_bytes {
+                return Err(named("the values of a request take more than 64 MiB".to_owned()));
+            }
         }
         Ok(scope)
     }
@@ -267,15 +304,16 @@ impl Playbook {
             let made = block.answer(scope, &self.templates, &mut blocks);
             made.map_err(|why| format!("reply {}: {why}", i + 1))?;
         }
+        request.choice.apply(&mut blocks, request.digest);
         let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
         let answer = Answer {
             id: format!("msg_sim_{}", &request.digest.to_string()[..24]),
             model: &request.model,
             stop_reason: match (&rule.stop, &rule.stop_sequence) {
-                (Some(stop), _) => stop,
-                (None, Some(_)) => "stop_sequence",
-                (None, None) if calls => "tool_use",
-                (None, None) => "end_turn",
+                (Some(stop), _) if request.choice.keeps(stop) => stop,
+                (None, Some(_)) if request.choice.keeps("stop_sequence") => "stop_sequence",
+                _ if calls => "tool_use",
+                _ => "end_turn",
             },
             stop_sequence: rule.stop_sequence.as_deref(),
             usage: rule.usage.of(scope, &self.templates, &blocks)?,

@@ -11,7 +11,9 @@ mod responses;
 use serde_json::Value as Json;
 
 use super::{
-    fault, request_id,
+    fault,
+    fields::{self, Refused},
+    request_id,
     wire::{Answer, Bytes, quoted},
 };
 use ennead_runtime::digest::Digest;
@@ -42,14 +44,25 @@ impl Dialect {
     }
 
     /// The body as one of the Messages API, and the format with what the body says about it.
-    pub(super) fn read(self, body: Json) -> Result<(Self, Json), String> {
+    ///
+    /// # Errors
+    ///
+    /// A field that the API does not know, or content that it does not take.
+    pub(super) fn read(self, body: Json, counting: bool) -> Result<(Self, Json), Refused> {
         match self {
-            Self::Messages => Ok((self, body)),
+            Self::Messages => {
+                fields::of_messages(&body, counting)?;
+                Ok((self, body))
+            }
             Self::Chat { .. } => {
+                fields::of_chat(&body)?;
                 let with_usage = body["stream_options"]["include_usage"] == true;
                 Ok((Self::Chat { with_usage }, read::chat(&body)?))
             }
-            Self::Responses => Ok((self, read::responses(&body)?)),
+            Self::Responses => {
+                fields::of_responses(&body)?;
+                Ok((self, read::responses(&body)?))
+            }
         }
     }
 
@@ -65,6 +78,14 @@ impl Dialect {
         };
         let kind = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
         (body, kind)
+    }
+
+    /// The error of a body that is refused.
+    pub(super) fn refusal(self, digest: Digest, refused: &Refused) -> String {
+        let whole = self.error(digest, 400, None, &refused.message);
+        let (Some(param), Some(code)) = (&refused.param, refused.code) else { return whole };
+        let (param, code) = (quoted(param), quoted(code));
+        whole.replace(r#""param":null,"code":null"#, &format!(r#""param":{param},"code":{code}"#))
     }
 
     /// An error as the API words it. `kind` may be the name of one as a playbook writes it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use minijinja::value::{Enumerator, Object, Serde, Value};
 use serde_json::Value as Json;
 
-use super::openai::Dialect;
+use super::{openai::Dialect, tool_choice::ToolChoice};
 use ennead_runtime::digest::Digest;
 
 /// One request, taken apart.
@@ -31,6 +31,8 @@ pub(super) struct Request {
     pub(super) turns: u64,
     pub(super) answers: u64,
     pub(super) tools: Vec<String>,
+    /// Whether the answer may, must or must not call them.
+    pub(super) choice: ToolChoice,
     pub(super) n_chars: u64,
     results: Vec<ToolResult>,
     n_new_results: usize,
@@ -77,6 +79,8 @@ impl Request {
                 .iter()
                 .map(|tool| str_of(&tool["name"]).to_owned())
                 .collect(),
+            // What it would not take was refused.
+            choice: ToolChoice::read(&body).unwrap_or_default(),
             n_chars: count_chars(bytes),
             results: Vec::new(),
             n_new_results: 0,
@@ -174,6 +178,8 @@ impl Request {
 pub(super) struct Scope {
     pub(super) request: Arc<Request>,
     pub(super) locals: Vec<(Arc<str>, Value)>,
+    /// Bytes of the values.
+    pub(super) n_bytes: usize,
 }
 
 impl Scope {

@@ -1,5 +1,6 @@
 //! The engine as a caller sees it: a playbook, a request, the bytes of the answer.
 
+mod choices;
 mod faults;
 mod openai;
 mod playbooks;

@@ -20,6 +20,7 @@ impl Event {
         match self {
             Self::TextDelta { .. } | Self::ReasoningDelta { .. } => Weight::Piece,
             Self::ToolInputPreview { .. }
+            | Self::ToolProgress { .. }
             | Self::StepStarted { .. }
             | Self::ContextAssembled { .. }
             | Self::ShaperApplied { .. } => Weight::Note,
@@ -34,6 +35,7 @@ impl Event {
             | Self::ToolStarted { .. }
             | Self::ToolFinished { .. }
             | Self::HookFinished { .. }
+            | Self::HookMessage { .. }
             | Self::RecoveryTaken { .. }
             | Self::PromptCacheDropped { .. }
             | Self::ModelRetry { .. }
@@ -54,7 +56,9 @@ impl Event {
             Self::TextDelta { text, .. }
             | Self::ReasoningDelta { text, .. }
             | Self::MessageCompleted { text, .. }
-            | Self::ToolFinished { text, .. } => text.len(),
+            | Self::ToolFinished { text, .. }
+            | Self::ToolProgress { text, .. }
+            | Self::HookMessage { text, .. } => text.len(),
             Self::ToolInputPreview { input, .. } => input.len(),
             Self::PermissionAsked { input, reason, .. } => input.len() + reason.len(),
             Self::PermissionDecided { reason, allow_rules, .. } => {

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tool::{ToolErrorKind, ToolOutcome, Truncation};
-
-/// Characters of a text that was too long that the model is shown.
-const PREVIEW: usize = 2000;
+use crate::tool::{ToolErrorKind, ToolOutcome};
 
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,24 +76,6 @@ impl Content {
     }
 }
 
-/// An outcome whose text is too long for the model, once the text was kept in a file: where it is,
-/// and how it begins.
-#[must_use]
-pub fn kept_in_file(outcome: ToolOutcome, n_chars: usize, path: &str) -> ToolOutcome {
-    let head: String = outcome.text.chars().take(PREVIEW).collect();
-    let text = format!(
-        "The result has {n_chars} characters, too many to show. All of it is in {path}. It \
-         begins:\n{head}"
-    );
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-    let truncation = Some(Truncation {
-        original_chars: count(n_chars),
-        kept_chars: count(head.chars().count()),
-        stored_at: Some(path.to_owned()),
-    });
-    ToolOutcome { text, truncation, ..outcome }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -132,16 +111,5 @@ mod tests {
         check(vec![], None, "(no output)");
         check(vec![], Some(json!({"n": 1})), r#"{"n":1}"#);
         check(vec![Content::Text("said".into())], Some(json!({"n": 1})), "said");
-    }
-
-    // T7.10
-    #[test]
-    fn text_that_is_too_long_becomes_a_path_and_its_beginning() {
-        let outcome = kept_in_file(ToolOutcome::ok("ä".repeat(200_000)), 200_000, "/t/1.txt");
-        assert!(outcome.text.contains("/t/1.txt") && outcome.text.contains("200000"));
-        assert!(outcome.text.ends_with(&"ä".repeat(PREVIEW)));
-        let truncation = outcome.truncation.unwrap();
-        assert_eq!((truncation.original_chars, truncation.kept_chars), (200_000, 2000));
-        assert_eq!(truncation.stored_at.as_deref(), Some("/t/1.txt"));
     }
 }

@@ -37,6 +37,8 @@ pub struct Listed {
     pub input_schema: Map<String, Value>,
     /// The server says that it changes nothing.
     pub read_only: bool,
+    /// It can only be called as a task: it answers at once and is asked for its result later.
+    pub needs_task: bool,
     /// `_meta`, empty if there was none.
     pub meta: Map<String, Value>,
 }
@@ -56,6 +58,16 @@ pub enum NotOffered {
     /// A person must answer each call, and no rule may. That cannot be promised here.
     #[error("{tool} of MCP server `{server}` is not offered: it wants a person at each call")]
     WantsPerson {
+        /// Whose.
+        server: Arc<str>,
+        /// Which.
+        tool: String,
+    },
+    /// It runs only as a task, which is not spoken here.
+    #[error(
+        "{tool} of MCP server `{server}` is not offered: it runs only as a task, which is not supported"
+    )]
+    NeedsTask {
         /// Whose.
         server: Arc<str>,
         /// Which.
@@ -106,6 +118,10 @@ pub fn offered(
         let (of, name) = (server.name.clone(), tool.name.clone());
         if says(&tool.meta, "anthropic/requiresUserInteraction") {
             left_out.push(NotOffered::WantsPerson { server: of, tool: name });
+            continue;
+        }
+        if tool.needs_task {
+            left_out.push(NotOffered::NeedsTask { server: of, tool: name });
             continue;
         }
         let Some(full_name) = tool_name(&server.name, &tool.name) else {
@@ -172,6 +188,7 @@ mod tests {
             description: "d".into(),
             input_schema: Map::new(),
             read_only: false,
+            needs_task: false,
             meta: Map::new(),
         }
     }
@@ -234,6 +251,7 @@ mod tests {
         let tools = [
             Listed { meta: meta.as_object().unwrap().clone(), ..listed("person") },
             Listed { input_schema: bad.as_object().unwrap().clone(), ..listed("schema") },
+            Listed { needs_task: true, ..listed("slow") },
             listed("a b"),
             listed("a.b"),
             // `mcp__my_srv__` has 13 characters.
@@ -253,6 +271,8 @@ mod tests {
             [
                 "person of MCP server `my.srv` is not offered: it wants a person at each call",
                 "schema of MCP server `my.srv` is not offered: its input schema cannot be used",
+                "slow of MCP server `my.srv` is not offered: it runs only as a task, which is not \
+                 supported",
                 "a.b of MCP server `my.srv` is not offered: there is a tool of that name",
                 &too_long,
             ]

@@ -106,11 +106,13 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =
         directories.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-    settings.permissions.mode = start_mode(&read, &merged, &mut warnings);
+    let mode = start_mode(&read, &merged, &mut warnings);
+    settings.permissions.mode = *mode.as_ref().unwrap_or(&PermissionMode::Default);
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
     settings.hooks = hooks(read, &merged);
-    Resolved { settings, provenance, models, warnings, digest: digest(layers) }
+    let refused = mode.err();
+    Resolved { settings, provenance, models, warnings, refused, digest: digest(layers) }
 }
 
 /// Weakest first: user, project, local, command line, managed.
@@ -169,13 +171,20 @@ fn hooks(read: Vec<SettingsLayer>, merged: &Value) -> HookTable {
     merge_tables(read.into_iter().filter(|it| runs(it.scope)).map(|it| it.hooks))
 }
 
+/// The mode that leaves decisions to a second model. There is none here.
+const AUTO_MODE: &str = "auto";
+
 /// The mode of the strongest layer that may set it. A repository cannot put a session into a mode
 /// that asks nobody, and a sub-agent's mode is not for files.
+///
+/// # Errors
+///
+/// The strongest layer that may say so demands [`AUTO_MODE`]: why that is refused.
 fn start_mode(
     read: &[SettingsLayer],
     merged: &Value,
     warnings: &mut Vec<String>,
-) -> PermissionMode {
+) -> Result<PermissionMode, String> {
     let disabled = |key: &str| {
         merged.get("permissions").and_then(|it| it.get(key)).and_then(Value::as_str)
             == Some("disable")
@@ -185,6 +194,19 @@ fn start_mode(
         else {
             continue;
         };
+        if value == AUTO_MODE {
+            let is_ignored =
+                matches!(layer.scope, Scope::Project | Scope::Local) || disabled("disableAutoMode");
+            if !is_ignored {
+                return Err(format!(
+                    "{}: the permission mode \"auto\" needs a classifier, which does not exist \
+                     here; set `permissions.defaultMode` to another mode",
+                    layer.source
+                ));
+            }
+            warnings.push(format!("{}: the mode {value} may not be set here", layer.source));
+            continue;
+        }
         let Ok(mode) = PermissionMode::deserialize(value) else {
             warnings
                 .push(format!("{}: {value} is no permission mode; it is ignored", layer.source));
@@ -192,18 +214,16 @@ fn start_mode(
         };
         let refused = match (mode, layer.scope) {
             (PermissionMode::Bubble, _) => true,
-            (PermissionMode::Auto, Scope::Project | Scope::Local) => true,
-            (PermissionMode::Auto, _) => disabled("disableAutoMode"),
             (PermissionMode::BypassPermissions, Scope::Project) => true,
             (PermissionMode::BypassPermissions, _) => disabled("disableBypassPermissionsMode"),
             _ => false,
         };
         if !refused {
-            return mode;
+            return Ok(mode);
         }
         warnings.push(format!("{}: the mode {value} may not be set here", layer.source));
     }
-    PermissionMode::Default
+    Ok(PermissionMode::Default)
 }
 
 fn digest(layers: &[LayerText]) -> Digest {

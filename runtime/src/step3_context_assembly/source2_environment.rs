@@ -2,7 +2,7 @@
 //!
 //! In a message of the user, because the day changes and the system prompt must not.
 
-use super::{SourceTexts, reminder};
+use super::{SourceTexts, titled};
 
 /// The facts, one a line; `None` when there are none.
 pub(super) fn text(texts: &SourceTexts) -> Option<String> {
@@ -11,5 +11,5 @@ pub(super) fn text(texts: &SourceTexts) -> Option<String> {
     }
     let lines: Vec<String> =
         texts.environment.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    Some(reminder("The environment you work in.", &lines.join("\n")))
+    Some(titled("The environment you work in.", &lines.join("\n")))
 }

@@ -1,6 +1,6 @@
 //! Source 3: instruction files, in a message of the user and never in the system prompt.
 
-use super::{InstructionFile, SourceTexts, cut, reminder};
+use super::{InstructionFile, SourceTexts, cut, titled};
 use crate::permission::Scope;
 
 /// Characters that all instruction files together may have.
@@ -19,7 +19,7 @@ pub(super) fn text(texts: &SourceTexts, budget_chars: usize) -> Option<String> {
         return None;
     }
     let title = "Instructions of the people you work for. Where they differ, the later one holds.";
-    Some(reminder(title, &parts.join("\n\n")))
+    Some(titled(title, &parts.join("\n\n")))
 }
 
 /// Cuts the file loaded last first. Those of the organisation are never cut.

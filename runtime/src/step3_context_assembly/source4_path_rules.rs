@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::{PathRule, reminder};
+use super::{PathRule, titled};
 use crate::{step7_permission_gate::isolation::Isolation, tool::ToolMemory};
 
 /// Alternatives that one rule may list; a longer list is cut so that start-up stays bounded.
@@ -75,6 +75,6 @@ impl PathRuleSet {
             .map(|(rule, _)| format!("Contents of {}:\n\n{}", rule.path, rule.text.trim()))
             .collect();
         let title = "Rules for files that you have read.";
-        (!parts.is_empty()).then(|| reminder(title, &parts.join("\n\n")))
+        (!parts.is_empty()).then(|| titled(title, &parts.join("\n\n")))
     }
 }

@@ -1,6 +1,6 @@
 //! Source 5: the index of what the model noted in earlier sessions.
 
-use super::{SourceTexts, reminder};
+use super::{SourceTexts, titled};
 
 /// Lines of the index that are shown.
 pub const MAX_MEMORY_LINES: usize = 200;
@@ -24,7 +24,7 @@ pub fn index_start(index: &str) -> &str {
 pub(super) fn text(texts: &SourceTexts) -> Option<String> {
     let index = index_start(texts.auto_memory.as_deref()?).trim();
     let title = "Notes of earlier sessions; they may be out of date.";
-    (!index.is_empty()).then(|| reminder(title, index))
+    (!index.is_empty()).then(|| titled(title, index))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::{
     block::Block,
     ids::EntryId,
     message::{Message, MessageKind, Messages, Role, tokens_of},
+    step3_context_assembly::source8_tool_results::escape_harness_tags,
     tokens::Tokens,
 };
 
@@ -115,7 +116,8 @@ pub fn apply_summary(
     if !is_same {
         return unchanged("the context is not the one that was summed up");
     }
-    let summary = summary.trim();
+    // It may repeat what a tool wrote, and stands where a person speaks.
+    let summary = escape_harness_tags(summary.trim());
     if summary.is_empty() {
         return unchanged("the summary is empty");
     }

@@ -28,7 +28,7 @@ pub(super) fn says(
     effect: ToolEffect,
     in_workspace: bool,
 ) -> ModeSays {
-    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Bubble, BypassPermissions, Default, DontAsk, Plan};
     let otherwise = match access {
         Access::Free => true,
         Access::ReadPath { .. } => in_workspace,
@@ -43,18 +43,16 @@ pub(super) fn says(
         (BypassPermissions, _) => ModeSays::Allow,
         (Plan, _) if writes => ModeSays::Ask,
         (AcceptEdits, Access::WritePath { .. }) if in_workspace => ModeSays::Allow,
-        (Plan | AcceptEdits | Default | Auto | DontAsk | Bubble, _) => {
-            ModeSays::Rules { otherwise }
-        }
+        (Plan | AcceptEdits | Default | DontAsk | Bubble, _) => ModeSays::Rules { otherwise },
     }
 }
 
-/// The mode of a sub-agent. A parent that lets edits, everything or a classifier pass hands that
+/// The mode of a sub-agent. A parent that lets edits or everything pass hands that
 /// down; otherwise a child may choose a stricter mode and no looser one.
 pub(super) fn narrowed(parent: PermissionMode, asked: Option<PermissionMode>) -> PermissionMode {
-    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Bubble, BypassPermissions, Default, DontAsk, Plan};
     match (parent, asked) {
-        (AcceptEdits | BypassPermissions | Auto, _) => parent,
+        (AcceptEdits | BypassPermissions, _) => parent,
         (_, Some(asked @ (Plan | DontAsk | Bubble))) => asked,
         (Plan | Default | DontAsk | Bubble, _) => parent,
     }

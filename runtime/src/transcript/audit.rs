@@ -8,12 +8,14 @@
 
 mod calls;
 mod chain;
+mod forked;
 mod run;
 mod story;
 mod violation;
 
 use std::sync::Arc;
 
+pub use forked::Forked;
 pub use violation::{Violation, Wrong};
 
 use crate::{
@@ -56,6 +58,9 @@ pub struct Verified {
     pub calls: u64,
     /// Lines of other programs, with their `type`; allowed.
     pub foreign: Vec<(u64, String)>,
+    /// Lines in front of all others that another program copied from another session when it made
+    /// this one; allowed, and not checked.
+    pub forked: Forked,
 }
 
 /// Checks a whole file.
@@ -65,8 +70,8 @@ pub struct Verified {
 /// The first [`Violation`].
 pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violation> {
     let mut verified = Verified::default();
-    let lines = chain::check(bytes, evidence.checkpoint, &mut verified)?;
-    story::check(lines, evidence, &mut verified)?;
+    let (before, lines) = chain::check(bytes, evidence.checkpoint, &mut verified)?;
+    story::check(before, lines, evidence, &mut verified)?;
     Ok(verified)
 }
 

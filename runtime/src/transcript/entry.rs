@@ -220,6 +220,9 @@ pub enum What {
         duration_ms: u64,
         /// What came of it.
         effect: String,
+        /// What it had the user told (`systemMessage`); absent when it said nothing to the user.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Stored>,
         /// Its outputs as escaped text when short, else as digests of stored texts.
         stdout: Stored,
         /// Likewise.

@@ -5,7 +5,7 @@
 use std::fmt::{self, Write};
 
 use super::{
-    entry::{ConversationLine, Record, StepDetail, What},
+    entry::{ConversationLine, Record, StepDetail, Stored, What},
     read::{Entry, read_line},
 };
 use crate::{block::BlockKind, output::terminal::clean_line, run::Sender};
@@ -14,22 +14,26 @@ use crate::{block::BlockKind, output::terminal::clean_line, run::Sender};
 const SOURCES: usize = 9;
 
 /// Writes the records of a file as text, one line per fact. Lines that cannot be read are named.
-pub fn render(bytes: &[u8]) -> String {
+/// `None` when not one line is a message or a record of the harness.
+pub fn render(bytes: &[u8]) -> Option<String> {
     let mut out = Lines::default();
+    let mut is_transcript = false;
     for (i, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = String::from_utf8_lossy(line);
         if text.trim().is_empty() {
             continue;
         }
+        let entry = read_line(&text).map(|read| read.entry);
+        is_transcript |= matches!(entry, Ok(Entry::Harness(_) | Entry::Conversation { .. }));
         // Writing to a string does not fail.
-        let _written = match read_line(&text).map(|read| read.entry) {
+        let _written = match entry {
             Ok(Entry::Harness(it)) => record(&it, &mut out),
             Ok(Entry::Conversation { line, .. }) => said(&line, &mut out),
             Ok(Entry::Other { kind, .. }) => out.end(format_args!("line {}: {kind}", i + 1)),
             Err(error) => out.end(format_args!("line {}: {error}", i + 1)),
         };
     }
-    out.all
+    is_transcript.then_some(out.all)
 }
 
 /// Lines for people. What a record holds cannot begin another line, nor move the cursor: a forged
@@ -157,8 +161,15 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(" in {mode:?}: {}", short(&decision.reason)))
         }
-        What::Hook { event, handler, ended, effect, .. } => {
-            out.end(format_args!("    hook {event:?} {}: {ended}, {effect}", short(handler)))
+        What::Hook { event, handler, ended, effect, message, .. } => {
+            write!(out, "    hook {event:?} {}: {ended}, {effect}", short(handler))?;
+            match message {
+                Some(Stored::Text(text)) => out.end(format_args!("; says: {}", short(text))),
+                Some(Stored::At(digest) | Stored::Again(digest)) => {
+                    out.end(format_args!("; says: (stored as {digest})"))
+                }
+                None => out.end(format_args!("")),
+            }
         }
         What::Approval { call, allowed, reason } => {
             let verdict = if *allowed { "yes" } else { "no" };
@@ -245,10 +256,11 @@ mod tests {
         let said = format!(
             r#"{{"type":"assistant","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2025-01-01T00:02:00Z","isSidechain":false,"message":{{"role":"assistant","content":[{{"type":"tool_use","id":"{hostile}","name":"{hostile}","input":{{}}}}]}}}}"#
         );
-        assert!(render(said.as_bytes()).starts_with("  tool use x"), "{}", render(said.as_bytes()));
-        for line in [said, format!(r#"{{"type":"{hostile}"}}"#), format!("{{{hostile}")] {
-            let text = render(line.as_bytes());
-            assert_eq!(text.lines().count(), 1, "{text:?}");
+        let shown = |text: &str| render(text.as_bytes()).unwrap();
+        assert!(shown(&said).starts_with("  tool use x"), "{}", shown(&said));
+        for line in [said.clone(), format!(r#"{{"type":"{hostile}"}}"#), format!("{{{hostile}")] {
+            let text = shown(&format!("{said}\n{line}"));
+            assert_eq!(text.lines().count(), 2, "{text:?}");
             assert!(text.ends_with('\n') && !text.contains("\n  9"), "{text:?}");
             let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
             assert!(text.chars().all(is_shown), "{text:?}");

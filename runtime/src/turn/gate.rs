@@ -238,6 +238,8 @@ impl Turn {
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
             self.tell(Event::HookFinished { hook: event, effect: effect.as_str().into() });
+            let messages = &answer.verdict.messages;
+            let message = (!messages.is_empty()).then(|| messages.join("\n"));
             let what = What::Hook {
                 event,
                 call: call.clone(),
@@ -247,6 +249,7 @@ impl Turn {
                 ended: output.ended.code().into(),
                 duration_ms: output.duration_ms,
                 effect,
+                message: message.map(|it| self.journal.stored(&it)),
                 stdout: self.journal.stored(&output.stdout),
                 stderr: self.journal.stored(&output.stderr),
             };
@@ -257,6 +260,9 @@ impl Turn {
         kept.into_iter().for_each(|it| self.journal.keep(it));
         for error in &verdict.errors {
             self.tell(Event::Alert { what: error.as_str().into() });
+        }
+        for text in &verdict.messages {
+            self.tell(Event::HookMessage { hook: event, text: text.as_str().into() });
         }
         match awaited.reason {
             FiringReason::PreToolUse(..) => self.pre_tool_use_answered(verdict),

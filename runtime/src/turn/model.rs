@@ -36,6 +36,16 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Turn {
     pub(super) fn call_model(&mut self) {
+        let refused = self.carry.resolved.as_ref().and_then(|it| it.refused.clone());
+        if let Some(message) = refused {
+            return self.fail(&ModelFailure {
+                class: FailureClass::InvalidRequest,
+                status: None,
+                message,
+                retry_after_ms: None,
+                partial_text: String::new(),
+            });
+        }
         self.ask_model(None);
     }
 

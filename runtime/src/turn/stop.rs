@@ -10,6 +10,7 @@ use crate::{
     message::{Message, MessageKind},
     run::RunEnd,
     step2_state_initialization::FiringReason,
+    step3_context_assembly::source8_tool_results::escape_harness_tags,
     step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
     transcript::entry::{StepDetail, What},
     turn::effect::TurnReport,
@@ -51,6 +52,7 @@ impl Turn {
             if may_hold(self.carry.stop_blocks) {
                 self.carry.stop_blocks += 1;
                 let id = self.journal.next_id(self.now);
+                let reason = escape_harness_tags(&reason);
                 let blocks = vec![Block::text(&format!("Stop hook feedback:\n{reason}"))];
                 self.remember(Message::user(id, MessageKind::Meta, blocks));
             } else {

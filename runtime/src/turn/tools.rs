@@ -3,13 +3,13 @@
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
     event::Event,
-    hook::{Firing, HookVerdict, reminder},
+    hook::{Firing, HookVerdict},
     ids::ToolUseId,
     message::{Message, MessageKind},
     run::{RunEnd, no_progress::Repetition},
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
-    step3_context_assembly::source8_tool_results::harmless,
+    step3_context_assembly::{reminder, source8_tool_results::escape_harness_tags},
     step6_tool_dispatch::{admit, calls_of},
     step8_tool_execution::{
         post_tool_use_hooks::with_context,
@@ -213,7 +213,7 @@ impl Turn {
             std::sync::Arc::make_mut(&mut self.carry.memory).fold(note);
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
-        let said = harmless(replaced.unwrap_or(&outcome.text));
+        let said = escape_harness_tags(replaced.unwrap_or(&outcome.text));
         // Of a result that is hidden from the model nothing stays in its message.
         let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();
         let text = match &verdict {

@@ -6,7 +6,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use ennead_runtime::mcp::result::CallResult;
+use ennead_runtime::{mcp::result::CallResult, ports::ReportProgress};
 use rmcp::{
     ClientHandler, Peer, RoleClient, ServiceError,
     model::{
@@ -22,19 +22,22 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{CallError, connection::GRACE, wire::content};
+use super::{CallError, connection::GRACE, progress::progress, wire::content};
 
 /// A call during which the server says nothing for so long is cancelled; progress counts.
 const SILENCE: Duration = Duration::from_secs(30 * 60);
 
-/// Signs of progress that a call may be behind; more than these are one, too.
+/// Signs of progress that a call may be behind. Who misses some takes that as one.
 const MAX_UNHEARD: usize = 16;
 
 /// What we are to a server.
 #[derive(Debug)]
 pub(super) struct Client {
-    heard: broadcast::Sender<ProgressToken>,
+    heard: Heard,
 }
+
+/// What servers tell of calls under way.
+type Heard = broadcast::Sender<Arc<ProgressNotificationParam>>;
 
 impl Client {
     pub(super) fn new() -> Self {
@@ -56,7 +59,7 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         // There may be no call under way.
-        let _unheard = self.heard.send(progress.progress_token);
+        let _unheard = self.heard.send(Arc::new(progress));
     }
 }
 
@@ -65,7 +68,7 @@ impl ClientHandler for Client {
 pub struct Caller {
     name: String,
     peer: Peer<RoleClient>,
-    heard: broadcast::Sender<ProgressToken>,
+    heard: Heard,
     broken: Arc<Notify>,
 }
 
@@ -81,7 +84,8 @@ impl Caller {
     }
 
     /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
-    /// has no result. A server that cannot be told within half a second is ended.
+    /// has no result. A server that cannot be told within half a second is ended. What the server
+    /// says of the progress of the call goes to `progress`, and the limit on its silence begins anew.
     ///
     /// # Errors
     ///
@@ -91,6 +95,7 @@ impl Caller {
         &self,
         tool: String,
         arguments: Map<String, Value>,
+        progress: Option<Arc<dyn ReportProgress>>,
         given_up: impl Future<Output = ()>,
     ) -> Option<Result<CallResult, CallError>> {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
@@ -123,7 +128,7 @@ impl Caller {
             biased;
             answer = handle.await_response() => return Some(self.read(answer)),
             () = &mut given_up => None,
-            () = silence(&mut heard, &token) => {
+            () = silence(&mut heard, &token, progress.as_deref()) => {
                 let (server, minutes) = (self.name.clone(), SILENCE.as_secs() / 60);
                 Some(Err(CallError::Silent { server, minutes }))
             }
@@ -176,13 +181,23 @@ impl Caller {
 }
 
 /// Ends once nothing was heard of the call for too long.
-async fn silence(heard: &mut broadcast::Receiver<ProgressToken>, call: &ProgressToken) {
+async fn silence(
+    heard: &mut broadcast::Receiver<Arc<ProgressNotificationParam>>,
+    call: &ProgressToken,
+    listener: Option<&dyn ReportProgress>,
+) {
     let mut limit = pin!(sleep(SILENCE));
     loop {
         let of_call = tokio::select! {
             biased;
             said = heard.recv() => match said {
-                Ok(token) => token == *call,
+                Ok(told) => {
+                    let is_of_call = told.progress_token == *call;
+                    if let Some(listener) = listener.filter(|_| is_of_call) {
+                        listener.report(progress(&told));
+                    }
+                    is_of_call
+                }
                 Err(broadcast::error::RecvError::Lagged(_)) => true,
                 // As long as there is a caller there is a sender.
                 Err(broadcast::error::RecvError::Closed) => return limit.await,

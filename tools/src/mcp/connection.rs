@@ -18,6 +18,7 @@ use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
 use super::{
     caller::{Caller, Client},
     launch::{ConnectError, Launch, said_at_the_end},
+    tasks::{Tap, TaskTools},
     wire::{list, why_not_greeted, why_not_listed},
 };
 use crate::process_tree::{self, Input, Rest, Started, Tree, new_mark};
@@ -68,9 +69,14 @@ pub async fn connect(
     };
     let greeted = {
         let mut greeting = pin!(async {
+            let tasks = TaskTools::looking();
+            let output = Tap { inner: output, tasks: tasks.clone() };
             let service = Client::new().serve((output, input)).await;
             let service = service.map_err(|error| why_not_greeted(&error))?;
             let tools = list(service.peer()).await.map_err(|error| why_not_listed(&error))?;
+            let needs_task = tasks.take();
+            let mark = |tool: Listed| Listed { needs_task: needs_task(&tool.name), ..tool };
+            let tools = tools.map(|it| it.into_iter().map(mark).collect::<Vec<_>>());
             Ok::<_, String>((service, tools))
         });
         loop {

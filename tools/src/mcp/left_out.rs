@@ -1,11 +1,11 @@
 //! In place of a connection, in a build without the feature `mcp`: a server that is configured is
 //! reported as one that cannot be connected to, with this as the reason.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use ennead_runtime::{
     mcp::{result::CallResult, spec::Listed},
-    ports::Hold,
+    ports::{Hold, ReportProgress},
 };
 use serde_json::{Map, Value};
 
@@ -58,6 +58,7 @@ impl Caller {
         &self,
         _: String,
         _: Map<String, Value>,
+        _: Option<Arc<dyn ReportProgress>>,
         _: impl Future<Output = ()>,
     ) -> Option<Result<CallResult, CallError>> {
         match self.0 {}

@@ -1,17 +1,9 @@
 //! A server's tool as a tool of a session.
 
-use std::{
-    fmt,
-    fs::{DirBuilder, OpenOptions},
-    io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use ennead_runtime::{
     ids::{ToolName, ToolUseId},
-    mcp::result::kept_in_file,
     ports::{BoxFuture, Tool, ToolContext},
     step7_permission_gate::Permit,
     tool::{ToolErrorKind, ToolOutcome, ToolSpec},
@@ -19,9 +11,8 @@ use ennead_runtime::{
 
 use super::{CallError, Server};
 use crate::{
-    blocking::blocking,
+    capped::capped,
     declared::{Declaration, parsed},
-    output::spill_path,
     schema::{Schema, SchemaError},
 };
 
@@ -67,9 +58,10 @@ impl McpTool {
         input: &str,
         context: ToolContext,
     ) -> impl Future<Output = ToolOutcome> + Send + use<> {
-        let answer = parsed(input).map(|arguments| self.server.call(&self.remote, arguments));
+        let progress = context.progress.clone();
+        let answer =
+            parsed(input).map(|arguments| self.server.call(&self.remote, arguments, progress));
         let max_chars = self.declaration.spec().output_cap;
-        let max_chars = max_chars.and_then(|it| usize::try_from(it).ok());
         async move {
             let answer = match answer {
                 Ok(answer) => answer.await,
@@ -79,7 +71,7 @@ impl McpTool {
                 Ok(result) => result.outcome(),
                 Err(error) => ToolOutcome::failed(kind_of(&error), error.to_string()),
             };
-            shortened(outcome, max_chars, &id, &context).await
+            capped(outcome, max_chars, &id, &context).await
         }
     }
 }
@@ -116,51 +108,15 @@ fn kind_of(error: &CallError) -> ToolErrorKind {
     }
 }
 
-/// The outcome as it is; or, if its text is too long, with the text in a file. A file that cannot
-/// be written leaves the text as it is, for the shapers to cut.
-async fn shortened(
-    outcome: ToolOutcome,
-    max_chars: Option<usize>,
-    id: &ToolUseId,
-    context: &ToolContext,
-) -> ToolOutcome {
-    let Some(max_chars) = max_chars else { return outcome };
-    // A text has at most as many characters as bytes.
-    if outcome.text.len() <= max_chars {
-        return outcome;
-    }
-    let n_chars = outcome.text.chars().count();
-    if n_chars <= max_chars {
-        return outcome;
-    }
-    let path = spill_path(context, id);
-    let (file, text) = (path.clone(), outcome.text.clone());
-    // On the thread that the call's hold waits for, as with every other file of a tool.
-    let kept = blocking(context, move |_| match keep(&file, text.as_bytes()) {
-        Ok(()) => ToolOutcome::ok(String::new()),
-        Err(error) => ToolOutcome::failed(ToolErrorKind::Failed, error.to_string()),
-    });
-    match kept.await.error {
-        None => kept_in_file(outcome, n_chars, &path.to_string_lossy()),
-        Some(_) => outcome,
-    }
-}
-
-fn keep(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    if let Some(directory) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
-    // For the owner alone, as all that is kept of a session.
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text)
-}
-
 #[cfg(test)]
 mod tests {
-    use ennead_runtime::mcp::{
-        config::ServerConfig,
-        result::{CallResult, Content},
-        spec::{CallLimits, Listed, offered},
+    use ennead_runtime::{
+        mcp::{
+            config::ServerConfig,
+            result::{CallResult, Content},
+            spec::{CallLimits, Listed, offered},
+        },
+        ports::ReportProgress,
     };
     use serde_json::{Map, Value, json};
 
@@ -178,6 +134,7 @@ mod tests {
             &self,
             tool: &str,
             arguments: Map<String, Value>,
+            _: Option<Arc<dyn ReportProgress>>,
         ) -> BoxFuture<'static, Result<CallResult, CallError>> {
             assert_eq!((tool, Value::Object(arguments)), ("say it", json!({"x": 1})));
             Box::pin(std::future::ready(self.0.clone()))
@@ -191,6 +148,7 @@ mod tests {
             description: String::new(),
             input_schema: schema.as_object().unwrap().clone(),
             read_only: true,
+            needs_task: false,
             meta: Map::new(),
         };
         let server = ServerConfig::stdio("s", "x", &[]);

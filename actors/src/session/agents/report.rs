@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
+    output::{OutputSettings, answer_in},
     ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent, WorktreeBase},
     step1_settings_resolution::{AgentLimits, LayerText},
     tokens::Usage,
@@ -29,16 +30,21 @@ pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> Done {
     Ok(())
 }
 
-/// What a parent hears of its sub-agent.
-pub(super) fn report(agent: &AgentId, result: Result<RunOutcome, RunError>) -> AgentReport {
+/// What a parent hears of its sub-agent: its answer as a channel delivers it, without reasoning and
+/// heartbeats (OUT-1, OUT-2).
+pub(super) fn report(
+    agent: &AgentId,
+    result: Result<RunOutcome, RunError>,
+    output: &OutputSettings,
+) -> AgentReport {
     let agent = Some(agent.clone());
     match result {
         Ok(outcome) => AgentReport {
             status: outcome.end.agent_status(),
             agent,
-            text: match (outcome.text.is_empty(), outcome.error) {
-                (true, Some(error)) => error,
-                _ => outcome.text,
+            text: match (answer_in(&outcome.text, output), outcome.error) {
+                (text, Some(error)) if text.is_empty() => error,
+                (text, _) => text,
             },
             n_tool_uses: outcome.messages.iter().map(|it| it.tool_uses().count() as u64).sum(),
             usage: outcome.usage,

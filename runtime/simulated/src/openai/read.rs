@@ -43,11 +43,11 @@ impl Messages {
         Ok(())
     }
 
-    fn body(self, body: &Json, ceiling: &str, tools: Vec<Json>) -> Json {
+    fn body(self, body: &Json, ceiling: &str, tools: Vec<Json>, choice: Option<Json>) -> Json {
         let message = |(role, content)| json!({"role": role, "content": content});
         let messages: Vec<Json> = self.messages.into_iter().map(message).collect();
         let system = Some(self.system.join("\n\n")).filter(|it| !it.is_empty());
-        json!({
+        let mut made = json!({
             "model": body["model"],
             "max_tokens": body[ceiling].as_u64().unwrap_or(DEFAULT_CEILING),
             "stream": body["stream"],
@@ -55,7 +55,11 @@ impl Messages {
             "system": system,
             "tools": tools,
             "messages": messages,
-        })
+        });
+        if let Some(choice) = choice {
+            made["tool_choice"] = choice;
+        }
+        made
     }
 }
 
@@ -96,7 +100,8 @@ pub(super) fn chat(body: &Json) -> Result<Json, String> {
     let tools = tools.collect::<Result<_, _>>()?;
     let has_new = body["max_completion_tokens"].is_u64();
     let ceiling = if has_new { "max_completion_tokens" } else { "max_tokens" };
-    Ok(read.body(body, ceiling, tools))
+    let choice = choice(body, &body["tool_choice"]["function"]["name"])?;
+    Ok(read.body(body, ceiling, tools, choice))
 }
 
 /// A request of the Responses API.
@@ -147,7 +152,30 @@ pub(super) fn responses(body: &Json) -> Result<Json, String> {
     }
     let tools = list(&body["tools"]).iter().map(|it| tool(it, it));
     let tools = tools.collect::<Result<_, _>>()?;
-    Ok(read.body(body, "max_output_tokens", tools))
+    let choice = choice(body, &body["tool_choice"]["name"])?;
+    Ok(read.body(body, "max_output_tokens", tools, choice))
+}
+
+/// What is said about calls, as the Messages API has it; `None` when nothing is. `named` is where the
+/// format names a single tool.
+fn choice(body: &Json, named: &Json) -> Result<Option<Json>, String> {
+    let one = body["parallel_tool_calls"] == false;
+    let mut made = match &body["tool_choice"] {
+        Json::Null if !one || list(&body["tools"]).is_empty() => return Ok(None),
+        Json::Null => json!({"type": "auto"}),
+        Json::String(said) => match said.as_str() {
+            "auto" => json!({"type": "auto"}),
+            "none" => json!({"type": "none"}),
+            "required" => json!({"type": "any"}),
+            other => return Err(format!("Invalid value: '{other}' for tool_choice")),
+        },
+        choice if choice["type"] == "function" => json!({"type": "tool", "name": named}),
+        _ => return Err("Invalid type for 'tool_choice'".to_owned()),
+    };
+    if one {
+        made["disable_parallel_tool_use"] = true.into();
+    }
+    Ok(Some(made))
 }
 
 fn tool(tool: &Json, function: &Json) -> Result<Json, String> {

@@ -208,7 +208,6 @@ fn repository_cannot_switch_the_questions_off() {
         resolve(&[(scope, &text)]).settings.permissions.mode
     };
     assert_eq!(mode(Scope::Project, "bypassPermissions"), PermissionMode::Default);
-    assert_eq!(mode(Scope::Project, "auto"), PermissionMode::Default);
     assert_eq!(mode(Scope::User, "bubble"), PermissionMode::Default);
     assert_eq!(mode(Scope::User, "bypassPermissions"), PermissionMode::BypassPermissions);
     assert_eq!(mode(Scope::Project, "acceptEdits"), PermissionMode::AcceptEdits);
@@ -217,6 +216,38 @@ fn repository_cannot_switch_the_questions_off() {
         (Scope::Policy, r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#),
     ]);
     assert_eq!(locked.settings.permissions.mode, PermissionMode::Default);
+}
+
+// REQ: PRM-4
+#[test]
+fn mode_that_needs_a_classifier_is_refused_and_of_a_repository_ignored_with_a_word() {
+    const AUTO: &str = r#"{"permissions":{"defaultMode":"auto"}}"#;
+    const PLAN: &str = r#"{"permissions":{"defaultMode":"plan"}}"#;
+    const OFF: &str = r#"{"permissions":{"disableAutoMode":"disable"}}"#;
+    for (layers, refused, warned) in [
+        (&[(Scope::User, AUTO)][..], Some("user-0"), false),
+        (&[(Scope::CliArg, AUTO)], Some("cli_arg-0"), false),
+        (&[(Scope::Policy, AUTO), (Scope::CliArg, PLAN)], Some("policy-0"), false),
+        (&[(Scope::Project, AUTO)], None, true),
+        (&[(Scope::Local, AUTO), (Scope::User, PLAN)], None, true),
+        (&[(Scope::Local, AUTO), (Scope::User, AUTO)], Some("user-1"), true),
+        (&[(Scope::User, AUTO), (Scope::CliArg, PLAN)], None, false),
+        (&[(Scope::User, AUTO), (Scope::Policy, OFF)], None, true),
+    ] {
+        let found = resolve(layers);
+        let warned_of = found.warnings.iter().any(|it| it.contains("\"auto\""));
+        assert_eq!(warned_of, warned, "{layers:?}: {:?}", found.warnings);
+        match refused {
+            Some(source) => {
+                let why = found.refused.unwrap();
+                assert!(why.starts_with(source) && why.contains("needs a classifier"), "{why}");
+            }
+            None => assert_eq!(found.refused, None, "{layers:?}"),
+        }
+        let is_plan = layers.iter().any(|it| it.1 == PLAN) && refused.is_none();
+        let expected = if is_plan { PermissionMode::Plan } else { PermissionMode::Default };
+        assert_eq!(found.settings.permissions.mode, expected, "{layers:?}");
+    }
 }
 
 // REQ: TRN-4

@@ -162,7 +162,6 @@ fn modes_differ_where_no_rule_decides() {
     let (outside, inside, guarded) = (file("/etc/x"), file("x"), file(".git/config"));
     for (mode, read_out, write_in, write_out, protected, command) in [
         (Default, "ask", "ask", "ask", "ask", "ask"),
-        (Auto, "ask", "ask", "ask", "ask", "ask"),
         (Bubble, "ask", "ask", "ask", "ask", "ask"),
         (Plan, "ask", "ask", "ask", "ask", "ask"),
         (AcceptEdits, "ask", "allow", "ask", "ask", "ask"),

@@ -1,6 +1,9 @@
 //! Lines whole, in their place, unchanged.
 
-use super::{Verified, Violation, Wrong};
+use super::{
+    Verified, Violation, Wrong,
+    forked::{self, Before},
+};
 use crate::{
     digest::Digest,
     transcript::{
@@ -33,7 +36,8 @@ pub(super) fn check(
     bytes: &[u8],
     checkpoint: Option<Head>,
     verified: &mut Verified,
-) -> Result<Vec<Sealed>, Violation> {
+) -> Result<(Before, Vec<Sealed>), Violation> {
+    let mut before = Before::default();
     let mut lines = Vec::new();
     let mut head = Head::default();
     let mut skipped: Option<(u64, u64, Digest)> = None;
@@ -48,8 +52,8 @@ pub(super) fn check(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let read = std::str::from_utf8(line).ok().and_then(|text| read_line(text).ok());
-        let Some(read) = read else {
+        let text = std::str::from_utf8(line).ok();
+        let Some((text, read)) = text.and_then(|text| Some((text, read_line(text).ok()?))) else {
             if skipped.is_some() {
                 return Err(wrong(Wrong::NotALine));
             }
@@ -57,7 +61,14 @@ pub(super) fn check(
             continue;
         };
         let Some(seal) = read.seal else {
-            foreign(read.entry, number, verified).map_err(wrong)?;
+            // Behind a line of ours a copy could stand for something that was never said.
+            let entry = match head == Head::default() && verified.foreign.is_empty() {
+                true => forked::take(text, read.entry, &mut before).map_err(wrong)?,
+                false => Some(read.entry),
+            };
+            if let Some(entry) = entry {
+                foreign(entry, number, verified).map_err(wrong)?;
+            }
             continue;
         };
         let line = read.entry.into_line();
@@ -97,7 +108,8 @@ pub(super) fn check(
         return Err(Violation { line: number + 1, what: Wrong::CutOff { seq } });
     }
     verified.head = head;
-    Ok(lines)
+    verified.forked = before.forked.clone();
+    Ok((before, lines))
 }
 
 fn foreign(entry: Entry, number: u64, verified: &mut Verified) -> Result<(), Wrong> {

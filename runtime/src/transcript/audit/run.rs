@@ -4,6 +4,7 @@ use super::{Evidence, Wrong, calls::text, story::Turn};
 use crate::{
     digest::Digest,
     ids::RunId,
+    step9_stop_check::{EndReason, StopDecision},
     transcript::entry::{StepDetail, Stored},
 };
 
@@ -81,4 +82,15 @@ impl Run {
         let follows = is_said || !decided.contains(&reason);
         if follows { Ok(()) } else { Err(Wrong::WrongEnd) }
     }
+}
+
+/// How a turn ended by its ninth step, if that says what the stop check says.
+pub(super) fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, Wrong> {
+    let StepDetail::Stop { done, reason } = detail else { return Err(Wrong::WrongDetail) };
+    let code = computed.reason.map(EndReason::code);
+    if *done != computed.done || reason.as_deref() != code {
+        let recorded = reason.clone().unwrap_or_else(|| "go on".into());
+        return Err(Wrong::WrongStop { recorded, computed: code.unwrap_or("go on").into() });
+    }
+    Ok(code.map_or(Last::GoOn, |code| Last::Done(code.into())))
 }

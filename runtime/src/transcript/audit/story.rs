@@ -6,16 +6,17 @@ use super::{
     Evidence, Verified, Violation, Wrong,
     calls::{Calls, text},
     chain::Sealed,
-    run::{Last, Run, Told},
+    forked::Before,
+    run::{Last, Run, Told, stop},
 };
 use crate::{
     block::Block,
     digest::Digest,
-    ids::EntryId,
+    ids::{EntryId, ToolUseId},
     message::{Message, MessageKind, Role},
     step::Step,
     step5_model_call::FailureClass,
-    step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
+    step9_stop_check::{RunBudget, check_stop_condition},
     transcript::entry::{ConversationLine, Line, Record, StepDetail, What},
 };
 
@@ -28,6 +29,8 @@ struct Story<'a> {
     said: Vec<Arc<Message>>,
     ids: BTreeSet<EntryId>,
     run: Option<Run>,
+    /// Calls without a result in the lines of another program.
+    open_before: BTreeSet<ToolUseId>,
     /// A boundary whose summary has not come yet.
     summary_due: bool,
     runs: u64,
@@ -50,13 +53,15 @@ pub(super) struct Turn {
 }
 
 pub(super) fn check(
+    before: Before,
     lines: Vec<Sealed>,
     evidence: &Evidence<'_>,
     verified: &mut Verified,
 ) -> Result<(), Violation> {
     let mut story = Story {
         evidence,
-        said: Vec::new(),
+        open_before: before.open_calls(),
+        said: before.said,
         ids: BTreeSet::new(),
         run: None,
         summary_due: false,
@@ -64,6 +69,11 @@ pub(super) fn check(
         turns: 0,
         calls: 0,
     };
+    for id in before.ids {
+        if !story.ids.insert(id.clone()) {
+            return Err(Violation { line: 1, what: Wrong::DoubledId { id } });
+        }
+    }
     let last = lines.last().map_or(0, |line| line.number);
     for Sealed { number, line, prev } in lines {
         let wrong = |what| Violation { line: number, what };
@@ -133,10 +143,12 @@ impl Story<'_> {
                 }
             }
             _ => {
-                // Outside a turn nothing is open that a result could answer.
-                let stray = message.blocks.iter().find_map(Block::as_tool_result);
-                if let Some((call, ..)) = stray {
-                    return Err(Wrong::UnknownCall { call: call.clone() });
+                // Outside a turn nothing is open that a result could answer, but for what another
+                // program left open.
+                for (call, ..) in message.blocks.iter().filter_map(Block::as_tool_result) {
+                    if !self.open_before.remove(call) {
+                        return Err(Wrong::UnknownCall { call: call.clone() });
+                    }
                 }
             }
         }
@@ -384,14 +396,4 @@ impl Turn {
         }
         Ok(())
     }
-}
-
-fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, Wrong> {
-    let StepDetail::Stop { done, reason } = detail else { return Err(Wrong::WrongDetail) };
-    let code = computed.reason.map(EndReason::code);
-    if *done != computed.done || reason.as_deref() != code {
-        let recorded = reason.clone().unwrap_or_else(|| "go on".into());
-        return Err(Wrong::WrongStop { recorded, computed: code.unwrap_or("go on").into() });
-    }
-    Ok(code.map_or(Last::GoOn, |code| Last::Done(code.into())))
 }

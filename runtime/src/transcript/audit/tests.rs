@@ -324,7 +324,7 @@ fn text_beside_the_transcript_must_be_there_and_unchanged() {
 // REQ: TRN-3
 #[test]
 fn trace_shows_the_steps_of_each_turn_with_their_reasons() {
-    let trace = render(&seal(&good()));
+    let trace = render(&seal(&good())).unwrap();
     let mut from = 0;
     for part in [
         "run r1 from test",

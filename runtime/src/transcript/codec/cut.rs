@@ -64,8 +64,9 @@ fn texts(what: &mut What) -> Vec<&mut String> {
             named.chain(message).chain([outcome]).collect()
         }
         What::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
-        What::Hook { handler, effect, stdout, stderr, .. } => {
-            stored(stdout).into_iter().chain(stored(stderr)).chain([handler, effect]).collect()
+        What::Hook { handler, effect, message, stdout, stderr, .. } => {
+            let stored = message.iter_mut().chain([stdout, stderr]).filter_map(stored);
+            stored.chain([handler, effect]).collect()
         }
         What::Permission { input, decision, .. } => {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);

@@ -200,6 +200,7 @@ impl<'a> Told<'a> {
         let ended = match (exit, ended.as_str()) {
             (Some(code), _) => HandlerEnd::Exited(*code),
             (None, "timed_out") => HandlerEnd::TimedOut,
+            (None, "cycle") => HandlerEnd::Cycle,
             (None, "refused") => HandlerEnd::Refused,
             (None, _) => HandlerEnd::Crashed,
         };

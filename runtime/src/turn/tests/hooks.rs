@@ -7,7 +7,11 @@ use super::{
     script::{calls, hook, text},
     world::World,
 };
-use crate::{run::RunEnd, tool::ToolOutcome, transcript::entry::What};
+use crate::{
+    run::RunEnd,
+    tool::ToolOutcome,
+    transcript::entry::{Stored, What},
+};
 
 fn result(play: &Play) -> String {
     let results =
@@ -100,6 +104,31 @@ fn stop_hook_is_asked_only_when_the_run_would_end_by_itself() {
     let expected = "1 2 3 4 5 answer 6 7 8 result:x 9 go on \
                     1 2 3 4 5 answer 6 7 8 9 hook:Stop hook_stopped";
     assert_eq!(play.log(), expected);
+}
+
+// REQ: HKS-5
+#[test]
+fn what_hooks_say_to_the_user_is_told_and_recorded_with_the_hook_that_said_it() {
+    let world = World::with(
+        hook(
+            "PreToolUse",
+            "Note",
+            &[r#"0 {"systemMessage":"mind"}"#, "0", r#"0 {"systemMessage":"the gap"}"#],
+        ),
+        vec![calls(&["x:Note:x"])],
+    );
+    let play = play(world);
+    let log = play.log();
+    assert!(log.contains("hook:PreToolUse says:mind says:the_gap"), "{log}");
+    let messages: Vec<_> = play
+        .records()
+        .filter_map(|it| match &it.what {
+            What::Hook { message, .. } => Some(message.clone()),
+            _ => None,
+        })
+        .collect();
+    let text = |it: &str| Some(Stored::Text(it.into()));
+    assert_eq!(messages, [text("mind"), None, text("the gap")]);
 }
 
 // REQ: HKS-5

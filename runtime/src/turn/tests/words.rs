@@ -58,6 +58,7 @@ pub(super) fn told(event: &Event) -> Option<String> {
         Event::RecoveryTaken { remedy, .. } => Some((*remedy).into()),
         Event::Withdrawn { .. } => Some("withdrawn".into()),
         Event::Alert { .. } => Some("alert".into()),
+        Event::HookMessage { text, .. } => Some(format!("says:{}", text.replace(' ', "_"))),
         Event::PromptCacheDropped { .. } => Some("cache".into()),
         _ => None,
     }

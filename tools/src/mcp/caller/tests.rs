@@ -1,6 +1,11 @@
 //! Built under `#[cfg(test)]` only.
 
-use ennead_runtime::{mcp::config::ServerConfig, ports::Hold};
+use std::sync::Mutex;
+
+use ennead_runtime::{
+    mcp::{config::ServerConfig, spec::Listed},
+    ports::{Hold, Progress},
+};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -9,6 +14,18 @@ use crate::mcp::{Connection, Launch, connect};
 /// Greets, lists one tool, and then does as the script says. The ids are those of requests that are
 /// counted from 0.
 async fn server(then: &str) -> (Connection, oneshot::Receiver<()>) {
+    let tool = serde_json::json!({"name": "t", "inputSchema": {"type": "object"}});
+    let (connection, listed, gone) = server_in(&std::env::temp_dir(), &[tool], then).await;
+    assert_eq!(listed.len(), 1);
+    (connection, gone)
+}
+
+/// The same in this directory, with these tools.
+async fn server_in(
+    directory: &std::path::Path,
+    tools: &[Value],
+    then: &str,
+) -> (Connection, Vec<Listed>, oneshot::Receiver<()>) {
     let said = |id: u8, result: Value| {
         format!(r#"read -r line; echo '{{"jsonrpc":"2.0","id":{id},"result":{result}}}';"#)
     };
@@ -17,14 +34,13 @@ async fn server(then: &str) -> (Connection, oneshot::Receiver<()>) {
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"},
     });
-    let tools = serde_json::json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]});
+    let tools = serde_json::json!({ "tools": tools });
     let script = format!("{}read -r ready;{}{then}", said(0, greeting), said(1, tools));
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
-    let launch = Launch { config, workspace: std::env::temp_dir(), withheld: Vec::new() };
+    let launch = Launch { config, workspace: directory.to_owned(), withheld: Vec::new() };
     let (kept, gone) = oneshot::channel();
     let (connection, listed) = connect(&launch, Hold::new(kept)).await.unwrap();
-    assert_eq!(listed.len(), 1);
-    (connection, gone)
+    (connection, listed, gone)
 }
 
 /// More than the pipe to a server holds.
@@ -46,7 +62,7 @@ async fn check_broken(mut connection: Connection, gone: oneshot::Receiver<()>) {
 async fn call_that_is_given_up_ends_also_when_its_server_reads_nothing() {
     let (mut connection, gone) = server("exec sleep 100000").await;
     let caller = connection.caller();
-    let call = caller.call("t".into(), large(), std::future::ready(()));
+    let call = caller.call("t".into(), large(), None, std::future::ready(()));
     tokio::select! {
         answer = call => assert_eq!(answer, None),
         why = connection.ended() => panic!("{why}"),
@@ -60,7 +76,7 @@ async fn silent_call_ends_also_when_its_server_reads_nothing() {
     let (mut connection, gone) = server("exec sleep 100000").await;
     let caller = connection.caller();
     tokio::time::pause();
-    let call = caller.call("t".into(), large(), std::future::pending());
+    let call = caller.call("t".into(), large(), None, std::future::pending());
     let minutes = SILENCE.as_secs() / 60;
     tokio::select! {
         answer = call => {
@@ -69,4 +85,86 @@ async fn silent_call_ends_also_when_its_server_reads_nothing() {
         why = connection.ended() => panic!("{why}"),
     }
     check_broken(connection, gone).await;
+}
+
+/// What was reported, and a sign for each report.
+#[derive(Debug, Default)]
+struct Reports(Mutex<Vec<Progress>>, Notify);
+
+impl ReportProgress for Reports {
+    fn report(&self, progress: Progress) {
+        self.0.lock().unwrap().push(progress);
+        self.1.notify_one();
+    }
+}
+
+/// Tells of progress when it is called, and again when the pipe `go` is written to.
+const STEPS: &str = r#"
+read -r call
+token=$(printf '%s' "$call" | sed 's/.*"progressToken":\("[^"]*"\|[0-9]*\).*/\1/')
+say() {
+    echo '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'"$token"',"progress":'"$1"',"total":4}}'
+}
+say 1
+read -r _ < go
+say 2
+exec sleep 100000
+"#;
+
+// REQ: TOL-4, TOL-11
+#[tokio::test]
+async fn progress_is_reported_and_begins_the_limit_on_silence_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let go = place.path().join("go");
+    assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let tool = serde_json::json!({"name": "t", "inputSchema": {"type": "object"}});
+    let (mut connection, _, _gone) = server_in(place.path(), &[tool], STEPS).await;
+    let reports = Arc::new(Reports::default());
+    let listener = Some(Arc::clone(&reports) as Arc<dyn ReportProgress>);
+    let caller = connection.caller();
+    let mut call = pin!(caller.call("t".into(), Map::new(), listener, std::future::pending()));
+    // Nearly the whole limit passes after each sign of progress.
+    let nearly = SILENCE - Duration::from_secs(60);
+    for step in [1, 2] {
+        tokio::select! {
+            answer = &mut call => panic!("it ended before step {step}: {answer:?}"),
+            why = connection.ended() => panic!("{why}"),
+            () = reports.1.notified() => {}
+        }
+        tokio::time::pause();
+        tokio::select! {
+            biased;
+            answer = &mut call => panic!("it ended after step {step}: {answer:?}"),
+            () = tokio::time::advance(nearly) => {}
+        }
+        tokio::time::resume();
+        if step == 1 {
+            let go = go.clone();
+            tokio::task::spawn_blocking(move || std::fs::write(go, "\n").unwrap()).await.unwrap();
+        }
+    }
+    tokio::time::pause();
+    let silent = CallError::Silent { server: "s".into(), minutes: SILENCE.as_secs() / 60 };
+    tokio::select! {
+        answer = &mut call => assert_eq!(answer, Some(Err(silent))),
+        why = connection.ended() => panic!("{why}"),
+    }
+    let told = reports.0.lock().unwrap().clone();
+    let told: Vec<_> = told.iter().map(|it| (it.percent, &*it.text)).collect();
+    assert_eq!(told, [(Some(25), "1 of 4"), (Some(50), "2 of 4")]);
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn tools_that_run_only_as_tasks_are_listed_as_such() {
+    let tool = |name: &str, support: &str| {
+        serde_json::json!({
+            "name": name, "inputSchema": {"type": "object"}, "execution": {"taskSupport": support},
+        })
+    };
+    let tools = [tool("only", "required"), tool("both", "optional"), tool("never", "forbidden")];
+    let (_connection, listed, _gone) =
+        server_in(&std::env::temp_dir(), &tools, "exec sleep 100000").await;
+    let needs: Vec<_> = listed.iter().map(|it| (it.name.as_str(), it.needs_task)).collect();
+    assert_eq!(needs, [("only", true), ("both", false), ("never", false)]);
 }

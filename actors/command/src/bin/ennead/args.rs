@@ -26,7 +26,7 @@ use crate::{
 )]
 pub(crate) struct Args {
     /// Print the version.
-    #[arg(short = 'v', long)]
+    #[arg(short = 'v', visible_short_alias = 'V', long)]
     version: bool,
     #[command(flatten)]
     pub(crate) print: Print,

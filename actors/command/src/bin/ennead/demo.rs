@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use ennead::{runtime::event::Numbered, session::SessionHandle};
+use ennead::{
+    runtime::{event::Numbered, output::OutputSettings},
+    session::SessionHandle,
+};
 use ennead_command::{
     demo::{Demo, DemoError, DemoOutcome},
     demo_load::Load,
@@ -55,7 +58,7 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
     };
     let DemoOutcome { outcome, transcript } = outcome.map_err(|error| failure(&error))?;
     let record = model_record(&transcript, &outcome.run).unwrap_or_default();
-    show::result(&result_text(&outcome, &record))?;
+    show::result(&result_text(&outcome, &record, &OutputSettings::default()))?;
     let transcript = transcript.display();
     show::note(&format!(
         "\nTranscript: {transcript}\nThose of the sub-agents lie beside it. `ennead verify \

@@ -26,7 +26,7 @@ use ennead::{
     world::clock::SystemClock,
 };
 use ennead_command::print::{
-    MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, shown_text,
+    MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, result_text,
     why,
 };
 use serde_json::Value;
@@ -108,9 +108,9 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         // The failure itself says it on standard error; who sees both is not to read it twice.
         OutputFormat::Text
             if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
-        OutputFormat::Text => screen.answer(&shown_text(&outcome, &record, &output))?,
+        OutputFormat::Text => screen.answer(&result_text(&outcome, &record, &output))?,
         OutputFormat::Json => {
-            let mut object = result_object(&outcome, &id, &record);
+            let mut object = result_object(&outcome, &id, &record, &output);
             if is_simulated {
                 mark_simulated(&mut object);
             }
@@ -254,9 +254,14 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
     }
     if let Some(name) = &args.permission_mode {
         let mode = serde_json::from_value(Value::from(name.as_str())).map_err(|_| {
+            let why = match name.as_str() {
+                "auto" => {
+                    "the permission mode `auto` needs a classifier, which does not exist here"
+                }
+                _ => &*format!("there is no permission mode `{name}`"),
+            };
             bad(format!(
-                "there is no permission mode `{name}`; take one of plan, default, acceptEdits, \
-                 dontAsk, bypassPermissions"
+                "{why}; take one of plan, default, acceptEdits, dontAsk, bypassPermissions"
             ))
         })?;
         options = options.mode(mode);

@@ -29,6 +29,15 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
                 it.turns,
                 it.calls
             )))?;
+            if it.forked.lines != 0 {
+                show::problem(&format!(
+                    "{}: {} lines at its beginning are copies that another program made of the \
+                     session {}; they are not sealed, and only what follows them was checked",
+                    checked.file.display(),
+                    it.forked.lines,
+                    it.forked.from
+                ));
+            }
             for (line, kind) in &it.foreign {
                 show::problem(&format!(
                     "{}: line {line} of type {kind} is another program's",
@@ -44,6 +53,7 @@ fn failure(error: TranscriptError) -> Failure {
     let exit = match error {
         TranscriptError::Violated { .. }
         | TranscriptError::Emptied { .. }
+        | TranscriptError::NoTranscript { .. }
         | TranscriptError::NoMeta { .. }
         | TranscriptError::Differs { .. } => Exit::NotVerified,
         _ => Exit::BadInput,

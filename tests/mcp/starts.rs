@@ -1,0 +1,123 @@
+//! How long a session waits for its servers, and what a call under way tells.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    time::Duration,
+};
+
+use ennead::{
+    options::SessionOptions,
+    runtime::{
+        event::Event,
+        mcp::config::{Reach, ServerConfig},
+        step1_settings_resolution::trust::Trust,
+    },
+};
+use serde_json::json;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{Pauses, only_result, open, start, told};
+use crate::support::{
+    events::EventLog,
+    host::{Host, check_usable, interrupted, prompt},
+    mcp_server::{configured, n_starts},
+    processes::fifo,
+};
+
+/// More than any of this takes.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A server that first does what this command says.
+fn behind(name: &str, command: &str) -> ServerConfig {
+    let mut config = configured(name);
+    let Reach::Stdio(program) = &mut config.reach else { panic!("it is a process") };
+    let run = format!("{command}; exec \"$0\" \"$@\"");
+    let this = std::mem::replace(&mut program.command, "sh".into());
+    program.args.splice(0..0, ["-c".to_owned(), run, this]);
+    config
+}
+
+/// A pipe that nobody has to wait for to open.
+fn pipe(host: &Host, name: &str) -> File {
+    File::options().read(true).write(true).open(host.path(name)).unwrap()
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn servers_of_a_session_start_at_the_same_time() {
+    const N: usize = 7;
+    let host = start(&Pauses::default()).await;
+    fifo(&host.path("up"));
+    fifo(&host.path("go"));
+    let (mut up, mut go) = (pipe(&host, "up"), pipe(&host, "go"));
+    let (done, all_up) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut signs = [0; N];
+        up.read_exact(&mut signs).unwrap();
+        let _nobody_waits = done.send(());
+    });
+    let names: Vec<String> = (0..N).map(|i| format!("s{i}")).collect();
+    let options = names.iter().fold(host.options(), |options, name| {
+        options.mcp_server(behind(name, "printf x > up; read -r _ < go"))
+    });
+    let opening = host.ennead.open(options);
+    // None is let go before all have started.
+    let release = async {
+        timeout(LIMIT, all_up).await.expect("all start before one is ready").unwrap();
+        go.write_all(&[b'\n'; N]).unwrap();
+    };
+    let (session, ()) = tokio::join!(opening, release);
+    let session = session.unwrap();
+    assert!(told(&session).await.is_empty());
+    for name in names {
+        let outcome = session.prompt(&format!("use mcp__{name}__echo")).await.unwrap();
+        assert!(!only_result(&outcome).0, "{name}");
+    }
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn slow_server_of_a_project_is_told_and_later_sessions_have_its_tools() {
+    let host = start(&Pauses::default()).await;
+    fifo(&host.path("go"));
+    let mut go = pipe(&host, "go");
+    let slow = behind("slow", "read -r _ < go");
+    let Reach::Stdio(program) = &slow.reach else { panic!("it is a process") };
+    let entry = json!({ "command": program.command, "args": program.args });
+    let file = json!({ "mcpServers": { "slow": entry } });
+    std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
+    let options =
+        || SessionOptions { trust: Trust::Trusted, reads_mcp_json: true, ..host.options() };
+    // Time stands but where nothing else is left to do.
+    tokio::time::pause();
+    let session = host.ennead.open(options()).await.unwrap();
+    tokio::time::resume();
+    let alerts = told(&session).await;
+    let [alert] = &alerts[..] else { panic!("{alerts:?}") };
+    assert!(alert.contains("MCP server `slow` failed: it is not ready after 5000 ms"), "{alert}");
+    check_usable(&session).await;
+    go.write_all(b"\n").unwrap();
+    let later = timeout(LIMIT, host.ennead.open(options())).await.unwrap().unwrap();
+    let outcome = later.prompt("use mcp__slow__echo").await.unwrap();
+    assert!(!only_result(&outcome).0, "{outcome:?}");
+    assert_eq!(n_starts(host.directory.path()), 1, "it went on starting");
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn progress_of_a_call_is_an_event_of_its_session() {
+    let host = start(&Pauses::default()).await;
+    let session = open(&host).await;
+    let mut log = EventLog::new(session.events());
+    let run = prompt(&session, "use mcp__srv__step");
+    let told = log.until(|it| matches!(it, Event::ToolProgress { .. }));
+    let Event::ToolProgress { tool, percent, text, .. } = timeout(LIMIT, told).await.unwrap()
+    else {
+        panic!("another event")
+    };
+    assert_eq!((tool.as_str(), percent, &*text), ("mcp__srv__step", Some(25), "half of a half"));
+    session.interrupt();
+    interrupted(run).await;
+    check_usable(&session).await;
+}
