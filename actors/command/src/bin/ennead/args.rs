@@ -141,7 +141,8 @@ pub(crate) enum Command {
     /// how long an interrupt takes.
     ///
     /// Everything runs in this process on the simulated model, whose own time is taken off.
-    /// Sessions read no settings and no instruction files.
+    /// Sessions read no settings and no instruction files. Figures to compare with others are those
+    /// of the profile by which releases are built: cargo run --profile dist -- bench.
     Bench(Bench),
     /// Print what the harness would do and why.
     Doctor(Doctor),
