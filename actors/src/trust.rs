@@ -80,7 +80,8 @@ pub fn state_file(home: &Path) -> PathBuf {
 pub fn recorded(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (workspace, home) = (real(workspace), real(home));
-    if real(state).starts_with(&workspace) {
+    // A record that a workspace brings along is its own word. The home is where the user keeps it.
+    if real(state).starts_with(&workspace) && !home.starts_with(&workspace) {
         return Ok(false);
     }
     let unreadable = |cause| RecordError::Unreadable { path: state.to_owned(), cause };

@@ -223,7 +223,8 @@ async fn other_requests_are_refused_as_the_api_does_and_all_are_logged() {
     with_server(async |port, simulator| {
         for (method, path, body, status, part) in [
             ("GET", "/v1/messages", "", "405", "invalid_request_error"),
-            ("POST", "/v1/models", "", "404", "not_found_error"),
+            ("POST", "/v1/models", "", "405", "invalid_request_error"),
+            ("POST", "/v1/other", "", "404", "not_found_error"),
             ("POST", "/v1/messages", "{", "400", "invalid_request_error"),
             ("POST", "/v1/messages/count_tokens", &asking("x"), "200", "input_tokens"),
         ] {
@@ -233,7 +234,7 @@ async fn other_requests_are_refused_as_the_api_does_and_all_are_logged() {
         }
         let log = simulator.log();
         let statuses: Vec<_> = log.requests.iter().map(|request| request.status).collect();
-        assert_eq!((log.n_requests, statuses), (4, vec![405, 404, 400, 200]));
+        assert_eq!((log.n_requests, statuses), (5, vec![405, 405, 404, 400, 200]));
     })
     .await;
 }
