@@ -69,15 +69,20 @@ struct Expected {
 
 /// What must come of a sequence; behind its end everything is fine.
 fn expected(name: &str, sequence: &str, has_second: bool) -> Expected {
-    let (mut raised, mut too_long, mut overloads, mut model) = (0, 0, 0, "first");
-    let mut attempts = 0;
+    let (mut raised, mut too_long, mut overloads, mut silences) = (0, 0, 0, 0);
+    let (mut attempts, mut model) = (0, "first");
     for outcome in sequence.chars().chain(['o']) {
         attempts += 1;
         overloads = if outcome == 'u' { overloads + 1 } else { 0 };
+        silences += usize::from(outcome == 's');
+        // A model that was silent three times is not asked again.
+        let is_given_up = outcome == 's' && 3 <= silences;
+        let can_switch = has_second && model == "first";
         let end = match outcome {
             'o' => Some((RunEnd::NoPendingTools, format!("answer {name} {attempts}"))),
             'm' if raised == 3 => Some((RunEnd::Error, format!("half {name} {attempts}"))),
             'l' if too_long == 1 => Some((RunEnd::PromptTooLong, String::new())),
+            _ if is_given_up && !can_switch => Some((RunEnd::Error, String::new())),
             _ => None,
         };
         if let Some((end, text)) = end {
@@ -85,8 +90,8 @@ fn expected(name: &str, sequence: &str, has_second: bool) -> Expected {
         }
         raised += usize::from(outcome == 'm');
         too_long += usize::from(outcome == 'l');
-        if overloads == 3 && has_second && model == "first" {
-            (overloads, model) = (0, "second");
+        if can_switch && (overloads == 3 || is_given_up) {
+            (overloads, silences, model) = (0, 0, "second");
         }
     }
     unreachable!("behind the end everything is fine")

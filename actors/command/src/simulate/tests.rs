@@ -223,7 +223,7 @@ async fn other_requests_are_refused_as_the_api_does_and_all_are_logged() {
     with_server(async |port, simulator| {
         for (method, path, body, status, part) in [
             ("GET", "/v1/messages", "", "405", "invalid_request_error"),
-            ("POST", "/v1/models", "", "405", "invalid_request_error"),
+            ("POST", "/v1/models", "", "405", "is not allowed"),
             ("POST", "/v1/other", "", "404", "not_found_error"),
             ("POST", "/v1/messages", "{", "400", "invalid_request_error"),
             ("POST", "/v1/messages/count_tokens", &asking("x"), "200", "input_tokens"),
