@@ -24,7 +24,9 @@ fn talker(n_chars: usize) -> Arc<CustomTool> {
     let tool = CustomTool::raw("talk", "", r#"{"type":"object"}"#, move |_, _| async move {
         ToolOutcome::ok(format!("BEGIN{}END", "word ".repeat(n_chars / 5)))
     });
-    Arc::new(tool.access(Access::Free).read_only().build().unwrap())
+    // What is cut here is cut by the shapers.
+    let tool = tool.access(Access::Free).read_only().output_cap(Some(1_000_000));
+    Arc::new(tool.build().unwrap())
 }
 
 // REQ: SHP-3

@@ -86,7 +86,7 @@ fn grow(n: usize) -> Arc<CustomTool> {
         ToolOutcome::ok("word ".repeat(n / 5))
     });
     let tool = tool.access(Access::Free).concurrency(Concurrency::Together { max: 10 });
-    Arc::new(tool.build().unwrap())
+    Arc::new(tool.output_cap(Some(1_000_000)).build().unwrap())
 }
 
 // REQ: AGT-7

@@ -100,7 +100,7 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
         .session()
         .own_setting("maxOutputTokens", 50_000.into())
         .own_setting("agents", json!({"maxTreeTokens": 130_000}))
-        .tool(Arc::new(tool.access(Access::Free).build().unwrap()));
+        .tool(Arc::new(tool.access(Access::Free).output_cap(Some(1_000_000)).build().unwrap()));
     let session = ennead.open(options).await.unwrap();
     let mut log = Log(session.events());
     let run = prompt(&session, "go");

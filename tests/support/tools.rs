@@ -55,6 +55,7 @@ impl Workshop {
             })
             .access(Access::Free)
             .concurrency(together)
+            .output_cap(Some(10_000_000))
             .build(),
             CustomTool::raw("look", "Looks at a path.", SCHEMA, move |input, _| {
                 look(&input);

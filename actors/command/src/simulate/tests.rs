@@ -223,8 +223,9 @@ async fn other_requests_are_refused_as_the_api_does_and_all_are_logged() {
     with_server(async |port, simulator| {
         for (method, path, body, status, part) in [
             ("GET", "/v1/messages", "", "405", "invalid_request_error"),
-            ("POST", "/v1/models", "", "405", "is not allowed"),
             ("POST", "/v1/other", "", "404", "not_found_error"),
+            ("POST", "/v1/models", "", "405", "invalid_request_error"),
+            ("GET", "/v1/models", "", "200", "\"data\""),
             ("POST", "/v1/messages", "{", "400", "invalid_request_error"),
             ("POST", "/v1/messages/count_tokens", &asking("x"), "200", "input_tokens"),
         ] {
@@ -234,7 +235,7 @@ async fn other_requests_are_refused_as_the_api_does_and_all_are_logged() {
         }
         let log = simulator.log();
         let statuses: Vec<_> = log.requests.iter().map(|request| request.status).collect();
-        assert_eq!((log.n_requests, statuses), (5, vec![405, 405, 404, 400, 200]));
+        assert_eq!((log.n_requests, statuses), (6, vec![405, 404, 405, 200, 400, 200]));
     })
     .await;
 }
