@@ -169,3 +169,39 @@ async fn additional_directory_counts_as_workspace() {
     let told = result(&place, options, "Read", json!({"file_path": file})).await;
     assert!(told.contains("over there"), "{told}");
 }
+
+// REQ: PRM-8
+#[tokio::test]
+async fn command_is_judged_from_the_directory_that_the_shell_kept() {
+    let place = Place::new();
+    place.write("workspace/secrets/prod.key", "the key");
+    place.write("workspace/.git/config", "as it was");
+    let bash = |id: &str, command: &str| call(id, "Bash", json!({"command": command}));
+    let model = says(vec![
+        bash("in", "cd secrets && pwd"),
+        bash("key", "cat prod.key"),
+        bash("back", "cd ../.git"),
+        bash("write", "echo x > config"),
+        text("done"),
+    ]);
+    let options = place.session().allow("Bash").allow("Edit").deny("Read(secrets/**)");
+    place.run(&model, options).await;
+    let last = model.last();
+    assert!(last.result("in").ends_with("/secrets"), "{}", last.result("in"));
+    check_denied(&last.result("key"), "Read(secrets/**)");
+    check_denied(&last.result("write"), "protected");
+    assert_eq!(place.read("workspace/.git/config"), "as it was");
+}
+
+// REQ: PRM-8
+#[tokio::test]
+async fn long_command_is_judged_to_its_end() {
+    let place = Place::new();
+    let long = "true; ".repeat(700);
+    let bash = |id: &str, end: &str| call(id, "Bash", json!({"command": long.clone() + end}));
+    let model = says(vec![bash("a", "echo over"), bash("b", "touch made"), text("done")]);
+    place.run(&model, place.session().allow("Bash").deny("Bash(touch *)")).await;
+    assert_eq!(model.last().result("a"), "over");
+    check_denied(&model.last().result("b"), "Bash(touch *)");
+    assert!(!place.has("workspace/made"));
+}

@@ -19,7 +19,7 @@ use ennead_runtime::{
     permission::{PermissionMode, Scope},
     step1_settings_resolution::{LayerText, merge},
     step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
-    tool::ToolCall,
+    tool::{ToolCall, ToolSpec},
 };
 use serde_json::json;
 
@@ -56,12 +56,10 @@ fn setup(workspace: &str, mode: PermissionMode) -> GateSetup {
     GateSetup::new(Arc::new(merge(&[layer]).settings), mode, places, Handler::None)
 }
 
-fn allows(setup: &GateSetup, command: &str) -> bool {
-    let tools = ennead_tools::registry::builtin_tools();
-    let bash = tools.iter().find(|it| it.spec().name.as_str() == "Bash").unwrap();
+fn allows(setup: &GateSetup, bash: &ToolSpec, command: &str) -> bool {
     let input = json!({ "command": command }).to_string().into();
     let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
-    let (mut gate, step) = Gate::open(call, bash.spec(), setup);
+    let (mut gate, step) = Gate::open(call, bash, setup);
     let GateStep::Judge(order) = step else { panic!("{step:?}") };
     let step = gate.command_judged(order.judge());
     matches!(step, GateStep::Decided { permit: Some(_), .. })
@@ -126,6 +124,9 @@ fn nothing_starts_that_the_gate_did_not_see() {
     let workspace = place.path().join("work").to_str().unwrap().to_owned();
     let setups = [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions];
     let setups = setups.map(|mode| setup(&workspace, mode));
+    let tools = ennead_tools::registry::builtin_tools();
+    let bash =
+        tools.iter().map(|it| it.spec()).find(|it| it.name.as_str() == "Bash").unwrap().clone();
     let (mut n_allowed, mut n_started, mut waiting) = (0, 0, Vec::new());
     let mut unseen = Vec::new();
     let mut flush = |waiting: &mut Vec<(String, bool)>, n_started: &mut usize| {
@@ -145,7 +146,7 @@ fn nothing_starts_that_the_gate_did_not_see() {
     for seed in 0..n_trials {
         let command = Draws::new(seed).command();
         for (setup, bypasses) in setups.iter().zip([false, true]) {
-            if allows(setup, &command) {
+            if allows(setup, &bash, &command) {
                 n_allowed += 1;
                 waiting.push((command.clone(), bypasses));
                 break;

@@ -113,6 +113,16 @@ impl ShellCommand {
         self.changes.iter().flat_map(|it| &it.reads).flat_map(|it| &it.paths).map(String::as_str)
     }
 
+    /// Patterns of paths that the shell expands: those that it reads, or those that it changes.
+    pub(crate) fn globs(&self, only_altered: bool) -> impl Iterator<Item = &str> {
+        let files = self
+            .changes
+            .iter()
+            .flat_map(move |it| it.reads.iter().filter(move |_| !only_altered).chain(it.altered()));
+        let globs = files.filter(|it| matches!(it.target, Target::Glob(_)));
+        globs.flat_map(|it| &it.paths).map(String::as_str)
+    }
+
     /// Whether it names a file of which nobody knows where it is.
     pub(crate) fn is_placeless(&self) -> bool {
         self.changes().any(|(part, changes)| {

@@ -2,6 +2,8 @@
 //!
 //! Alone because rules, hidden paths and searching tools must mean the same by a pattern.
 
+mod meeting;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -103,6 +105,15 @@ impl PathPattern {
         self.matches(&path.lexical)
             || self.matches(&path.real)
             || path.passed.iter().any(|it| self.matches(it))
+    }
+
+    /// Whether it may cover a file that a shell's pattern names. The pattern is an absolute path.
+    pub(super) fn may_meet(&self, pattern: &str) -> bool {
+        let folded = if self.folded { fold(pattern) } else { pattern.to_owned() };
+        self.absolute.iter().any(|it| {
+            let own = if self.folded { fold(it) } else { it.clone() };
+            meeting::meet(&folded, &own)
+        })
     }
 
     /// Whether it covers the path both as written and as reached.

@@ -203,7 +203,8 @@ impl Compiled {
                 (None, Some(command)) if kind == RuleKind::Deny => {
                     let reads = command.read_from().filter(|_| self.rule.tool == "Read");
                     let mut files = reads.chain(command.altered()).chain(command.removed());
-                    yes(files.any(|it| pattern.matches(it)))
+                    let mut globs = command.globs(self.rule.tool == "Edit");
+                    yes(files.any(|it| pattern.matches(it)) || globs.any(|it| pattern.may_meet(it)))
                 }
                 _ => Match::No,
             },
@@ -211,7 +212,7 @@ impl Compiled {
             Spec::Text(text, pattern) => match subject.command {
                 Some(_) if kind == RuleKind::Allow => Match::No,
                 Some(command) => {
-                    let is_about = pattern.is_about(command.raw(), command.parts());
+                    let is_about = pattern.is_about(command);
                     yes(is_about || parameter(text, subject) == Match::Yes)
                 }
                 None => specifier(text, kind, subject),

@@ -6,6 +6,8 @@ mod git;
 mod sed;
 mod tables;
 
+pub(super) use tables::TABLES;
+
 pub(super) use git::{call, escapes as git_escapes, reads_config};
 pub(super) use sed::scripts_are_harmless as runs_nothing;
 
@@ -16,22 +18,21 @@ use crate::step7_permission_gate::shell::word::Word;
 pub(crate) fn escapes(part: &Part) -> bool {
     let name = base(part.name());
     let args = part.args();
-    if part.is_fed && (tables::TABLES.iter().any(|it| it.name == name) || is_special(name)) {
+    if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(&name)) {
         // Nobody knows what comes from the input.
         return true;
     }
-    tables::TABLES.iter().any(|it| it.name == name && it.holds(args)) || is_escape(name, args)
+    TABLES.iter().any(|it| it.name == name && it.holds(args)) || is_escape(name, args)
 }
 
 /// Whether an option of a program is in its table.
 pub(super) fn is_listed(name: &str, option: &str) -> bool {
-    tables::TABLES.iter().any(|it| it.name == name && it.has(option))
+    TABLES.iter().any(|it| it.name == name && it.has(option))
 }
 
 /// Programs whose arguments are looked at more closely than a table can say.
-fn is_special(name: &str) -> bool {
-    matches!(name, "find" | "git" | "sed" | "awk" | "gawk" | "mawk" | "nawk" | "tar" | "uniq")
-}
+pub(super) const SPECIAL: [&str; 9] =
+    ["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"];
 
 fn is_escape(name: &str, args: &[Word]) -> bool {
     match name {

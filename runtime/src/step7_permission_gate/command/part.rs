@@ -28,6 +28,8 @@ pub(crate) struct Part {
     pub(crate) start: usize,
     /// More words come from its input.
     pub(crate) is_fed: bool,
+    /// A function of this name is defined in the command, so nobody knows what it does with the words.
+    pub(crate) is_function: bool,
     /// What is wrong with the wrappers or the name.
     pub(crate) fault: Option<Fault>,
     /// All its words as text.
@@ -62,6 +64,7 @@ impl Part {
             is_lost: false,
             start: wrapped.start,
             is_fed: wrapped.is_fed,
+            is_function: false,
             fault,
             whole,
             text,

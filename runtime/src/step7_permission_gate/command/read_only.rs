@@ -5,7 +5,7 @@ use super::{
     dirs::{Target, target},
     escapes::{self, call},
     files::{Named, named},
-    options::operands,
+    options::{has_letter, operands},
     programs::{HARMLESS, PRINTERS, READERS},
     walk::destination,
 };
@@ -18,6 +18,7 @@ use crate::step7_permission_gate::{
 pub(in super::super) fn reads_only(part: &Part, around: &Surroundings) -> bool {
     has_harmless_assignments(part)
         && part.fault.is_none()
+        && !part.is_function
         && reads_inside(part, around)
         && (part.words.is_empty() || is_in_set(part, around))
 }
@@ -157,22 +158,42 @@ fn reads_repository(part: &Part) -> bool {
         | "shortlog" | "cat-file" | "grep" | "ls-tree" | "rev-list" | "merge-base" => true,
         "branch" => lists_branches(call.args),
         "remote" => call.args.iter().all(|it| matches!(&*it.text, "-v" | "--verbose")),
-        "tag" => {
-            call.args.is_empty()
-                || options().any(|it| matches!(it, "-l" | "--list"))
-                    && options().all(|it| {
-                        !matches!(
-                            it,
-                            "-d" | "--delete" | "-f" | "--force" | "-a" | "-s" | "-m" | "-F"
-                        )
-                    })
-        }
+        "tag" => call.args.is_empty() || lists_tags(call.args),
         "stash" => matches!(first, "list" | "show"),
         "config" => escapes::reads_config(call.args),
         "" => call.args.is_empty() && part.args().iter().all(|it| it.text == "--version"),
         _ => false,
     };
-    stays && is_reader
+    // Help is shown by whatever program is configured.
+    stays && is_reader && !options().any(|it| it == "--help")
+}
+
+/// `tag` with options that list.
+fn lists_tags(args: &[Word]) -> bool {
+    let options = || args.iter().map(|it| it.text.as_str()).filter(|it| it.starts_with('-'));
+    let known = |it: &str| {
+        let name = it.split_once('=').map_or(it, |it| it.0);
+        let is_number =
+            name.strip_prefix("-n").is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        is_number
+            || matches!(
+                name,
+                "-l" | "--list"
+                    | "-i"
+                    | "--ignore-case"
+                    | "--sort"
+                    | "--format"
+                    | "--contains"
+                    | "--no-contains"
+                    | "--merged"
+                    | "--no-merged"
+                    | "--points-at"
+                    | "--color"
+                    | "--column"
+                    | "--no-column"
+            )
+    };
+    options().all(known) && options().any(|it| it == "--list" || has_letter(it, 'l', ""))
 }
 
 /// `branch` with options that list.

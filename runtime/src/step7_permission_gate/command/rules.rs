@@ -1,7 +1,7 @@
 //! Rules against parts (cases A4 to A6).
 
 use super::{
-    Part, Surroundings,
+    Part, ShellCommand, Surroundings,
     escapes::{call, escapes},
     part::{base, canonical},
     programs::OPAQUE,
@@ -51,9 +51,11 @@ impl Pattern {
         self.forms().any(|it| covers(it, text))
     }
 
-    /// Whether a deny or ask rule with it is about any part. `raw` is the command as given.
-    pub(in super::super) fn is_about(&self, raw: &str, parts: &[Part]) -> bool {
-        self.covers(raw.trim()) || parts.iter().any(|it| self.names(it))
+    /// Whether a deny or ask rule with it is about any part; of a command that cannot be read also
+    /// whether it is about the text as given.
+    pub(in super::super) fn is_about(&self, command: &ShellCommand) -> bool {
+        let is_unread = command.fault().is_some() && self.covers(command.raw().trim());
+        is_unread || command.parts().iter().any(|it| self.names(it))
     }
 
     fn names(&self, part: &Part) -> bool {
@@ -142,7 +144,11 @@ pub(in super::super) fn covered_by(
     around: &Surroundings,
 ) -> bool {
     let Some(pattern) = pattern else { return true };
-    if part.words.is_empty() || part.fault.is_some() || !has_harmless_assignments(part) {
+    if part.words.is_empty()
+        || part.fault.is_some()
+        || part.is_function
+        || !has_harmless_assignments(part)
+    {
         return false;
     }
     let name = base(part.name());

@@ -4,6 +4,8 @@
 
 use super::*;
 
+mod tables;
+
 pub(crate) fn surroundings(cwd: &str) -> Surroundings {
     Surroundings { cwd: cwd.into(), home: "/h".into(), workspace: vec!["/w".to_owned()].into() }
 }
@@ -28,7 +30,7 @@ fn check_allowed(pattern: &str, raw: &str, expected: bool) {
 #[track_caller]
 fn check_named(pattern: &str, raw: &str, expected: bool) {
     let command = command(raw);
-    let found = Pattern::read(pattern).is_about(command.raw(), command.parts());
+    let found = Pattern::read(pattern).is_about(&command);
     assert_eq!(found, expected, "{pattern} on {raw}: {:#?}", command.parts());
 }
 
@@ -192,6 +194,7 @@ fn deny_finds_every_part_that_may_run() {
     }
     check_named("git push *", "git -C /x --no-pager push origin", true);
     check_named("git push *", "git --attr-source HEAD push", true);
+    check_named("git * all", "git checkout main; make all", false);
 }
 
 // T2.12
@@ -274,6 +277,10 @@ fn what_a_command_reads_for_itself_needs_no_rule() {
         "hostname x",
         "cat {/etc/passwd,x}",
         ":(){ :|:& };:",
+        "ls() { cat \"$@\"; }; ls a",
+        "for i in 1 2; do ls a; ls() { pwd; }; done",
+        "git tag -l --del v1",
+        "git log --help",
     ] {
         assert!(!reads(raw), "{raw}");
     }

@@ -3,9 +3,9 @@
 //! Whether a `cd` succeeds is known behind `&&` only, so there are several directories that the shell
 //! may be in. A subshell, a member of a pipeline and a substitution leave those of the shell alone.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 mod follow;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use follow::destination;
 
@@ -53,6 +53,9 @@ pub(super) fn parts(raw: &str, around: &Surroundings) -> (Vec<Part>, Option<Faul
     walk.script(script, &start);
     let is_evaluated = walk.names.iter().any(|it| walk.unknown.contains(it));
     let fault = walk.fault.or(is_evaluated.then_some(Fault::Arithmetic));
+    for part in &mut walk.parts {
+        part.is_function = walk.functions.contains_key(part.name());
+    }
     (walk.parts, fault)
 }
 
@@ -120,10 +123,7 @@ impl Walk<'_> {
         for item in &list.0 {
             let now = ends.any;
             ends = match item.is_background {
-                true => {
-                    self.apart(|walk| walk.item(item, &now));
-                    Ends::at(&now)
-                }
+                true => self.apart(&now, |walk| walk.item(item, &now)),
                 false => self.item(item, &now),
             };
         }
@@ -131,10 +131,11 @@ impl Walk<'_> {
     }
 
     /// Something that moves nobody else.
-    fn apart(&mut self, look: impl FnOnce(&mut Self) -> Ends) {
+    fn apart(&mut self, from: &Dirs, look: impl FnOnce(&mut Self) -> Ends) -> Ends {
         let repeats = std::mem::replace(&mut self.repeats, false);
         look(self);
         self.repeats = repeats;
+        Ends::at(from)
     }
 
     fn item(&mut self, item: &Item, from: &Dirs) -> Ends {
@@ -159,7 +160,7 @@ impl Walk<'_> {
             [command] => self.command(command, from),
             commands => {
                 for command in commands {
-                    self.apart(|walk| walk.command(command, from));
+                    self.apart(from, |walk| walk.command(command, from));
                 }
                 Ends::at(from)
             }
@@ -181,14 +182,8 @@ impl Walk<'_> {
         match &command.kind {
             Kind::Simple(_) => Ends::at(from),
             Kind::Group(list) => self.list(list, from),
-            Kind::Subshell(list) => {
-                self.apart(|walk| walk.list(list, from));
-                Ends::at(from)
-            }
-            Kind::Coprocess(body) => {
-                self.apart(|walk| walk.command(body, from));
-                Ends::at(from)
-            }
+            Kind::Subshell(list) => self.apart(from, |walk| walk.list(list, from)),
+            Kind::Coprocess(body) => self.apart(from, |walk| walk.command(body, from)),
             Kind::If(arms, otherwise) => self.choice(arms, otherwise, from),
             Kind::While(condition, body) => self.repeated(from, |walk, from| {
                 let ends = walk.list(condition, from);
@@ -220,7 +215,7 @@ impl Walk<'_> {
                 let body = Arc::new(Command::clone(body));
                 self.functions.insert(name.clone(), Arc::clone(&body));
                 self.calls.push(name.clone());
-                self.apart(|walk| walk.command(&body, from));
+                self.apart(from, |walk| walk.command(&body, from));
                 self.calls.pop();
                 Ends::at(from)
             }
@@ -269,7 +264,7 @@ impl Walk<'_> {
     /// The commands that a word holds.
     fn inside(&mut self, word: &Word, from: &Dirs) {
         for list in &word.inner {
-            self.apart(|walk| walk.list(list, from));
+            self.apart(from, |walk| walk.list(list, from));
         }
     }
 

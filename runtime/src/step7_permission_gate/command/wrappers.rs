@@ -6,18 +6,18 @@
 use crate::step7_permission_gate::shell::{Fault, word::Word};
 
 /// One wrapper.
-struct Wrapper {
-    name: &'static str,
+pub(super) struct Wrapper {
+    pub(super) name: &'static str,
     /// Options without a value.
-    flags: &'static [&'static str],
+    pub(super) flags: &'static [&'static str],
     /// Options with one: the next word, the rest of a short one, or after `=`.
-    valued: &'static [&'static str],
+    pub(super) valued: &'static [&'static str],
     /// Words in front of the command.
-    n_operands: usize,
+    pub(super) n_operands: usize,
 }
 
 /// All of them.
-const WRAPPERS: [Wrapper; 8] = [
+pub(super) const WRAPPERS: [Wrapper; 8] = [
     Wrapper {
         name: "timeout",
         flags: &["-v", "--verbose", "-f", "--foreground", "-p", "--preserve-status"],

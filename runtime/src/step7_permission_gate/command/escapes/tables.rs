@@ -3,7 +3,7 @@
 use crate::step7_permission_gate::command::options::Table;
 
 /// The tables. Sources: the manual of each program, in the version named.
-pub(super) const TABLES: &[Table] = &[
+pub(in super::super) const TABLES: &[Table] = &[
     // GNU tar 1.34, "Invoking tar".
     Table {
         name: "tar",

@@ -128,7 +128,12 @@ fn the_first_line_that_was_changed_is_named_with_its_step() {
 
 /// Changes one record of a session with a call that names a path, and replays.
 fn changed(change: impl Fn(&mut Record)) -> Result<Replayed, ReplayError> {
-    let whole = play(World::new(vec![calls(&["a:Read:a.rs"]), text("done")]));
+    changed_of("a:Read:a.rs", change)
+}
+
+/// Changes one record of a session with such a call, and replays.
+fn changed_of(call: &str, change: impl Fn(&mut Record)) -> Result<Replayed, ReplayError> {
+    let whole = play(World::new(vec![calls(&[call]), text("done")]));
     let mut changed = Play::new(World::new(Vec::new()));
     changed.lines.clone_from(&whole.lines);
     for line in &mut changed.lines {
@@ -163,6 +168,22 @@ fn path_that_was_judged_is_that_of_the_call() {
             "change {i}: {found:?}"
         );
     }
+}
+
+// REQ: TRN-3
+#[test]
+fn command_that_was_judged_before_there_were_classes_is_not_judged_again() {
+    let replayed = |has_class| {
+        changed_of("a:Bash:ls", |it| {
+            if let What::Permission { decision, .. } = &mut it.what {
+                decision.reason = "as the rules of that time had it".into();
+                decision.class = decision.class.filter(|_| has_class);
+            }
+        })
+    };
+    assert_eq!(replayed(false).map(|it| it.turns), Ok(2));
+    let found = replayed(true);
+    assert!(matches!(found, Err(ReplayError::Differs { .. })), "{found:?}");
 }
 
 // REQ: TRN-3
