@@ -92,7 +92,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings)
         return ReadOnly;
     }
     match name {
-        "find" => of_find(args, part, found, around),
+        "find" => of_find(args, part, around),
         "git" => git::class(args),
         "tar" => of_tar(args, part, around),
         "sed" if escapes::runs_nothing(args) => changed(found, part, around),
@@ -122,9 +122,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings)
                         .iter()
                         .any(|it| it.starts_with("-S") || is_long(it, "--split-string")) =>
                 {
-                    let mut inner = part.clone();
-                    inner.is_fed |= name == "xargs";
-                    of_words(&args[at..], &inner, found, around)
+                    of_inner(&args[at..], name == "xargs" || part.is_fed, part, around)
                 }
                 _ => Dangerous,
             }
@@ -158,7 +156,7 @@ fn changed(found: &Changes, part: &Part, around: &Surroundings) -> CommandClass 
     found.altered().map(|it| of_write(it, part, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_find(args: &[Word], part: &Part, found: &Changes, around: &Surroundings) -> CommandClass {
+fn of_find(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {
     let acts = |it: &Word| {
         ["-delete", "-fprint", "-fls", "-ok"].iter().any(|action| it.text.starts_with(action))
             || !it.is_known()
@@ -166,14 +164,24 @@ fn of_find(args: &[Word], part: &Part, found: &Changes, around: &Surroundings) -
     if args.iter().any(acts) {
         return Dangerous;
     }
-    let mut class = ReadOnly;
-    for (i, _) in args.iter().enumerate().filter(|it| it.1.text.starts_with("-exec")) {
+    let begins = args.iter().enumerate().filter(|it| it.1.text.starts_with("-exec"));
+    let classes = begins.map(|(i, _)| {
         let inner = &args[i + 1..];
         let end = inner.iter().position(|it| matches!(&*it.text, ";" | "+")).unwrap_or(inner.len());
-        let fed = Part { is_fed: true, ..part.clone() };
-        class = class.max(of_words(&inner[..end], &fed, found, around));
+        of_inner(&inner[..end], true, part, around)
+    });
+    classes.max().unwrap_or(ReadOnly)
+}
+
+/// The class of a command that another one runs.
+fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &Surroundings) -> CommandClass {
+    let mut inner = Part::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
+    inner.is_fed |= is_fed;
+    inner.is_lost = outer.is_lost;
+    match inner.fault {
+        Some(_) => Dangerous,
+        None => of_part(&inner, around),
     }
-    class
 }
 
 fn of_tar(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {

@@ -10,7 +10,6 @@ pub(crate) const OPAQUE: &[&str] = &[
 /// More of them, which only deny and ask rules look through.
 pub(crate) const LOOKED_THROUGH: &[&str] = &[
     "bwrap",
-    "coproc",
     "dbus-run-session",
     "devbox",
     "direnv",

@@ -51,8 +51,8 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
             matches!(it, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
         same || OPAQUE.contains(&it) || LOOKED_THROUGH.contains(&it)
     };
-    let asks = name == "command"
-        && words.get(stripped.start + 1).is_some_and(|it| it.text.starts_with('-'));
+    let next = words.get(stripped.start + 1).map_or("", |it| it.text.as_str());
+    let asks = name == "command" && next.starts_with('-') && next.contains(['v', 'V']);
     if wraps(name) && !asks || name == "find" {
         let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
         let later = match name {

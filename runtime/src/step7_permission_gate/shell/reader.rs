@@ -323,6 +323,11 @@ impl<'a> Reader<'a> {
 
     fn command_here(&mut self) -> Option<Command> {
         self.skip_blanks();
+        // It has its place in front of a pipeline only.
+        while self.eat_word("!") {
+            self.fail(Fault::Syntax);
+            self.skip_blanks();
+        }
         if self.closes() {
             return None;
         }
