@@ -117,11 +117,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings)
                 !it.text.starts_with('-') && !it.text.contains('=') && !is_number && it.is_literal()
             });
             match inner {
-                Some(at)
-                    if !texts
-                        .iter()
-                        .any(|it| it.starts_with("-S") || is_long(it, "--split-string")) =>
-                {
+                Some(at) if !texts[..at].iter().any(|it| decides(it)) => {
                     of_inner(&args[at..], name == "xargs" || part.is_fed, part, around)
                 }
                 _ => Dangerous,
@@ -171,6 +167,12 @@ fn of_find(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {
         of_inner(&inner[..end], true, part, around)
     });
     classes.max().unwrap_or(ReadOnly)
+}
+
+/// Whether an argument of `env` decides what runs.
+fn decides(arg: &str) -> bool {
+    let sets = arg.split_once('=').is_some_and(|it| tables::is_run(it.0));
+    sets || arg.starts_with("-S") || is_long(arg, "--split-string")
 }
 
 /// The class of a command that another one runs.

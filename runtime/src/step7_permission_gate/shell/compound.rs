@@ -214,11 +214,6 @@ impl Reader<'_> {
         if !is_named {
             self.at = before;
         }
-        // Bash refuses the mark of a pipeline here. What follows it is found all the same.
-        if self.eat_word("!") {
-            self.fail(Fault::Syntax);
-            self.skip_blanks();
-        }
         match self.command() {
             Some(body) => Kind::Coprocess(Box::new(body)),
             None => {

@@ -132,6 +132,7 @@ fn what_bash_refuses_or_evaluates_is_a_fault() {
         ("a 'b", Fault::Syntax),
         ("a | | b", Fault::Syntax),
         ("a | ! b", Fault::Syntax),
+        ("coproc ! b", Fault::Syntax),
         ("if a; then b", Fault::Syntax),
         ("a (b)", Fault::Syntax),
         ("a )", Fault::Syntax),

@@ -130,6 +130,8 @@ fn classes_rise_with_what_a_command_can_do() {
         ("ls; cargo test; rm a", WorkspaceWrite),
         ("env A=1 cargo test", WorkspaceWrite),
         ("PATH=. ls", Dangerous),
+        ("env PATH=. ls", Dangerous),
+        ("env -S 'ls' x", Dangerous),
         ("x=1; ls", ReadOnly),
         ("find . -exec grep a {} +", ReadOnly),
         ("find . -exec rm {} +", Dangerous),
