@@ -71,7 +71,11 @@ pub(super) fn install(env: &mut Environment<'_>) {
         ("zip", Value::from_function(filters::zip)),
     ];
     for (name, filter) in all {
-        let guarded = move |state: &mut State<'_, '_>, args: Rest<Value>| {
+        let guarded = move |state: &mut State<'_, '_>, args: Rest<Value>, named: Kwargs| {
+            let Rest(mut args) = args;
+            if named.args().next().is_some() {
+                args.push(named.into());
+            }
             // Most of these write their arguments out, so what that makes is counted first.
             let size = args.iter().try_fold(0, |all, it| Some(size_of(it, MAX_MEMORY)? + all));
             let size =

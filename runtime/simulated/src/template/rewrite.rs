@@ -37,8 +37,6 @@ const WORDS: &[&str] = &[
     "endwith",
     "autoescape",
     "endautoescape",
-    "ignore",
-    "missing",
 ];
 
 /// Tags that are refused.

