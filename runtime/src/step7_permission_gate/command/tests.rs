@@ -168,6 +168,7 @@ fn deny_finds_every_part_that_may_run() {
         "su -c 'rm x'",
         "watch 'rm x'",
         "coproc rm x",
+        "coproc ! rm x",
         "f() { rm x; }",
         "time -p rm x",
         "! rm x",

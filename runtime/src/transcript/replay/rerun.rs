@@ -106,7 +106,6 @@ impl<'a> Rerun<'a> {
 
     /// Holds lines against the file; they count as recorded.
     fn compare(&mut self, append: Append) -> Result<Vec<Effect>, ReplayError> {
-        let at = self.told.at();
         let mut written = Vec::new();
         for line in &append.lines {
             if self.told.compare(line, self.turn.step())?
@@ -121,6 +120,8 @@ impl<'a> Rerun<'a> {
                 self.conversation.said(said);
             }
         }
+        // What comes of this bears the time of the next line, and not of those that are recorded.
+        let at = self.told.at();
         Ok(self.turn.handle(at, Input::Recorded { ticket: append.ticket }))
     }
 

@@ -296,6 +296,13 @@ proptest! {
     }
 }
 
+// What the view leaves out is recorded when a summary is safe, a moment after the summary itself.
+// REQ: SES-4
+#[test]
+fn what_follows_from_a_line_that_is_recorded_bears_its_own_time() {
+    check(&random(14_280_717_122_942_991_480));
+}
+
 // REQ: CTX-4, SES-4
 #[test]
 fn session_is_walked_again_with_what_was_known_about_models_then() {
