@@ -156,9 +156,7 @@ fn writer(name: &str, args: &[Word], part: &Part, around: &Surroundings, found: 
                     has_letter(&it.text, 'd', "mogtS") || is_long(&it.text, "--directory")
                 });
             let (sources, destinations) = match (&into[..], &plain[..]) {
-                _ if makes_directories => {
-                    (&[][..], plain.iter().map(|it| Word::clone(it)).collect())
-                }
+                _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
                 ([], [sources @ .., last]) if !sources.is_empty() => {
                     (sources, vec![Word::clone(last)])
                 }

@@ -113,11 +113,9 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             }
         }
         "watch" | "ssh" | "parallel" => {
-            let all: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-            for at in 0..all.len().min(MAX_STARTS) {
-                if all[at].contains([' ', ';', '|', '&']) {
-                    add(all[at], false);
-                }
+            let texts = args.iter().take(MAX_STARTS).map(|it| it.text.as_str());
+            for text in texts.filter(|it| it.contains([' ', ';', '|', '&'])) {
+                add(text, false);
             }
         }
         "git" => {

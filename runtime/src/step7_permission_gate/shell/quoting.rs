@@ -239,7 +239,8 @@ impl Reader<'_> {
                 Some(_) => match self.next_char() {
                     Some('\n') => {}
                     Some(c) => {
-                        if !matches!(c, '$' | '`' | '\\') && !(quoted && c == '"') {
+                        let is_escaped = matches!(c, '$' | '`' | '\\') || quoted && c == '"';
+                        if !is_escaped {
                             text.push('\\');
                         }
                         text.push(c);

@@ -42,9 +42,13 @@ pub(crate) fn destination(part: &Part, home: &str) -> Option<Target> {
         let is_option = !is_over && arg.text.starts_with('-') && arg.text.len() > 1;
         if is_option && arg.text == "--" {
             is_over = true;
-        } else if is_option && !arg.text[1..].bytes().all(|it| b"LPe@".contains(&it)) {
-            return None;
-        } else if !is_option && to.replace(arg).is_some() {
+            continue;
+        }
+        let is_clear = match is_option {
+            true => arg.text[1..].bytes().all(|it| b"LPe@".contains(&it)),
+            false => to.replace(arg).is_none(),
+        };
+        if !is_clear {
             return None;
         }
     }
