@@ -25,8 +25,11 @@ use serde_json::Value;
 use crate::support::provider_rules;
 use apply::{Damage, damages};
 
-/// The rules of each format, and what a request in it is held to.
-const FORMATS: [(WireFormat, fn(&Value) -> Result<(), String>); 3] = [
+/// Checks a request by the rules of one format.
+type Rules = fn(&Value) -> Result<(), String>;
+
+/// The formats, and what a request in each is held to.
+const FORMATS: [(WireFormat, Rules); 3] = [
     (WireFormat::AnthropicMessages, provider_rules::messages),
     (WireFormat::OpenAiChat, provider_rules::chat),
     (WireFormat::OpenAiResponses, provider_rules::responses),
@@ -93,6 +96,7 @@ fn is_reported(loaded: &Loaded) -> bool {
 
 // REQ: SES-7, SHP-12
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 async fn whatever_letter_or_line_is_damaged_the_next_request_is_acceptable_and_the_loss_reported() {
     let (mut n, mut n_with_loss, mut wrong) = (0_usize, 0_usize, Vec::new());
     for (name, bytes) in stories::all().await {

@@ -116,6 +116,7 @@ fn install(place: &Path) {
 
 // REQ: PRM-8
 #[test]
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn nothing_starts_that_the_gate_did_not_see() {
     let n_trials = std::env::var("ENNEAD_SHELL_TRIALS").ok().and_then(|it| it.parse().ok());
     let n_trials: u64 = n_trials.unwrap_or(TRIALS);

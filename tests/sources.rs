@@ -161,7 +161,8 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
 // REQ: TRN-4
 #[tokio::test]
 async fn settings_that_are_no_file_end_the_run_with_a_line() {
-    let none: [(fn(&Path), &str); 2] = [
+    type Way = (fn(&Path), &'static str);
+    let none: [Way; 2] = [
         (fifo, "settings.json: it is no regular file"),
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "/workspace"),
     ];

@@ -75,7 +75,7 @@ fn transcripts(place: &Place) -> Vec<String> {
     files.map(|it| fs::read_to_string(it).unwrap()).collect()
 }
 
-fn is_closed(transcript: &String) -> bool {
+fn is_closed(transcript: &str) -> bool {
     transcript.is_empty() || transcript.contains(r#""kind":"run_end""#)
 }
 
@@ -98,7 +98,7 @@ fn kill_once(server: &Server, after: Duration, counts: &mut Counts) {
     let said = fs::read_to_string(&transcript).unwrap();
     counts.begun += usize::from(said.contains("delegate"));
     counts.closed += n_open;
-    assert!(transcripts(&place).iter().all(is_closed));
+    assert!(transcripts(&place).iter().all(|it| is_closed(it)));
     let ran = fs::read_to_string(place.work().join("ran")).unwrap_or_default();
     let different: BTreeSet<&str> = ran.lines().collect();
     assert_eq!(different.len(), ran.lines().count(), "{after:?}: a tool ran twice: {ran}");
@@ -106,6 +106,7 @@ fn kill_once(server: &Server, after: Duration, counts: &mut Counts) {
 
 // REQ: SES-3, SES-4, AGT-3
 #[test]
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn sessions_with_sub_agents_are_in_order_after_a_kill_at_any_point_and_no_tool_runs_twice() {
     let n_kills: u32 =
         std::env::var("ENNEAD_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(6);

@@ -80,6 +80,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 /// Takes one way, so many times, and returns what is left of it.
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usize) -> usize {
     // Told apart from those of other tests, and of other processes that run these.
     let seconds = format!("1000.{}{}", std::process::id(), name.len());
@@ -97,6 +98,7 @@ fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usi
 
 // REQ: TOL-8
 #[test]
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn no_process_outlives_its_call_whichever_way_it_goes() {
     let n_trials: usize =
         std::env::var("ENNEAD_TRIALS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);

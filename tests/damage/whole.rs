@@ -72,6 +72,7 @@ fn put(place: &Place, n: usize, bytes: &[u8]) -> std::path::PathBuf {
 
 // REQ: SES-7, SHP-12
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 async fn session_takes_the_next_prompt_whatever_its_transcript_has_suffered() {
     let step = if is_whole_trial() { 1 } else { STEP };
     let place = Place::new();

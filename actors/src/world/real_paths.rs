@@ -46,6 +46,27 @@ impl RealPaths {
     }
 }
 
+/// What lies at an absolute path of this machine, the last link not followed.
+pub fn found(path: &str) -> Found {
+    let Ok(meta) = fs::symlink_metadata(path) else { return Found::Missing };
+    let kind = meta.file_type();
+    if kind.is_symlink() {
+        // A link that cannot be read leads nowhere that could be judged.
+        let target = fs::read_link(path).ok().and_then(|it| it.into_os_string().into_string().ok());
+        return target.map_or(Found::Special, Found::Link);
+    }
+    if kind.is_dir() {
+        Found::Directory
+    } else if kind.is_file() {
+        Found::File
+    } else {
+        debug_assert!(
+            kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
+        );
+        Found::Special
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs, os::unix::fs::symlink};
@@ -81,26 +102,5 @@ mod tests {
         let real = &real_paths.real;
         assert_eq!(real.get(&text(&below)), Some(&text(&root.join("real/new"))));
         assert!(!real.contains_key(&text(&beside)));
-    }
-}
-
-/// What lies at an absolute path of this machine, the last link not followed.
-pub fn found(path: &str) -> Found {
-    let Ok(meta) = fs::symlink_metadata(path) else { return Found::Missing };
-    let kind = meta.file_type();
-    if kind.is_symlink() {
-        // A link that cannot be read leads nowhere that could be judged.
-        let target = fs::read_link(path).ok().and_then(|it| it.into_os_string().into_string().ok());
-        return target.map_or(Found::Special, Found::Link);
-    }
-    if kind.is_dir() {
-        Found::Directory
-    } else if kind.is_file() {
-        Found::File
-    } else {
-        debug_assert!(
-            kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
-        );
-        Found::Special
     }
 }

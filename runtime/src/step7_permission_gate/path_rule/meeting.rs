@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 256;
 /// covers everything below.
 pub(super) fn meet(shell: &str, rule: &str) -> bool {
     let parts = |text: &str| -> Vec<Vec<u8>> {
-        text.split('/').filter(|it| !it.is_empty()).map(|it| simplified(it)).collect()
+        text.split('/').filter(|it| !it.is_empty()).map(simplified).collect()
     };
     let (shell, rule) = (parts(shell), parts(rule));
     if shell.len() > MAX_PARTS || rule.len() > MAX_PARTS {
