@@ -16,7 +16,7 @@ use ennead::{
         event::Event,
         run::RunEnd,
         step::Step,
-        transcript::entry::{StepDetail, What},
+        transcript::entry::{RecordKind, StepDetail},
     },
     transcript_writer::{FileOps, RealFiles},
 };
@@ -123,7 +123,7 @@ async fn crashed_model_call_is_asked_again_in_one_piece() {
     let attempts: Vec<_> = record::records(session.transcript())
         .into_iter()
         .filter_map(|it| match it.what {
-            What::ModelAttempt { outcome, streamed, .. } => Some((outcome, streamed)),
+            RecordKind::ModelAttempt { outcome, streamed, .. } => Some((outcome, streamed)),
             _ => None,
         })
         .collect();
@@ -165,7 +165,7 @@ async fn without_its_sources_a_turn_goes_on_with_what_the_embedder_gave() {
     assert!(killed.is_finished());
     assert!(log.has(|it| matches!(it, Event::Alert { .. })), "it is told");
     let texts = record::records(session.transcript()).into_iter().find_map(|it| match it.what {
-        What::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => Some(texts),
+        RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => Some(texts),
         _ => None,
     });
     assert!(format!("{texts:?}").contains("You are a test."), "{texts:?}");
@@ -186,7 +186,7 @@ async fn crashed_shaper_leaves_the_context_as_it_was() {
     let cuts: Vec<_> = record::records(session.transcript())
         .into_iter()
         .filter_map(|it| match it.what {
-            What::Shaper { stage, fired, tokens_before, tokens_after, why, .. }
+            RecordKind::Shaper { stage, fired, tokens_before, tokens_after, why, .. }
                 if stage == "budget_reduction" =>
             {
                 Some((fired, tokens_after < tokens_before, why))

@@ -4,7 +4,9 @@ mod world;
 
 use ennead::{
     options::SessionOptions,
-    runtime::{event::Event, run::RunEnd, transcript::entry::What, turn::effect::FallbackUsed},
+    runtime::{
+        event::Event, run::RunEnd, transcript::entry::RecordKind, turn::effect::FallbackUsed,
+    },
     session::SessionHandle,
 };
 use serde_json::{Value, json};
@@ -30,7 +32,7 @@ fn retries(told: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
 fn attempts(session: &SessionHandle) -> Vec<(Option<String>, Option<String>, String, u64)> {
     let records = record::records(session.transcript()).into_iter();
     let attempt = |record: ennead::runtime::transcript::entry::Record| match record.what {
-        What::ModelAttempt { cause, model, outcome, .. } => {
+        RecordKind::ModelAttempt { cause, model, outcome, .. } => {
             Some((cause, model, outcome, record.at.0))
         }
         _ => None,

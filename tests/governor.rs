@@ -19,7 +19,7 @@ use ennead::{
         event::Event,
         governor::{ParkReason, limits::GovernorLimits},
         run::RunEnd,
-        transcript::entry::What,
+        transcript::entry::RecordKind,
     },
     session::{RunError, SessionHandle},
 };
@@ -219,7 +219,7 @@ async fn governor_that_is_killed_is_followed_by_another_who_wakes_those_who_wait
     // The transcript says how long it was kept, and that this was not the model's time.
     let attempts =
         record::records(session.transcript()).into_iter().filter_map(|it| match it.what {
-            What::ModelAttempt { parked_ms, duration_ms, .. } => {
+            RecordKind::ModelAttempt { parked_ms, duration_ms, .. } => {
                 Some((parked_ms.unwrap().get(), duration_ms))
             }
             _ => None,

@@ -17,7 +17,7 @@ use ennead::{
         run::RunEnd,
         step1_settings_resolution::Durability,
         tool::{Access, ToolOutcome},
-        transcript::entry::What,
+        transcript::entry::RecordKind,
     },
     session::SessionHandle,
     tools::custom::CustomTool,
@@ -270,20 +270,20 @@ fn check_caps(world: &World) {
     let files = transcripts.map(|it| it.unwrap().path());
     let mut n_turns = 0;
     for file in files.filter(|it| it.extension().is_some_and(|it| it == "jsonl")) {
-        let mut turns: BTreeMap<_, Vec<What>> = BTreeMap::new();
+        let mut turns: BTreeMap<_, Vec<RecordKind>> = BTreeMap::new();
         for record in record::records(&file) {
-            if let (Some(run), What::ModelAttempt { .. }) = (&record.run, &record.what) {
+            if let (Some(run), RecordKind::ModelAttempt { .. }) = (&record.run, &record.what) {
                 turns.entry((run.to_string(), record.turn)).or_default().push(record.what);
             }
         }
         n_turns += turns.len();
         for (turn, attempts) in turns {
             let of = |wanted: &str| {
-                let is = |it: &&What| matches!(it, What::ModelAttempt { purpose, .. } if purpose == wanted);
+                let is = |it: &&RecordKind| matches!(it, RecordKind::ModelAttempt { purpose, .. } if purpose == wanted);
                 attempts.iter().filter(is).count()
             };
             let because = |wanted: &str| {
-                let is = |it: &&What| matches!(it, What::ModelAttempt { cause: Some(cause), .. } if cause == wanted);
+                let is = |it: &&RecordKind| matches!(it, RecordKind::ModelAttempt { cause: Some(cause), .. } if cause == wanted);
                 attempts.iter().filter(is).count()
             };
             assert!(of("compaction") <= 1, "{turn:?}");

@@ -9,7 +9,7 @@ use ennead::{
     runtime::{
         ports::{Certificates, Transport, WireRequest, WireResponse},
         run::RunEnd,
-        transcript::entry::What,
+        transcript::entry::RecordKind,
     },
     session::RunOutcome,
     world::http::Http,
@@ -43,7 +43,9 @@ async fn two_prompts(base: &str, env: Value) -> ([RunOutcome; 2], Vec<(String, S
     record::verified(session.transcript());
     let records = record::records(session.transcript()).into_iter();
     let attempts = records.filter_map(|it| match it.what {
-        What::ModelAttempt { outcome, message, .. } => Some((outcome, message.unwrap_or_default())),
+        RecordKind::ModelAttempt { outcome, message, .. } => {
+            Some((outcome, message.unwrap_or_default()))
+        }
         _ => None,
     });
     (outcomes, attempts.collect())
@@ -105,7 +107,7 @@ async fn connection_that_fails_an_exchange_is_not_used_again() {
             let records = record::records(session.transcript()).into_iter();
             let attempts: Vec<_> = records
                 .filter_map(|it| match it.what {
-                    What::ModelAttempt { outcome, .. } => Some(outcome),
+                    RecordKind::ModelAttempt { outcome, .. } => Some(outcome),
                     _ => None,
                 })
                 .collect();

@@ -15,7 +15,7 @@ use ennead::{
     runtime::{
         step1_settings_resolution::Durability,
         transcript::{
-            entry::{Place, Record, StoredText, What},
+            entry::{Place, Record, RecordKind, StoredText},
             load::{LoadAs, ReportKind, load},
             read::{Entry, Read, read_line},
         },
@@ -258,7 +258,7 @@ async fn torn_end_of_a_dead_process_stays_and_is_named() {
     let Ok(Read { entry: Entry::Harness(record), .. }) = read_line(repair) else {
         panic!("a record")
     };
-    let Record { what: What::Repair { length, .. }, .. } = *record else { panic!("a repair") };
+    let Record { what: RecordKind::Repair { length, .. }, .. } = *record else { panic!("a repair") };
     assert_eq!(length, 18);
 }
 

@@ -13,7 +13,7 @@ use ennead::{
     runtime::{
         ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
         run::RunEnd,
-        transcript::entry::What,
+        transcript::entry::RecordKind,
     },
     session::RunOutcome,
     world::http_limits::HttpLimits,
@@ -161,7 +161,7 @@ async fn run(
     let records = record::records(session.transcript()).into_iter();
     let attempts = records
         .filter_map(|it| match it.what {
-            What::ModelAttempt { outcome, message, duration_ms, .. } => {
+            RecordKind::ModelAttempt { outcome, message, duration_ms, .. } => {
                 Some((outcome, message, duration_ms))
             }
             _ => None,

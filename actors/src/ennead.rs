@@ -40,7 +40,7 @@ use crate::{
     mcp_server::{self, McpServers},
     model_call::learned::Learned,
     options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
-    session::{OpenPlan, SessionHandle, SessionMsg, Setup, Shared},
+    session::{OpenPlan, SessionContext, SessionHandle, SessionMsg, Setup},
     shard::{ShardHandle, ShardMsg},
     world::{local_files::Place, real_paths::RealPaths},
 };
@@ -250,14 +250,14 @@ impl Ennead {
             version: env!("CARGO_PKG_VERSION"),
         };
         let tools = options.tools_by_name();
-        let shared = Shared {
+        let shared = SessionContext {
             session: id.clone(),
             facts: Arc::clone(&facts),
             world: shard.world.clone(),
             place,
-            keeps: None,
+            guard: None,
             learned: self.learned.clone(),
-            gates: endpoints.iter().map(|it| self.governors.of(it)).collect(),
+            limiters: endpoints.iter().map(|it| self.governors.of(it)).collect(),
             endpoints: Arc::clone(&endpoints),
             tenant: options.tenant.unwrap_or_default(),
             tools,
@@ -275,7 +275,7 @@ impl Ennead {
         Ok(Box::new(Setup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
-                .knowing(catalogue)
+                .with_catalogue(catalogue)
                 .with_merged(merged),
             archive: shard.archive.clone(),
             open: OpenPlan { place: file, frame, durability, meta: None },

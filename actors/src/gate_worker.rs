@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{session::shared::Shared, world::real_paths::found};
+use crate::{session::context::SessionContext, world::real_paths::found};
 use ennead_runtime::{
     ids::ToolUseId,
     ports::BoxFuture,
@@ -16,7 +16,7 @@ use ennead_runtime::{
 /// Resolves a path and returns what the turn is to be given. A path costs one `lstat` per part, about a microsecond
 /// each, done in place.
 pub(crate) fn look(
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     cwd: String,
     call: ToolUseId,
     given: String,

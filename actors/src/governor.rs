@@ -1,6 +1,6 @@
 //! One per provider and key: wakes the calls that wait for their turn.
 //!
-//! Nobody sends a message to ask. The state machine stands in a [`Gate`] behind a short mutex, and a
+//! Nobody sends a message to ask. The state machine stands in a [`ProviderLimiter`] behind a short mutex, and a
 //! call that nothing stands in the way of passes it on its own thread in under a microsecond; waking
 //! this actor on another thread would cost 48 µs. The actor owns what has to wait: the timer, which is
 //! set only while a call is parked. It hears gates, and its parent is a shard. When it is gone, the
@@ -18,7 +18,7 @@ use crate::{
     options::Endpoint,
 };
 
-pub(crate) use gate::{Gate, Parked, Pass, Request, Spawner};
+pub(crate) use gate::{CallPermit, Parked, ProviderLimiter, Request, Spawner};
 
 /// What a governor hears.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum GovernorMsg {
 pub(crate) struct Governor;
 
 pub(crate) struct State {
-    gate: Gate,
+    gate: ProviderLimiter,
     timer: Option<JoinHandle<Result<(), MessagingErr<GovernorMsg>>>>,
     _registration: Registration,
     /// Dropped with the actor, however it ends.
@@ -43,12 +43,12 @@ pub(crate) struct State {
 impl Actor for Governor {
     type Msg = GovernorMsg;
     type State = State;
-    type Arguments = (Gate, Directory);
+    type Arguments = (ProviderLimiter, Directory);
 
     async fn pre_start(
         &self,
         myself: ActorRef<GovernorMsg>,
-        (gate, directory): (Gate, Directory),
+        (gate, directory): (ProviderLimiter, Directory),
     ) -> Result<State, ActorProcessingErr> {
         let registration = directory.enter(ActorKind::Governor, None, myself.get_cell());
         let succession = gate.taken_over_by(&myself);
@@ -90,28 +90,29 @@ pub(crate) struct Governors {
     limits: GovernorLimits,
     stream: Stream,
     spawners: Vec<Spawner>,
-    gates: Mutex<BTreeMap<(String, Digest), Gate>>,
+    limiters: Mutex<BTreeMap<(String, Digest), ProviderLimiter>>,
 }
 
 impl Governors {
     /// Holds no gate yet. Their actors will be started by the first of these that can.
     pub(crate) fn new(limits: GovernorLimits, stream: Stream, spawners: Vec<Spawner>) -> Self {
-        Self { limits, stream: stream.child("governor"), spawners, gates: Mutex::default() }
+        Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
     }
 
     /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
-    pub(crate) fn of(&self, endpoint: &Endpoint) -> Gate {
+    pub(crate) fn of(&self, endpoint: &Endpoint) -> ProviderLimiter {
         let base = endpoint.base.trim_end_matches('/').to_owned();
         // Names hold no zero and values no zero either, so no two lists of headers read the same.
         let headers = endpoint.headers.iter().flat_map(|(name, value)| [&**name, value]);
         let secret = Digest::of(headers.collect::<Vec<_>>().join("\0").as_bytes());
-        let mut gates = gate::lock(&self.gates);
-        gates
+        let mut limiters = gate::lock(&self.limiters);
+        limiters
             .entry((base, secret))
             .or_insert_with_key(|(base, secret)| {
                 let stream = self.stream.child(&format!("{base} {secret}"));
                 let provider = endpoint.provider.clone();
-                let gate = Gate::new(provider, self.limits, stream, self.spawners.clone());
+                let gate =
+                    ProviderLimiter::new(provider, self.limits, stream, self.spawners.clone());
                 gate.start();
                 gate
             })

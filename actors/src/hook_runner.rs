@@ -8,7 +8,7 @@ use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
     hook::{HandlerOutput, HookHandler},
-    ports::Hold,
+    ports::WorkGuard,
     turn::effect::HookFiring,
 };
 use futures::future::join_all;
@@ -20,7 +20,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
-    session::shared::Shared,
+    session::context::SessionContext,
     supervision::{ended, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::{HookPlace, run_handler},
@@ -55,7 +55,7 @@ pub(crate) enum HookMsg {
 pub(crate) struct HookRunner;
 
 pub(crate) struct State {
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     next: u64,
     running: HashMap<u64, Running>,
     _registration: Registration,
@@ -72,12 +72,12 @@ struct Running {
 impl Actor for HookRunner {
     type Msg = HookMsg;
     type State = State;
-    type Arguments = Arc<Shared>;
+    type Arguments = Arc<SessionContext>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<HookMsg>,
-        shared: Arc<Shared>,
+        shared: Arc<SessionContext>,
     ) -> Result<State, ActorProcessingErr> {
         let registration =
             shared.directory.enter(ActorKind::HookRunner, Some(&shared.session), myself.get_cell());
@@ -132,7 +132,7 @@ async fn start(
     state.next += 1;
     let (back, shared) = (myself.clone(), Arc::clone(&state.shared));
     let (number, n_handlers) = (firing.firing, firing.handlers.len());
-    let hold = Hold::new(token);
+    let hold = WorkGuard::new(token);
     let work = Box::pin(async move {
         let run = |handler: HookHandler| {
             let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());

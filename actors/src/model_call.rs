@@ -18,9 +18,9 @@ use self::{headers::with_headers, watchdog::Watchdog};
 use crate::{
     directory::ParkedMark,
     events::EventHub,
-    governor::{Gate, Parked, Pass, Request},
+    governor::{CallPermit, Parked, ProviderLimiter, Request},
     options::Endpoint,
-    session::shared::Shared,
+    session::context::SessionContext,
 };
 use ennead_runtime::{
     block::BlockKind,
@@ -61,7 +61,7 @@ impl Sent {
 
 /// Calls the model once and returns what the turn is to be given: the answer, or why there is none.
 pub(crate) fn run(
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     order: ModelCallOrder,
     sent: Option<Sent>,
 ) -> BoxFuture<'static, Input> {
@@ -114,13 +114,13 @@ fn no_provider() -> ModelFailure {
 /// A call is parked. Whoever asks how the session stands is told; listeners hear when it is over,
 /// whatever ended it.
 struct Parking<'a> {
-    shared: &'a Shared,
+    shared: &'a SessionContext,
     attempt: u32,
     mark: ParkedMark,
 }
 
 impl<'a> Parking<'a> {
-    fn new(shared: &'a Shared, attempt: u32) -> Self {
+    fn new(shared: &'a SessionContext, attempt: u32) -> Self {
         Self { shared, attempt, mark: shared.directory.mark_parked(&shared.session) }
     }
 
@@ -136,7 +136,7 @@ impl Drop for Parking<'_> {
 }
 
 struct Call<'a> {
-    shared: &'a Shared,
+    shared: &'a SessionContext,
     order: ModelCallOrder,
     /// Where somebody counts it.
     sent: Option<Sent>,
@@ -151,7 +151,8 @@ impl Call<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
         let place = self.order.provider;
         let shared = self.shared;
-        let (Some(endpoint), Some(gate)) = (shared.endpoints.get(place), shared.gates.get(place))
+        let (Some(endpoint), Some(gate)) =
+            (shared.endpoints.get(place), shared.limiters.get(place))
         else {
             return Err(no_provider());
         };
@@ -180,7 +181,7 @@ impl Call<'_> {
 
     /// Waits at the gate, and says whether it had to. Listeners and the directory are told while it is
     /// parked.
-    async fn admitted(&self, gate: &Gate) -> (Result<Pass, ModelFailure>, bool) {
+    async fn admitted(&self, gate: &ProviderLimiter) -> (Result<CallPermit, ModelFailure>, bool) {
         let order = &self.order;
         let request = Request {
             tenant: self.shared.tenant.clone(),
@@ -207,7 +208,7 @@ impl Call<'_> {
     async fn talk(
         &mut self,
         endpoint: &Endpoint,
-        pass: &Pass,
+        pass: &CallPermit,
     ) -> Result<ModelAnswer, ModelFailure> {
         let order = &mut self.order;
         let streamed = order.streamed;

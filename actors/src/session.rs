@@ -7,12 +7,12 @@
 
 pub(crate) mod agents;
 mod answer;
+pub(crate) mod context;
 mod ending;
 mod handle;
 pub(crate) mod processes;
 mod recorder;
 mod runs;
-pub(crate) mod shared;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,19 +23,19 @@ use std::{
 use ennead_runtime::{
     cost::CostLedger,
     ids::{AgentId, RunId, ToolUseId},
-    ports::{BoxFuture, Settled},
+    ports::{BoxFuture, CommittedOutcome},
     run::{RunRequest, conversation::Conversation},
     tokens::Usage,
-    transcript::load::Used,
+    transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
 pub use answer::{Answer, RunFailed};
+pub(crate) use context::SessionContext;
 pub use handle::{Denial, RunError, RunOutcome, SessionHandle, Status};
 pub(crate) use runs::OpenPlan;
-pub(crate) use shared::Shared;
 
 use crate::{
     archive::{ArchiveMsg, OpenError, OpenTranscript, Opened},
@@ -45,7 +45,7 @@ use crate::{
     mailbox::{Admitted, Mailbox, Slot},
     session::{agents::Agents, recorder::Recorder, runs::Active},
     source_reader::Look,
-    supervision::{ended, ended_owing},
+    supervision::{ended, ended_without_reply},
     transcript_writer::{Recorded, ReplyTo},
     turn_supervisor::TurnMsg,
     world::{hook_process::HookPlace, local_files::Fingerprints},
@@ -69,7 +69,7 @@ pub(crate) enum SessionMsg {
     /// A turn waits and has no lines yet: those of the turn before wait no longer.
     Flush,
     /// A turn started a call, which leaves its outcome there if it can no longer be undone.
-    CallStarted { key: u64, call: ToolUseId, settled: Settled },
+    CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
     /// A turn wants handlers run.
     RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
     /// A model call of a turn whose tree is limited waits to be let go.
@@ -113,7 +113,7 @@ pub(crate) enum SessionMsg {
     /// A sub-agent has ended its run.
     AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
     /// A sub-agent has crashed; what it used, and those below it.
-    AgentCrashed { agent: AgentId, used: Vec<(AgentId, Used)> },
+    AgentCrashed { agent: AgentId, used: Vec<(AgentId, UsageTotals)> },
     /// Something about the tree of agents; for its top session and back.
     Tree(agents::TreeMsg),
     /// A child has ended. Queued behind whatever it said before.
@@ -128,7 +128,7 @@ pub(crate) struct HookToken {
 
 /// What a session is given.
 pub(crate) struct Setup {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionContext>,
     pub(crate) conversation: Conversation,
     pub(crate) archive: ActorRef<ArchiveMsg>,
     pub(crate) open: runs::OpenPlan,
@@ -144,7 +144,7 @@ pub(crate) struct Session;
 pub(crate) struct State {
     /// Goes before the replies of runs do: listeners hear first.
     _end_of_events: EndOfEvents,
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     conversation: Conversation,
     archive: ActorRef<ArchiveMsg>,
     layout: crate::archive::layout::Layout,
@@ -244,7 +244,7 @@ impl Actor for Session {
         state: &mut Box<State>,
     ) -> Result<(), ActorProcessingErr> {
         // This future is moved with every message, so it holds nothing but what must be waited for.
-        if let Some(starting) = state.heard(&myself, message)? {
+        if let Some(starting) = state.on_message(&myself, message)? {
             starting.await?;
         }
         if state.has_next_turn() {
@@ -261,7 +261,7 @@ impl Actor for Session {
     ) -> Result<(), ActorProcessingErr> {
         // A turn that has said how it ended owes nothing; the ends of others are noted all the same.
         let Some(child) = ended(&event) else { return Ok(()) };
-        if ended_owing(&event).is_some() || !state.is_turn(child) {
+        if ended_without_reply(&event).is_some() || !state.is_turn(child) {
             myself.cast(SessionMsg::ChildGone(child))?;
         }
         Ok(())
@@ -273,7 +273,7 @@ type Starting<'a> = BoxFuture<'a, Result<(), ActorProcessingErr>>;
 
 impl State {
     /// Takes a message. Gives what must be waited for.
-    fn heard<'a>(
+    fn on_message<'a>(
         &'a mut self,
         myself: &'a ActorRef<SessionMsg>,
         message: SessionMsg,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::session::shared::Shared;
+use crate::session::context::SessionContext;
 use ennead_runtime::{
     ports::BoxFuture,
     step4_context_shapers::{StageResult, apply_summary, run_stage},
@@ -15,7 +15,7 @@ use ennead_runtime::{
 const LARGE: Tokens = Tokens(100_000);
 
 /// Runs the stage and returns what the turn is to be given.
-pub(crate) fn run(shared: Arc<Shared>, order: ShapeOrder) -> BoxFuture<'static, Input> {
+pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'static, Input> {
     Box::pin(async move {
         let clock = &shared.world.clock;
         let (stage, started) = (order.stage, clock.elapsed());

@@ -14,7 +14,7 @@ use crate::{
     archive::{Archive, ArchiveMsg, ArchiveSetup},
     directory::{ActorKind, Directory, Registration},
     errors::StartError,
-    governor::{Gate, Governor, GovernorMsg, Spawner},
+    governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
     mcp_server::{self, McpMsg, McpServer, Server, Tools},
     options::{Options, Placement},
     scheduler,
@@ -28,7 +28,7 @@ pub(crate) enum ShardMsg {
     /// Open a session here.
     Open(Box<Setup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     /// Start the actor of this gate here.
-    Govern(Gate),
+    Govern(ProviderLimiter),
     /// Ask this server, whose actor lives here, for its tools. It is started if it is not there.
     McpTools(Arc<Server>, oneshot::Sender<Tools>),
     /// Close the sessions, then the archive, then end.

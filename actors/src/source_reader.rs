@@ -7,7 +7,7 @@ use ennead_runtime::{
 };
 
 use crate::{
-    session::shared::Shared,
+    session::context::SessionContext,
     world::local_files::{Fingerprints, Place},
 };
 
@@ -17,7 +17,7 @@ pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 /// Reads the world's part of the nine sources, and puts in what the embedder gave. Nothing that
 /// matches a pattern of `hidden` is imported.
 pub(crate) fn sources(
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     hidden: Arc<[String]>,
 ) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
@@ -36,13 +36,13 @@ pub(crate) fn sources(
 }
 
 /// What stands for sources that could not be read: what the embedder gave is still there.
-pub(crate) fn without_files(shared: &Shared) -> Box<SourceTexts> {
+pub(crate) fn without_files(shared: &SessionContext) -> Box<SourceTexts> {
     let mut texts = Box::<SourceTexts>::default();
     put_in_own(&mut texts, shared);
     texts
 }
 
-fn put_in_own(texts: &mut SourceTexts, shared: &Shared) {
+fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
     texts.system_prompt.clone_from(&shared.system_prompt);
     texts.append_system_prompt.clone_from(&shared.append_system_prompt);
 }

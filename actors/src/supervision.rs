@@ -103,24 +103,24 @@ impl Actor for Leaf {
             work.await;
             state.token = None;
         }
-        stop_behind_answer(&myself);
+        stop_after_reply(&myself);
         Ok(())
     }
 }
 
 /// Why an actor ends that has told its parent all it was there for.
-const TOLD: &str = "told";
+const REPLIED: &str = "told";
 
 /// Ends an actor that has just told its parent all it owed.
-pub(crate) fn stop_behind_answer<M: ractor::Message>(actor: &ActorRef<M>) {
-    actor.stop(Some(TOLD.into()));
+pub(crate) fn stop_after_reply<M: ractor::Message>(actor: &ActorRef<M>) {
+    actor.stop(Some(REPLIED.into()));
 }
 
 /// The actor that an event is about, if it is the end of one that may still owe an answer. What it
 /// told before it ended is in the mailbox by then, though not handled yet.
-pub(crate) fn ended_owing(event: &SupervisionEvent) -> Option<ActorId> {
+pub(crate) fn ended_without_reply(event: &SupervisionEvent) -> Option<ActorId> {
     match event {
-        SupervisionEvent::ActorTerminated(.., Some(why)) if why == TOLD => None,
+        SupervisionEvent::ActorTerminated(.., Some(why)) if why == REPLIED => None,
         event => ended(event),
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     ids::ToolUseId,
-    ports::{Hold, Settled, ToolContext},
+    ports::{CommittedOutcome, ToolContext, WorkGuard},
     step7_permission_gate::Permit,
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
     turn::Input,
@@ -19,8 +19,8 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Admitted, Slot},
-    session::shared::Shared,
-    supervision::{ended, ended_owing, spawn_leaf},
+    session::context::SessionContext,
+    supervision::{ended, ended_without_reply, spawn_leaf},
     turn_supervisor::TurnMsg,
 };
 
@@ -40,7 +40,7 @@ pub(crate) enum DispatcherMsg {
 
 /// What a dispatcher is given.
 pub(crate) struct Setup {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionContext>,
     pub(crate) turn: ActorRef<TurnMsg>,
 }
 
@@ -48,11 +48,11 @@ pub(crate) struct Setup {
 pub(crate) struct ToolDispatcher;
 
 pub(crate) struct State {
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     turn: ActorRef<TurnMsg>,
     /// Never given back: a quota.
     slots: Vec<Slot>,
-    running: HashMap<ActorId, (ToolUseId, Settled)>,
+    running: HashMap<ActorId, (ToolUseId, CommittedOutcome)>,
     _registration: Registration,
 }
 
@@ -100,7 +100,7 @@ impl Actor for ToolDispatcher {
     ) -> Result<(), ActorProcessingErr> {
         let ended = ended(&event).and_then(|it| state.running.remove(&it));
         if let Some((call, settled)) = ended
-            && ended_owing(&event).is_some()
+            && ended_without_reply(&event).is_some()
         {
             // Should it have told the turn just before it was killed, the turn takes only the first.
             let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
@@ -122,7 +122,7 @@ impl Execution {
     }
 
     /// Where the call leaves its outcome once it cannot be undone.
-    pub(crate) fn settled(&self) -> Settled {
+    pub(crate) fn settled(&self) -> CommittedOutcome {
         self.context.settled.clone()
     }
 }
@@ -164,7 +164,7 @@ async fn run(
     let Some(tool) = tool else {
         return ToolOutcome::failed(ToolErrorKind::UnknownTool, format!("no tool {}", call.name));
     };
-    let _hold: Hold = context.hold.clone();
+    let _hold: WorkGuard = context.hold.clone();
     let settled = context.settled.clone();
     let running = tool.run(permit, context);
     match spec.timeout_ms {

@@ -18,7 +18,7 @@ use ennead_runtime::{
     step1_settings_resolution::merge,
     transcript::{
         audit::{self, Evidence, Verified, Violation},
-        entry::{Record, Stored, What},
+        entry::{Record, RecordKind, Stored},
         replay::{ReplayError, replay},
         trace,
     },
@@ -151,7 +151,7 @@ fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, Tran
 /// A sidechain that is gone took with it what its agent did.
 fn sidechain_is_there(record: &Record, beside: &Path) -> Result<(), String> {
     match &record.what {
-        What::ToolEnd { sidechain: Some(head), .. } => {
+        RecordKind::ToolEnd { sidechain: Some(head), .. } => {
             let file = sidechain(beside, &head.agent);
             match file.exists() {
                 true => Ok(()),
@@ -169,7 +169,7 @@ fn is_of_file(
     stored: &dyn Fn(Digest) -> Option<String>,
     tree: &Tree,
 ) -> Result<(), String> {
-    let What::RunStart { setup, .. } = &record.what else { return Ok(()) };
+    let RecordKind::RunStart { setup, .. } = &record.what else { return Ok(()) };
     let text = match setup {
         Stored::Text(text) => Some(text.clone()),
         Stored::At(digest) | Stored::Again(digest) => stored(*digest),

@@ -5,11 +5,11 @@
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 
-mod let_go;
+mod execute;
 mod message;
-mod perform;
 mod progress;
 mod questions;
+mod tree_admission;
 
 pub(crate) use message::TurnMsg;
 
@@ -30,8 +30,8 @@ use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
     model_call::Sent,
-    session::{SessionMsg, shared::Shared},
-    supervision::ended_owing,
+    session::{SessionMsg, context::SessionContext},
+    supervision::ended_without_reply,
     tool_dispatcher::{DispatcherMsg, Execution},
     world::local_files::Fingerprints,
 };
@@ -39,7 +39,7 @@ use crate::{
 /// What a turn is given.
 pub(crate) struct Setup {
     /// The session's world and listeners.
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionContext>,
     /// The session.
     pub(crate) session: ActorRef<SessionMsg>,
     /// Which turn of the session this is; names it in messages to the session.
@@ -64,7 +64,7 @@ pub(crate) struct TurnSupervisor;
 
 pub(crate) struct State {
     turn: Box<Turn>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionContext>,
     session: ActorRef<SessionMsg>,
     key: u64,
     scope: Scope,
@@ -136,10 +136,10 @@ impl Actor for TurnSupervisor {
         message: TurnMsg,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let mut effects = VecDeque::from(state.heard(&myself, message)?);
+        let mut effects = VecDeque::from(state.on_message(&myself, message)?);
         // This future is moved with every message, so it holds nothing but what is left to do.
         loop {
-            let Some(child) = state.perform_all(&mut effects, &myself)? else { return Ok(()) };
+            let Some(child) = state.execute_all(&mut effects, &myself)? else { return Ok(()) };
             effects.extend(Box::pin(state.start(&myself, child)).await?);
         }
     }
@@ -152,7 +152,7 @@ impl Actor for TurnSupervisor {
     ) -> Result<(), ActorProcessingErr> {
         // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
         // ARCHITECTURE.md). A child whose answer was handled owes none.
-        if let Some(child) = ended_owing(&event)
+        if let Some(child) = ended_without_reply(&event)
             && state.pending.iter().any(|(id, _)| *id == child)
         {
             myself.cast(TurnMsg::ChildGone(child))?;
@@ -163,17 +163,17 @@ impl Actor for TurnSupervisor {
 
 impl State {
     /// What the turn asks for after a message.
-    fn heard(
+    fn on_message(
         &mut self,
         myself: &ActorRef<TurnMsg>,
         message: TurnMsg,
     ) -> Result<Vec<Effect>, ActorProcessingErr> {
         let input = match message {
-            TurnMsg::Run(step) => match self.reach(myself, step) {
+            TurnMsg::Run(step) => match self.enter_step(myself, step) {
                 Some(input) => input,
                 // It stands at a breakpoint.
                 None => {
-                    self.stand(myself)?;
+                    self.flush(myself)?;
                     return Ok(Vec::new());
                 }
             },

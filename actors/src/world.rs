@@ -6,12 +6,12 @@ pub mod hook_process;
 pub mod http;
 pub mod http_limits;
 pub mod local_files;
+mod negative_dir_cache;
 pub mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod sources;
-mod without;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! [`ModelFacts::default`], no prices and no thinking.
 
 mod names;
-mod over;
+mod overrides;
 mod price;
 mod thinking;
 
@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 pub use names::canonical;
-pub use over::{NotACatalogue, Overrides};
+pub use overrides::{NotACatalogue, Overrides};
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
 
@@ -144,7 +144,7 @@ impl Catalogue {
     /// The built-in facts. Reads them anew at each call: to be kept by who asks.
     pub fn built_in() -> Self {
         // That they can be read is a test.
-        over::read(BUILT_IN).unwrap_or_default()
+        overrides::read(BUILT_IN).unwrap_or_default()
     }
 
     /// A catalogue of these models and no aliases.

@@ -13,7 +13,7 @@ use crate::{
     catalogue::Money,
     ids::AgentId,
     tokens::Usage,
-    transcript::entry::{Unsaid, What},
+    transcript::entry::{DiscardedAnswer, RecordKind},
 };
 
 /// What some model calls used.
@@ -115,7 +115,7 @@ impl Add for Accounts {
 
 impl CallKind {
     /// Read off a record.
-    fn of(purpose: &str, outcome: &str, unsaid: Option<&Unsaid>) -> Self {
+    fn of(purpose: &str, outcome: &str, unsaid: Option<&DiscardedAnswer>) -> Self {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
             // What was said before a pause is part of the answer.
@@ -128,8 +128,9 @@ impl CallKind {
 
 impl CostLedger {
     /// Counts a record, if it is one of a model call.
-    pub fn note(&mut self, what: &What) {
-        if let What::ModelAttempt { purpose, model, outcome, usage, cost, unsaid, .. } = what {
+    pub fn note(&mut self, what: &RecordKind) {
+        if let RecordKind::ModelAttempt { purpose, model, outcome, usage, cost, unsaid, .. } = what
+        {
             let kind = CallKind::of(purpose, outcome, unsaid.as_deref());
             // A record names the model where it is not the first of the chain.
             self.count(model.as_deref().unwrap_or_default(), kind, Account::of_call(*usage, *cost));

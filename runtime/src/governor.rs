@@ -12,10 +12,10 @@ mod buckets;
 pub mod fair_queue;
 pub mod headers;
 pub mod limits;
+mod protocol;
 pub mod retry_budget;
 pub mod shares;
 pub mod window;
-mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +32,7 @@ use shares::Shares;
 use window::Window;
 
 pub use crate::ids::TenantId as Tenant;
-pub use words::{Ask, Input, Outcome, Output, ParkReason, Parking, Refusal, Ticket};
+pub use protocol::{Ask, Input, Outcome, Output, ParkReason, Parking, Refusal, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -119,7 +119,7 @@ impl Governor {
                     call.is_counted = true;
                 }
             }
-            Input::Settled { ticket, outcome, used } => {
+            Input::CommittedOutcome { ticket, outcome, used } => {
                 self.settle(now, ticket, outcome, used, out);
             }
             Input::Abandoned(ticket) => self.abandon(now, ticket),

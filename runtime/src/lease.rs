@@ -24,7 +24,7 @@ use std::{collections::BTreeSet, time::Duration};
 pub use self::{
     refused::LeaseRefused,
     tree::{Spent, Tree},
-    worst::{Price, Worst},
+    worst::{MaxCost, Price},
 };
 use crate::{ids::AgentId, step1_settings_resolution::AgentLimits};
 

@@ -65,9 +65,9 @@ pub struct ToolContext {
     pub cancel: Arc<dyn Cancel>,
     /// Kept by whatever still works on the call, blocking work included. When the last clone is
     /// gone, the call can no longer touch the world.
-    pub hold: Hold,
+    pub hold: WorkGuard,
     /// Takes the outcome of a call once it can no longer be undone, from whatever thread did it.
-    pub settled: Settled,
+    pub settled: CommittedOutcome,
     /// Runs sub-agents. `None` where nesting is not allowed.
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes beside the call. `None`: the call runs them itself.
@@ -98,9 +98,9 @@ pub struct Progress {
 /// An interrupt drops the future of a call, but not work on another thread. If that work was past
 /// its point of no return, what is recorded is this outcome, and not an interruption.
 #[derive(Clone, Debug, Default)]
-pub struct Settled(Arc<std::sync::OnceLock<ToolOutcome>>);
+pub struct CommittedOutcome(Arc<std::sync::OnceLock<ToolOutcome>>);
 
-impl Settled {
+impl CommittedOutcome {
     /// Leaves the outcome; the first one stays.
     pub fn set(&self, outcome: ToolOutcome) {
         let _first_stays = self.0.set(outcome);
@@ -114,24 +114,24 @@ impl Settled {
 
 /// Kept while something works on a call. Equal are clones of one.
 #[derive(Clone)]
-pub struct Hold(Arc<dyn std::any::Any + Send + Sync>);
+pub struct WorkGuard(Arc<dyn std::any::Any + Send + Sync>);
 
-impl Hold {
+impl WorkGuard {
     /// Keeps `token` until the last clone is dropped.
     pub fn new(token: impl std::any::Any + Send + Sync) -> Self {
         Self(Arc::new(token))
     }
 }
 
-impl PartialEq for Hold {
+impl PartialEq for WorkGuard {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Hold {}
+impl Eq for WorkGuard {}
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for WorkGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hold")
     }
@@ -197,7 +197,7 @@ pub struct AgentPlace {
     /// The directory below the workspace that it works in.
     pub directory: String,
     /// Kept until nothing of the sub-agent can touch the worktree any more.
-    pub hold: Hold,
+    pub hold: WorkGuard,
 }
 
 /// How a sub-agent ended.

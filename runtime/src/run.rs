@@ -5,8 +5,8 @@
 
 pub mod agent_types;
 pub mod conversation;
+pub mod derived_settings;
 pub mod facts;
-pub mod in_force;
 pub mod no_progress;
 pub mod request;
 

@@ -4,12 +4,12 @@
 //! layers; the result remembers which layer each value came from.
 
 mod certificates;
+mod ennead_section;
 pub mod instructions;
 pub mod layer;
 pub mod merge;
 mod merged;
 mod models;
-mod own;
 pub mod secrets;
 pub mod trust;
 
@@ -33,7 +33,7 @@ use crate::{
     output::OutputSettings,
     permission::{PermissionMode, RuleText, Scope},
     ports::{Certificates, WorktreeBase},
-    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
+    recovery::{backoff::DEFAULT_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 
@@ -246,7 +246,7 @@ impl Default for Settings {
             context_window: 200_000,
             prompt_caching: PromptCaching::default(),
             fallback: Vec::new(),
-            max_retries: MAX_RETRIES,
+            max_retries: DEFAULT_RETRIES,
             max_turns: NonZeroU32::MIN.saturating_add(24),
             max_tool_calls: 25,
             max_parallel_calls: 10,

@@ -94,9 +94,9 @@ pub struct ModelState {
     /// The failure that made it necessary.
     pub cause: Option<&'static str>,
     /// How the next attempt for the answer is made.
-    pub answering: Asking,
+    pub answering: RequestParams,
     /// How the next attempt for a summary is made.
-    pub summarising: Asking,
+    pub summarising: RequestParams,
     /// Digest and size of the request under way.
     pub request: (crate::digest::Digest, u64),
     /// What was tried, and how often.
@@ -123,7 +123,7 @@ pub struct ModelState {
 
 /// What an attempt is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asking {
+pub struct RequestParams {
     /// Output ceiling, in tokens.
     pub max_tokens: u32,
     /// Whether the answer is streamed.
@@ -132,7 +132,7 @@ pub struct Asking {
 
 impl ModelState {
     /// What attempts for this purpose are made with.
-    pub fn asking(&mut self, purpose: Purpose) -> &mut Asking {
+    pub fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
             Purpose::Compaction => &mut self.summarising,

@@ -33,7 +33,9 @@ use crate::{
     message::Messages,
     output::OutputSettings,
     ports::WorktreeBase,
-    run::{RunEnd, conversation::Carry, facts::SessionFacts, in_force::InForce},
+    run::{
+        RunEnd, conversation::TurnMemory, derived_settings::DerivedSettings, facts::SessionFacts,
+    },
     step::Step,
     step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
     step2_state_initialization::TurnState,
@@ -41,7 +43,7 @@ use crate::{
     step9_stop_check::RunBudget,
     time::Timestamp,
     tool::ToolMemory,
-    transcript::entry::{StepDetail, What},
+    transcript::entry::{RecordKind, StepDetail},
 };
 
 /// What a turn starts from.
@@ -64,7 +66,7 @@ pub struct TurnSetup {
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the turn before handed on.
-    pub carry: Carry,
+    pub carry: TurnMemory,
     /// What the run has used. Its limit is read from the settings of the turn.
     pub budget: RunBudget,
 }
@@ -81,7 +83,7 @@ pub struct Turn {
     system: Option<Arc<str>>,
     /// What was said so far, this turn included.
     history: Messages,
-    carry: Carry,
+    carry: TurnMemory,
     state: TurnState,
     journal: journal::Journal,
     /// What is to be done, behind the lines that are collected.
@@ -213,7 +215,7 @@ impl Turn {
 
     /// Variables for child processes. One without a value is taken away, as secrets are.
     pub fn env(&self) -> Arc<[(String, String)]> {
-        self.in_force(|it| &it.env)
+        self.derived_settings(|it| &it.env)
     }
 
     /// Patterns of the paths that `Read` deny rules hide.
@@ -224,12 +226,12 @@ impl Turn {
 
     /// Directories that count as workspace beside the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
-        self.in_force(|it| &it.additional_directories)
+        self.derived_settings(|it| &it.additional_directories)
     }
 
     /// Where tools keep output that is too long.
     pub fn spill_directory(&self) -> Arc<str> {
-        self.in_force(|it| &it.spill_directory)
+        self.derived_settings(|it| &it.spill_directory)
     }
 
     /// The layers that its settings were made of; its sub-agents have the same.
@@ -304,7 +306,7 @@ impl Turn {
     }
 
     fn record_step_of(&mut self, step: Step, detail: StepDetail) {
-        let what = What::TurnStep { number: step.number(), step, detail };
+        let what = RecordKind::TurnStep { number: step.number(), step, detail };
         self.journal.record(self.now, what);
     }
 
@@ -316,15 +318,15 @@ impl Turn {
         match self.onward.take() {
             Some(onward) if self.barrier.is_none() => vec![onward],
             onward => {
-                let mut effects = self.stand();
+                let mut effects = self.flush();
                 effects.extend(onward);
                 effects
             }
         }
     }
 
-    /// What is collected while the turn goes on by itself: for who lets it stand.
-    pub fn stand(&mut self) -> Vec<Effect> {
+    /// Returns the effects that were collected since the last input, lines first.
+    pub fn flush(&mut self) -> Vec<Effect> {
         let lines = self.journal.take().map(Effect::Append);
         let n_effects = self.effects.len() + usize::from(lines.is_some());
         let mut effects = Vec::with_capacity(n_effects);
@@ -333,8 +335,8 @@ impl Turn {
         effects
     }
 
-    /// The lines that are collected so far; for a replay, which holds each against its record.
-    pub(crate) fn flush(&mut self) -> Option<Box<effect::Append>> {
+    /// Returns the lines collected so far. A replay compares each with its record.
+    pub(crate) fn take_lines(&mut self) -> Option<Box<effect::Append>> {
         self.journal.take()
     }
 
@@ -343,11 +345,11 @@ impl Turn {
     }
 
     /// Something that follows from the settings; nothing before they are known.
-    fn in_force<T: ?Sized>(&self, part: fn(&InForce) -> &Arc<T>) -> Arc<T>
+    fn derived_settings<T: ?Sized>(&self, part: fn(&DerivedSettings) -> &Arc<T>) -> Arc<T>
     where
         Arc<T>: Default,
     {
-        self.carry.in_force.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
+        self.carry.derived_settings.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
     }
 
     fn shapers(&self) -> Arc<ShaperSettings> {

@@ -28,7 +28,7 @@ impl Msg {
 }
 
 /// The outside of a handler that [`hold`] keeps busy.
-pub(crate) struct Hold {
+pub(crate) struct WorkGuard {
     /// Resolves when the handler has begun.
     pub(crate) begun: oneshot::Receiver<()>,
     /// Lets the handler end.
@@ -38,7 +38,7 @@ pub(crate) struct Hold {
 }
 
 /// A message that keeps the handler busy until it is released.
-pub(crate) fn hold() -> (Msg, Hold) {
+pub(crate) fn hold() -> (Msg, WorkGuard) {
     let (tell_begun, begun) = oneshot::channel();
     let (release, released) = oneshot::channel::<()>();
     let (tell_done, gone) = oneshot::channel();
@@ -51,7 +51,7 @@ pub(crate) fn hold() -> (Msg, Hold) {
         tell_done.send(()).ok();
         Ok(())
     });
-    (message, Hold { begun, release, gone })
+    (message, WorkGuard { begun, release, gone })
 }
 
 /// What probes said, in the order they said it.

@@ -7,7 +7,7 @@ use ennead::runtime::{
     ids::{AgentId, ToolUseId},
     transcript::{
         audit::{Evidence, Verified, verify},
-        entry::{Record, What},
+        entry::{Record, RecordKind},
         load::{LoadAs, load},
         read::{Entry, Read, read_line},
     },
@@ -95,7 +95,9 @@ pub(crate) fn records(transcript: &Path) -> Vec<Record> {
 pub(crate) fn early_ends(transcript: &Path) -> Vec<(String, Option<u8>)> {
     let records = records(transcript).into_iter();
     let end = |record: Record| match record.what {
-        What::TurnEnd { reason, at_step, .. } => Some((reason, at_step.map(|it| it.number()))),
+        RecordKind::TurnEnd { reason, at_step, .. } => {
+            Some((reason, at_step.map(|it| it.number())))
+        }
         _ => None,
     };
     records.filter_map(end).collect()
@@ -105,7 +107,7 @@ pub(crate) fn early_ends(transcript: &Path) -> Vec<(String, Option<u8>)> {
 pub(crate) fn run_ends(transcript: &Path) -> Vec<String> {
     let records = records(transcript).into_iter();
     let end = |record: Record| match record.what {
-        What::RunEnd { reason, .. } => Some(reason),
+        RecordKind::RunEnd { reason, .. } => Some(reason),
         _ => None,
     };
     records.filter_map(end).collect()

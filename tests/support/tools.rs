@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use ennead::{
     runtime::{
-        ports::{Hold, HostProcess, Tool},
+        ports::{HostProcess, Tool, WorkGuard},
         tool::{Access, Concurrency, ToolOutcome},
     },
     tools::custom::CustomTool,
@@ -22,7 +22,7 @@ pub(crate) struct Workshop {
     /// Calls of `wait_blocking` stand here, on a thread.
     pub(crate) thread: Barrier,
     /// What calls of `hoard` have kept.
-    pub(crate) hoard: Arc<Mutex<Vec<Hold>>>,
+    pub(crate) hoard: Arc<Mutex<Vec<WorkGuard>>>,
     /// What the last call of `host` was given to run processes.
     pub(crate) processes: Arc<Mutex<Option<Arc<dyn HostProcess>>>>,
     /// Tools by name, in the order in which they were run.

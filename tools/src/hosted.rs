@@ -5,7 +5,7 @@
 
 use std::future::Future;
 
-use ennead_runtime::ports::{Hold, ToolContext};
+use ennead_runtime::ports::{ToolContext, WorkGuard};
 use tokio::sync::oneshot;
 
 /// Has the host of `context` run the work, if there is one, and waits for what comes of it. `None`
@@ -21,7 +21,7 @@ where
     let Some(host) = context.processes.take() else { return Some(work(context).await) };
     // Goes with the last clone of the hold, and so behind the last process.
     let (kept, gone) = oneshot::channel::<()>();
-    context.hold = Hold::new((context.hold, kept));
+    context.hold = WorkGuard::new((context.hold, kept));
     let work = work(context);
     let (mut reply, result) = oneshot::channel();
     host.host(Box::pin(async move {
@@ -80,7 +80,7 @@ mod tests {
     {
         let (host, mut context) = (Arc::new(Kept::default()), World::new().context);
         let (kept, gone) = oneshot::channel();
-        context.hold = Hold::new(kept);
+        context.hold = WorkGuard::new(kept);
         let hosting = host.clone();
         #[expect(clippy::disallowed_methods, reason = "stands for the executor of the call")]
         let waiting = tokio::spawn(async move {

@@ -20,7 +20,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use ennead_runtime::ports::Hold;
+use ennead_runtime::ports::WorkGuard;
 use process_wrap::tokio::ChildWrapper;
 pub use start::{Input, Launch, Started};
 use tokio::runtime::Handle;
@@ -137,7 +137,7 @@ struct Processes {
     mark: String,
     has_exited: bool,
     is_ended: bool,
-    _hold: Hold,
+    _hold: WorkGuard,
 }
 
 impl Processes {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use ennead_runtime::{
-    ports::{BoxFuture, Cancel, Clock, Hold, Settled, Tool, ToolContext},
+    ports::{BoxFuture, Cancel, Clock, CommittedOutcome, Tool, ToolContext, WorkGuard},
     step7_permission_gate::{
         ResolvedPath,
         path_resolution::{self, Found},
@@ -83,8 +83,8 @@ impl World {
             memory: Arc::default(),
             env: Arc::default(),
             cancel: Arc::new(Switch::default()),
-            hold: Hold::new(()),
-            settled: Settled::default(),
+            hold: WorkGuard::new(()),
+            settled: CommittedOutcome::default(),
             agents: None,
             processes: None,
             progress: None,
@@ -124,7 +124,7 @@ impl World {
         let call =
             ToolCall { id: "toolu_1".into(), name: tool.spec().name.clone(), input: text.into() };
         let hidden = self.hidden.clone().into();
-        let context = ToolContext { settled: Settled::default(), ..self.context.clone() };
+        let context = ToolContext { settled: CommittedOutcome::default(), ..self.context.clone() };
         Box::pin(Declared::<B>::call(&call, path, hidden, context))
     }
 

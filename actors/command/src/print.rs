@@ -15,7 +15,7 @@ use ennead_runtime::{
     run::RunEnd,
     tokens::Usage,
     transcript::{
-        entry::What,
+        entry::RecordKind,
         read::{Entry, read_line},
     },
 };
@@ -111,8 +111,8 @@ pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
                 }
             }
             Entry::Harness(record) if record.run.as_ref() == Some(run) => match record.what {
-                What::RunStart { .. } => break,
-                What::ModelAttempt { outcome, status, message, duration_ms, .. } => {
+                RecordKind::RunStart { .. } => break,
+                RecordKind::ModelAttempt { outcome, status, message, duration_ms, .. } => {
                     found.api_ms = found.api_ms.saturating_add(duration_ms);
                     if std::mem::take(&mut is_last_attempt) && outcome != "ok" {
                         found.failure = Some(Failure { class: outcome, status, message });

@@ -28,11 +28,11 @@ use super::GovernorMsg;
 
 /// Starts the actor of a gate in one place.
 #[derive(Clone)]
-pub(crate) struct Spawner(Arc<dyn Fn(Gate) -> bool + Send + Sync>);
+pub(crate) struct Spawner(Arc<dyn Fn(ProviderLimiter) -> bool + Send + Sync>);
 
 impl Spawner {
     /// `start` returns `false` when the place has ended.
-    pub(crate) fn new(start: impl Fn(Gate) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(start: impl Fn(ProviderLimiter) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(start))
     }
 }
@@ -45,7 +45,7 @@ impl fmt::Debug for Spawner {
 
 /// Everything that calls to one provider with one key have in common. Clones are the same gate.
 #[derive(Clone)]
-pub(crate) struct Gate(Arc<Inner>);
+pub(crate) struct ProviderLimiter(Arc<Inner>);
 
 struct Inner {
     provider: Arc<str>,
@@ -94,7 +94,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Gate {
+impl ProviderLimiter {
     pub(super) fn new(
         provider: Arc<str>,
         limits: GovernorLimits,
@@ -138,7 +138,7 @@ impl Gate {
         &self,
         request: Request,
         mut told: impl FnMut(Parked),
-    ) -> Result<Pass, Refusal> {
+    ) -> Result<CallPermit, Refusal> {
         let (pass, first, mut next) = self.ask(request);
         let mut output = first;
         loop {
@@ -159,7 +159,10 @@ impl Gate {
         }
     }
 
-    fn ask(&self, request: Request) -> (Pass, Option<Output>, Option<UnboundedReceiver<Output>>) {
+    fn ask(
+        &self,
+        request: Request,
+    ) -> (CallPermit, Option<Output>, Option<UnboundedReceiver<Output>>) {
         let limits = &self.0.limits;
         let patience_ms = match request.has_other_provider {
             true => limits.max_park_with_fallback_ms,
@@ -178,7 +181,7 @@ impl Gate {
             next
         });
         drop(state);
-        (Pass { gate: self.clone(), ticket, is_over: false }, answer, next)
+        (CallPermit { gate: self.clone(), ticket, is_over: false }, answer, next)
     }
 
     fn hear(&self, input: Input) {
@@ -249,13 +252,13 @@ impl State {
 /// slot is free again, and so is what it had not used.
 #[derive(Debug)]
 #[must_use = "dropping it gives the call up"]
-pub(crate) struct Pass {
-    gate: Gate,
+pub(crate) struct CallPermit {
+    gate: ProviderLimiter,
     ticket: Ticket,
     is_over: bool,
 }
 
-impl Pass {
+impl CallPermit {
     /// The head of the answer says this about the provider's limits.
     pub(crate) fn heard(&self, report: Report) {
         self.gate.hear(Input::Heard { ticket: self.ticket, report });
@@ -264,11 +267,11 @@ impl Pass {
     /// The call has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
         self.is_over = true;
-        self.gate.hear(Input::Settled { ticket: self.ticket, outcome, used });
+        self.gate.hear(Input::CommittedOutcome { ticket: self.ticket, outcome, used });
     }
 }
 
-impl Drop for Pass {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -282,7 +285,7 @@ impl Drop for Pass {
 
 /// Held by a governor's actor: when it ends, another takes its place.
 pub(super) struct Succession {
-    gate: Gate,
+    gate: ProviderLimiter,
     actor: ActorRef<GovernorMsg>,
 }
 
@@ -297,7 +300,7 @@ impl Drop for Succession {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for ProviderLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").field("provider", &self.0.provider).finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead_runtime::ports::Hold;
+use ennead_runtime::ports::WorkGuard;
 use ennead_tools::mcp::{CallError, Caller, Connection, connect};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ractor::ActorRef;
@@ -36,7 +36,7 @@ pub(super) async fn run(attempt: Attempt) {
         if !pause.is_zero() {
             timer.sleep(pause).await;
         }
-        let connecting = connect(server.launch(), Hold::new(kept));
+        let connecting = connect(server.launch(), WorkGuard::new(kept));
         match tokio::time::timeout(limit, connecting).await {
             Err(_) => Err(format!("it was not ready within {} ms", limit.as_millis())),
             Ok(connected) => connected.map_err(|error| error.to_string()),

@@ -38,7 +38,8 @@ use self::{
     tree::Sums,
 };
 use super::{
-    Prompt, RunError, RunOutcome, Session, SessionMsg, Setup, State, runs::OpenPlan, shared::Shared,
+    Prompt, RunError, RunOutcome, Session, SessionMsg, Setup, State, context::SessionContext,
+    runs::OpenPlan,
 };
 use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
 
@@ -266,11 +267,11 @@ impl State {
         facts.tools.retain(|it| order.kind.may_use(it) && (nests || it.name.as_str() != "Agent"));
         facts.layers = order.layers.to_vec();
         let mut files = parent.place.clone();
-        let mut keeps = parent.keeps.clone();
+        let mut guard = parent.guard.clone();
         if let Some(worktree) = &order.order.worktree {
             files.worktree = Some((&worktree.directory).into());
             facts.works_in(&worktree.directory);
-            keeps = Some(worktree.hold.clone());
+            guard = Some(worktree.hold.clone());
         }
         facts.reads_settings = false;
         if let Some(model) = &order.order.model {
@@ -280,14 +281,14 @@ impl State {
             facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
         }
         let facts = Arc::new(facts);
-        let shared = Shared {
+        let shared = SessionContext {
             session: SessionId::of_agent(&facts.session, agent),
             facts: Arc::clone(&facts),
             world: parent.world.clone(),
             place: files,
-            keeps,
+            guard,
             endpoints: parent.endpoints.clone(),
-            gates: Arc::clone(&parent.gates),
+            limiters: Arc::clone(&parent.limiters),
             learned: parent.learned.clone(),
             tenant: parent.tenant.clone(),
             tools: parent.tools.clone(),
@@ -330,7 +331,7 @@ impl State {
         };
         Ok(Some(Setup {
             conversation: Conversation::new(facts, stream)
-                .knowing(Arc::clone(&self.conversation.carry.catalogue)),
+                .with_catalogue(Arc::clone(&self.conversation.carry.catalogue)),
             shared: Arc::new(shared),
             archive: self.archive.clone(),
             open,

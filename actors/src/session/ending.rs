@@ -12,7 +12,7 @@ use ennead_runtime::{
     ids::ToolUseId,
     run::{RunEnd, conversation::Conversation},
     tool::ToolOutcome,
-    transcript::{entry::What, load::Loaded},
+    transcript::{entry::RecordKind, load::Loaded},
     turn::{Input, OpenTurn, answer_lost_calls, close},
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
@@ -122,7 +122,7 @@ impl State {
             let open = self.open_turn(active, turn);
             self.write_closing(open, end);
         }
-        let what = What::RunEnd {
+        let what = RecordKind::RunEnd {
             reason: end.code().into(),
             turns: active.run.turns,
             usage: active.run.usage,
@@ -184,7 +184,7 @@ impl State {
             in_doubt: None,
         };
         self.write_closing(open, RunEnd::Crashed);
-        let what = What::RunEnd {
+        let what = RecordKind::RunEnd {
             reason: RunEnd::Crashed.code().into(),
             turns: open_run.turn,
             usage: loaded.used.usage,

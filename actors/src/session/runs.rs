@@ -14,15 +14,15 @@ use ennead_runtime::{
     ids::{EntryId, ToolUseId},
     lease::Spent,
     message::{Message, Messages},
-    ports::Settled,
+    ports::CommittedOutcome,
     run::{AfterTurn, Run, RunEnd, Sender},
     step::Step,
     step1_settings_resolution::{Durability, Settings},
     step5_model_call::cache_watch::PromptCacheEvent,
-    transcript::entry::{InDoubt, Line, LineFrame, Record, What},
+    transcript::entry::{Line, LineFrame, Record, RecordKind, UnconfirmedUsage},
     turn::{
         Input,
-        effect::{Append, FallbackUsed, Said, TurnReport},
+        effect::{Append, FallbackUsed, HistoryUpdate, TurnReport},
     },
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
@@ -112,9 +112,9 @@ pub(super) struct InFlight {
     pub(super) waiting_call: Option<Box<WaitingCall>>,
     /// What the tree has set aside for its model call, while that is under way, and whether it was
     /// sent.
-    pub(super) under_way: Option<(InDoubt, Sent)>,
+    pub(super) under_way: Option<(UnconfirmedUsage, Sent)>,
     /// Where calls leave outcomes that can no longer be undone.
-    pub(super) settled: Vec<(ToolUseId, Settled)>,
+    pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
     /// Whether everything it started is over.
     pub(super) quiet: bool,
     /// Waits for that.
@@ -130,7 +130,7 @@ impl InFlight {
     }
 
     /// What its model call that was sent and has no record counts as.
-    pub(super) fn in_doubt(&self) -> Option<InDoubt> {
+    pub(super) fn in_doubt(&self) -> Option<UnconfirmedUsage> {
         self.under_way.as_ref().filter(|(_, sent)| sent.is_set()).map(|(worst, _)| *worst)
     }
 }
@@ -213,7 +213,7 @@ impl State {
             if let Line::Harness(record) = line {
                 active.cost.note(&record.what);
                 active.turn_costs.entry(record.turn).or_default().note(&record.what);
-                if let What::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
+                if let RecordKind::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
                     called = true;
                     active.in_doubt =
                         active.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
@@ -224,8 +224,10 @@ impl State {
         active.denied.extend(append.lines.iter().filter_map(denied_call));
         for said in append.said.drain(..) {
             match &said {
-                Said::Message(message) => active.said.push(Arc::clone(message)),
-                Said::Compacted { summary, .. } => active.compactions.push(summary.id.clone()),
+                HistoryUpdate::Message(message) => active.said.push(Arc::clone(message)),
+                HistoryUpdate::Compacted { summary, .. } => {
+                    active.compactions.push(summary.id.clone())
+                }
             }
             self.conversation.said(said);
         }
@@ -236,7 +238,7 @@ impl State {
         true
     }
 
-    pub(super) fn call_started(&mut self, key: u64, call: ToolUseId, settled: Settled) {
+    pub(super) fn call_started(&mut self, key: u64, call: ToolUseId, settled: CommittedOutcome) {
         let in_flight = self.active.as_mut().and_then(|it| it.phase.in_flight_mut());
         if let Some(turn) = in_flight.filter(|it| it.key == key) {
             turn.settled.push((call, settled));
@@ -327,7 +329,7 @@ pub(super) fn record(
     at: ennead_runtime::time::Timestamp,
     run: &ennead_runtime::ids::RunId,
     turn: u32,
-    what: What,
+    what: RecordKind,
 ) -> Line {
     Line::Harness(Box::new(Record { at, run: Some(run.clone()), turn, what }))
 }
@@ -340,7 +342,9 @@ pub(super) fn last(line: Line) -> Lines {
 fn denied_call(line: &Line) -> Option<ToolUseId> {
     match line {
         Line::Harness(record) => match &record.what {
-            What::Permission { call, decision, .. } if !decision.allowed => Some(call.clone()),
+            RecordKind::Permission { call, decision, .. } if !decision.allowed => {
+                Some(call.clone())
+            }
             _ => None,
         },
         Line::Conversation(_) => None,
@@ -350,7 +354,7 @@ fn denied_call(line: &Line) -> Option<ToolUseId> {
 fn step_of(line: &Line) -> Option<Step> {
     match line {
         Line::Harness(record) => match record.what {
-            What::TurnStep { step, .. } => Some(step),
+            RecordKind::TurnStep { step, .. } => Some(step),
             _ => None,
         },
         Line::Conversation(_) => None,

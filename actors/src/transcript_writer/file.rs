@@ -17,7 +17,7 @@ use ennead_runtime::{
     time::Timestamp,
     transcript::{
         codec::{self, Head},
-        entry::{Line, LineFrame, Place as Kept, Record, StoredText, What},
+        entry::{Line, LineFrame, Place as Kept, Record, RecordKind, StoredText},
         load::{Torn, tail},
         read::{body_of, seal_of},
     },
@@ -183,7 +183,7 @@ impl TranscriptFile {
         }
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
-            let what = What::Repair { offset, length, digest };
+            let what = RecordKind::Repair { offset, length, digest };
             let record = Record { at: at(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
             codec::append(&line, &self.frame, &mut end.head, &mut buffer);

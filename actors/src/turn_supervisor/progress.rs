@@ -8,11 +8,11 @@ use ennead_runtime::{
     ports::{Progress, ReportProgress},
 };
 
-use crate::session::shared::Shared;
+use crate::session::context::SessionContext;
 
 /// Publishes what one call says of its progress.
 pub(super) struct ProgressPort {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SessionContext>,
     pub(super) call: ToolUseId,
     pub(super) tool: ToolName,
 }

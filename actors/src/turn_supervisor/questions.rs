@@ -14,7 +14,7 @@ use ennead_runtime::{
 };
 use ractor::{ActorId, ActorRef};
 
-use super::{Pending, State, TurnMsg, perform::Done};
+use super::{Pending, State, TurnMsg, execute::Done};
 use crate::{approval, gate_worker, model_call, session::SessionMsg, source_reader};
 
 impl State {

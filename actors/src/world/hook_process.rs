@@ -5,7 +5,7 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
-    ports::{Clock, Hold},
+    ports::{Clock, WorkGuard},
 };
 use ennead_tools::process_tree::{Input, Launch, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
@@ -64,7 +64,7 @@ pub async fn run_handler(
     place: &HookPlace,
     input: &str,
     clock: &dyn Clock,
-    hold: Hold,
+    hold: WorkGuard,
 ) -> HandlerOutput {
     let name = name_of(handler, place.event);
     if place.chain.contains(&name) {
@@ -102,7 +102,7 @@ async fn run(
     place: &HookPlace,
     input: &str,
     name: String,
-    hold: Hold,
+    hold: WorkGuard,
 ) -> std::io::Result<Option<(HandlerEnd, String, String)>> {
     let command = handler.command.replace("${CLAUDE_PROJECT_DIR}", &place.project);
     let (program, args) = match &handler.args {

@@ -23,7 +23,7 @@ use ennead_runtime::{
 };
 use ennead_tools::source_file::{ReadError, Root, read_chosen_text};
 
-use super::sources::{self, Barren};
+use super::sources::{self, EmptyDirs};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 /// The machine's files.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
-    barren: Barren,
+    barren: EmptyDirs,
 }
 
 impl SourceFiles for LocalFiles {

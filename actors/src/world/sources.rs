@@ -15,7 +15,7 @@ use ennead_runtime::{
 };
 use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
-use super::{local_files::Place, rules, without::Without};
+use super::{local_files::Place, negative_dir_cache::NegativeDirCache, rules};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
@@ -26,23 +26,26 @@ const MAX_HEAD: usize = 300;
 
 /// Directories that were found to hold nothing for a session.
 #[derive(Debug)]
-pub(super) struct Barren {
+pub(super) struct EmptyDirs {
     /// Those above working directories.
-    ancestors: Without,
+    ancestors: NegativeDirCache,
     /// Those that are for instructions alone.
-    configuration: Without,
+    configuration: NegativeDirCache,
 }
 
-impl Default for Barren {
+impl Default for EmptyDirs {
     fn default() -> Self {
-        Self { ancestors: Without::new(BESIDE), configuration: Without::new(INSIDE) }
+        Self {
+            ancestors: NegativeDirCache::new(BESIDE),
+            configuration: NegativeDirCache::new(INSIDE),
+        }
     }
 }
 
 /// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
 /// each, and one for all candidates in a directory that is not there or is as it was when it held
 /// none; where there is none, nothing needs the blocking pool.
-pub(super) fn has_files(place: &Place, barren: &Barren) -> bool {
+pub(super) fn has_files(place: &Place, barren: &EmptyDirs) -> bool {
     let has_instructions = |directory: &Path| {
         !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
     };

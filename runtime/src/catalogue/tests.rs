@@ -10,7 +10,7 @@ use crate::tokens::Usage;
 // REQ: CTX-4
 #[test]
 fn built_in_facts_can_be_read_and_every_entry_is_sound_and_names_its_source() {
-    let catalogue = over::read(BUILT_IN).unwrap();
+    let catalogue = overrides::read(BUILT_IN).unwrap();
     assert!(12 <= catalogue.models().count());
     for facts in catalogue.models() {
         assert_eq!(canonical(&facts.id), &*facts.id);

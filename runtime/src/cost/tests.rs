@@ -100,7 +100,7 @@ fn call_of_a_fallback_model_is_counted_under_its_name() {
     let mut ledger = CostLedger::default();
     for record in play.records() {
         let mut what = record.what.clone();
-        if let What::ModelAttempt { model, .. } = &mut what {
+        if let RecordKind::ModelAttempt { model, .. } = &mut what {
             *model = Some("second".into());
         }
         ledger.note(&what);

@@ -27,8 +27,8 @@ fn seconds(n: u64) -> Duration {
 }
 
 /// Of known price, and free.
-fn worst(tokens: u64) -> Worst {
-    Worst { tokens: Tokens(tokens), price: Price::Known(Money(0)) }
+fn worst(tokens: u64) -> MaxCost {
+    MaxCost { tokens: Tokens(tokens), price: Price::Known(Money(0)) }
 }
 
 fn used(tokens: u64) -> Spent {
@@ -204,8 +204,8 @@ fn money(limit: u64) -> AgentLimits {
     AgentLimits { max_tree_tokens: None, max_tree_micro_usd: Some(limit), ..limits() }
 }
 
-fn costs(micro_usd: u64) -> Worst {
-    Worst { tokens: Tokens(1), price: Price::Known(Money::of_micro_usd(micro_usd)) }
+fn costs(micro_usd: u64) -> MaxCost {
+    MaxCost { tokens: Tokens(1), price: Price::Known(Money::of_micro_usd(micro_usd)) }
 }
 
 // REQ: AGT-7
@@ -228,7 +228,7 @@ fn money_of_the_whole_tree_is_bounded_to_the_last_millionth() {
 // REQ: AGT-7
 #[test]
 fn a_model_without_a_price_is_asked_only_where_money_is_not_limited() {
-    let unknown = Worst { tokens: Tokens(1), price: Price::Unknown("m".into()) };
+    let unknown = MaxCost { tokens: Tokens(1), price: Price::Unknown("m".into()) };
     assert_eq!(Tree::new(limits()).debit(None, &unknown), Ok(()));
     let refused = Tree::new(money(100)).debit(None, &unknown);
     assert_eq!(refused, Err(LeaseRefused::NoPrice { model: "m".into() }));
@@ -273,8 +273,8 @@ fn worst_case_is_that_of_the_model_that_is_asked() {
         ("c", Price::Unknown("c".into())),
     ];
     for (model, price) in cases {
-        let worst = Worst::of_call(&models, model, Tokens(100), 10);
-        assert_eq!(worst, Worst { tokens: Tokens(110), price }, "{model}");
+        let worst = MaxCost::of_call(&models, model, Tokens(100), 10);
+        assert_eq!(worst, MaxCost { tokens: Tokens(110), price }, "{model}");
     }
 }
 

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{LeaseRefused, Price, Worst};
+use super::{LeaseRefused, MaxCost, Price};
 use crate::{
     catalogue::Money, cost::Account, ids::AgentId, step1_settings_resolution::AgentLimits,
-    tokens::Tokens, transcript::entry::InDoubt,
+    tokens::Tokens, transcript::entry::UnconfirmedUsage,
 };
 
 /// The time in which sub-agents are counted for the rate.
@@ -72,8 +72,8 @@ impl From<Account> for Spent {
     }
 }
 
-impl From<InDoubt> for Spent {
-    fn from(InDoubt { tokens, cost }: InDoubt) -> Self {
+impl From<UnconfirmedUsage> for Spent {
+    fn from(UnconfirmedUsage { tokens, cost }: UnconfirmedUsage) -> Self {
         Self { tokens, money: cost, ..Self::default() }
     }
 }
@@ -163,7 +163,7 @@ impl Tree {
     /// others stand in the way (the caller waits for them, within a bound), or
     /// [`LeaseRefused::Closed`] for an agent that was never admitted or has ended. Nothing is taken
     /// then.
-    pub fn debit(&mut self, agent: Option<&AgentId>, worst: &Worst) -> Result<(), LeaseRefused> {
+    pub fn debit(&mut self, agent: Option<&AgentId>, worst: &MaxCost) -> Result<(), LeaseRefused> {
         self.set_aside(agent, 1, worst)
     }
 
@@ -172,7 +172,11 @@ impl Tree {
     /// # Errors
     ///
     /// As [`Tree::debit`].
-    pub fn reserve(&mut self, agent: Option<&AgentId>, worst: &Worst) -> Result<(), LeaseRefused> {
+    pub fn reserve(
+        &mut self,
+        agent: Option<&AgentId>,
+        worst: &MaxCost,
+    ) -> Result<(), LeaseRefused> {
         self.set_aside(agent, 0, worst)
     }
 
@@ -229,7 +233,7 @@ impl Tree {
         &mut self,
         agent: Option<&AgentId>,
         turns: u64,
-        worst: &Worst,
+        worst: &MaxCost,
     ) -> Result<(), LeaseRefused> {
         if !self.is_open(agent) {
             return Err(LeaseRefused::Closed);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::{
     catalogue::{Catalogue, Money},
     tokens::Tokens,
-    transcript::entry::InDoubt,
+    transcript::entry::UnconfirmedUsage,
 };
 
 /// What is set aside for a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worst {
+pub struct MaxCost {
     /// Input and output.
     pub tokens: Tokens,
     /// What that costs.
@@ -36,13 +36,13 @@ impl Price {
     }
 }
 
-impl From<Worst> for InDoubt {
-    fn from(Worst { tokens, price }: Worst) -> Self {
+impl From<MaxCost> for UnconfirmedUsage {
+    fn from(MaxCost { tokens, price }: MaxCost) -> Self {
         Self { tokens, cost: price.known().unwrap_or_default() }
     }
 }
 
-impl Worst {
+impl MaxCost {
     /// Of a request with so much input and an answer up to its ceiling: nothing is read from a cache,
     /// all of it is written to one.
     pub fn of_call(models: &Catalogue, model: &str, input: Tokens, max_output: u32) -> Self {

@@ -3,10 +3,10 @@
 //! Waits grow and have jitter, so that sessions which failed together do not come back together.
 
 /// Retries per model and turn, unless the settings say otherwise.
-pub const MAX_RETRIES: u32 = 10;
+pub const DEFAULT_RETRIES: u32 = 10;
 
-/// The most that settings can raise [`MAX_RETRIES`] to.
-pub const MOST_RETRIES: u32 = 15;
+/// The most that settings can raise [`DEFAULT_RETRIES`] to.
+pub const MAX_RETRIES: u32 = 15;
 
 /// The first wait, in milliseconds; each further one is twice as long.
 pub const BACKOFF_BASE_MS: u64 = 500;

@@ -384,5 +384,5 @@ fn every_class_has_rows_next_to_each_other_and_the_last_holds_always() {
 fn what_is_documented_is_what_is_decided_by() {
     let page = include_str!("../../../docs/recovery.md");
     let shown = page.split("```text\n").nth(1).and_then(|it| it.split("```").next());
-    assert_eq!(shown, Some(table::print(backoff::MAX_RETRIES).as_str()));
+    assert_eq!(shown, Some(table::print(backoff::DEFAULT_RETRIES).as_str()));
 }

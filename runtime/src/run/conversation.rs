@@ -18,8 +18,8 @@ use crate::{
     recovery::path1_output_escalation::REDUCTION_FLOOR,
     run::{
         InvalidRequest, Run,
+        derived_settings::DerivedSettings,
         facts::SessionFacts,
-        in_force::InForce,
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
@@ -39,7 +39,7 @@ use crate::{
         entry::{Repeated, Stored},
         load::Loaded,
     },
-    turn::{TurnSetup, effect::Said},
+    turn::{TurnSetup, effect::HistoryUpdate},
 };
 
 /// Tokens of output that a request leaves room for at least; no ceiling is lowered further (MDL-9).
@@ -57,7 +57,7 @@ pub struct Conversation {
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
-    pub carry: Carry,
+    pub carry: TurnMemory,
     /// Whether a run was recorded, and with it the facts.
     pub has_begun: bool,
     /// The facts, where they lie beside the transcript.
@@ -66,7 +66,7 @@ pub struct Conversation {
 
 /// What one turn hands on to the next.
 #[derive(Clone, Debug, Default)]
-pub struct Carry {
+pub struct TurnMemory {
     /// What is known about models.
     pub catalogue: Arc<Catalogue>,
     /// Whether a server has named limits that are not recorded yet as a part of the catalogue.
@@ -82,7 +82,7 @@ pub struct Carry {
     /// What the tools know.
     pub memory: Arc<ToolMemory>,
     /// What follows from the settings that held.
-    pub in_force: Option<Arc<InForce>>,
+    pub derived_settings: Option<Arc<DerivedSettings>>,
     /// What the shapers left of the history.
     pub view: Option<ShapedView>,
     /// The last reported size of a request.
@@ -164,7 +164,7 @@ impl Conversation {
             stream,
             history: Vec::new(),
             last_entry: None,
-            carry: Carry::default(),
+            carry: TurnMemory::default(),
             has_begun: false,
             setup: None,
         }
@@ -172,7 +172,7 @@ impl Conversation {
 
     /// The same with what is known about models.
     #[must_use]
-    pub fn knowing(mut self, catalogue: Arc<Catalogue>) -> Self {
+    pub fn with_catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.carry.catalogue = catalogue;
         self
     }
@@ -215,17 +215,17 @@ impl Conversation {
         self.carry.compactions = CompactionWatch::default();
         self.carry.stop_blocks = 0;
         self.carry.run_heads.clear();
-        self.said(Said::Message(prompt));
+        self.said(HistoryUpdate::Message(prompt));
     }
 
     /// Takes in what was said.
-    pub fn said(&mut self, said: Said) {
+    pub fn said(&mut self, said: HistoryUpdate) {
         match said {
-            Said::Message(message) => {
+            HistoryUpdate::Message(message) => {
                 self.last_entry = Some(message.id.clone());
                 self.history.push(message);
             }
-            Said::Compacted { summary, preserved } => {
+            HistoryUpdate::Compacted { summary, preserved } => {
                 self.last_entry = Some(summary.id.clone());
                 self.history = preserved;
                 self.history.insert(0, summary);

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LayerText, own::GROUPS};
+use super::{LayerText, ennead_section::GROUPS};
 use crate::{
     catalogue::Effort,
     hook::{HookTable, read_table},
@@ -209,7 +209,7 @@ fn drop_unless_fits(
     let Some(value) = values.get(name) else { return };
     let one = Map::from_iter([(name.to_owned(), value.clone())]);
     let group = whole.split_once('.').map(|(group, _)| group);
-    if !super::own::fits(group, one) {
+    if !super::ennead_section::fits(group, one) {
         values.remove(name);
         warnings.push(format!("`ennead.{whole}` cannot be read; it is ignored"));
     }

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    LayerText, Resolved, Settings, certificates,
+    LayerText, Resolved, Settings, certificates, ennead_section,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
-    models, own,
+    models,
     secrets::SecretEnv,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     hook::{HookTable, merge_tables},
     permission::{PermissionMode, Scope},
     ports::WorktreeBase,
-    recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
+    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Thinking, request::PromptCaching},
 };
 
@@ -79,7 +79,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         .map(|it| if it { Thinking::Adaptive { display: None } } else { Thinking::Disabled });
     let by_env = merged.pointer(&format!("/env/{MAX_RETRIES_VARIABLE}")).and_then(Value::as_str);
     if let Some(max_retries) = by_env.and_then(|it| it.trim().parse::<u32>().ok()) {
-        settings.max_retries = max_retries.min(MOST_RETRIES);
+        settings.max_retries = max_retries.min(MAX_RETRIES);
     }
     let fallback = merged.get("fallbackModel").and_then(Value::as_array).into_iter().flatten();
     settings.fallback = fallback
@@ -88,7 +88,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         .collect();
     if let Some(own_keys) = merged.get("ennead") {
         let auto_compact = settings.shapers.auto_compact;
-        own::apply(own_keys, &mut settings);
+        ennead_section::apply(own_keys, &mut settings);
         let said = own_keys.get("shapers").and_then(|it| it.get("auto_compact"));
         if said.is_none() {
             settings.shapers.auto_compact = auto_compact;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Settings, own};
+use super::{Settings, ennead_section};
 use crate::catalogue::Catalogue;
 
 /// Variables that say what an alias stands for.
@@ -28,7 +28,7 @@ pub(super) fn apply(
         let value = merged.get("env")?.get(name)?.as_str()?;
         Some(value).filter(|it| !it.is_empty())
     };
-    let mut over = merged.get("ennead").map(own::overrides).unwrap_or_default();
+    let mut over = merged.get("ennead").map(ennead_section::overrides).unwrap_or_default();
     for (name, alias) in ALIASES {
         if let (Some(model), false) = (variable(name), over.aliases.contains_key(alias)) {
             over.aliases.insert(alias.into(), model.into());

@@ -64,7 +64,7 @@ struct Chunk<'a> {
 
 /// What an exception says.
 #[derive(Deserialize)]
-struct Said<'a> {
+struct ExceptionBody<'a> {
     #[serde(borrow, alias = "Message")]
     message: Option<Text<'a>>,
 }
@@ -81,7 +81,7 @@ fn event_of(frame: &Frame<'_>) -> Result<Option<String>, FrameError> {
         }
         (Some("exception"), _) => {
             let name = frame.header(":exception-type").unwrap_or("exception");
-            let said: Option<Said<'_>> = serde_json::from_slice(frame.payload).ok();
+            let said: Option<ExceptionBody<'_>> = serde_json::from_slice(frame.payload).ok();
             let message = said.and_then(|it| it.message);
             Ok(Some(error_event(name, message.as_ref().map_or("", |it| &it.0))))
         }

@@ -3,8 +3,8 @@
 //! Alone because everything behind it (retries, the overflow chain, the switch of models) looks at
 //! the class only and never again at a status or a text.
 
+mod error_body;
 pub(crate) mod reset;
-mod said;
 
 use http::{HeaderMap, HeaderName, header::AsHeaderName};
 
@@ -21,8 +21,8 @@ use crate::{
     time::Timestamp,
 };
 
-use said::Said;
-pub(super) use said::shown;
+use error_body::ProviderError;
+pub(super) use error_body::shown;
 
 /// Stands for the type of an error that has none.
 pub(super) const UNNAMED_ERROR: &str = "api_error";
@@ -86,7 +86,7 @@ pub fn from_response(
     now: Timestamp,
 ) -> ModelFailure {
     let text = String::from_utf8_lossy(body);
-    let Said { kind, code, message } = Said::read(headers, &text);
+    let ProviderError { kind, code, message } = ProviderError::read(headers, &text);
     let class = class_of_response(status, &kind, &code, &message);
     let names_wait = is_retryable(class) || class == FailureClass::Quota;
     let retry_after_ms = names_wait.then(|| retry_after(headers, now)).flatten();

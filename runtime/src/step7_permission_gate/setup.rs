@@ -133,7 +133,7 @@ impl GateSetup {
 
     /// For somebody who works apart from a checkout, if so.
     #[must_use]
-    pub fn apart(self, isolation: Option<Isolation>) -> Self {
+    pub fn with_isolation(self, isolation: Option<Isolation>) -> Self {
         Self { isolation: isolation.map(Arc::new), ..self }
     }
 

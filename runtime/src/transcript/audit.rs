@@ -10,13 +10,13 @@ mod calls;
 mod chain;
 mod forked;
 mod run;
-mod story;
+mod sequence;
 mod violation;
 
 use std::sync::Arc;
 
 pub use forked::Forked;
-pub use violation::{Violation, Wrong};
+pub use violation::{Violation, ViolationKind};
 
 use crate::{
     digest::Digest,
@@ -71,7 +71,7 @@ pub struct Verified {
 pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violation> {
     let mut verified = Verified::default();
     let (before, lines) = chain::check(bytes, evidence.checkpoint, &mut verified)?;
-    story::check(before, lines, evidence, &mut verified)?;
+    sequence::check(before, lines, evidence, &mut verified)?;
     Ok(verified)
 }
 

@@ -11,7 +11,7 @@ use crate::{
     ids::EntryId,
     json::{self, key, number, push_quoted},
     message::{Message, MessageKind, Role},
-    transcript::entry::{Boundary, ConversationLine, Line, LineFrame, Record, What},
+    transcript::entry::{Boundary, ConversationLine, Line, LineFrame, Record, RecordKind},
 };
 
 /// Bytes of a record at most, newline included.
@@ -35,9 +35,9 @@ pub struct Head {
 pub fn append(line: &Line, frame: &LineFrame, head: &mut Head, out: &mut Vec<u8>) {
     let start = out.len();
     match line {
-        Line::Harness(record) if matches!(record.what, What::RunEnd { .. }) => {
+        Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
             let mut record = record.clone();
-            if let What::RunEnd { head: before, .. } = &mut record.what {
+            if let RecordKind::RunEnd { head: before, .. } = &mut record.what {
                 *before = Some(head.hash);
             }
             encode(&Line::Harness(record), frame, out);

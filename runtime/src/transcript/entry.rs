@@ -46,7 +46,7 @@ pub enum Line {
 
 /// A model call of which nobody will say what it used: the most that it can have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InDoubt {
+pub struct UnconfirmedUsage {
     /// Of all kinds.
     pub tokens: Tokens,
     /// What they cost; nothing where the price is not known.
@@ -66,14 +66,14 @@ pub struct Record {
     pub turn: u32,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: RecordKind,
 }
 
 /// The kinds of harness records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum What {
+pub enum RecordKind {
     /// A run began.
     RunStart {
         /// The line of its prompt.
@@ -172,7 +172,7 @@ pub enum What {
         /// What it counts as where nobody said what it used and the tree of agents had something
         /// set aside for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        in_doubt: Option<InDoubt>,
+        in_doubt: Option<UnconfirmedUsage>,
         /// What that cost; `None` when the price is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
@@ -186,7 +186,7 @@ pub enum What {
         parked_ms: Option<NonZeroU32>,
         /// The answer, where no line of the conversation holds it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        unsaid: Option<Box<Unsaid>>,
+        unsaid: Option<Box<DiscardedAnswer>>,
         /// Cached tokens that it should have read and did not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cache_drop: Option<Box<PromptCacheEvent>>,
@@ -291,7 +291,7 @@ pub enum What {
         at_step: Option<Step>,
         /// Its model call that was under way, where the tree of agents had something set aside for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        in_doubt: Option<InDoubt>,
+        in_doubt: Option<UnconfirmedUsage>,
     },
     /// A run ended; its last record.
     RunEnd {
@@ -338,7 +338,7 @@ impl Serialize for PassedStage {
 
 /// An answer that is no line: a summary, or one that was cut, refused or paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unsaid {
+pub struct DiscardedAnswer {
     /// Wire name of the stop reason.
     pub stop_reason: String,
     /// Its blocks, a JSON list.
@@ -354,7 +354,7 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
-impl What {
+impl RecordKind {
     /// The `kind` on the wire.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ use crate::{
     message::{Message, Messages},
     step::Step,
     transcript::{
-        entry::{Record, What},
+        entry::{Record, RecordKind},
         read::{Entry, NotALine, Seal, read_line},
     },
     turn::Ended,
@@ -32,7 +32,7 @@ use crate::{
 
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
-pub use used::Used;
+pub use used::UsageTotals;
 
 /// Which lines are the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct Loaded {
     /// The newest conversation line, to link the next one to.
     pub last: Option<EntryId>,
     /// Of the whole file.
-    pub used: Used,
+    pub used: UsageTotals,
     /// Where the next line goes.
     pub tail: Tail,
 }
@@ -93,7 +93,7 @@ pub struct OpenRun {
 pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut report = Vec::new();
     let mut nodes = chain::Nodes::default();
-    let mut used = Used::default();
+    let mut used = UsageTotals::default();
     let mut open_run = None;
     let mut readable = Vec::new();
     for line in lines::split(bytes, &mut report) {
@@ -190,11 +190,11 @@ fn doubt(message: &mut Arc<Message>, seal: Option<Seal>) {
 
 fn follow_run(open: &mut Option<OpenRun>, record: Record) {
     match record.what {
-        What::RunStart { .. } => {
+        RecordKind::RunStart { .. } => {
             let begun = |run| OpenRun { run, turn: 0, step: None, ended: Ended::new() };
             *open = record.run.map(begun);
         }
-        What::TurnStep { step, .. } => {
+        RecordKind::TurnStep { step, .. } => {
             if let Some(open) = open {
                 open.turn = record.turn;
                 open.step = (step != Step::StopCheck).then_some(step);
@@ -203,17 +203,17 @@ fn follow_run(open: &mut Option<OpenRun>, record: Record) {
                 }
             }
         }
-        What::ToolEnd { call, error, .. } => {
+        RecordKind::ToolEnd { call, error, .. } => {
             if let Some(open) = open {
                 open.ended.insert(call, error);
             }
         }
-        What::TurnEnd { .. } => {
+        RecordKind::TurnEnd { .. } => {
             if let Some(open) = open {
                 open.step = None;
             }
         }
-        What::RunEnd { .. } => *open = None,
+        RecordKind::RunEnd { .. } => *open = None,
         _ => {}
     }
 }

@@ -5,8 +5,8 @@
 //! either a changed file or a changed rule.
 
 mod line;
+mod recorded_inputs;
 mod rerun;
-mod told;
 mod window;
 
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::{
     run::{Run, conversation::Conversation, facts::SessionFacts},
     step::Step,
     transcript::{
-        entry::{Line, Record, Stored, What},
+        entry::{Line, Record, RecordKind, Stored},
         load::{LoadAs, load},
     },
-    turn::effect::Said,
+    turn::effect::HistoryUpdate,
 };
 
 /// What was walked again and found equal.
@@ -112,11 +112,11 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
             }
             Line::Conversation(said) => {
                 if let Some(session) = &mut session {
-                    session.conversation.said(Said::Message(Arc::clone(&said.message)));
+                    session.conversation.said(HistoryUpdate::Message(Arc::clone(&said.message)));
                 }
             }
             Line::Harness(record) => match &record.what {
-                What::RunStart { .. } => {
+                RecordKind::RunStart { .. } => {
                     let no_setup = ReplayError::NoSetup { line: file_line.number };
                     let (asked, prompt) = prompt.take().ok_or(no_setup.clone())?;
                     let before = bytes.get(..asked.offset).unwrap_or_default();
@@ -127,7 +127,7 @@ pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayE
                     session = Some(begun.with_prompt(record, prompt, system));
                 }
                 // It is of no turn, whatever it says.
-                What::RunEnd { .. } => {}
+                RecordKind::RunEnd { .. } => {}
                 _ if record.turn != 0 => {
                     let Some(session) = &mut session else { continue };
                     let window = Window::at(&lines, at - 1, record);
@@ -158,7 +158,9 @@ impl Session {
         before: &[u8],
         stored: StoredTexts<'_>,
     ) -> Result<Option<Self>, ReplayError> {
-        let What::RunStart { stream, setup, first, .. } = &record.what else { return Ok(None) };
+        let RecordKind::RunStart { stream, setup, first, .. } = &record.what else {
+            return Ok(None);
+        };
         if !first && known.is_some() {
             return Ok(known);
         }
@@ -219,7 +221,7 @@ fn system_of(
     line: u64,
     stored: StoredTexts<'_>,
 ) -> Result<Option<Arc<str>>, ReplayError> {
-    let What::RunStart { system: Some(system), .. } = &record.what else { return Ok(None) };
+    let RecordKind::RunStart { system: Some(system), .. } = &record.what else { return Ok(None) };
     text_of(system, line, stored).map(|it| Some(it.into()))
 }
 

@@ -5,7 +5,7 @@
 use std::fmt::{self, Write};
 
 use super::{
-    entry::{ConversationLine, Record, StepDetail, Stored, What},
+    entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
     read::{Entry, read_line},
 };
 use crate::{block::BlockKind, output::terminal::clean_line, run::Sender};
@@ -94,7 +94,7 @@ fn said(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
 
 fn record(record: &Record, out: &mut Lines) -> fmt::Result {
     match &record.what {
-        What::RunStart { origin, sender, .. } => {
+        RecordKind::RunStart { origin, sender, .. } => {
             let run = record.run.as_ref().map_or("?", |run| run.as_str());
             write!(out, "run {run} from {origin}")?;
             if let Some(Sender { id, is_owner }) = sender {
@@ -103,14 +103,14 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(""))
         }
-        What::TurnStep { number, step, detail } => {
+        RecordKind::TurnStep { number, step, detail } => {
             if *number == 1 {
                 out.end(format_args!("turn {}", record.turn))?;
             }
             write!(out, "  {number} {}: ", step.name())?;
             step_detail(detail, out)
         }
-        What::ShapersPassed { tokens, stages } => {
+        RecordKind::ShapersPassed { tokens, stages } => {
             for it in stages {
                 let (stage, why) = (&it.stage, &it.why);
                 out.end(format_args!(
@@ -120,7 +120,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             Ok(())
         }
-        What::Shaper { stage, fired, tokens_before, tokens_after, why, attempt, .. } => {
+        RecordKind::Shaper { stage, fired, tokens_before, tokens_after, why, attempt, .. } => {
             let did = if *fired { "fired" } else { "passed over" };
             write!(out, "    {stage} {did}: {} -> {} tokens", tokens_before.0, tokens_after.0)?;
             if let Some(attempt) = attempt {
@@ -128,7 +128,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(", {why}"))
         }
-        What::ModelAttempt {
+        RecordKind::ModelAttempt {
             attempt,
             purpose,
             cause,
@@ -153,7 +153,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(""))
         }
-        What::Permission { call, tool, mode, decision, .. } => {
+        RecordKind::Permission { call, tool, mode, decision, .. } => {
             let verdict = if decision.allowed { "allowed" } else { "denied" };
             write!(out, "    {call} {tool} {verdict} at {:?}", decision.stage)?;
             if let Some(rule) = &decision.rule {
@@ -161,7 +161,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(" in {mode:?}: {}", short(&decision.reason)))
         }
-        What::Hook { event, handler, ended, effect, message, .. } => {
+        RecordKind::Hook { event, handler, ended, effect, message, .. } => {
             write!(out, "    hook {event:?} {}: {ended}, {effect}", short(handler))?;
             match message {
                 Some(Stored::Text(text)) => out.end(format_args!("; says: {}", short(text))),
@@ -171,29 +171,31 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
                 None => out.end(format_args!("")),
             }
         }
-        What::Approval { call, allowed, reason } => {
+        RecordKind::Approval { call, allowed, reason } => {
             let verdict = if *allowed { "yes" } else { "no" };
             out.end(format_args!("    {call} answered {verdict}: {}", short(reason)))
         }
-        What::ToolIntent { call, tool, .. } => out.end(format_args!("    {call} {tool} starts")),
-        What::ToolEnd { call, error, duration_ms, .. } => match error {
+        RecordKind::ToolIntent { call, tool, .. } => {
+            out.end(format_args!("    {call} {tool} starts"))
+        }
+        RecordKind::ToolEnd { call, error, duration_ms, .. } => match error {
             Some(error) => {
                 out.end(format_args!("    {call} failed ({error:?}) after {duration_ms} ms"))
             }
             None => out.end(format_args!("    {call} ended after {duration_ms} ms")),
         },
-        What::TurnEnd { reason, at_step, .. } => match at_step {
+        RecordKind::TurnEnd { reason, at_step, .. } => match at_step {
             Some(step) => out.end(format_args!("  ended at {}: {reason}", step.name())),
             None => out.end(format_args!("  ended: {reason}")),
         },
-        What::RunEnd { reason, turns, usage, .. } => {
+        RecordKind::RunEnd { reason, turns, usage, .. } => {
             out.end(format_args!("end: {reason} after {turns} turns, {} tokens", usage.total().0))
         }
-        What::Alert { what } => out.end(format_args!("  alert: {}", short(what))),
-        What::Repair { offset, length, .. } => {
+        RecordKind::Alert { what } => out.end(format_args!("  alert: {}", short(what))),
+        RecordKind::Repair { offset, length, .. } => {
             out.end(format_args!("  {length} bytes at {offset} are no line"))
         }
-        What::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
+        RecordKind::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    effect::{Append, Said},
+    effect::{Append, HistoryUpdate},
     journal::Journal,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{InDoubt, ToolResultFields, What},
+    transcript::entry::{RecordKind, ToolResultFields, UnconfirmedUsage},
 };
 
 /// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
@@ -50,7 +50,7 @@ pub struct OpenTurn {
     /// Calls that are only to be given their results.
     pub ended: Ended,
     /// Its model call, if that was under way and somebody counts it.
-    pub in_doubt: Option<InDoubt>,
+    pub in_doubt: Option<UnconfirmedUsage>,
 }
 
 /// The lines that close a turn.
@@ -73,7 +73,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
             Some(error) => lost(*error),
             None => {
                 let outcome = settled.get(&id).cloned().unwrap_or_else(interrupted);
-                let what = What::ToolEnd {
+                let what = RecordKind::ToolEnd {
                     call: id.clone(),
                     error: outcome.error,
                     exit_code: outcome.exit_code,
@@ -94,7 +94,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         let blocks = vec![Block::text("[Request interrupted by user]")];
         journal.message(at, Message::user(id, MessageKind::Meta, blocks));
     }
-    journal.record(at, What::TurnEnd { reason: end.code().into(), at_step, in_doubt });
+    journal.record(at, RecordKind::TurnEnd { reason: end.code().into(), at_step, in_doubt });
     journal.sync();
     let append = journal.take().map(|it| *it).unwrap_or_else(|| Append {
         lines: Vec::new(),
@@ -102,7 +102,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         ticket: 0,
         sync: true,
         is_awaited: false,
-        said: Vec::<Said>::new(),
+        said: Vec::<HistoryUpdate>::new(),
     });
     Closing { append, answered }
 }
@@ -203,7 +203,7 @@ mod tests {
             .map(|(.., is_error)| is_error)
             .collect();
         assert_eq!(failed, [false, true]);
-        let is_end = |it: &&Line| matches!(it, Line::Harness(record) if matches!(record.what, What::ToolEnd { .. }));
+        let is_end = |it: &&Line| matches!(it, Line::Harness(record) if matches!(record.what, RecordKind::ToolEnd { .. }));
         assert_eq!(closing.append.lines.iter().filter(is_end).count(), 0);
         assert_eq!(closing.answered, ["b".into(), "c".into()]);
     }
@@ -218,10 +218,10 @@ mod tests {
             .said
             .iter()
             .filter_map(|said| match said {
-                Said::Message(message) => message.blocks[0]
+                HistoryUpdate::Message(message) => message.blocks[0]
                     .as_tool_result()
                     .map(|it| (it.0.to_string(), it.2, it.1.contains("wrote it"))),
-                Said::Compacted { .. } => None,
+                HistoryUpdate::Compacted { .. } => None,
             })
             .collect();
         assert_eq!(texts, [("b".to_owned(), true, false), ("c".to_owned(), false, true)]);

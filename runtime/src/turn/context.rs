@@ -8,7 +8,7 @@ use crate::{
     event::Event,
     message::{Messages, tokens_of},
     recovery::chain::chain,
-    run::{conversation::ShapedView, in_force::InForce},
+    run::{conversation::ShapedView, derived_settings::DerivedSettings},
     step::Step,
     step1_settings_resolution::{LayerText, Merged, Resolved},
     step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
@@ -54,29 +54,29 @@ impl Turn {
         };
         let told = layers.told(is_known && self.number != 1);
         self.carry.layers = Some(layers);
-        let kept = self.carry.in_force.take().filter(|it| it.is_of(&resolved));
-        let in_force = kept.unwrap_or_else(|| self.put_in_force(&resolved));
+        let kept = self.carry.derived_settings.take().filter(|it| it.is_of(&resolved));
+        let derived_settings = kept.unwrap_or_else(|| self.put_in_force(&resolved));
         let detail = StepDetail::Settings {
             layers: told,
-            sources: in_force.sources.clone(),
+            sources: derived_settings.sources.clone(),
             warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
             models,
         };
         self.record_step(detail);
-        self.carry.in_force = Some(in_force);
+        self.carry.derived_settings = Some(derived_settings);
         self.carry.resolved = Some(resolved);
         self.next(Step::StateInitialization);
     }
 
     /// What follows from settings. What their rules do not mean is told, but for those of a
     /// sub-agent: they are its parent's.
-    fn put_in_force(&mut self, resolved: &Resolved) -> Arc<InForce> {
-        let in_force = Arc::new(InForce::new(resolved, &self.facts));
-        let told = if self.facts.agent.is_none() { &in_force.warnings[..] } else { &[] };
+    fn put_in_force(&mut self, resolved: &Resolved) -> Arc<DerivedSettings> {
+        let derived_settings = Arc::new(DerivedSettings::new(resolved, &self.facts));
+        let told = if self.facts.agent.is_none() { &derived_settings.warnings[..] } else { &[] };
         for what in told {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
-        in_force
+        derived_settings
     }
 
     /// What is known about the models in use, unless it was recorded already.
@@ -119,10 +119,10 @@ impl Turn {
     }
 
     pub(super) fn initialize_state(&mut self) {
-        if let Some(in_force) = &self.carry.in_force {
-            self.state.model.chain = Arc::clone(&in_force.chain);
-            self.state.gate_setup = Some(Arc::clone(&in_force.gate));
-            self.state.settings = Some(Arc::clone(in_force.settings()));
+        if let Some(derived_settings) = &self.carry.derived_settings {
+            self.state.model.chain = Arc::clone(&derived_settings.chain);
+            self.state.gate_setup = Some(Arc::clone(&derived_settings.gate));
+            self.state.settings = Some(Arc::clone(derived_settings.settings()));
         }
         let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.

@@ -97,12 +97,12 @@ pub struct Append {
     /// Whether the turn waits for [`super::Input::Recorded`]; such an append may have no lines.
     pub is_awaited: bool,
     /// What the session is to remember of the lines.
-    pub said: Vec<Said>,
+    pub said: Vec<HistoryUpdate>,
 }
 
 /// Something that a session remembers.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum HistoryUpdate {
     /// A message.
     Message(Arc<Message>),
     /// A summary that stands for everything but these messages, which follow it.
@@ -114,12 +114,12 @@ pub enum Said {
     },
 }
 
-impl Said {
+impl HistoryUpdate {
     /// The message that is new.
     pub fn message(&self) -> Option<&Arc<Message>> {
         match self {
-            Said::Message(message) => Some(message),
-            Said::Compacted { .. } => None,
+            HistoryUpdate::Message(message) => Some(message),
+            HistoryUpdate::Compacted { .. } => None,
         }
     }
 }
@@ -222,7 +222,7 @@ pub struct TurnReport {
     /// Tokens of all model calls of the turn.
     pub usage: Usage,
     /// What the next turn is to know.
-    pub carry: crate::run::conversation::Carry,
+    pub carry: crate::run::conversation::TurnMemory,
     /// An error that ended it, in words.
     pub error: Option<String>,
     /// Whom it had to turn to for its answer.

@@ -14,7 +14,7 @@ use crate::{
         Answer, Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered,
     },
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
-    transcript::entry::{Place, StepDetail, StoredText, What, clip},
+    transcript::entry::{Place, RecordKind, StepDetail, StoredText, clip},
     turn::effect::HookFiring,
 };
 
@@ -116,7 +116,7 @@ impl Turn {
         // A path that is too long for its record is cut there, so all of it is kept beside.
         let text = serde_json::to_string(&path).unwrap_or_default();
         let whole = (MAX_PATH_BYTES < text.len()).then(|| self.journal.stored(&text));
-        let what = What::Path { call: call.clone(), path: path.clone(), whole };
+        let what = RecordKind::Path { call: call.clone(), path: path.clone(), whole };
         self.journal.record(self.now, what);
         let Some((_, gate)) = &mut self.state.gate else { return };
         let step = gate.path_resolved(path);
@@ -137,7 +137,7 @@ impl Turn {
             return;
         }
         clip(&mut answer.reason, MAX_REASON_BYTES);
-        let what = What::Approval {
+        let what = RecordKind::Approval {
             call: call.clone(),
             allowed: answer.allowed,
             reason: answer.reason.clone(),
@@ -176,7 +176,7 @@ impl Turn {
             allow_rules: allow_rules.into(),
         });
         let mode = self.mode();
-        let what = What::Permission { call, tool, digest, input, mode, decision };
+        let what = RecordKind::Permission { call, tool, digest, input, mode, decision };
         self.journal.record(self.now, what);
         self.gate_next();
     }
@@ -240,7 +240,7 @@ impl Turn {
             self.tell(Event::HookFinished { hook: event, effect: effect.as_str().into() });
             let messages = &answer.verdict.messages;
             let message = (!messages.is_empty()).then(|| messages.join("\n"));
-            let what = What::Hook {
+            let what = RecordKind::Hook {
                 event,
                 call: call.clone(),
                 index: u32::try_from(index).unwrap_or(u32::MAX),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::effect::{Append, Said};
+use super::effect::{Append, HistoryUpdate};
 use crate::{
     block::Block,
     entropy::Stream,
@@ -13,8 +13,8 @@ use crate::{
     message::{Message, MessageKind, Messages},
     time::Timestamp,
     transcript::entry::{
-        AnswerFields, Boundary, ConversationLine, Line, Record, Stored, StoredText,
-        ToolResultFields, What,
+        AnswerFields, Boundary, ConversationLine, Line, Record, RecordKind, Stored, StoredText,
+        ToolResultFields,
     },
 };
 
@@ -40,7 +40,7 @@ impl Journal {
     }
 
     /// Adds a harness record.
-    pub(super) fn record(&mut self, at: Timestamp, what: What) {
+    pub(super) fn record(&mut self, at: Timestamp, what: RecordKind) {
         let record = Record { at, run: Some(self.run.clone()), turn: self.turn, what };
         self.line(Line::Harness(Box::new(record)));
     }
@@ -98,7 +98,7 @@ impl Journal {
         self.last_entry = Some(mark.id.clone());
         self.push(at, Arc::clone(&summary), |_| ());
         self.last_entry = Some(summary.id.clone());
-        self.pending.said.push(Said::Compacted { summary, preserved });
+        self.pending.said.push(HistoryUpdate::Compacted { summary, preserved });
     }
 
     fn say(
@@ -110,7 +110,7 @@ impl Journal {
         let message = Arc::new(message);
         self.push(at, Arc::clone(&message), fill);
         self.last_entry = Some(message.id.clone());
-        self.pending.said.push(Said::Message(Arc::clone(&message)));
+        self.pending.said.push(HistoryUpdate::Message(Arc::clone(&message)));
         message
     }
 

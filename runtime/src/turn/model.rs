@@ -11,7 +11,7 @@ use crate::{
     recovery::{Remedy, chain::Link},
     run::conversation::Anchor,
     step::Step,
-    step2_state_initialization::Asking,
+    step2_state_initialization::RequestParams,
     step5_model_call::{
         FailureClass, ModelAnswer, ModelFailure,
         failure::{is_retry, of_answer},
@@ -21,7 +21,9 @@ use crate::{
         wire_format::WireFormat,
     },
     tokens::Tokens,
-    transcript::entry::{AnswerFields, InDoubt, StepDetail, Unsaid, What, clip},
+    transcript::entry::{
+        AnswerFields, DiscardedAnswer, RecordKind, StepDetail, UnconfirmedUsage, clip,
+    },
     turn::{
         effect::{ModelCallOrder, Purpose},
         input::Answered,
@@ -143,7 +145,7 @@ impl Turn {
     /// lives. A run that has a system prompt of its own has its own ones.
     fn head(&mut self, purpose: Purpose) -> EncodedHead {
         let (link, settings) = (self.link(), self.settings());
-        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
         let (parameters, changes) =
             settings.parameters.for_model(&settings.models, &link.model, max_tokens);
         let format = self.format(&link);
@@ -229,12 +231,12 @@ impl Turn {
         &mut self,
         purpose: Purpose,
         answered: &Answered,
-        in_doubt: Option<InDoubt>,
+        in_doubt: Option<UnconfirmedUsage>,
         decided: Option<&(ModelFailure, Remedy)>,
     ) {
         let answer = answered.result.as_ref().ok();
         let is_unsaid = purpose == Purpose::Compaction || decided.is_some_and(is_not_said);
-        let unsaid = answer.filter(|_| is_unsaid).map(|answer| Unsaid {
+        let unsaid = answer.filter(|_| is_unsaid).map(|answer| DiscardedAnswer {
             stop_reason: answer.stop_reason.as_wire().into(),
             content: self.journal.stored(&wire_of(&answer.blocks)),
         });
@@ -245,9 +247,9 @@ impl Turn {
         let cost = self.cost_of(known, &answered.usage);
         let cache_drop = self.cache_drop(purpose, known, answered);
         let failure = answered.result.as_ref().err();
-        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
         let model = &self.state.model;
-        let what = What::ModelAttempt {
+        let what = RecordKind::ModelAttempt {
             attempt: answered.attempt,
             purpose: purpose.name().into(),
             cause: model.cause.map(Into::into),

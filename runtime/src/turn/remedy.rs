@@ -16,10 +16,10 @@ use crate::{
         path1_output_escalation::WHOLE_MAX_TOKENS,
         table::most_retries,
     },
-    run::{RunEnd, in_force::InForce},
+    run::{RunEnd, derived_settings::DerivedSettings},
     step::Step,
     step1_settings_resolution::Merged,
-    step2_state_initialization::Asking,
+    step2_state_initialization::RequestParams,
     step4_context_shapers::Stage,
     step5_model_call::{FailureClass, ModelFailure, named_limits::NamedLimits},
     transcript::entry::StepDetail,
@@ -59,7 +59,7 @@ impl Turn {
         let streamed = self.facts.streams;
         let most = if streamed { most } else { most.min(WHOLE_MAX_TOKENS) };
         let max_tokens = settings.max_output_tokens.min(most);
-        let asking = Asking { max_tokens, streamed };
+        let asking = RequestParams { max_tokens, streamed };
         (self.state.model.answering, self.state.model.summarising) = (asking, asking);
     }
 
@@ -87,7 +87,7 @@ impl Turn {
             .stream
             .draw("backoff", u64::from(self.number) << 32 | u64::from(self.state.model.attempt));
         let settings = self.settings();
-        let Asking { max_tokens, streamed } = *self.state.model.asking(purpose);
+        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
         let providers = self.providers();
         let situation = Situation {
             purpose,
@@ -116,12 +116,12 @@ impl Turn {
         self.tell(Event::RecoveryTaken { cause, remedy: remedy.code(), model });
         match remedy {
             Remedy::RetryAfter { delay_ms, streamed, max_tokens } => {
-                *self.state.model.asking(purpose) = Asking { max_tokens, streamed };
+                *self.state.model.asking(purpose) = RequestParams { max_tokens, streamed };
                 self.wait(purpose, delay_ms, &failure);
             }
             Remedy::EscalateOutput { max_tokens } => {
                 let streamed = self.facts.streams;
-                *self.state.model.asking(purpose) = Asking { max_tokens, streamed };
+                *self.state.model.asking(purpose) = RequestParams { max_tokens, streamed };
                 self.ask(purpose, cause);
             }
             Remedy::ReduceOutput { max_tokens } => {
@@ -162,9 +162,9 @@ impl Turn {
             if let Some(merged) = self.carry.merged.take() {
                 let merged = Arc::new(Merged::new(merged.layers.to_vec(), &self.carry.catalogue));
                 let resolved = Arc::clone(&merged.resolved);
-                let in_force = Arc::new(InForce::new(&resolved, &self.facts));
-                self.state.settings = Some(Arc::clone(in_force.settings()));
-                self.carry.in_force = Some(in_force);
+                let derived_settings = Arc::new(DerivedSettings::new(&resolved, &self.facts));
+                self.state.settings = Some(Arc::clone(derived_settings.settings()));
+                self.carry.derived_settings = Some(derived_settings);
                 self.carry.resolved = Some(resolved);
                 self.carry.merged = Some(merged);
                 self.carry.has_learned = true;

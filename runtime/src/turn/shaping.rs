@@ -20,23 +20,23 @@ use crate::{
     },
     step5_model_call::{ModelAnswer, ModelFailure},
     tokens::Tokens,
-    transcript::entry::{Boundary, PassedStage, Place, StepDetail, StoredText, What},
+    transcript::entry::{Boundary, PassedStage, Place, RecordKind, StepDetail, StoredText},
     turn::{effect::ShapeOrder, input::Crashed},
 };
 
 impl Turn {
     pub(super) fn shape_context(&mut self) {
         let budget = self.context_budget();
-        let Some(in_force) = &self.carry.in_force else { return };
+        let Some(derived_settings) = &self.carry.derived_settings else { return };
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {
             settings: self.shapers(),
             context_budget: budget,
             trigger_override: None,
             spent_micro_usd: self.carry.spent.micro_usd(),
-            reference_prefix: Arc::clone(&in_force.results_directory),
+            reference_prefix: Arc::clone(&derived_settings.results_directory),
             idle_ms: self.state.idle_ms,
-            exempt_tools: Arc::clone(&in_force.exempt_tools),
-            own_caps: Arc::clone(&in_force.own_caps),
+            exempt_tools: Arc::clone(&derived_settings.exempt_tools),
+            own_caps: Arc::clone(&derived_settings.own_caps),
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
         }));
         self.shape_from(0);
@@ -99,7 +99,7 @@ impl Turn {
                 PassedStage { stage: stage.into(), why: why.into() }
             })
             .collect();
-        self.journal.record(self.now, What::ShapersPassed { tokens, stages });
+        self.journal.record(self.now, RecordKind::ShapersPassed { tokens, stages });
     }
 
     fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
@@ -120,7 +120,7 @@ impl Turn {
         let after = self.state.shaped.as_ref().map_or(before, |it| it.tokens);
         let cause = self.state.shaping.failure.as_ref().map(|it| it.class.code().to_owned());
         let attempt = cause.as_ref().map(|_| self.state.model.attempt);
-        let what = What::Shaper {
+        let what = RecordKind::Shaper {
             stage: stage.name().into(),
             fired,
             tokens_before: before,

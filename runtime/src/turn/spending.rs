@@ -7,7 +7,7 @@ use crate::{
     block::Block,
     catalogue::{ModelFacts, Money},
     event::Event,
-    lease::Worst,
+    lease::MaxCost,
     message::tokens_of,
     step5_model_call::cache_watch::PromptCacheEvent,
     tokens::{Tokens, Usage},
@@ -19,7 +19,7 @@ impl Turn {
     /// the output ceiling of this very call. The input is at most what the same model has counted
     /// before, and a token for each character that came since; but no more than the model's window,
     /// if that is known, since a provider refuses what is longer.
-    pub fn worst_case(&self) -> Worst {
+    pub fn worst_case(&self) -> MaxCost {
         let (model, link) = (&self.state.model, self.link());
         let (input, max_tokens) = match model.purpose {
             Some(Purpose::Compaction) => {
@@ -40,7 +40,7 @@ impl Turn {
         let known = settings.models.find(&link.model);
         let window = known.map(|it| Tokens(it.window.max(settings.context_window)));
         let input = window.map_or(input, |it| input.min(it));
-        Worst::of_call(&settings.models, &link.model, input, max_tokens)
+        MaxCost::of_call(&settings.models, &link.model, input, max_tokens)
     }
 
     /// Whether the call read less from the provider's cache than lay there. Calls for a summary are

@@ -12,7 +12,7 @@ use crate::{
     step2_state_initialization::FiringReason,
     step3_context_assembly::source8_tool_results::escape_harness_tags,
     step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
-    transcript::entry::{StepDetail, What},
+    transcript::entry::{RecordKind, StepDetail},
     turn::effect::TurnReport,
 };
 
@@ -107,7 +107,7 @@ impl Turn {
 
     /// Tells and records something that an operator should look at.
     pub(super) fn alert(&mut self, what: &str) {
-        self.journal.record(self.now, What::Alert { what: what.into() });
+        self.journal.record(self.now, RecordKind::Alert { what: what.into() });
         self.tell(Event::Alert { what: what.into() });
     }
 

@@ -16,7 +16,7 @@ use crate::{
         schedule::{self, Schedule, Scheduled},
     },
     tool::{Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
-    transcript::entry::{SidechainHead, StepDetail, ToolResultFields, What},
+    transcript::entry::{RecordKind, SidechainHead, StepDetail, ToolResultFields},
     turn::input::Admission,
 };
 
@@ -98,7 +98,7 @@ impl Turn {
                 CallStage::Allowed(permit) => permit.digest(),
                 _ => state.call.digest(),
             };
-            let what = What::ToolIntent { call, tool, digest, effect };
+            let what = RecordKind::ToolIntent { call, tool, digest, effect };
             self.journal.record(self.now, what);
         }
         let scheduled: Vec<Scheduled> = group.iter().map(|it| self.scheduled(*it)).collect();
@@ -233,7 +233,7 @@ impl Turn {
             .then(|| serde_json::to_string(&outcome.notes).ok())
             .flatten()
             .map(|it| self.journal.stored(&it));
-        let what = What::ToolEnd {
+        let what = RecordKind::ToolEnd {
             call: call.id.clone(),
             error: outcome.error,
             exit_code: outcome.exit_code,

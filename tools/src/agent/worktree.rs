@@ -22,24 +22,24 @@ use std::{
 use ennead_runtime::{
     digest::Digest,
     ids::ToolUseId,
-    ports::{Hold, ToolContext, WorktreeBase},
+    ports::{ToolContext, WorkGuard, WorktreeBase},
 };
 use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::hosted::hosted;
 
-mod claim;
+mod checkout;
+mod gc;
 mod git;
 mod include;
-mod loss;
-mod site;
-mod stale;
+mod lock;
+mod unsaved;
 
-use claim::Claim;
+use checkout::Site;
 use git::Git;
 pub(crate) use git::GitError;
-use site::Site;
+use lock::Claim;
 
 /// Below the workspace.
 const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
@@ -116,7 +116,7 @@ impl Worktree {
         // The repository may have brought links, which would lead out of the workspace.
         let directory = real_directory(&workspace, DIRECTORY)?;
         ignore_all(&directory)?;
-        stale::sweep(&git, &workspace, &directory, Instant::now() + MAX_SWEEP).await;
+        gc::sweep(&git, &workspace, &directory, Instant::now() + MAX_SWEEP).await;
         let seed = Digest::of(format!("{} {}", context.session, wanted.call).as_bytes());
         for n in 0..MAX_NAMES {
             let suffix = if n == 0 { String::new() } else { format!("-{n}") };
@@ -152,12 +152,12 @@ impl Worktree {
         below: &str,
         hidden: &Arc<[String]>,
     ) -> Result<(), WorktreeError> {
-        self.site.fill(git, &self.base, stale::BEING_MADE).await?;
+        self.site.fill(git, &self.base, gc::BEING_MADE).await?;
         // The base may lack the place, or have a file or a link there.
         let below = below.split('/').filter(|it| !it.is_empty());
         self.workspace = real_directory(&self.site.path, below)?;
         include::copy(git, context, &self.workspace, hidden).await?;
-        Ok(self.site.lock_again(git, stale::IN_USE).await?)
+        Ok(self.site.lock_again(git, gc::IN_USE).await?)
     }
 
     /// Removes it with its branch if nothing was changed in it, and unlocks it otherwise.
@@ -249,8 +249,8 @@ impl Held {
     }
 
     /// Keeps the worktree its own. For whoever may still work there when the call is gone.
-    pub(crate) fn hold(&self) -> Hold {
-        Hold::new(self.worktree.claim.clone())
+    pub(crate) fn hold(&self) -> WorkGuard {
+        WorkGuard::new(self.worktree.claim.clone())
     }
 
     /// The sub-agent has ended, for sure if `is_over`; otherwise it may still work, and the

@@ -10,7 +10,7 @@ use ennead_runtime::{
         config::{Program, Reach},
         spec::Listed,
     },
-    ports::{BoxFuture, Hold},
+    ports::{BoxFuture, WorkGuard},
 };
 use rmcp::{ServiceExt, service::RunningServiceCancellationToken};
 use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Connection {
 /// [`ConnectError`]; nothing of the server is left then.
 pub async fn connect(
     launch: &Launch,
-    hold: Hold,
+    hold: WorkGuard,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
     let Reach::Stdio(program) = &launch.config.reach else { return Err(ConnectError::Http) };
     let started = start(program, launch, hold)
@@ -198,7 +198,7 @@ impl Errors {
     }
 }
 
-async fn start(program: &Program, launch: &Launch, hold: Hold) -> std::io::Result<Started> {
+async fn start(program: &Program, launch: &Launch, hold: WorkGuard) -> std::io::Result<Started> {
     let server = process_tree::Launch {
         program: OsStr::new(&program.command),
         input: Input::Piped,

@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use ennead_runtime::{
     mcp::{result::CallResult, spec::Listed},
-    ports::{Hold, ReportProgress},
+    ports::{ReportProgress, WorkGuard},
 };
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub struct Caller(Infallible);
 /// # Errors
 ///
 /// [`ConnectError::LeftOut`].
-pub async fn connect(_: &Launch, _: Hold) -> Result<(Connection, Vec<Listed>), ConnectError> {
+pub async fn connect(_: &Launch, _: WorkGuard) -> Result<(Connection, Vec<Listed>), ConnectError> {
     Err(ConnectError::LeftOut)
 }
 

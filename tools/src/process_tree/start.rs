@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::ports::Hold;
+use ennead_runtime::ports::WorkGuard;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{
     net::unix::pipe::Sender,
@@ -51,7 +51,7 @@ pub struct Launch<'a> {
     /// [`super::new_mark`].
     pub mark: String,
     /// Let go of when nothing of the tree is left.
-    pub hold: Hold,
+    pub hold: WorkGuard,
 }
 
 /// A program that was started.

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use ennead_runtime::{event::Event, ids::AgentId, transcript::load::Used};
+use ennead_runtime::{event::Event, ids::AgentId, transcript::load::UsageTotals};
 use ractor::{ActorId, ActorRef};
 use tokio::sync::mpsc;
 
@@ -89,7 +89,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         agent: &AgentId,
-        used: Vec<(AgentId, Used)>,
+        used: Vec<(AgentId, UsageTotals)>,
     ) -> Done {
         if let Some(active) = &mut self.active
             && self.agents.running.contains_key(agent)

@@ -20,8 +20,8 @@ use ennead_runtime::{
     step1_settings_resolution::Durability,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::{
-        entry::{Line, LineFrame, Record, StoredText, What},
-        load::{LoadAs, Loaded, OpenRun, Used, load},
+        entry::{Line, LineFrame, Record, RecordKind, StoredText},
+        load::{LoadAs, Loaded, OpenRun, UsageTotals, load},
     },
     turn::{OpenTurn, close},
 };
@@ -90,7 +90,7 @@ pub(in crate::session) fn find(files: BTreeMap<AgentId, PathBuf>) -> (Vec<Found>
 }
 
 impl Found {
-    pub(in crate::session) fn used(&self) -> Used {
+    pub(in crate::session) fn used(&self) -> UsageTotals {
         self.loaded.used.clone()
     }
 
@@ -180,7 +180,8 @@ impl Closer {
         let at = self.clock.now();
         let Some(open_run) = &it.loaded.open_run else {
             // The first line is torn: a whole one behind it has the writer name those bytes.
-            let what = What::Alert { what: "the sub-agent was cut off before it began".into() };
+            let what =
+                RecordKind::Alert { what: "the sub-agent was cut off before it began".into() };
             let line = Line::Harness(Box::new(Record { at, run: None, turn: 0, what }));
             return it.loaded.tail.torn.map(|_| (vec![line], Vec::new()));
         };
@@ -200,7 +201,7 @@ impl Closer {
             at,
             RunEnd::Crashed,
         );
-        let what = What::RunEnd {
+        let what = RecordKind::RunEnd {
             reason: RunEnd::Crashed.code().into(),
             turns: *turn,
             usage: it.loaded.used.usage,

@@ -8,7 +8,7 @@
 
 use ennead_runtime::{
     ids::AgentId,
-    lease::{LeaseRefused, Spent, Tree, Worst},
+    lease::{LeaseRefused, MaxCost, Spent, Tree},
     ports::Clock,
     run::RunEnd,
     step1_settings_resolution::AgentLimits,
@@ -50,7 +50,7 @@ pub(crate) struct Debit {
     agent: Option<AgentId>,
     call: CallName,
     place: PlaceInTurn,
-    worst: Worst,
+    worst: MaxCost,
     from: ActorRef<SessionMsg>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct WaitingCall {
     /// The limits in the settings under which it is made.
     pub(crate) limits: AgentLimits,
     /// What it may use.
-    pub(crate) worst: Worst,
+    pub(crate) worst: MaxCost,
     /// Told when it may. Dropped when the turn is ended instead.
     pub(crate) go: oneshot::Sender<()>,
     /// Whether it was sent then.

@@ -7,7 +7,7 @@ use ennead_runtime::{
     event::Event,
     lease::Spent,
     run::Run,
-    transcript::entry::{ConversationLine, Line, Stored, StoredText, What},
+    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText},
 };
 use ractor::ActorRef;
 
@@ -55,13 +55,13 @@ impl State {
         let message = Arc::new(self.conversation.prompt(at, id.as_str(), content));
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
-        let start = What::RunStart {
+        let start = RecordKind::RunStart {
             prompt: message.id.clone(),
             origin: request.origin.into(),
             stream: self.conversation.stream.to_hex(),
             first: !std::mem::replace(&mut self.conversation.has_begun, true),
             setup: self.setup_text(&mut stored),
-            system: system.as_deref().map(|it| Stored::beside(it, &mut stored)),
+            system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
             sender: request.sender.clone(),
         };
         let lines = vec![

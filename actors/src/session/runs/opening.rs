@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::AgentId,
     time::Timestamp,
-    transcript::load::{LoadAs, Loaded, Report, ReportKind, Used, load},
+    transcript::load::{LoadAs, Loaded, Report, ReportKind, UsageTotals, load},
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -101,7 +101,7 @@ impl State {
     }
 
     /// Goes on with what was used before, sub-agents included.
-    fn resume_sums(&mut self, own: &Used, agents: Vec<(AgentId, Used)>) {
+    fn resume_sums(&mut self, own: &UsageTotals, agents: Vec<(AgentId, UsageTotals)>) {
         self.spent = own.usage;
         self.cost.clone_from(&own.cost);
         if let Some(tree) = self.agents.tree() {

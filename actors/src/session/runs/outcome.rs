@@ -8,7 +8,7 @@ use ennead_runtime::{
     ids::ToolUseId,
     message::{Message, MessageKind},
     run::RunEnd,
-    transcript::entry::What,
+    transcript::entry::RecordKind,
 };
 use ractor::ActorRef;
 
@@ -53,7 +53,7 @@ impl State {
         self.calls_over();
         let Some(active) = &mut self.active else { return };
         active.phase = Phase::Ending(end);
-        let what = What::RunEnd {
+        let what = RecordKind::RunEnd {
             reason: end.code().into(),
             turns: active.run.turns,
             usage: active.run.usage,

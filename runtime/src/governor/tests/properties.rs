@@ -121,7 +121,7 @@ impl Bench {
             Act::Settle(which, outcome) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted], which) else { return Ok(()) };
                 self.fates.insert(ticket, Fate::Over);
-                self.give(Input::Settled { ticket, outcome, used: Some((10, 10)) })
+                self.give(Input::CommittedOutcome { ticket, outcome, used: Some((10, 10)) })
             }
             Act::Abandon(which) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted, Fate::Waiting], which) else {
@@ -163,7 +163,7 @@ proptest! {
         for _ in 0..100_000 {
             if let Some(ticket) = bench.pick(&[Fate::Admitted], 0) {
                 bench.fates.insert(ticket, Fate::Over);
-                bench.give(Input::Settled { ticket, outcome: Outcome::Answered, used: None })?;
+                bench.give(Input::CommittedOutcome { ticket, outcome: Outcome::Answered, used: None })?;
             } else if bench.governor.wake_at(bench.now).is_some() {
                 bench.act(Act::Wait(None))?;
             } else {

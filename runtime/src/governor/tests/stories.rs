@@ -54,7 +54,7 @@ impl Story {
     }
 
     fn end(&mut self, ticket: u64, outcome: Outcome) -> String {
-        self.give(Input::Settled { ticket: Ticket(ticket), outcome, used: None })
+        self.give(Input::CommittedOutcome { ticket: Ticket(ticket), outcome, used: None })
     }
 
     fn answer(&mut self, ticket: u64) -> String {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{
     super::{
-        backoff::{BACKOFF_BASE_MS, BACKOFF_CAP_MS, MAX_RETRY_AFTER_MS, MOST_RETRIES},
+        backoff::{BACKOFF_BASE_MS, BACKOFF_CAP_MS, MAX_RETRIES, MAX_RETRY_AFTER_MS},
         chain::MAX_FALLBACKS,
         path1_output_escalation::{MAX_ESCALATIONS, MAX_FITS, MAX_REDUCTIONS},
         table::*,
@@ -30,7 +30,7 @@ fn bound(n_models: usize, max_retries: u32) -> usize {
 
 #[test]
 fn room_of_the_ledger_is_never_what_ends_a_turn() {
-    let most = bound(MAX_FALLBACKS + 1, MOST_RETRIES);
+    let most = bound(MAX_FALLBACKS + 1, MAX_RETRIES);
     assert_eq!(most, 194);
     assert!(most < MAX_DECISIONS);
 }
@@ -46,7 +46,7 @@ proptest! {
         streams in any::<bool>(),
         streamed in any::<bool>(),
         providers in proptest::collection::vec(0usize..3, 0..5),
-        max_retries in 0..=MOST_RETRIES,
+        max_retries in 0..=MAX_RETRIES,
     ) {
         let mut ledger = Ledger::new();
         let mut remedies = Vec::new();

@@ -171,7 +171,7 @@ fn long_bodies_are_cut_for_people() {
     let failure =
         from_response(BASE, 500, &HeaderMap::new(), "\u{e9}".repeat(1_000).as_bytes(), NOW);
     let shown = failure.message.chars().filter(|it| *it == '\u{e9}').count();
-    assert_eq!(shown, said::MAX_SHOWN_CHARS);
+    assert_eq!(shown, error_body::MAX_SHOWN_CHARS);
 }
 
 #[track_caller]

@@ -35,14 +35,14 @@ const TOO_LONG: [&str; 8] = [
 
 /// What an error object says, wherever it stood.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ErrorFields {
     kind: String,
     code: String,
     param: String,
     message: String,
 }
 
-impl Said {
+impl ErrorFields {
     /// From `{"error":{…}}`, `{"error":"…"}`, `{"detail":…}`, `{"message":"…"}`, a list around one
     /// of these, or the error object itself.
     fn read(value: &Value) -> Option<Self> {
@@ -147,7 +147,8 @@ pub(crate) fn from_response(
     now: Timestamp,
 ) -> ModelFailure {
     let text = String::from_utf8_lossy(body);
-    let said = serde_json::from_str(&text).ok().and_then(|it| Said::read(&it)).unwrap_or_default();
+    let said =
+        serde_json::from_str(&text).ok().and_then(|it| ErrorFields::read(&it)).unwrap_or_default();
     let class = class_of_status(status, &said);
     let wait = || reset_of_limit(headers, now).or_else(|| wait_in_words(&said.message));
     let retry_after_ms =
@@ -163,7 +164,7 @@ pub(crate) fn from_response(
 
 /// What an error object inside a stream or inside an answer with status 200 means.
 pub(crate) fn from_object(error: &Value, phase: StreamPhase) -> Broken {
-    let said = Said::read(error).unwrap_or_default();
+    let said = ErrorFields::read(error).unwrap_or_default();
     // Some servers write a status where the code belongs.
     let status = said.code.parse().ok().filter(|it| (400..600).contains(it));
     let class = match status {
@@ -178,7 +179,7 @@ pub(crate) fn from_object(error: &Value, phase: StreamPhase) -> Broken {
     Broken { class, code, message: said.message, is_ours: false }
 }
 
-fn class_of_status(status: u16, said: &Said) -> FailureClass {
+fn class_of_status(status: u16, said: &ErrorFields) -> FailureClass {
     let named = said.class();
     match status {
         402 => FailureClass::Billing,

@@ -123,7 +123,7 @@ impl Walk<'_> {
         for item in &list.0 {
             let now = ends.any;
             ends = match item.is_background {
-                true => self.apart(&now, |walk| walk.item(item, &now)),
+                true => self.with_isolation(&now, |walk| walk.item(item, &now)),
                 false => self.item(item, &now),
             };
         }
@@ -131,7 +131,7 @@ impl Walk<'_> {
     }
 
     /// Something that moves nobody else.
-    fn apart(&mut self, from: &Dirs, look: impl FnOnce(&mut Self) -> Ends) -> Ends {
+    fn with_isolation(&mut self, from: &Dirs, look: impl FnOnce(&mut Self) -> Ends) -> Ends {
         let repeats = std::mem::replace(&mut self.repeats, false);
         look(self);
         self.repeats = repeats;
@@ -160,7 +160,7 @@ impl Walk<'_> {
             [command] => self.command(command, from),
             commands => {
                 for command in commands {
-                    self.apart(from, |walk| walk.command(command, from));
+                    self.with_isolation(from, |walk| walk.command(command, from));
                 }
                 Ends::at(from)
             }
@@ -182,8 +182,8 @@ impl Walk<'_> {
         match &command.kind {
             Kind::Simple(_) => Ends::at(from),
             Kind::Group(list) => self.list(list, from),
-            Kind::Subshell(list) => self.apart(from, |walk| walk.list(list, from)),
-            Kind::Coprocess(body) => self.apart(from, |walk| walk.command(body, from)),
+            Kind::Subshell(list) => self.with_isolation(from, |walk| walk.list(list, from)),
+            Kind::Coprocess(body) => self.with_isolation(from, |walk| walk.command(body, from)),
             Kind::If(arms, otherwise) => self.choice(arms, otherwise, from),
             Kind::While(condition, body) => self.repeated(from, |walk, from| {
                 let ends = walk.list(condition, from);
@@ -215,7 +215,7 @@ impl Walk<'_> {
                 let body = Arc::new(Command::clone(body));
                 self.functions.insert(name.clone(), Arc::clone(&body));
                 self.calls.push(name.clone());
-                self.apart(from, |walk| walk.command(&body, from));
+                self.with_isolation(from, |walk| walk.command(&body, from));
                 self.calls.pop();
                 Ends::at(from)
             }
@@ -264,7 +264,7 @@ impl Walk<'_> {
     /// The commands that a word holds.
     fn inside(&mut self, word: &Word, from: &Dirs) {
         for list in &word.inner {
-            self.apart(from, |walk| walk.list(list, from));
+            self.with_isolation(from, |walk| walk.list(list, from));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The calls of one turn: one decision, one result each, in order.
 
-use super::{Evidence, Wrong};
+use super::{Evidence, ViolationKind};
 use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
@@ -67,9 +67,9 @@ impl Calls {
         self.0.iter().find(|call| call.result.is_none()).map(|call| &call.id)
     }
 
-    fn find(&mut self, id: &ToolUseId) -> Result<&mut Call, Wrong> {
+    fn find(&mut self, id: &ToolUseId) -> Result<&mut Call, ViolationKind> {
         let call = self.0.iter_mut().find(|call| call.id == *id);
-        call.ok_or_else(|| Wrong::UnknownCall { call: id.clone() })
+        call.ok_or_else(|| ViolationKind::UnknownCall { call: id.clone() })
     }
 
     pub(super) fn decide(
@@ -80,17 +80,17 @@ impl Calls {
         input: Option<&Stored>,
         decision: &Decision,
         evidence: &Evidence<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ViolationKind> {
         let call = self.find(id)?;
         let id = || id.clone();
         if call.decision.is_some() {
-            return Err(Wrong::SecondDecision { call: id() });
+            return Err(ViolationKind::SecondDecision { call: id() });
         }
         if call.intended || call.ended.is_some() || call.result.is_some() {
-            return Err(Wrong::NoDecision { call: id() });
+            return Err(ViolationKind::NoDecision { call: id() });
         }
         if call.tool != *tool {
-            return Err(Wrong::WrongTool { call: id() });
+            return Err(ViolationKind::WrongTool { call: id() });
         }
         let input = match input {
             Some(input) => text(input, evidence)?,
@@ -98,7 +98,7 @@ impl Calls {
         };
         let asked = ToolCall { id: id(), name: tool.clone(), input: input.into() };
         if asked.digest() != digest {
-            return Err(Wrong::WrongDigest { call: id() });
+            return Err(ViolationKind::WrongDigest { call: id() });
         }
         call.decision = Some((decision.allowed, digest));
         Ok(())
@@ -109,15 +109,19 @@ impl Calls {
         id: &ToolUseId,
         tool: &ToolName,
         digest: Digest,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ViolationKind> {
         let call = self.find(id)?;
         let id = id.clone();
         match call.decision {
-            None => Err(Wrong::NoDecision { call: id }),
-            Some((false, _)) => Err(Wrong::NotAllowed { call: id }),
-            Some((true, decided)) if decided != digest => Err(Wrong::WrongDigest { call: id }),
-            _ if call.tool != *tool => Err(Wrong::WrongTool { call: id }),
-            _ if call.intended || call.result.is_some() => Err(Wrong::SecondResult { call: id }),
+            None => Err(ViolationKind::NoDecision { call: id }),
+            Some((false, _)) => Err(ViolationKind::NotAllowed { call: id }),
+            Some((true, decided)) if decided != digest => {
+                Err(ViolationKind::WrongDigest { call: id })
+            }
+            _ if call.tool != *tool => Err(ViolationKind::WrongTool { call: id }),
+            _ if call.intended || call.result.is_some() => {
+                Err(ViolationKind::SecondResult { call: id })
+            }
             _ => {
                 call.intended = true;
                 Ok(())
@@ -131,44 +135,46 @@ impl Calls {
         error: Option<ToolErrorKind>,
         sidechain: Option<&SidechainHead>,
         evidence: &Evidence<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ViolationKind> {
         let call = self.find(id)?;
         let id = || id.clone();
         if call.ended.is_some() || call.result.is_some() {
-            return Err(Wrong::SecondResult { call: id() });
+            return Err(ViolationKind::SecondResult { call: id() });
         }
         match call.decision {
             // Refused before the gate: it has an error and no decision.
-            None if error.is_none() => return Err(Wrong::NoDecision { call: id() }),
-            Some((false, _)) if error.is_none() => return Err(Wrong::NotAllowed { call: id() }),
+            None if error.is_none() => return Err(ViolationKind::NoDecision { call: id() }),
+            Some((false, _)) if error.is_none() => {
+                return Err(ViolationKind::NotAllowed { call: id() });
+            }
             _ => call.ended = Some(error.is_some()),
         }
         if let Some(named) = sidechain
             && let Some(bytes) = (evidence.sidechain)(&named.agent)
             && crate::transcript::load::tail(&bytes, 0).head.hash != named.head
         {
-            return Err(Wrong::WrongSidechain);
+            return Err(ViolationKind::WrongSidechain);
         }
         Ok(())
     }
 
-    pub(super) fn answer(&mut self, id: &ToolUseId, is_error: bool) -> Result<(), Wrong> {
+    pub(super) fn answer(&mut self, id: &ToolUseId, is_error: bool) -> Result<(), ViolationKind> {
         let earlier = self.first_open().is_some_and(|open| open != id);
         let call = self.find(id)?;
         let id = id.clone();
         if call.result.is_some() {
-            return Err(Wrong::SecondResult { call: id });
+            return Err(ViolationKind::SecondResult { call: id });
         }
         if earlier {
-            return Err(Wrong::ResultOrder { call: id });
+            return Err(ViolationKind::ResultOrder { call: id });
         }
         match call.decision {
-            None if !is_error => return Err(Wrong::NoDecision { call: id }),
-            Some((false, _)) if !is_error => return Err(Wrong::NotAllowed { call: id }),
+            None if !is_error => return Err(ViolationKind::NoDecision { call: id }),
+            Some((false, _)) if !is_error => return Err(ViolationKind::NotAllowed { call: id }),
             _ => {}
         }
         if call.ended.is_some_and(|failed| failed != is_error) {
-            return Err(Wrong::WrongAnswer);
+            return Err(ViolationKind::WrongAnswer);
         }
         call.result = Some(is_error);
         Ok(())
@@ -176,18 +182,18 @@ impl Calls {
 }
 
 /// The text, wherever it stands.
-pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, Wrong> {
+pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, ViolationKind> {
     match stored {
         Stored::Text(text) => Ok(text.clone()),
         Stored::At(digest) => {
             let digest = *digest;
-            let text = (evidence.stored)(digest).ok_or(Wrong::NoText { digest })?;
+            let text = (evidence.stored)(digest).ok_or(ViolationKind::NoText { digest })?;
             if Digest::of(text.as_bytes()) == digest {
                 Ok(text)
             } else {
-                Err(Wrong::WrongText { digest })
+                Err(ViolationKind::WrongText { digest })
             }
         }
-        Stored::Again(digest) => Err(Wrong::NoText { digest: *digest }),
+        Stored::Again(digest) => Err(ViolationKind::NoText { digest: *digest }),
     }
 }

@@ -1,14 +1,14 @@
 //! Lines whole, in their place, unchanged.
 
 use super::{
-    Verified, Violation, Wrong,
+    Verified, Violation, ViolationKind,
     forked::{self, Before},
 };
 use crate::{
     digest::Digest,
     transcript::{
         codec::Head,
-        entry::{Line, What},
+        entry::{Line, RecordKind},
         read::{Entry, read_line},
     },
 };
@@ -48,14 +48,16 @@ pub(super) fn check(
         let start = offset;
         offset += piece.len() as u64;
         let wrong = |what| Violation { line: number, what };
-        let Some(line) = piece.strip_suffix(b"\n") else { return Err(wrong(Wrong::TornTail)) };
+        let Some(line) = piece.strip_suffix(b"\n") else {
+            return Err(wrong(ViolationKind::TornTail));
+        };
         if line.trim_ascii().is_empty() {
             continue;
         }
         let text = std::str::from_utf8(line).ok();
         let Some((text, read)) = text.and_then(|text| Some((text, read_line(text).ok()?))) else {
             if skipped.is_some() {
-                return Err(wrong(Wrong::NotALine));
+                return Err(wrong(ViolationKind::NotALine));
             }
             skipped = Some((number, start, Digest::of(line)));
             continue;
@@ -74,7 +76,7 @@ pub(super) fn check(
         let line = read.entry.into_line();
         let repair = match &line {
             Some(Line::Harness(record)) => match record.what {
-                What::Repair { offset, digest, .. } => Some((offset, digest)),
+                RecordKind::Repair { offset, digest, .. } => Some((offset, digest)),
                 _ => None,
             },
             _ => None,
@@ -82,37 +84,42 @@ pub(super) fn check(
         match (skipped.take(), repair) {
             (None, None) => {}
             (Some((_, at, digest)), Some(named)) if (at, digest) == named => {}
-            (Some((line, ..)), None) => return Err(Violation { line, what: Wrong::NotALine }),
-            _ => return Err(wrong(Wrong::WrongRepair)),
+            (Some((line, ..)), None) => {
+                return Err(Violation { line, what: ViolationKind::NotALine });
+            }
+            _ => return Err(wrong(ViolationKind::WrongRepair)),
         }
         if !seal.intact {
-            return Err(wrong(Wrong::Altered));
+            return Err(wrong(ViolationKind::Altered));
         }
         if seal.seq != head.seq + 1 {
-            return Err(wrong(Wrong::OutOfSequence { expected: head.seq + 1, found: seal.seq }));
+            return Err(wrong(ViolationKind::OutOfSequence {
+                expected: head.seq + 1,
+                found: seal.seq,
+            }));
         }
         if seal.prev != head.hash {
-            return Err(wrong(Wrong::NotLinked));
+            return Err(wrong(ViolationKind::NotLinked));
         }
         head = Head { seq: seal.seq, hash: seal.hash };
         if checkpoint.is_some_and(|it| it.seq == head.seq && it.hash != head.hash) {
-            return Err(wrong(Wrong::NotAsClosed));
+            return Err(wrong(ViolationKind::NotAsClosed));
         }
-        let Some(line) = line else { return Err(wrong(Wrong::UnknownRecord)) };
+        let Some(line) = line else { return Err(wrong(ViolationKind::UnknownRecord)) };
         lines.push(Sealed { number, line, prev: seal.prev });
     }
     if let Some((line, ..)) = skipped {
-        return Err(Violation { line, what: Wrong::NotALine });
+        return Err(Violation { line, what: ViolationKind::NotALine });
     }
     if let Some(Head { seq, .. }) = checkpoint.filter(|it| head.seq < it.seq) {
-        return Err(Violation { line: number + 1, what: Wrong::CutOff { seq } });
+        return Err(Violation { line: number + 1, what: ViolationKind::CutOff { seq } });
     }
     verified.head = head;
     verified.forked = before.forked.clone();
     Ok((before, lines))
 }
 
-fn foreign(entry: Entry, number: u64, verified: &mut Verified) -> Result<(), Wrong> {
+fn foreign(entry: Entry, number: u64, verified: &mut Verified) -> Result<(), ViolationKind> {
     let kind = match entry {
         Entry::Other { kind, .. } if METADATA.contains(&&*kind) => {
             verified.foreign.push((number, kind.into()));
@@ -126,5 +133,5 @@ fn foreign(entry: Entry, number: u64, verified: &mut Verified) -> Result<(), Wro
         },
         Entry::Harness(_) => "ennead".to_owned(),
     };
-    Err(Wrong::ForeignLine { kind })
+    Err(ViolationKind::ForeignLine { kind })
 }

@@ -15,8 +15,8 @@ use crate::{
     transcript::{
         codec::{Head, append},
         entry::{
-            AnswerFields, Boundary, ConversationLine, Line, LineFrame, Record, StepDetail, Stored,
-            ToolResultFields, What,
+            AnswerFields, Boundary, ConversationLine, Line, LineFrame, Record, RecordKind,
+            StepDetail, Stored, ToolResultFields,
         },
     },
 };
@@ -38,7 +38,7 @@ pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn record(turn: u32, what: What) -> Line {
+pub(super) fn record(turn: u32, what: RecordKind) -> Line {
     Line::Harness(Box::new(Record { at: Timestamp(7), run: Some("r1".into()), turn, what }))
 }
 
@@ -79,7 +79,7 @@ pub(super) fn compaction(n: u32) -> [Line; 2] {
 }
 
 pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
-    let what = What::ModelAttempt {
+    let what = RecordKind::ModelAttempt {
         attempt,
         purpose: "turn".into(),
         cause: cause.map(Into::into),
@@ -107,7 +107,7 @@ pub(super) fn attempt(turn: u32, attempt: u32, cause: Option<&str>) -> Line {
 
 pub(super) fn step(turn: u32, number: u8, detail: StepDetail) -> Line {
     let step = Step::ALL[usize::from(number) - 1];
-    record(turn, What::TurnStep { number, step, detail })
+    record(turn, RecordKind::TurnStep { number, step, detail })
 }
 
 pub(super) fn digest(call: &str) -> Digest {
@@ -116,7 +116,7 @@ pub(super) fn digest(call: &str) -> Digest {
 
 pub(super) fn permission(call: &str, allowed: bool) -> Line {
     let stage = GateStage::RuleEvaluation;
-    let what = What::Permission {
+    let what = RecordKind::Permission {
         call: call.into(),
         tool: "Bash".into(),
         digest: digest(call),
@@ -130,11 +130,11 @@ pub(super) fn permission(call: &str, allowed: bool) -> Line {
 pub(super) fn intent(call: &str) -> Line {
     let effect = ToolEffect::SideEffects;
     let (id, tool) = (call.into(), "Bash".into());
-    record(1, What::ToolIntent { call: id, tool, digest: digest(call), effect })
+    record(1, RecordKind::ToolIntent { call: id, tool, digest: digest(call), effect })
 }
 
 pub(super) fn tool_end(call: &str, error: Option<ToolErrorKind>) -> Line {
-    let what = What::ToolEnd {
+    let what = RecordKind::ToolEnd {
         call: call.into(),
         error,
         exit_code: None,
@@ -147,7 +147,7 @@ pub(super) fn tool_end(call: &str, error: Option<ToolErrorKind>) -> Line {
 
 pub(super) fn run_end(turns: u32, reason: &str) -> Line {
     let usage = Usage::default();
-    record(0, What::RunEnd { reason: reason.into(), turns, usage, head: None })
+    record(0, RecordKind::RunEnd { reason: reason.into(), turns, usage, head: None })
 }
 
 fn first_steps(turn: u32) -> [Line; 4] {
@@ -182,7 +182,7 @@ pub(super) fn good() -> Vec<Line> {
         said(Message::prompt("p1".into(), "go")),
         record(
             0,
-            What::RunStart {
+            RecordKind::RunStart {
                 prompt,
                 origin,
                 stream: "00".into(),

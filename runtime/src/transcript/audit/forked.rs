@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Deserialize;
 
-use super::Wrong;
+use super::ViolationKind;
 use crate::{
     block::Block,
     ids::{EntryId, ToolUseId},
@@ -66,14 +66,18 @@ struct Origin {
 ///
 /// # Errors
 ///
-/// [`Wrong::ForeignLine`], when it says that it was copied from the session it is in, or from
+/// [`ViolationKind::ForeignLine`], when it says that it was copied from the session it is in, or from
 /// another session than the lines before it.
-pub(super) fn take(text: &str, entry: Entry, before: &mut Before) -> Result<Option<Entry>, Wrong> {
+pub(super) fn take(
+    text: &str,
+    entry: Entry,
+    before: &mut Before,
+) -> Result<Option<Entry>, ViolationKind> {
     let Ok(copy) = serde_json::from_str::<Copy>(text) else { return Ok(Some(entry)) };
     let from = copy.forked_from.session_id;
     let is_first = before.forked.lines == 0;
     if from == copy.session_id || (!is_first && from != before.forked.from) {
-        return Err(Wrong::ForeignLine { kind: "a fork of another session".into() });
+        return Err(ViolationKind::ForeignLine { kind: "a fork of another session".into() });
     }
     match entry {
         Entry::Conversation { line, .. } => {

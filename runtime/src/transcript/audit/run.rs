@@ -1,6 +1,6 @@
 //! A run while its story is checked. Alone, because how it may end is a question of its own.
 
-use super::{Evidence, Wrong, calls::text, story::Turn};
+use super::{Evidence, ViolationKind, calls::text, sequence::Turn};
 use crate::{
     digest::Digest,
     ids::RunId,
@@ -19,7 +19,7 @@ pub(super) struct Run {
     pub(super) turn: Option<Turn>,
     /// How the last turn ended.
     pub(super) last: Last,
-    pub(super) told: Told,
+    pub(super) told: SeenSources,
 }
 
 /// How the last turn of a run ended.
@@ -33,18 +33,18 @@ pub(super) enum Last {
 
 /// The texts that the turns of a run repeat.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct SeenSources {
     layers: Option<Digest>,
     texts: Option<Digest>,
 }
 
-impl Told {
+impl SeenSources {
     /// Takes what a step tells; a text that is told again must have been told before.
     pub(super) fn tell(
         &mut self,
         detail: &StepDetail,
         evidence: &Evidence<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ViolationKind> {
         let (told, stored) = match detail {
             StepDetail::Settings { layers, .. } => (&mut self.layers, layers),
             StepDetail::Context { texts, .. } => (&mut self.texts, texts),
@@ -63,34 +63,39 @@ impl Told {
 
 impl Run {
     /// Whether a run may end like this.
-    pub(super) fn end(&self, reason: &str, turns: u32) -> Result<(), Wrong> {
+    pub(super) fn end(&self, reason: &str, turns: u32) -> Result<(), ViolationKind> {
         if self.turn.is_some() {
-            return Err(Wrong::OutOfPlace);
+            return Err(ViolationKind::OutOfPlace);
         }
         if turns != self.turns {
             let (recorded, counted) = (turns.into(), self.turns.into());
-            return Err(Wrong::WrongCount { of: "turns", recorded, counted });
+            return Err(ViolationKind::WrongCount { of: "turns", recorded, counted });
         }
         // Limits, hooks and people end a run, too, whatever its last turn came to; but what only
         // the stop check or the turn itself can say must be what it said.
         let is_said = match &self.last {
-            Last::Early(code) => return if reason == code { Ok(()) } else { Err(Wrong::WrongEnd) },
+            Last::Early(code) => {
+                return if reason == code { Ok(()) } else { Err(ViolationKind::WrongEnd) };
+            }
             Last::Done(code) => reason == code,
             Last::NoTurn | Last::GoOn => false,
         };
         let decided = ["explicit_stop", "error", "budget_exceeded", "no_pending_tools"];
         let follows = is_said || !decided.contains(&reason);
-        if follows { Ok(()) } else { Err(Wrong::WrongEnd) }
+        if follows { Ok(()) } else { Err(ViolationKind::WrongEnd) }
     }
 }
 
 /// How a turn ended by its ninth step, if that says what the stop check says.
-pub(super) fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, Wrong> {
-    let StepDetail::Stop { done, reason } = detail else { return Err(Wrong::WrongDetail) };
+pub(super) fn stop(detail: &StepDetail, computed: StopDecision) -> Result<Last, ViolationKind> {
+    let StepDetail::Stop { done, reason } = detail else { return Err(ViolationKind::WrongDetail) };
     let code = computed.reason.map(EndReason::code);
     if *done != computed.done || reason.as_deref() != code {
         let recorded = reason.clone().unwrap_or_else(|| "go on".into());
-        return Err(Wrong::WrongStop { recorded, computed: code.unwrap_or("go on").into() });
+        return Err(ViolationKind::WrongStop {
+            recorded,
+            computed: code.unwrap_or("go on").into(),
+        });
     }
     Ok(code.map_or(Last::GoOn, |code| Last::Done(code.into())))
 }

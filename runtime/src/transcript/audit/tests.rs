@@ -7,7 +7,7 @@ use crate::{
     message::Message,
     tool::ToolErrorKind,
     transcript::{
-        entry::{Line, StepDetail, Stored, What},
+        entry::{Line, RecordKind, StepDetail, Stored},
         trace::render,
     },
 };
@@ -87,7 +87,7 @@ fn detail(lines: &mut [Line], n: u32, wanted: u8) -> &mut StepDetail {
         .iter_mut()
         .find_map(|line| match line {
             Line::Harness(record) if record.turn == n => match &mut record.what {
-                What::TurnStep { number, detail, .. } if *number == wanted => Some(detail),
+                RecordKind::TurnStep { number, detail, .. } if *number == wanted => Some(detail),
                 _ => None,
             },
             _ => None,
@@ -159,7 +159,7 @@ fn line_of_another_transcript_is_not_linked() {
 fn file_that_ends_within_a_line_is_torn() {
     let bytes = seal(&good());
     let violation = audit(&bytes[..bytes.len() - 1]).unwrap_err();
-    assert_eq!(violation.what, Wrong::TornTail);
+    assert_eq!(violation.what, ViolationKind::TornTail);
 }
 
 // REQ: SES-9
@@ -204,7 +204,7 @@ fn calls_are_decided_and_answered_once_in_order() {
     check("wrong_digest", |it| {
         let at = at(it, &intent("t1"));
         if let Line::Harness(record) = &mut it[at]
-            && let What::ToolIntent { digest, .. } = &mut record.what
+            && let RecordKind::ToolIntent { digest, .. } = &mut record.what
         {
             *digest = super::fixture::digest("t2");
         }
@@ -296,8 +296,11 @@ fn run_has_one_start_and_one_end() {
 // REQ: TRN-1
 #[test]
 fn turn_that_ends_early_is_closed_by_one_record() {
-    let early =
-        |step| What::TurnEnd { reason: "interrupted".into(), at_step: Some(step), in_doubt: None };
+    let early = |step| RecordKind::TurnEnd {
+        reason: "interrupted".into(),
+        at_step: Some(step),
+        in_doubt: None,
+    };
     let cut = |lines: &mut Vec<Line>, step| {
         lines.truncate(6);
         lines.extend([record(1, early(step)), run_end(1, "interrupted")]);

@@ -12,7 +12,7 @@ pub struct Violation {
     /// Where, from 1. What is missing is named at the line where it should have been there.
     pub line: u64,
     /// What.
-    pub what: Wrong,
+    pub what: ViolationKind,
 }
 
 macro_rules! wrong {
@@ -20,11 +20,11 @@ macro_rules! wrong {
         /// What is wrong with a line.
         #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
         #[non_exhaustive]
-        pub enum Wrong {
+        pub enum ViolationKind {
             $($(#[doc = $doc])* #[error($text)] $name $({ $(#[expect(missing_docs, reason = "named by the text")] $field: $type),* })?,)*
         }
 
-        impl Wrong {
+        impl ViolationKind {
             /// A short name that does not change.
             pub fn code(&self) -> &'static str {
                 match self {

@@ -4,7 +4,7 @@
 //! paths. They are cut to the same length each until the record fits, and a cut is visible.
 
 use super::{MAX_RECORD, harness};
-use crate::transcript::entry::{Record, StepDetail, Stored, What};
+use crate::transcript::entry::{Record, RecordKind, StepDetail, Stored};
 
 /// Marks where a text was cut.
 const MARK: char = '…';
@@ -47,10 +47,12 @@ fn stored(stored: &mut Stored) -> Option<&mut String> {
     }
 }
 
-fn texts(what: &mut What) -> Vec<&mut String> {
+fn texts(what: &mut RecordKind) -> Vec<&mut String> {
     match what {
-        What::RunStart { origin, setup, .. } => stored(setup).into_iter().chain([origin]).collect(),
-        What::TurnStep { detail, .. } => match detail {
+        RecordKind::RunStart { origin, setup, .. } => {
+            stored(setup).into_iter().chain([origin]).collect()
+        }
+        RecordKind::TurnStep { detail, .. } => match detail {
             StepDetail::Settings { layers, .. } => stored(layers).into_iter().collect(),
             StepDetail::Context { texts, .. } => stored(texts).into_iter().collect(),
             StepDetail::Model { outcome, .. } => vec![outcome],
@@ -58,33 +60,35 @@ fn texts(what: &mut What) -> Vec<&mut String> {
             StepDetail::Nothing { nothing } => vec![nothing],
             _ => Vec::new(),
         },
-        What::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
-        What::ModelAttempt { cause, provider, model, outcome, message, .. } => {
+        RecordKind::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
+        RecordKind::ModelAttempt { cause, provider, model, outcome, message, .. } => {
             let named = cause.iter_mut().chain(provider).chain(model);
             named.chain(message).chain([outcome]).collect()
         }
-        What::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
-        What::Hook { handler, effect, message, stdout, stderr, .. } => {
+        RecordKind::Path { path, .. } => vec![&mut path.given, &mut path.lexical, &mut path.real],
+        RecordKind::Hook { handler, effect, message, stdout, stderr, .. } => {
             let stored = message.iter_mut().chain([stdout, stderr]).filter_map(stored);
             stored.chain([handler, effect]).collect()
         }
-        What::Permission { input, decision, .. } => {
+        RecordKind::Permission { input, decision, .. } => {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
             rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
         }
-        What::Approval { reason, .. } | What::TurnEnd { reason, .. } => vec![reason],
-        What::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
-        What::RunEnd { reason, .. } => vec![reason],
-        What::Alert { what } => vec![what],
+        RecordKind::Approval { reason, .. } | RecordKind::TurnEnd { reason, .. } => vec![reason],
+        RecordKind::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
+        RecordKind::RunEnd { reason, .. } => vec![reason],
+        RecordKind::Alert { what } => vec![what],
         // What is said of passed stages is fixed and short.
-        What::ShapersPassed { .. } | What::ToolIntent { .. } | What::Repair { .. } => Vec::new(),
+        RecordKind::ShapersPassed { .. }
+        | RecordKind::ToolIntent { .. }
+        | RecordKind::Repair { .. } => Vec::new(),
     }
 }
 
-fn lists(what: &mut What) -> Vec<&mut Vec<String>> {
+fn lists(what: &mut RecordKind) -> Vec<&mut Vec<String>> {
     match what {
-        What::TurnStep { detail: StepDetail::Settings { sources, .. }, .. } => vec![sources],
-        What::Path { path, .. } => vec![&mut path.passed],
+        RecordKind::TurnStep { detail: StepDetail::Settings { sources, .. }, .. } => vec![sources],
+        RecordKind::Path { path, .. } => vec![&mut path.passed],
         _ => Vec::new(),
     }
 }

@@ -108,7 +108,7 @@ fn conversation_line() -> impl Strategy<Value = ConversationLine> {
 fn record(text: String) -> impl Strategy<Value = Record> {
     let digest = Digest::of(text.as_bytes());
     let words = text.clone();
-    let permission = What::Permission {
+    let permission = RecordKind::Permission {
         call: "t1".into(),
         tool: "Bash".into(),
         digest,
@@ -122,11 +122,11 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             class: Some(crate::step7_permission_gate::CommandClass::Dangerous),
         },
     };
-    let step = |detail| What::TurnStep { number: 1, step: crate::step::Step::ALL[0], detail };
+    let step = |detail| RecordKind::TurnStep { number: 1, step: crate::step::Step::ALL[0], detail };
     prop_oneof![
         Just(permission),
-        Just(What::Alert { what: words.clone() }),
-        Just(What::ShapersPassed {
+        Just(RecordKind::Alert { what: words.clone() }),
+        Just(RecordKind::ShapersPassed {
             tokens: Tokens(9),
             stages: vec![PassedStage { stage: "snip".into(), why: words.clone().into() }],
         }),
@@ -138,13 +138,13 @@ fn record(text: String) -> impl Strategy<Value = Record> {
         })),
         Just(step(StepDetail::Stop { done: false, reason: None })),
         Just(step(StepDetail::Nothing { nothing: words.clone() })),
-        Just(What::RunEnd {
+        Just(RecordKind::RunEnd {
             reason: words.clone(),
             turns: 3,
             usage: Usage::default(),
             head: Some(digest)
         }),
-        Just(What::Path {
+        Just(RecordKind::Path {
             call: "t1".into(),
             path: ResolvedPath {
                 given: words.clone(),
@@ -210,7 +210,7 @@ fn changed_byte_breaks_the_hash() {
 #[test]
 fn record_is_shortened_and_not_dropped() {
     let long = "\u{1}".repeat(5000);
-    let what = What::Path {
+    let what = RecordKind::Path {
         call: "t1".into(),
         path: ResolvedPath {
             given: long.clone(),
@@ -226,7 +226,7 @@ fn record_is_shortened_and_not_dropped() {
     assert!(bytes.len() <= MAX_RECORD, "{}", bytes.len());
     let read = read_line(std::str::from_utf8(&bytes).unwrap().trim_end()).unwrap();
     let Some(Line::Harness(record)) = read.entry.into_line() else { panic!("a record") };
-    let What::Path { call, path, .. } = record.what else { panic!("a path") };
+    let RecordKind::Path { call, path, .. } = record.what else { panic!("a path") };
     assert_eq!(call, "t1".into());
     assert!(path.given.ends_with('…'));
 }
@@ -254,7 +254,8 @@ fn line_breaks_in_foreign_json_do_not_end_the_line() {
 // REQ: SES-9
 #[test]
 fn last_record_of_a_run_names_the_hash_before_it() {
-    let end = What::RunEnd { reason: "x".into(), turns: 1, usage: Usage::default(), head: None };
+    let end =
+        RecordKind::RunEnd { reason: "x".into(), turns: 1, usage: Usage::default(), head: None };
     let mut head = Head { seq: 4, hash: Digest::of(b"before") };
     let line = Line::Harness(Box::new(Record { at: Timestamp(7), run: None, turn: 0, what: end }));
     let mut out = Vec::new();

@@ -88,29 +88,29 @@ impl Stored {
 
     /// The text itself if it takes at most 1 KiB as JSON string; else its digest, and the text
     /// joins those to be stored.
-    pub fn new(text: &str, beside: &mut Vec<StoredText>) -> Self {
-        Self::within(MAX_INLINE, text, beside)
+    pub fn new(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+        Self::within(MAX_INLINE, text, stored_externally)
     }
 
     /// Like [`Stored::new`], for the one text of a record: up to 3 KiB stand in the record, which
     /// spares most sessions a file.
-    pub fn alone(text: &str, beside: &mut Vec<StoredText>) -> Self {
-        Self::within(MAX_ALONE, text, beside)
+    pub fn alone(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
+        Self::within(MAX_ALONE, text, stored_externally)
     }
 
     /// The digest of the text, which joins those to be stored: for records that have no room.
-    pub fn beside(text: &str, beside: &mut Vec<StoredText>) -> Self {
+    pub fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         let stored = StoredText::new(text, Place::Records);
         let digest = stored.digest;
-        beside.push(stored);
+        stored_externally.push(stored);
         Self::At(digest)
     }
 
-    fn within(limit: usize, text: &str, beside: &mut Vec<StoredText>) -> Self {
+    fn within(limit: usize, text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         if escaped_len(text) <= limit {
             return Self::Text(text.to_owned());
         }
-        Self::beside(text, beside)
+        Self::stored_externally(text, stored_externally)
     }
 }
 
@@ -137,12 +137,15 @@ mod tests {
 
     #[test]
     fn text_stands_in_the_record_up_to_a_kibibyte() {
-        let mut beside = Vec::new();
+        let mut stored_externally = Vec::new();
         let short = "x".repeat(1024);
-        assert_eq!(Stored::new(&short, &mut beside), Stored::Text(short));
-        assert_eq!(beside, []);
+        assert_eq!(Stored::new(&short, &mut stored_externally), Stored::Text(short));
+        assert_eq!(stored_externally, []);
         let long = "x".repeat(1025);
-        assert_eq!(Stored::new(&long, &mut beside), Stored::At(Digest::of(long.as_bytes())));
-        assert_eq!(beside, [StoredText::new(long, Place::Records)]);
+        assert_eq!(
+            Stored::new(&long, &mut stored_externally),
+            Stored::At(Digest::of(long.as_bytes()))
+        );
+        assert_eq!(stored_externally, [StoredText::new(long, Place::Records)]);
     }
 }

@@ -26,11 +26,11 @@ struct Node {
     parent: Option<EntryId>,
     /// It follows something, and what that is cannot be read.
     lost_link: bool,
-    what: What,
+    what: ChainLink,
 }
 
-enum What {
-    Said(Arc<Message>),
+enum ChainLink {
+    HistoryUpdate(Arc<Message>),
     Boundary { preserved: Option<(EntryId, EntryId)> },
     Other,
 }
@@ -44,7 +44,7 @@ struct Compaction {
 impl Node {
     fn said(&self) -> Option<&Arc<Message>> {
         match &self.what {
-            What::Said(message) => Some(message),
+            ChainLink::HistoryUpdate(message) => Some(message),
             _ => None,
         }
     }
@@ -75,24 +75,24 @@ impl Nodes {
         let id = said.message.id.clone();
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
-                What::Said(message) => *message == said.message,
-                What::Boundary { .. } => said.boundary.is_some(),
-                What::Other => false,
+                ChainLink::HistoryUpdate(message) => *message == said.message,
+                ChainLink::Boundary { .. } => said.boundary.is_some(),
+                ChainLink::Other => false,
             };
             let kind = if same { ReportKind::DuplicateId } else { ReportKind::DuplicateIdConflict };
             report.push(Report::at(kind, line));
             return;
         }
         let what = match said.boundary {
-            Some(boundary) => What::Boundary { preserved: boundary.preserved },
-            None => What::Said(said.message),
+            Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved },
+            None => ChainLink::HistoryUpdate(said.message),
         };
         self.add(Node { id, line, parent: said.parent, lost_link, what });
     }
 
     pub(super) fn add_other(&mut self, id: EntryId, parent: Option<EntryId>) {
         if !self.by_id.contains_key(&id) {
-            self.add(Node { id, line: 0, parent, lost_link: false, what: What::Other });
+            self.add(Node { id, line: 0, parent, lost_link: false, what: ChainLink::Other });
         }
     }
 
@@ -103,7 +103,7 @@ impl Nodes {
 
     /// The newest line of the conversation, marks and boundaries included.
     pub(super) fn last(&self) -> Option<EntryId> {
-        let last = self.nodes.iter().rev().find(|node| !matches!(node.what, What::Other));
+        let last = self.nodes.iter().rev().find(|node| !matches!(node.what, ChainLink::Other));
         last.map(|node| node.id.clone())
     }
 
@@ -146,7 +146,7 @@ impl Nodes {
     fn compactions(&self, report: &mut Vec<Report>) -> Vec<Compaction> {
         let mut found = Vec::new();
         for (boundary, node) in self.nodes.iter().enumerate() {
-            if !matches!(node.what, What::Boundary { .. }) {
+            if !matches!(node.what, ChainLink::Boundary { .. }) {
                 continue;
             }
             let behind = || self.nodes.iter().enumerate().skip(boundary + 1);
@@ -154,7 +154,7 @@ impl Nodes {
                 behind().find(|(_, it)| it.is_summary() && it.parent.as_ref() == Some(&node.id));
             let next = || {
                 behind()
-                    .take_while(|(_, it)| !matches!(it.what, What::Boundary { .. }))
+                    .take_while(|(_, it)| !matches!(it.what, ChainLink::Boundary { .. }))
                     .find(|(_, it)| it.is_summary())
             };
             match named.or_else(next) {
@@ -212,7 +212,7 @@ impl Nodes {
     fn is_connected(&self, it: &Compaction, visited: &BTreeSet<usize>) -> bool {
         let before = self.nodes[..it.boundary].iter().rposition(Node::is_message);
         let kept = match &self.nodes[it.boundary].what {
-            What::Boundary { preserved: Some((_, tail)) } => self.by_id.get(tail).copied(),
+            ChainLink::Boundary { preserved: Some((_, tail)) } => self.by_id.get(tail).copied(),
             _ => None,
         };
         [Some(it.boundary), Some(it.summary), before, kept]
@@ -222,7 +222,8 @@ impl Nodes {
     }
 
     fn preserved(&self, boundary: usize, report: &mut Vec<Report>) -> Vec<usize> {
-        let What::Boundary { preserved: Some((head, tail)) } = &self.nodes[boundary].what else {
+        let ChainLink::Boundary { preserved: Some((head, tail)) } = &self.nodes[boundary].what
+        else {
             return Vec::new();
         };
         let mut kept = Vec::new();

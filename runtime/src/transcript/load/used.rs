@@ -14,14 +14,14 @@ use crate::{
     time::Timestamp,
     tokens::Usage,
     transcript::{
-        entry::{ConversationLine, Record, What},
+        entry::{ConversationLine, Record, RecordKind},
         read::{Entry, read_line},
     },
 };
 
 /// Of one file; of a session, without its sub-agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct UsageTotals {
     /// When the first record was written: that of a sub-agent is written when it has been started.
     pub began: Option<Timestamp>,
     /// Turns begun; one that the tree of agents refused its first model call is none.
@@ -51,7 +51,7 @@ pub struct Used {
     is_other_model: bool,
 }
 
-impl Used {
+impl UsageTotals {
     /// Of a whole file. Lines that cannot be read are passed over.
     pub fn read(bytes: &[u8]) -> Self {
         let mut used = Self::default();
@@ -83,18 +83,18 @@ impl Used {
         self.cost.note(&record.what);
         self.note_time(record);
         match &record.what {
-            What::TurnStep { step: Step::SettingsResolution, .. } => {
+            RecordKind::TurnStep { step: Step::SettingsResolution, .. } => {
                 self.turns += 1;
                 self.has_asked = false;
             }
-            What::TurnEnd { in_doubt: Some(call), .. } => {
+            RecordKind::TurnEnd { in_doubt: Some(call), .. } => {
                 self.in_doubt = self.in_doubt + Spent::from(*call);
             }
-            What::TurnEnd { reason, .. } => {
+            RecordKind::TurnEnd { reason, .. } => {
                 let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
                 self.turns -= u64::from(was_refused).min(self.turns);
             }
-            What::ModelAttempt { usage, in_doubt, model, outcome, cost, .. } => {
+            RecordKind::ModelAttempt { usage, in_doubt, model, outcome, cost, .. } => {
                 self.failed_calls = self.failed_calls.saturating_add(u32::from(outcome != "ok"));
                 self.since_compaction = self.since_compaction + cost.unwrap_or_default();
                 self.has_asked = true;
@@ -123,7 +123,7 @@ impl Used {
 
     fn note_time(&mut self, record: &Record) {
         let before = match record.what {
-            What::RunStart { .. } => record.at,
+            RecordKind::RunStart { .. } => record.at,
             _ => match self.latest {
                 Some(latest) => latest,
                 None => return,
@@ -132,7 +132,7 @@ impl Used {
         // A clock that was put back stands still here.
         let at = before.max(record.at);
         self.worked_ms = self.worked_ms.saturating_add(at.0 - before.0);
-        self.latest = (!matches!(record.what, What::RunEnd { .. })).then_some(at);
+        self.latest = (!matches!(record.what, RecordKind::RunEnd { .. })).then_some(at);
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         line(at, fields)
     }
 
-    fn read(lines: &[String]) -> Used {
+    fn read(lines: &[String]) -> UsageTotals {
         let text = lines.concat();
         let mut report = Vec::new();
         // Every line is what it is meant to be.
@@ -177,7 +177,7 @@ mod tests {
             let read = read_line(&line.text).unwrap_or_else(|it| panic!("{it:?}: {}", line.text));
             assert!(matches!(read.entry, Entry::Harness(_)), "{}", line.text);
         }
-        Used::read(text.as_bytes())
+        UsageTotals::read(text.as_bytes())
     }
 
     // REQ: AGT-7, SES-4

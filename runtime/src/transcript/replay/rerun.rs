@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::{
     ReplayError, StoredTexts,
     line::{FileLine, shown},
-    told::Told,
+    recorded_inputs::RecordedInputs,
 };
 use crate::{
     catalogue::Catalogue,
@@ -13,17 +13,17 @@ use crate::{
     run::{Run, conversation::Conversation},
     step::Step,
     step9_stop_check::RunBudget,
-    transcript::entry::{Line, Repeated, StepDetail, What},
+    transcript::entry::{Line, RecordKind, Repeated, StepDetail},
     turn::{
         Effect, Input, Turn,
-        effect::{Append, Said, TurnReport},
+        effect::{Append, HistoryUpdate, TurnReport},
     },
 };
 
 pub(super) struct Rerun<'a> {
     conversation: &'a mut Conversation,
     turn: Turn,
-    told: Told<'a>,
+    told: RecordedInputs<'a>,
     asked: VecDeque<Effect>,
     report: Option<TurnReport>,
 }
@@ -42,13 +42,13 @@ impl<'a> Rerun<'a> {
             conversation.carry.catalogue = Arc::new(catalogue);
         }
         let used = lines.iter().find_map(|it| match &super::window::record(it)?.what {
-            What::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
+            RecordKind::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
             _ => None,
         });
         let budget = RunBudget { used: used.unwrap_or(0), max: None };
         let turn = Turn::new(conversation.turn(run, budget));
         let layers = conversation.carry.layers.as_ref().map(Repeated::digest);
-        let told = Told::new(lines, stored, conversation.facts.clone(), layers);
+        let told = RecordedInputs::new(lines, stored, conversation.facts.clone(), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
         Ok(Self { conversation, turn, told, asked, report: None })
     }
@@ -97,7 +97,7 @@ impl<'a> Rerun<'a> {
             }
             // Lines that wait for company are compared at once, so that it is known which line an
             // input is for.
-            match self.turn.flush() {
+            match self.turn.take_lines() {
                 Some(append) => waiting.extend(self.compare(*append)?),
                 None => return Ok(()),
             }
@@ -115,7 +115,8 @@ impl<'a> Rerun<'a> {
             }
         }
         for said in append.said {
-            let (Said::Message(message) | Said::Compacted { summary: message, .. }) = &said;
+            let (HistoryUpdate::Message(message)
+            | HistoryUpdate::Compacted { summary: message, .. }) = &said;
             if written.contains(&message.id) {
                 self.conversation.said(said);
             }
@@ -154,7 +155,7 @@ fn catalogue(
     stored: StoredTexts<'_>,
 ) -> Result<Option<Catalogue>, ReplayError> {
     let models = lines.iter().find_map(|it| match &super::window::record(it)?.what {
-        What::TurnStep { detail: StepDetail::Settings { models, .. }, .. } => {
+        RecordKind::TurnStep { detail: StepDetail::Settings { models, .. }, .. } => {
             Some((it.number, models.as_ref()?))
         }
         _ => None,

@@ -14,7 +14,7 @@ use crate::{
     run::{Run, RunEnd, conversation::Conversation},
     step::Step,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{ConversationLine, Line, Record, What},
+    transcript::entry::{ConversationLine, Line, Record, RecordKind},
     turn::{OpenTurn, close},
 };
 
@@ -37,16 +37,16 @@ impl<'a> Window<'a> {
                 Line::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
                 Line::Conversation(_) => lines.push(line),
                 Line::Harness(other) => match &other.what {
-                    What::RunStart { .. } | What::RunEnd { .. } => break,
+                    RecordKind::RunStart { .. } | RecordKind::RunEnd { .. } => break,
                     _ if other.turn == 0 => continue,
                     _ if other.run != record.run || other.turn != record.turn => break,
-                    What::TurnEnd { .. } => {
+                    RecordKind::TurnEnd { .. } => {
                         lines.push(line);
                         done = Some(lines.len());
                         end = place + 1;
                         break;
                     }
-                    What::TurnStep { number: 9, .. } => {
+                    RecordKind::TurnStep { number: 9, .. } => {
                         lines.push(line);
                         done = Some(lines.len());
                         end = place + 1;
@@ -79,7 +79,7 @@ impl<'a> Window<'a> {
     /// Where the lines begin that closed the turn from outside.
     pub(super) fn closing(&self, stream: Stream, turn: u32) -> Option<usize> {
         let last = self.lines.last()?;
-        let What::TurnEnd { .. } = record(last)?.what else { return None };
+        let RecordKind::TurnEnd { .. } = record(last)?.what else { return None };
         let stream = stream.child("closing");
         let first_id = |line: &ConversationLine| {
             line.message.id == stream.entry_id(line.at, "entry", u64::from(turn) << 32 | 1)
@@ -99,7 +99,7 @@ impl<'a> Window<'a> {
             is_next
                 && matches!(
                     record(it).map(|it| &it.what),
-                    Some(What::ToolEnd { notes: None, sidechain: None, .. })
+                    Some(RecordKind::ToolEnd { notes: None, sidechain: None, .. })
                 )
         });
         Some(first - usize::from(has_end))
@@ -114,7 +114,7 @@ impl<'a> Window<'a> {
         run: &Run,
     ) -> Result<(), ReplayError> {
         let lines = self.lines.get(first..).unwrap_or_default();
-        let Some((last, What::TurnEnd { reason, at_step, in_doubt })) =
+        let Some((last, RecordKind::TurnEnd { reason, at_step, in_doubt })) =
             lines.last().and_then(|it| Some((it, &record(it)?.what)))
         else {
             return Ok(());
@@ -158,7 +158,7 @@ impl<'a> Window<'a> {
             }
         }
         for line in lines.iter().filter_map(|it| said(it)) {
-            conversation.said(crate::turn::effect::Said::Message(line.message.clone()));
+            conversation.said(crate::turn::effect::HistoryUpdate::Message(line.message.clone()));
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl<'a> Window<'a> {
 /// The call whose end this records, with what went wrong.
 fn ended(line: &FileLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
     match &record(line)?.what {
-        What::ToolEnd { call, error, .. } => Some((call.clone(), *error)),
+        RecordKind::ToolEnd { call, error, .. } => Some((call.clone(), *error)),
         _ => None,
     }
 }
@@ -175,7 +175,8 @@ fn ended(line: &FileLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
 /// The outcomes of calls that a closing recorded.
 fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |pair: &[&FileLine<'_>]| {
-        let What::ToolEnd { call, error, exit_code, duration_ms, .. } = &record(pair[0])?.what
+        let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
+            &record(pair[0])?.what
         else {
             return None;
         };
@@ -198,8 +199,8 @@ fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
 fn is_torn(line: &FileLine<'_>) -> bool {
     match record(line).map(|it| &it.what) {
         // Of several handlers, or in front of a result.
-        Some(What::ToolEnd { .. } | What::Hook { .. }) => true,
-        Some(What::ModelAttempt { purpose, outcome, unsaid: None, .. }) => {
+        Some(RecordKind::ToolEnd { .. } | RecordKind::Hook { .. }) => true,
+        Some(RecordKind::ModelAttempt { purpose, outcome, unsaid: None, .. }) => {
             purpose == "turn" && outcome == "ok"
         }
         _ => false,

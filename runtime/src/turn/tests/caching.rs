@@ -20,7 +20,7 @@ use crate::{
         cache_watch::{DropReason, PromptCacheEvent},
     },
     tool::ToolOutcome,
-    transcript::{entry::What, replay::replay},
+    transcript::{entry::RecordKind, replay::replay},
     turn::effect::Purpose,
 };
 
@@ -153,7 +153,7 @@ fn drop_of_cached_tokens_is_told_and_recorded() {
     let drops: Vec<_> = play
         .records()
         .filter_map(|it| match &it.what {
-            What::ModelAttempt { cache_drop, .. } => Some((it.turn, *cache_drop.clone()?)),
+            RecordKind::ModelAttempt { cache_drop, .. } => Some((it.turn, *cache_drop.clone()?)),
             _ => None,
         })
         .collect();

@@ -10,13 +10,13 @@ use super::{
 use crate::{
     step5_model_call::InvalidInput,
     tool::ToolErrorKind,
-    transcript::{entry::What, replay::replay},
+    transcript::{entry::RecordKind, replay::replay},
 };
 
 /// `id:error` of all calls that failed.
 fn errors(play: &Play) -> Vec<(String, ToolErrorKind)> {
-    let error = |what: &What| match what {
-        What::ToolEnd { call, error: Some(error), .. } => Some((call.to_string(), *error)),
+    let error = |what: &RecordKind| match what {
+        RecordKind::ToolEnd { call, error: Some(error), .. } => Some((call.to_string(), *error)),
         _ => None,
     };
     play.records().filter_map(|it| error(&it.what)).collect()

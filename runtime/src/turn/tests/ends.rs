@@ -9,7 +9,9 @@ use super::{
     script::{answer, call, calls, text},
     world::World,
 };
-use crate::{run::RunEnd, step5_model_call::view, tool::ToolOutcome, transcript::entry::What};
+use crate::{
+    run::RunEnd, step5_model_call::view, tool::ToolOutcome, transcript::entry::RecordKind,
+};
 
 #[track_caller]
 fn check(world: World, end: RunEnd) -> Play {
@@ -38,8 +40,8 @@ fn used_up_budget_ends_the_run_over_all_its_turns() {
     asked.as_mut().unwrap().usage.input_tokens = 110;
     let play = check(World::with(settings, vec![asked; 5]), RunEnd::BudgetExceeded);
     // 110 and a few each: the third turn reaches the limit.
-    let done = |what: &What| matches!(what, What::TurnStep { number: 9, .. });
-    let first = play.records().take_while(|it| !matches!(it.what, What::RunEnd { .. }));
+    let done = |what: &RecordKind| matches!(what, RecordKind::TurnStep { number: 9, .. });
+    let first = play.records().take_while(|it| !matches!(it.what, RecordKind::RunEnd { .. }));
     assert_eq!(first.filter(|it| done(&it.what)).count(), 3);
 }
 
@@ -114,7 +116,7 @@ fn interrupted_turn_is_closed_and_every_call_answered() {
         let is_done = play.ends[0].0 == RunEnd::NoPendingTools;
         assert!(is_done || play.ends[0].0 == RunEnd::Interrupted);
         if !is_done {
-            let closed = |what: &What| matches!(what, What::TurnEnd { .. });
+            let closed = |what: &RecordKind| matches!(what, RecordKind::TurnEnd { .. });
             assert_eq!(play.records().filter(|it| closed(&it.what)).count(), 1);
         }
         let compiled = view::compile(&play.conversation.history);

@@ -12,13 +12,13 @@ use super::{
 use crate::{
     permission::Scope,
     step7_permission_gate::{GateStage, Handler},
-    transcript::entry::{Stored, What},
+    transcript::entry::{RecordKind, Stored},
 };
 
 /// `(allowed, stage)` of all decisions.
 fn decisions(play: &Play) -> Vec<(bool, GateStage)> {
-    let decision = |what: &What| match what {
-        What::Permission { decision, .. } => Some((decision.allowed, decision.stage)),
+    let decision = |what: &RecordKind| match what {
+        RecordKind::Permission { decision, .. } => Some((decision.allowed, decision.stage)),
         _ => None,
     };
     play.records().filter_map(|it| decision(&it.what)).collect()
@@ -99,7 +99,7 @@ fn hooks_deny_ask_allow_and_rewrite() {
     let play =
         check(rewrite, Handler::None, "x:Bash:ls", "hook:PreToolUse 8 result:x", RuleEvaluation);
     let input = play.records().find_map(|it| match &it.what {
-        What::Permission { input, .. } => input.clone(),
+        RecordKind::Permission { input, .. } => input.clone(),
         _ => None,
     });
     assert_eq!(input, Some(Stored::Text(r#"{"command":"ls -l"}"#.into())));

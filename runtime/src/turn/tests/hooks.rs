@@ -10,7 +10,7 @@ use super::{
 use crate::{
     run::RunEnd,
     tool::ToolOutcome,
-    transcript::entry::{Stored, What},
+    transcript::entry::{RecordKind, Stored},
 };
 
 fn result(play: &Play) -> String {
@@ -123,7 +123,7 @@ fn what_hooks_say_to_the_user_is_told_and_recorded_with_the_hook_that_said_it() 
     let messages: Vec<_> = play
         .records()
         .filter_map(|it| match &it.what {
-            What::Hook { message, .. } => Some(message.clone()),
+            RecordKind::Hook { message, .. } => Some(message.clone()),
             _ => None,
         })
         .collect();
@@ -141,7 +141,7 @@ fn every_handler_leaves_a_record_with_what_it_said() {
     let hooks: Vec<_> = play
         .records()
         .filter_map(|it| match &it.what {
-            What::Hook { index, ended, effect, exit, .. } => {
+            RecordKind::Hook { index, ended, effect, exit, .. } => {
                 Some((*index, ended.clone(), *exit, effect.clone()))
             }
             _ => None,

@@ -15,7 +15,7 @@ use crate::{
     run::RunEnd,
     step5_model_call::{ModelAnswer, ModelFailure},
     tool::ToolOutcome,
-    transcript::entry::What,
+    transcript::entry::RecordKind,
 };
 
 /// A world in which each answer calls `Note` so often, with results of so many characters each.
@@ -66,7 +66,7 @@ fn ten_large_results_of_one_turn_are_cut_oldest_first_and_the_run_answers() {
     let last = String::from_utf8(play.requests.last().unwrap().request.body.to_vec()).unwrap();
     assert!(!last.contains(&"0.0 ".repeat(1_000)) && last.contains(&"0.9 ".repeat(20_000)));
     assert!(play.stored.values().any(|it| it.len() == 100_000), "the whole can be read");
-    let fired = |it: &&crate::transcript::entry::Record| matches!(&it.what, What::Shaper { stage, fired: true, .. } if stage == "overflow_reduction");
+    let fired = |it: &&crate::transcript::entry::Record| matches!(&it.what, RecordKind::Shaper { stage, fired: true, .. } if stage == "overflow_reduction");
     assert_eq!(play.records().filter(fired).count(), 1);
     play.run("and then?");
     assert_eq!(play.ends.last().unwrap().0, RunEnd::NoPendingTools, "{}", play.log());
@@ -80,7 +80,7 @@ fn results_of_one_turn_share_a_cap_under_pressure_though_each_has_a_message() {
     let mut play = Play::new(bringing(window, 32_000, &[vec![50_000; 8]]));
     play.run("go");
     let why = play.records().find_map(|it| match &it.what {
-        What::Shaper { stage, fired: true, why, .. } if stage == "budget_reduction" => {
+        RecordKind::Shaper { stage, fired: true, why, .. } if stage == "budget_reduction" => {
             Some(why.clone())
         }
         _ => None,

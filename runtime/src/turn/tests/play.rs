@@ -15,7 +15,7 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::ToolUseId,
-    lease::Worst,
+    lease::MaxCost,
     run::{AfterTurn, Run, RunEnd, conversation::Conversation},
     step::Step,
     step1_settings_resolution::LayerText,
@@ -23,7 +23,7 @@ use crate::{
     tokens::Usage,
     transcript::{
         codec::{Head, append},
-        entry::{ConversationLine, Line, LineFrame, Record, Stored, What},
+        entry::{ConversationLine, Line, LineFrame, Record, RecordKind, Stored},
         load::{LoadAs, load},
     },
     turn::{
@@ -49,7 +49,7 @@ pub(crate) struct Play {
     /// Requests that were sent.
     pub(crate) requests: Vec<ModelCallOrder>,
     /// The most that each of them could use.
-    pub(crate) worst: Vec<Worst>,
+    pub(crate) worst: Vec<MaxCost>,
     /// How each run ended, and what was said about it.
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
     /// What the turns said they used.
@@ -131,7 +131,7 @@ impl Play {
         let mut run = Run::new(id.into(), message.id.clone());
         self.conversation.begin_run(message);
         let (setup, mut beside) = (self.conversation.facts.to_json(), Vec::new());
-        let what = What::RunStart {
+        let what = RecordKind::RunStart {
             prompt: run.prompt.clone(),
             origin: "test".into(),
             stream: self.conversation.stream.to_hex(),
@@ -160,7 +160,10 @@ impl Play {
         };
         self.log.push(end.0.code().into());
         let (turns, usage) = (run.turns, Usage::default());
-        self.record(&run, What::RunEnd { reason: end.0.code().into(), turns, usage, head: None });
+        self.record(
+            &run,
+            RecordKind::RunEnd { reason: end.0.code().into(), turns, usage, head: None },
+        );
         self.ends.push(end);
     }
 
@@ -205,7 +208,7 @@ impl Play {
             let mut effects = turn.handle(self.at(), next);
             // Standing at every step keeps lines and steps in the order in which they came about.
             if self.world.stands || echo.is_some() {
-                effects.extend(turn.stand());
+                effects.extend(turn.flush());
             }
             if let Some(echo) = echo {
                 let more = turn.handle(self.at(), echo);
@@ -288,10 +291,10 @@ impl Play {
                     self.log.extend(word(line));
                 }
                 Line::Harness(record) => match &record.what {
-                    What::ToolIntent { call, .. } => {
+                    RecordKind::ToolIntent { call, .. } => {
                         desk.intents.insert(call.clone(), append.ticket);
                     }
-                    What::Shaper { stage, fired: true, .. } => self.log.push(stage.clone()),
+                    RecordKind::Shaper { stage, fired: true, .. } => self.log.push(stage.clone()),
                     _ => {}
                 },
             }
@@ -322,7 +325,7 @@ impl Play {
             self.close(open.step, &run, stream, RunEnd::Crashed, open.ended);
             let (turns, usage) = (run.turns, Usage::default());
             let reason = RunEnd::Crashed.code().into();
-            self.record(&run, What::RunEnd { reason, turns, usage, head: None });
+            self.record(&run, RecordKind::RunEnd { reason, turns, usage, head: None });
         }
     }
 
@@ -360,7 +363,7 @@ impl Play {
         Timestamp(self.now)
     }
 
-    fn record(&mut self, run: &Run, what: What) {
+    fn record(&mut self, run: &Run, what: RecordKind) {
         let record = Record { at: self.at(), run: Some(run.id.clone()), turn: 0, what };
         self.lines.push(Line::Harness(Box::new(record)));
     }

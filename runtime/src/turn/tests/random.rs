@@ -20,7 +20,7 @@ use crate::{
         FailureClass, InvalidInput, ModelAnswer, ModelFailure, wire_format::Provider,
     },
     tool::{FileSeen, ToolErrorKind, ToolNote, ToolOutcome},
-    transcript::entry::{StepDetail, What},
+    transcript::entry::{RecordKind, StepDetail},
 };
 
 /// Draws, one after another.
@@ -284,7 +284,7 @@ proptest! {
         let over = |it: &StepDetail| matches!(
             it, StepDetail::Stop { reason: Some(reason), .. } if reason == "budget_exceeded");
         prop_assume!(!play.records().any(|it| matches!(
-            &it.what, What::TurnStep { detail, .. } if over(detail))));
+            &it.what, RecordKind::TurnStep { detail, .. } if over(detail))));
         let evidence = crate::transcript::audit::Evidence {
             stored: &|digest| play.stored.get(&digest).cloned(),
             sidechain: &|_| None,

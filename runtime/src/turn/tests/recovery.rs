@@ -18,7 +18,7 @@ use crate::{
         wire_format::Provider,
     },
     tool::ToolOutcome,
-    transcript::entry::What,
+    transcript::entry::RecordKind,
     turn::effect::Purpose,
 };
 
@@ -40,8 +40,8 @@ fn check(
 
 /// `(attempt, max_tokens, streamed, cause, outcome)` of all attempts.
 fn attempts(play: &Play) -> Vec<(u32, u32, bool, Option<String>, String)> {
-    let attempt = |what: &What| match what {
-        What::ModelAttempt { attempt, max_tokens, streamed, cause, outcome, .. } => {
+    let attempt = |what: &RecordKind| match what {
+        RecordKind::ModelAttempt { attempt, max_tokens, streamed, cause, outcome, .. } => {
             Some((*attempt, *max_tokens, *streamed, cause.clone(), outcome.clone()))
         }
         _ => None,

@@ -15,7 +15,7 @@ use crate::{
     step4_context_shapers::Stage,
     step5_model_call::FailureClass,
     tool::ToolOutcome,
-    transcript::entry::{Line, Place, What},
+    transcript::entry::{Line, Place, RecordKind},
     turn::effect::Purpose,
 };
 
@@ -25,9 +25,9 @@ fn shapers(more: Value) -> Value {
 
 /// `(stage, fired)` of the shaper records of a turn.
 fn stages(play: &Play, turn: u32) -> Vec<(String, bool)> {
-    let stages = |what: &What| match what {
-        What::Shaper { stage, fired, .. } => vec![(stage.clone(), *fired)],
-        What::ShapersPassed { stages, .. } => {
+    let stages = |what: &RecordKind| match what {
+        RecordKind::Shaper { stage, fired, .. } => vec![(stage.clone(), *fired)],
+        RecordKind::ShapersPassed { stages, .. } => {
             stages.iter().map(|it| (it.stage.to_string(), false)).collect()
         }
         _ => Vec::new(),
@@ -60,7 +60,7 @@ fn what_is_cut_is_kept_and_stays_cut_in_the_same_place() {
     assert_eq!([fired(1), fired(2), fired(3), fired(4)], [false, true, true, true]);
     let n_cut = |turn: u32| {
         let why = play.records().find_map(|it| match &it.what {
-            What::Shaper { why, .. } if it.turn == turn => Some(why.clone()),
+            RecordKind::Shaper { why, .. } if it.turn == turn => Some(why.clone()),
             _ => None,
         });
         why.unwrap()
@@ -167,7 +167,9 @@ fn pre_compact_hook_blocks_the_compaction() {
     let play = compacting(vec![text("sum")], hook("PreCompact", "", &["2 not now"]));
     assert!(!play.log().contains("summary"), "{}", play.log());
     let why = play.records().find_map(|it| match &it.what {
-        What::Shaper { stage, why, .. } if stage == "auto_compact" && why.contains("hook") => {
+        RecordKind::Shaper { stage, why, .. }
+            if stage == "auto_compact" && why.contains("hook") =>
+        {
             Some(why.clone())
         }
         _ => None,
@@ -186,7 +188,7 @@ fn crashed_stage_leaves_the_context_and_the_next_runs() {
     assert_eq!(stages(&play, 2).len(), 5);
     assert!(stages(&play, 2).iter().all(|it| !it.1));
     assert!(play.lines.iter().any(|it| matches!(it, Line::Harness(record) if matches!(
-        &record.what, What::Shaper { why, .. } if why == "the stage crashed"))));
+        &record.what, RecordKind::Shaper { why, .. } if why == "the stage crashed"))));
 }
 
 // REQ: CTX-8
@@ -199,7 +201,7 @@ fn reported_sizes_are_about_what_was_sent() {
     let play = play(world);
     let tokens = |turn: u32| {
         let found = play.records().find_map(|it| match &it.what {
-            What::TurnStep {
+            RecordKind::TurnStep {
                 detail: crate::transcript::entry::StepDetail::Context { tokens, .. },
                 ..
             } if it.turn == turn => Some(tokens.0),
@@ -218,7 +220,8 @@ fn reported_sizes_are_about_what_was_sent() {
 fn setting_without_effect_is_told_and_changes_no_line() {
     let lines = |settings: Value| {
         let play = play(World::with(settings, vec![text("done")]));
-        let records = play.records().filter(|it| matches!(it.what, What::ShapersPassed { .. }));
+        let records =
+            play.records().filter(|it| matches!(it.what, RecordKind::ShapersPassed { .. }));
         (records.map(|it| it.what.clone()).collect::<Vec<_>>(), play.alerts.join(" "))
     };
     let (without, told) = lines(json!({}));
@@ -244,7 +247,7 @@ fn idle_time_cost_and_failed_calls_of_a_session_go_on_after_a_resume() {
     play.now += 61 * 60_000;
     play.run("and then?");
     let cleared = play.records().any(
-        |it| matches!(&it.what, What::Shaper { stage, fired: true, .. } if stage == "microcompact"),
+        |it| matches!(&it.what, RecordKind::Shaper { stage, fired: true, .. } if stage == "microcompact"),
     );
     assert!(cleared, "{}", play.log());
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     step5_model_call::FailureClass,
-    transcript::entry::{StepDetail, What},
+    transcript::entry::{RecordKind, StepDetail},
 };
 
 #[track_caller]
@@ -20,7 +20,7 @@ fn check(world: World, log: &str) -> Play {
     assert_eq!(play.log(), log);
     let mut steps = Vec::new();
     for record in play.records() {
-        if let What::TurnStep { number, step, .. } = &record.what {
+        if let RecordKind::TurnStep { number, step, .. } = &record.what {
             assert_eq!(step.number(), *number);
             steps.push((record.turn, *number));
         }
@@ -44,8 +44,8 @@ fn a_turn_walks_nine_steps_and_the_run_goes_on_while_tools_are_called() {
 #[test]
 fn steps_with_nothing_to_do_say_so() {
     let play = check(World::new(vec![text("done")]), "1 2 3 4 5 answer 6 7 8 9 no_pending_tools");
-    let idle = |what: &What| match what {
-        What::TurnStep { number, detail: StepDetail::Nothing { .. }, .. } => Some(*number),
+    let idle = |what: &RecordKind| match what {
+        RecordKind::TurnStep { number, detail: StepDetail::Nothing { .. }, .. } => Some(*number),
         _ => None,
     };
     let idle: Vec<u8> = play.records().filter_map(|it| idle(&it.what)).collect();

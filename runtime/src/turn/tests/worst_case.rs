@@ -36,7 +36,7 @@ fn ordered(play: &Play) -> Vec<Ordered> {
 }
 
 /// A session that knows the models of the catalogue, and asks that of the settings.
-fn knowing(settings: Value, answers: Vec<Result<ModelAnswer, ModelFailure>>) -> Play {
+fn with_catalogue(settings: Value, answers: Vec<Result<ModelAnswer, ModelFailure>>) -> Play {
     let mut world = World::with(settings, answers);
     Arc::make_mut(&mut world.facts).layers.clear();
     let mut play = Play::new(world);
@@ -60,7 +60,7 @@ fn price_is_that_of_the_model_that_is_asked() {
         "model": "claude-sonnet-5",
         "fallbackModel": ["claude-opus-5", "nobody-knows"],
     });
-    let mut play = knowing(settings, vec![failure(Refusal), failure(Refusal), text("done")]);
+    let mut play = with_catalogue(settings, vec![failure(Refusal), failure(Refusal), text("done")]);
     play.run("go");
     let catalogue = Catalogue::built_in();
     let expected = |model: &str, input, output| {
@@ -130,7 +130,7 @@ fn summary_is_set_aside_for_by_its_own_request() {
 #[test]
 fn no_more_input_is_set_aside_than_the_window_of_a_known_model_holds() {
     for (model, is_capped) in [("claude-haiku-4-5", true), ("nobody-knows", false)] {
-        let mut play = knowing(json!({ "model": model }), vec![text("done")]);
+        let mut play = with_catalogue(json!({ "model": model }), vec![text("done")]);
         play.run(&"x".repeat(500_000));
         let input = ordered(&play)[0].2;
         assert_eq!(input == 200_000, is_capped, "{model}: {input}");

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::ports::{Hold, ToolContext};
+use ennead_runtime::ports::{ToolContext, WorkGuard};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 
@@ -85,7 +85,7 @@ impl Git {
     /// The same, and `token` is kept while a command runs.
     pub(super) fn holding(&self, token: impl Any + Send + Sync) -> Self {
         let mut git = self.clone();
-        git.context.hold = Hold::new((git.context.hold, token));
+        git.context.hold = WorkGuard::new((git.context.hold, token));
         git
     }
 

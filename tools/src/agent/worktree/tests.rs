@@ -6,9 +6,9 @@ use super::*;
 use crate::test_support::{Switch, World, block_on};
 
 mod ended;
+mod gc;
 mod include;
 mod kept;
-mod stale;
 
 /// What git says, without the end of the line.
 fn git<const N: usize>(directory: &Path, arguments: [&str; N]) -> String {

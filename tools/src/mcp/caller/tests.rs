@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use ennead_runtime::{
     mcp::{config::ServerConfig, spec::Listed},
-    ports::{Hold, Progress},
+    ports::{Progress, WorkGuard},
 };
 use tokio::sync::oneshot;
 
@@ -39,7 +39,7 @@ async fn server_in(
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
     let launch = Launch { config, workspace: directory.to_owned(), withheld: Vec::new() };
     let (kept, gone) = oneshot::channel();
-    let (connection, listed) = connect(&launch, Hold::new(kept)).await.unwrap();
+    let (connection, listed) = connect(&launch, WorkGuard::new(kept)).await.unwrap();
     (connection, listed, gone)
 }
 

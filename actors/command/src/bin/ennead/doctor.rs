@@ -1,6 +1,6 @@
 //! `doctor`: what the harness would do, printed from what it does it by.
 
-use ennead::runtime::recovery::{backoff::MAX_RETRIES, table};
+use ennead::runtime::recovery::{backoff::DEFAULT_RETRIES, table};
 
 use crate::{
     args::{Doctor, OutputFormat},
@@ -11,9 +11,9 @@ use crate::{
 pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     if doctor.recovery {
         match doctor.output_format {
-            OutputFormat::Text => show::result(table::print(MAX_RETRIES).trim_end())?,
+            OutputFormat::Text => show::result(table::print(DEFAULT_RETRIES).trim_end())?,
             OutputFormat::Json => {
-                let rows = serde_json::to_string_pretty(&table::shown(MAX_RETRIES))
+                let rows = serde_json::to_string_pretty(&table::shown(DEFAULT_RETRIES))
                     .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
                 show::result(&rows)?;
             }

@@ -17,7 +17,7 @@ use ennead::{
         event::Numbered,
         permission::{RuleKind, RuleText, Scope},
         ports::Clock,
-        recovery::{backoff::MOST_RETRIES, chain::MAX_FALLBACKS},
+        recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
         run::RunRequest,
         step1_settings_resolution as settings,
         step7_permission_gate::rule::Rule,
@@ -305,7 +305,7 @@ fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> 
         return Ok(options);
     };
     let Ok(n) = text.trim().parse::<u32>() else {
-        let what = format!("{NAME} is `{text}`; set it to a number from 0 to {MOST_RETRIES}");
+        let what = format!("{NAME} is `{text}`; set it to a number from 0 to {MAX_RETRIES}");
         return Err(Failure::new(Exit::BadInput, what));
     };
     let own = &options.settings["ennead"];

@@ -69,16 +69,18 @@ fn sessions_are_walked_again() {
 }
 
 /// Changes what the turn decided, if this record tells it.
-fn change(what: &mut What) {
+fn change(what: &mut RecordKind) {
     match what {
-        What::ModelAttempt { request: digest, .. } | What::ToolIntent { digest, .. } => {
+        RecordKind::ModelAttempt { request: digest, .. }
+        | RecordKind::ToolIntent { digest, .. } => {
             *digest = Digest::of(b"another");
         }
-        What::Permission { decision, .. } => decision.allowed = false,
-        What::ShapersPassed { tokens, .. } | What::Shaper { tokens_before: tokens, .. } => {
+        RecordKind::Permission { decision, .. } => decision.allowed = false,
+        RecordKind::ShapersPassed { tokens, .. }
+        | RecordKind::Shaper { tokens_before: tokens, .. } => {
             tokens.0 += 1;
         }
-        What::TurnStep { detail, .. } => match detail {
+        RecordKind::TurnStep { detail, .. } => match detail {
             StepDetail::Context { sizes, .. } => sizes[7] += 1,
             StepDetail::Stop { done, .. } => *done = true,
             StepDetail::Gate { allowed, .. } => *allowed += 1,
@@ -158,7 +160,7 @@ fn path_that_was_judged_is_that_of_the_call() {
     assert!(changed(|_| {}).is_ok());
     for (i, change) in changes.iter().enumerate() {
         let found = changed(|it| {
-            if let What::Path { path, .. } = &mut it.what {
+            if let RecordKind::Path { path, .. } = &mut it.what {
                 change(path);
             }
         });
@@ -175,7 +177,7 @@ fn path_that_was_judged_is_that_of_the_call() {
 fn command_that_was_judged_before_there_were_classes_is_not_judged_again() {
     let replayed = |has_class| {
         changed_of("a:Bash:ls", |it| {
-            if let What::Permission { decision, .. } = &mut it.what {
+            if let RecordKind::Permission { decision, .. } = &mut it.what {
                 decision.reason = "as the rules of that time had it".into();
                 decision.class = decision.class.filter(|_| has_class);
             }
@@ -190,7 +192,7 @@ fn command_that_was_judged_before_there_were_classes_is_not_judged_again() {
 #[test]
 fn end_of_a_run_that_names_a_turn_is_walked_past() {
     let found = changed(|it| {
-        if let What::RunEnd { .. } = it.what {
+        if let RecordKind::RunEnd { .. } = it.what {
             it.turn = 1;
         }
     });
@@ -228,7 +230,7 @@ fn a_line_that_is_gone_is_noticed() {
     // The last line of a turn may be missing: then the turn ended before it.
     for at in (0..whole.lines.len() - 1).filter(|it| is_of_a_turn(&whole.lines[*it])) {
         let is_last = matches!(&whole.lines[at], Line::Harness(record) if matches!(
-            record.what, What::TurnStep { number: 9, .. }));
+            record.what, RecordKind::TurnStep { number: 9, .. }));
         let mut changed = Play::new(World::new(Vec::new()));
         changed.lines.clone_from(&whole.lines);
         changed.lines.remove(at);
@@ -327,7 +329,7 @@ fn session_is_walked_again_with_what_was_known_about_models_then() {
     // The replay starts from an empty catalogue; it reads the facts off the first turn.
     assert_eq!(check(&play).turns, 3);
     let with_models = play.records().filter(|it| {
-        let What::TurnStep { detail, .. } = &it.what else { return false };
+        let RecordKind::TurnStep { detail, .. } = &it.what else { return false };
         matches!(detail, StepDetail::Settings { models: Some(_), .. })
     });
     assert_eq!(with_models.count(), 1);

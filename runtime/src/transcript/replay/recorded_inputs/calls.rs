@@ -1,6 +1,6 @@
 //! What became of calls: whether they were let in, and how they ended.
 
-use super::{ReplayError, Told, record, text_of};
+use super::{RecordedInputs, ReplayError, record, text_of};
 use crate::{
     block::Block,
     hook::{self, HookEvent},
@@ -8,7 +8,7 @@ use crate::{
     step8_tool_execution::post_tool_use_hooks::with_context,
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::{
-        entry::{StepDetail, What},
+        entry::{RecordKind, StepDetail},
         replay::window::said,
     },
     turn::{Input, Turn, input::Admission},
@@ -17,7 +17,7 @@ use crate::{
 /// Around the reason for which an input was refused.
 const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool_use_error>");
 
-impl Told<'_> {
+impl RecordedInputs<'_> {
     /// Calls that were let in left something at the gate; the others have their answers.
     pub(super) fn dispatched(&self, calls: &[ToolCall]) -> Input {
         let mut known: Vec<Option<Admission>> =
@@ -44,7 +44,7 @@ impl Told<'_> {
     /// How many of the calls that were open the dispatch refused.
     fn n_refused(&self, n_open: usize) -> usize {
         let detail = self.lines[self.next..].iter().find_map(|it| match &record(it)?.what {
-            What::TurnStep { detail: StepDetail::Dispatch { calls, refused }, .. } => {
+            RecordKind::TurnStep { detail: StepDetail::Dispatch { calls, refused }, .. } => {
                 Some((*calls as usize, *refused as usize))
             }
             _ => None,
@@ -56,25 +56,30 @@ impl Told<'_> {
     fn admission(&self, of: &ToolUseId) -> Option<Admission> {
         let lines = &self.lines[self.next..];
         lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
-            What::Permission { call, .. }
-            | What::Path { call, .. }
-            | What::Approval { call, .. }
+            RecordKind::Permission { call, .. }
+            | RecordKind::Path { call, .. }
+            | RecordKind::Approval { call, .. }
                 if call == of =>
             {
                 Some(Admission::Admitted)
             }
-            What::Hook { event: HookEvent::PreToolUse, call, .. } if call.as_ref() == Some(of) => {
+            RecordKind::Hook { event: HookEvent::PreToolUse, call, .. }
+                if call.as_ref() == Some(of) =>
+            {
                 Some(Admission::Admitted)
             }
-            What::ToolEnd { call, error: Some(error), .. } if call == of => Some(match error {
-                ToolErrorKind::InvalidInput => {
-                    let text = lines.get(i + 1).and_then(|it| result_text(it)).unwrap_or_default();
-                    let why =
-                        text.strip_prefix(INVALID.0).and_then(|it| it.strip_suffix(INVALID.1));
-                    Admission::InvalidInput(why.unwrap_or(text).to_owned())
-                }
-                _ => Admission::TooMany,
-            }),
+            RecordKind::ToolEnd { call, error: Some(error), .. } if call == of => {
+                Some(match error {
+                    ToolErrorKind::InvalidInput => {
+                        let text =
+                            lines.get(i + 1).and_then(|it| result_text(it)).unwrap_or_default();
+                        let why =
+                            text.strip_prefix(INVALID.0).and_then(|it| it.strip_suffix(INVALID.1));
+                        Admission::InvalidInput(why.unwrap_or(text).to_owned())
+                    }
+                    _ => Admission::TooMany,
+                })
+            }
             _ => None,
         })
     }
@@ -82,8 +87,8 @@ impl Told<'_> {
     /// Whether the next line is about the end of this call.
     pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
-            Some(What::ToolEnd { call, .. }) => call == of,
-            Some(What::Hook { event: HookEvent::PostToolUse, call, .. }) => {
+            Some(RecordKind::ToolEnd { call, .. }) => call == of,
+            Some(RecordKind::Hook { event: HookEvent::PostToolUse, call, .. }) => {
                 call.as_ref() == Some(of)
             }
             _ => false,
@@ -98,7 +103,7 @@ impl Told<'_> {
     ) -> Result<Option<Input>, ReplayError> {
         let lines = &self.lines[self.next..];
         let found = lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
-            What::ToolEnd { call, error, exit_code, duration_ms, notes, .. }
+            RecordKind::ToolEnd { call, error, exit_code, duration_ms, notes, .. }
                 if *call == asked.id =>
             {
                 Some((i, *error, *exit_code, *duration_ms, notes))

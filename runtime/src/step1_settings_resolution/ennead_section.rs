@@ -9,14 +9,14 @@ use super::{AgentLimits, Durability, HttpSettings, Settings, ShaperSettings};
 use crate::{
     catalogue::Overrides,
     output::OutputSettings,
-    recovery::{backoff::MOST_RETRIES, chain::FallbackModel},
+    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 
 /// All of them, none required.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Own {
+struct EnneadSettings {
     max_turns: Option<NonZeroU32>,
     max_tool_calls: Option<NonZeroU32>,
     max_parallel_calls: Option<NonZeroU32>,
@@ -66,19 +66,19 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
         Some("agents") => AgentLimits::deserialize(value).is_ok(),
         Some("output") => OutputSettings::deserialize(value).is_ok(),
         Some("http") => HttpSettings::deserialize(value).is_ok(),
-        _ => Own::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
+        _ => EnneadSettings::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
     }
 }
 
 /// What the merged keys say about models.
 pub(super) fn overrides(merged: &Value) -> Overrides {
-    Own::deserialize(merged).ok().and_then(|it| it.catalogue).unwrap_or_default()
+    EnneadSettings::deserialize(merged).ok().and_then(|it| it.catalogue).unwrap_or_default()
 }
 
 /// Puts the merged keys into the settings.
 pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     // Every key was read once already, alone; read together they fit as well.
-    let own = Own::deserialize(merged).unwrap_or_default();
+    let own = EnneadSettings::deserialize(merged).unwrap_or_default();
     let number = |value: Option<NonZeroU32>, default| value.map_or(default, NonZeroU32::get);
     settings.max_turns = own.max_turns.unwrap_or(settings.max_turns);
     settings.max_tool_calls = number(own.max_tool_calls, settings.max_tool_calls);
@@ -101,7 +101,7 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
         effort: said.effort.or(before.effort),
         ..said
     };
-    settings.max_retries = own.max_retries.unwrap_or(settings.max_retries).min(MOST_RETRIES);
+    settings.max_retries = own.max_retries.unwrap_or(settings.max_retries).min(MAX_RETRIES);
     if let Some(fallback) = own.fallback {
         settings.fallback = fallback.into_iter().map(FallbackModel::from).collect();
     }

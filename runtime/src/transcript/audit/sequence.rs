@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Evidence, Verified, Violation, Wrong,
+    Evidence, Verified, Violation, ViolationKind,
     calls::{Calls, text},
     chain::Sealed,
     forked::Before,
-    run::{Last, Run, Told, stop},
+    run::{Last, Run, SeenSources, stop},
 };
 use crate::{
     block::Block,
@@ -17,14 +17,14 @@ use crate::{
     step::Step,
     step5_model_call::FailureClass,
     step9_stop_check::{RunBudget, check_stop_condition},
-    transcript::entry::{ConversationLine, Line, Record, StepDetail, What},
+    transcript::entry::{ConversationLine, Line, Record, RecordKind, StepDetail},
 };
 
 /// The shapers, cheapest first.
 const SHAPERS: [&str; 5] =
     ["budget_reduction", "snip", "microcompact", "context_collapse", "auto_compact"];
 
-struct Story<'a> {
+struct SequenceChecker<'a> {
     evidence: &'a Evidence<'a>,
     said: Vec<Arc<Message>>,
     ids: BTreeSet<EntryId>,
@@ -58,7 +58,7 @@ pub(super) fn check(
     evidence: &Evidence<'_>,
     verified: &mut Verified,
 ) -> Result<(), Violation> {
-    let mut story = Story {
+    let mut story = SequenceChecker {
         evidence,
         open_before: before.open_calls(),
         said: before.said,
@@ -71,7 +71,7 @@ pub(super) fn check(
     };
     for id in before.ids {
         if !story.ids.insert(id.clone()) {
-            return Err(Violation { line: 1, what: Wrong::DoubledId { id } });
+            return Err(Violation { line: 1, what: ViolationKind::DoubledId { id } });
         }
     }
     let last = lines.last().map_or(0, |line| line.number);
@@ -81,32 +81,33 @@ pub(super) fn check(
             Line::Conversation(line) => story.said(&line).map_err(wrong)?,
             Line::Harness(record) => {
                 story.record(&record, prev).map_err(wrong)?;
-                (evidence.also)(&record, &story.said).map_err(|why| wrong(Wrong::Other { why }))?;
+                (evidence.also)(&record, &story.said)
+                    .map_err(|why| wrong(ViolationKind::Other { why }))?;
             }
         }
     }
     if story.run.is_some() {
-        return Err(Violation { line: last, what: Wrong::NoEnd });
+        return Err(Violation { line: last, what: ViolationKind::NoEnd });
     }
     (verified.runs, verified.turns, verified.calls) = (story.runs, story.turns, story.calls);
     Ok(())
 }
 
-impl Story<'_> {
-    fn said(&mut self, line: &ConversationLine) -> Result<(), Wrong> {
+impl SequenceChecker<'_> {
+    fn said(&mut self, line: &ConversationLine) -> Result<(), ViolationKind> {
         let message = &line.message;
         if !self.ids.insert(message.id.clone()) {
-            return Err(Wrong::DoubledId { id: message.id.clone() });
+            return Err(ViolationKind::DoubledId { id: message.id.clone() });
         }
         if line.parent.as_ref().is_some_and(|it| *it == message.id || !self.ids.contains(it)) {
-            return Err(Wrong::UnknownParent);
+            return Err(ViolationKind::UnknownParent);
         }
         if self.summary_due != (message.kind == MessageKind::CompactSummary) {
-            return Err(Wrong::NoSummary);
+            return Err(ViolationKind::NoSummary);
         }
         self.summary_due = line.boundary.is_some();
         if message.kind == MessageKind::Prompt && self.run.is_some() {
-            return Err(Wrong::OutOfPlace);
+            return Err(ViolationKind::OutOfPlace);
         }
         let turn = self.run.as_mut().and_then(|run| run.turn.as_mut());
         if let Some(boundary) = &line.boundary {
@@ -115,18 +116,18 @@ impl Story<'_> {
             {
                 turn.boundaries += 1;
                 if turn.boundaries == 2 {
-                    return Err(Wrong::SecondCompaction);
+                    return Err(ViolationKind::SecondCompaction);
                 }
             }
             return Ok(());
         }
         if self.said.is_empty() && message.kind != MessageKind::Prompt {
-            return Err(Wrong::NoPrompt);
+            return Err(ViolationKind::NoPrompt);
         }
         match (message.role, message.kind, turn) {
             (Role::Assistant, _, Some(turn)) if turn.step == 4 || turn.step == 5 => {
                 if turn.answered {
-                    return Err(Wrong::WrongAnswer);
+                    return Err(ViolationKind::WrongAnswer);
                 }
                 turn.answered = true;
                 turn.calls.ask(message);
@@ -136,7 +137,7 @@ impl Story<'_> {
                     run.has_called |= n_calls != 0;
                 }
             }
-            (Role::Assistant, ..) => return Err(Wrong::OutOfPlace),
+            (Role::Assistant, ..) => return Err(ViolationKind::OutOfPlace),
             (_, MessageKind::ToolResults, Some(turn)) => {
                 for (id, _, is_error) in message.blocks.iter().filter_map(Block::as_tool_result) {
                     turn.calls.answer(id, is_error)?;
@@ -147,7 +148,7 @@ impl Story<'_> {
                 // program left open.
                 for (call, ..) in message.blocks.iter().filter_map(Block::as_tool_result) {
                     if !self.open_before.remove(call) {
-                        return Err(Wrong::UnknownCall { call: call.clone() });
+                        return Err(ViolationKind::UnknownCall { call: call.clone() });
                     }
                 }
             }
@@ -156,39 +157,39 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn record(&mut self, record: &Record, prev: Digest) -> Result<(), Wrong> {
-        if self.summary_due && !matches!(record.what, What::Repair { .. }) {
-            return Err(Wrong::NoSummary);
+    fn record(&mut self, record: &Record, prev: Digest) -> Result<(), ViolationKind> {
+        if self.summary_due && !matches!(record.what, RecordKind::Repair { .. }) {
+            return Err(ViolationKind::NoSummary);
         }
         match &record.what {
-            What::RunStart { prompt, setup, .. } => {
+            RecordKind::RunStart { prompt, setup, .. } => {
                 return self.start(record, prompt, text(setup, self.evidence)?);
             }
-            What::Repair { .. } | What::Alert { .. } => return Ok(()),
+            RecordKind::Repair { .. } | RecordKind::Alert { .. } => return Ok(()),
             // Hooks run before the run begins and after it has ended, too.
-            What::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
+            RecordKind::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
             _ => {}
         }
-        let Some(run) = &mut self.run else { return Err(Wrong::OutsideRun) };
+        let Some(run) = &mut self.run else { return Err(ViolationKind::OutsideRun) };
         if record.run != run.id {
-            return Err(Wrong::WrongTurn);
+            return Err(ViolationKind::WrongTurn);
         }
-        if let What::RunEnd { reason, turns, head, .. } = &record.what {
+        if let RecordKind::RunEnd { reason, turns, head, .. } = &record.what {
             if record.turn != 0 {
-                return Err(Wrong::WrongTurn);
+                return Err(ViolationKind::WrongTurn);
             }
             run.end(reason, *turns)?;
             if *head != Some(prev) {
-                return Err(Wrong::WrongHead);
+                return Err(ViolationKind::WrongHead);
             }
             self.run = None;
             return Ok(());
         }
-        if let What::TurnStep { number: 1, .. } = record.what
+        if let RecordKind::TurnStep { number: 1, .. } = record.what
             && run.turn.is_none()
         {
             if !matches!(run.last, Last::NoTurn | Last::GoOn) {
-                return Err(Wrong::OutOfPlace);
+                return Err(ViolationKind::OutOfPlace);
             }
             run.turns += 1;
             run.turn = Some(Turn::default());
@@ -197,11 +198,11 @@ impl Story<'_> {
         let (turns, used) = (run.turns, &mut run.used);
         let Some(turn) = &mut run.turn else {
             return match &record.what {
-                What::TurnEnd { reason, at_step, .. } => {
+                RecordKind::TurnEnd { reason, at_step, .. } => {
                     // It ended before its first step was on record.
                     if at_step.is_some_and(|it| it != Step::SettingsResolution) {
                         let found = at_step.map_or(0, Step::number);
-                        return Err(Wrong::WrongStep { expected: 1, found });
+                        return Err(ViolationKind::WrongStep { expected: 1, found });
                     }
                     if record.turn == run.turns + 1 {
                         run.turns += 1;
@@ -210,26 +211,26 @@ impl Story<'_> {
                     run.last = Last::Early(reason.clone());
                     Ok(())
                 }
-                What::TurnStep { number, .. } => {
-                    Err(Wrong::WrongStep { expected: 1, found: *number })
+                RecordKind::TurnStep { number, .. } => {
+                    Err(ViolationKind::WrongStep { expected: 1, found: *number })
                 }
                 // Steps 1 to 3 may leave records before that of step 1.
-                What::Hook { .. } | What::Path { .. } => Ok(()),
-                _ => Err(Wrong::OutOfPlace),
+                RecordKind::Hook { .. } | RecordKind::Path { .. } => Ok(()),
+                _ => Err(ViolationKind::OutOfPlace),
             };
         };
         if record.turn != turns {
-            return Err(Wrong::WrongTurn);
+            return Err(ViolationKind::WrongTurn);
         }
         match &record.what {
-            What::TurnStep { number, step, detail } => {
+            RecordKind::TurnStep { number, step, detail } => {
                 turn.step(*number, *step, detail)?;
                 // What sub-agents used comes on top.
                 if let StepDetail::State { used: recorded, .. } = detail
                     && (*recorded < *used || *used < *recorded && !run.has_called)
                 {
                     let (recorded, counted) = (*recorded, *used);
-                    return Err(Wrong::WrongCount { of: "tokens used", recorded, counted });
+                    return Err(ViolationKind::WrongCount { of: "tokens used", recorded, counted });
                 }
                 run.told.tell(detail, self.evidence)?;
                 if *number == 9 {
@@ -239,18 +240,18 @@ impl Story<'_> {
                     run.turn = None;
                 }
             }
-            What::TurnEnd { reason, at_step, .. } => {
+            RecordKind::TurnEnd { reason, at_step, .. } => {
                 if let Some(call) = turn.calls.first_open() {
-                    return Err(Wrong::NoResult { call: call.clone() });
+                    return Err(ViolationKind::NoResult { call: call.clone() });
                 }
                 let at = at_step.map_or(turn.step, Step::number);
                 if at != turn.step && at != turn.step + 1 {
-                    return Err(Wrong::WrongStep { expected: turn.step + 1, found: at });
+                    return Err(ViolationKind::WrongStep { expected: turn.step + 1, found: at });
                 }
                 run.last = Last::Early(reason.clone());
                 run.turn = None;
             }
-            What::ModelAttempt { usage, .. } => {
+            RecordKind::ModelAttempt { usage, .. } => {
                 *used = used.saturating_add(usage.total().0);
                 turn.record(&record.what, self.evidence)?;
             }
@@ -259,16 +260,21 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn start(&mut self, record: &Record, prompt: &EntryId, setup: String) -> Result<(), Wrong> {
+    fn start(
+        &mut self,
+        record: &Record,
+        prompt: &EntryId,
+        setup: String,
+    ) -> Result<(), ViolationKind> {
         if self.run.is_some() {
-            return Err(Wrong::RunInRun);
+            return Err(ViolationKind::RunInRun);
         }
         if record.turn != 0 {
-            return Err(Wrong::WrongTurn);
+            return Err(ViolationKind::WrongTurn);
         }
         let asked = self.said.iter().rev().find(|message| message.id == *prompt);
         if !asked.is_some_and(|message| message.role == Role::User) {
-            return Err(Wrong::NoPrompt);
+            return Err(ViolationKind::NoPrompt);
         }
         self.runs += 1;
         self.run = Some(Run {
@@ -279,16 +285,16 @@ impl Story<'_> {
             turns: 0,
             turn: None,
             last: Last::NoTurn,
-            told: Told::default(),
+            told: SeenSources::default(),
         });
         Ok(())
     }
 }
 
 impl Turn {
-    fn step(&mut self, number: u8, step: Step, detail: &StepDetail) -> Result<(), Wrong> {
+    fn step(&mut self, number: u8, step: Step, detail: &StepDetail) -> Result<(), ViolationKind> {
         if number != self.step + 1 || step.number() != number {
-            return Err(Wrong::WrongStep { expected: self.step + 1, found: number });
+            return Err(ViolationKind::WrongStep { expected: self.step + 1, found: number });
         }
         self.step = number;
         let same = |of, recorded: u32, counted: u64| {
@@ -296,7 +302,7 @@ impl Turn {
             if recorded == counted {
                 Ok(())
             } else {
-                Err(Wrong::WrongCount { of, recorded, counted })
+                Err(ViolationKind::WrongCount { of, recorded, counted })
             }
         };
         let n_calls = self.calls.len();
@@ -311,7 +317,7 @@ impl Turn {
                 // What the output ceiling cut for good is kept where something of it is left.
                 let is_kept_cut = outcome == FailureClass::MaxOutput.code() && self.answered;
                 if (outcome == "ok") != self.answered && !is_kept_cut {
-                    return Err(Wrong::WrongAnswer);
+                    return Err(ViolationKind::WrongAnswer);
                 }
             }
             (6, StepDetail::Dispatch { calls, refused }) => {
@@ -322,7 +328,7 @@ impl Turn {
                 if self.calls.undecided() > self.refused
                     && let Some(call) = self.calls.first_undecided()
                 {
-                    return Err(Wrong::NoDecision { call: call.clone() });
+                    return Err(ViolationKind::NoDecision { call: call.clone() });
                 }
                 same("calls allowed", *allowed, self.calls.allowed())?;
             }
@@ -333,63 +339,63 @@ impl Turn {
             }
             (9, StepDetail::Stop { .. }) => self.all_answered()?,
             (2..=8, StepDetail::Nothing { .. }) if number < 6 || n_calls == 0 => {}
-            _ => return Err(Wrong::WrongDetail),
+            _ => return Err(ViolationKind::WrongDetail),
         }
         Ok(())
     }
 
-    fn all_answered(&self) -> Result<(), Wrong> {
+    fn all_answered(&self) -> Result<(), ViolationKind> {
         match self.calls.first_open() {
-            Some(call) => Err(Wrong::NoResult { call: call.clone() }),
+            Some(call) => Err(ViolationKind::NoResult { call: call.clone() }),
             None => Ok(()),
         }
     }
 
     /// Holds a shaper stage against the one before it.
-    fn stage(&mut self, stage: &str, attempt: Option<u32>) -> Result<(), Wrong> {
+    fn stage(&mut self, stage: &str, attempt: Option<u32>) -> Result<(), ViolationKind> {
         if !matches!(self.step, 3 | 4) {
-            return Err(Wrong::OutOfPlace);
+            return Err(ViolationKind::OutOfPlace);
         }
         if let Some(place) = SHAPERS.iter().position(|it| *it == stage) {
             if self.shaper.0 == attempt && place < self.shaper.1 {
-                return Err(Wrong::ShaperOrder);
+                return Err(ViolationKind::ShaperOrder);
             }
             self.shaper = (attempt, place);
         }
         Ok(())
     }
 
-    fn record(&mut self, what: &What, evidence: &Evidence<'_>) -> Result<(), Wrong> {
+    fn record(&mut self, what: &RecordKind, evidence: &Evidence<'_>) -> Result<(), ViolationKind> {
         match what {
-            What::ShapersPassed { stages, .. } => {
+            RecordKind::ShapersPassed { stages, .. } => {
                 for it in stages {
                     self.stage(&it.stage, None)?;
                 }
             }
-            What::Shaper { stage, fired, attempt, .. } => {
+            RecordKind::Shaper { stage, fired, attempt, .. } => {
                 self.fired += u32::from(*fired && attempt.is_none());
                 self.stage(stage, *attempt)?;
             }
-            What::ModelAttempt { attempt, purpose, cause, .. } => {
+            RecordKind::ModelAttempt { attempt, purpose, cause, .. } => {
                 let n = if purpose == "turn" { &mut self.attempts } else { &mut self.compactions };
                 *n += 1;
                 if !matches!(self.step, 3 | 4) {
-                    return Err(Wrong::OutOfPlace);
+                    return Err(ViolationKind::OutOfPlace);
                 }
                 // Counted within its purpose, or over all calls of the turn.
                 let n = *n;
                 let counts = *attempt == n || *attempt == self.attempts + self.compactions;
                 if !counts || (purpose == "turn" && (n == 1) != cause.is_none()) {
-                    return Err(Wrong::WrongAttempt);
+                    return Err(ViolationKind::WrongAttempt);
                 }
             }
-            What::Permission { call, tool, digest, input, decision, .. } => {
+            RecordKind::Permission { call, tool, digest, input, decision, .. } => {
                 self.calls.decide(call, tool, *digest, input.as_ref(), decision, evidence)?;
             }
-            What::ToolIntent { call, tool, digest, .. } => {
+            RecordKind::ToolIntent { call, tool, digest, .. } => {
                 self.calls.intend(call, tool, *digest)?;
             }
-            What::ToolEnd { call, error, sidechain, .. } => {
+            RecordKind::ToolEnd { call, error, sidechain, .. } => {
                 self.calls.end(call, *error, sidechain.as_ref(), evidence)?;
             }
             _ => {}

@@ -40,12 +40,12 @@ struct Seen {
 
 /// Which directories were found to hold none of some names, and in what state.
 #[derive(Debug)]
-pub(super) struct Without {
+pub(super) struct NegativeDirCache {
     names: &'static [&'static str],
     directories: Mutex<BTreeMap<OsString, Seen>>,
 }
 
-impl Without {
+impl NegativeDirCache {
     /// None is known yet.
     pub(super) fn new(names: &'static [&'static str]) -> Self {
         Self { names, directories: Mutex::default() }
@@ -125,19 +125,19 @@ mod tests {
     }
 
     /// As if the directory had stood as it is for a minute.
-    fn remember(without: &Without, path: &Path) {
+    fn remember(without: &NegativeDirCache, path: &Path) {
         let later = Timestamp(SystemClock::new().now().0 + 60_000);
         without.remember(path, state(path), later);
     }
 
-    fn is_known(without: &Without, path: &Path) -> bool {
+    fn is_known(without: &NegativeDirCache, path: &Path) -> bool {
         without.map().get(path.as_os_str()) == Some(&state(path))
     }
 
     #[test]
     fn directory_is_known_until_something_changes_in_it() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::new(NAMES));
+        let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         assert!(without.holds_none(path));
         remember(&without, path);
         assert!(is_known(&without, path) && without.holds_none(path));
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn link_to_nowhere_is_something_and_a_missing_directory_holds_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::new(NAMES));
+        let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         fs::write(path.join("other"), "").unwrap();
         assert!(without.holds_none(path) && without.holds_none(&path.join("not there")));
         symlink(path.join("later.md"), path.join("CLAUDE.md")).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn permissions_and_times_that_are_put_back_are_changes() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::new(NAMES));
+        let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         remember(&without, path);
         // The clock of a file system may stand still for some milliseconds.
         let before = state(path);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn directory_that_was_just_changed_is_not_remembered() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, without) = (directory.path(), Without::new(NAMES));
+        let (path, without) = (directory.path(), NegativeDirCache::new(NAMES));
         assert!(without.holds_none(path));
         assert!(without.map().is_empty());
     }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What a call under limits has.
-pub(super) struct LetGo {
+pub(super) struct Admission {
     /// Done when it may begin.
     go: oneshot::Receiver<()>,
     /// Set when it was sent.
@@ -26,13 +26,13 @@ pub(super) struct LetGo {
 
 /// The work of a call, begun when it is let go. A call that is not let go waits until it falls with
 /// its turn.
-pub(super) fn when_let_go(
-    let_go: Option<LetGo>,
+pub(super) fn when_admitted(
+    tree_admission: Option<Admission>,
     work: BoxFuture<'static, Input>,
 ) -> BoxFuture<'static, Input> {
-    match let_go {
+    match tree_admission {
         None => work,
-        Some(LetGo { go, .. }) => Box::pin(async move {
+        Some(Admission { go, .. }) => Box::pin(async move {
             if go.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -43,16 +43,16 @@ pub(super) fn when_let_go(
 
 impl State {
     /// Asks the session, where that has to be.
-    pub(super) fn let_go(&self, order: &ModelCallOrder) -> Option<LetGo> {
+    pub(super) fn tree_admission(&self, order: &ModelCallOrder) -> Option<Admission> {
         let limits = self.turn.agent_limits();
         if !limits.bounds_calls() {
             return None;
         }
-        let ((go, let_go), sent) = (oneshot::channel(), Sent::default());
+        let ((go, tree_admission), sent) = (oneshot::channel(), Sent::default());
         let (name, worst) = ((self.key, order.attempt), self.turn.worst_case());
         let call = WaitingCall { name, limits, worst, go, sent: sent.clone() };
         // A session that is gone takes its turn along.
         let _gone = self.session.cast(SessionMsg::CallWaits(Box::new(call)));
-        Some(LetGo { go: let_go, sent })
+        Some(Admission { go: tree_admission, sent })
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use tokio::time::Instant;
 
-use super::{claim::Claim, git::Git, site::Site};
+use super::{checkout::Site, git::Git, lock::Claim};
 
 /// Why a worktree is locked until somebody is sent there.
 pub(super) const BEING_MADE: &str = "ennead: being made for an agent";

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     hook::HookEvent,
-    ports::{BoxFuture, Cancel, Hold, Settled, SpawnAgent, ToolContext},
+    ports::{BoxFuture, Cancel, CommittedOutcome, SpawnAgent, ToolContext, WorkGuard},
     step::Step,
     tool::{ToolCall, ToolErrorKind, ToolOutcome},
     turn::{
@@ -17,17 +17,19 @@ use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg, let_go, progress::ProgressPort, questions::crashed};
+use super::{Pending, State, TurnMsg, progress::ProgressPort, questions::crashed, tree_admission};
 use crate::{
     approval,
     directory::ActorKind,
     gate_worker,
     mailbox::Mailbox,
     model_call,
-    session::{HookToken, SessionMsg, agents::AgentPort, processes::ProcessPort, shared::Shared},
+    session::{
+        HookToken, SessionMsg, agents::AgentPort, context::SessionContext, processes::ProcessPort,
+    },
     shaper_stage,
     source_reader::{self, Look},
-    supervision::{Job, spawn, spawn_leaf, stop_behind_answer},
+    supervision::{Job, spawn, spawn_leaf, stop_after_reply},
     tool_dispatcher::{self, DispatcherMsg, Execution, ToolDispatcher},
     world::hook_process::HookPlace,
 };
@@ -53,7 +55,7 @@ pub(super) enum Child {
 }
 
 /// Carries out one effect. Never waits for the world.
-fn perform(
+fn execute(
     effect: Effect,
     myself: &ActorRef<TurnMsg>,
     state: &mut State,
@@ -61,13 +63,13 @@ fn perform(
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
-            let Shared { world, place, .. } = &*state.shared;
+            let SessionContext { world, place, .. } = &*state.shared;
             let mut look = world.files.settings(place, state.fingerprints.as_ref());
             // Files that are as they were need no reader: the answer is there.
             if let Some(found) = (&mut look).now_or_never() {
                 return Ok(state.settings_found(found)?.map_or(Left::Nothing, Left::Known));
             }
-            state.stand(myself)?;
+            state.flush(myself)?;
             let turn = myself.clone();
             let work = Box::pin(async move {
                 let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
@@ -81,7 +83,7 @@ fn perform(
             if let Some(texts) = (&mut reading).now_or_never() {
                 return Ok(Left::Known(Input::SourcesRead(texts)));
             }
-            state.stand(myself)?;
+            state.flush(myself)?;
             let work = Box::pin(async move { Input::SourcesRead(reading.await) });
             return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
         }
@@ -157,7 +159,7 @@ fn perform(
 fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
     let fingerprints = state.fingerprints.take();
     state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
-    stop_behind_answer(myself);
+    stop_after_reply(myself);
     Ok(())
 }
 
@@ -168,10 +170,11 @@ fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
 }
 
 fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
-    let go = state.let_go(&order);
+    let go = state.tree_admission(&order);
     let sent = go.as_ref().map(|it| it.sent.clone());
     let pending = Pending::Model(order.attempt, sent.clone());
-    let work = let_go::when_let_go(go, model_call::run(Arc::clone(&state.shared), order, sent));
+    let work =
+        tree_admission::when_admitted(go, model_call::run(Arc::clone(&state.shared), order, sent));
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
@@ -186,13 +189,13 @@ fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) 
 impl State {
     /// Carries out effects, those included that follow from what is known, until a child must be
     /// waited for. An answer that is at hand takes no way round the mailbox.
-    pub(super) fn perform_all(
+    pub(super) fn execute_all(
         &mut self,
         effects: &mut VecDeque<Effect>,
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Option<Child>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
-            match perform(effect, myself, self)? {
+            match execute(effect, myself, self)? {
                 Left::Nothing => {}
                 Left::Known(input) => effects.extend(self.tell(input)),
                 Left::Child(child) => return Ok(Some(child)),
@@ -272,9 +275,9 @@ impl State {
     }
 
     /// The turn stands: what it said so far goes out, and what the turn before it left.
-    pub(super) fn stand(&mut self, myself: &ActorRef<TurnMsg>) -> Done {
-        for effect in self.turn.stand() {
-            let left = perform(effect, myself, self)?;
+    pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> Done {
+        for effect in self.turn.flush() {
+            let left = execute(effect, myself, self)?;
             debug_assert!(matches!(left, Left::Nothing), "only lines and events are collected");
         }
         self.session.cast(SessionMsg::Flush)?;
@@ -282,7 +285,7 @@ impl State {
     }
 
     /// A step is reached: at a breakpoint the turn stands still until it is let go on.
-    pub(super) fn reach(&mut self, myself: &ActorRef<TurnMsg>, step: Step) -> Option<Input> {
+    pub(super) fn enter_step(&mut self, myself: &ActorRef<TurnMsg>, step: Step) -> Option<Input> {
         self.registration.at_step(step);
         if let Some(breakpoints) = &self.shared.breakpoints
             && self.passed != Some(step)
@@ -340,8 +343,8 @@ impl State {
             memory: Arc::clone(self.turn.memory()),
             env: self.child_env(),
             cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            hold: Hold::new((self.scope.tracker.token(), self.shared.keeps.clone())),
-            settled: Settled::default(),
+            hold: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
+            settled: CommittedOutcome::default(),
             agents,
             processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),
             progress: Some(Arc::new(ProgressPort {

@@ -16,7 +16,7 @@ use crate::{
     step4_context_shapers::{apply_summary, run_stage},
     step7_permission_gate::{Answer, Judged, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
-    transcript::entry::{Line, StepDetail, Stored, What},
+    transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
         Effect, Input, Turn,
         effect::{HookFiring, ShapeOrder},
@@ -28,7 +28,7 @@ use crate::{
 const CRASHED: &str = "the stage crashed";
 
 /// The lines of a turn, and how far they were compared.
-pub(super) struct Told<'a> {
+pub(super) struct RecordedInputs<'a> {
     lines: &'a [&'a FileLine<'a>],
     next: usize,
     stored: StoredTexts<'a>,
@@ -40,7 +40,7 @@ pub(super) struct Told<'a> {
     asked: Option<(usize, Arc<str>)>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RecordedInputs<'a> {
     pub(super) fn new(
         lines: &'a [&'a FileLine<'a>],
         stored: StoredTexts<'a>,
@@ -100,7 +100,9 @@ impl<'a> Told<'a> {
             Effect::ReadSettings => self.settings(step)?,
             Effect::ReadSources => {
                 let told = self.told("the sources", step, |it| match it {
-                    What::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => Some(texts),
+                    RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => {
+                        Some(texts)
+                    }
                     _ => None,
                 })?;
                 Input::SourcesRead(Box::new(self.json(told, "the sources", step)?))
@@ -116,7 +118,7 @@ impl<'a> Told<'a> {
             }
             Effect::AskPermission { call, .. } => {
                 let told = self.told("the answer about a call", step, |it| match it {
-                    What::Approval { allowed, reason, .. } => Some((*allowed, reason)),
+                    RecordKind::Approval { allowed, reason, .. } => Some((*allowed, reason)),
                     _ => None,
                 })?;
                 let answer = Answer { allowed: told.0, reason: told.1.clone() };
@@ -131,7 +133,9 @@ impl<'a> Told<'a> {
     fn settings(&self, step: Step) -> Result<Input, ReplayError> {
         let what = "the settings";
         let layers = self.told(what, step, |it| match it {
-            What::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => Some(layers),
+            RecordKind::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => {
+                Some(layers)
+            }
             _ => None,
         })?;
         Ok(Input::SettingsRead(match layers {
@@ -148,7 +152,7 @@ impl<'a> Told<'a> {
     fn shaped(&self, order: &ShapeOrder) -> Input {
         let name = order.stage.name();
         let of_stage = |it: &&FileLine<'_>| match &record(it)?.what {
-            What::Shaper { stage, elapsed_us, why, .. } if stage == name => {
+            RecordKind::Shaper { stage, elapsed_us, why, .. } if stage == name => {
                 Some((*elapsed_us, why == CRASHED))
             }
             _ => None,
@@ -189,8 +193,9 @@ impl<'a> Told<'a> {
         of: HookEvent,
         of_call: Option<&ToolUseId>,
     ) -> Result<Option<HandlerOutput>, ReplayError> {
-        let Some(What::Hook { event, call, exit, ended, duration_ms, stdout, stderr, .. }) =
-            record(line).map(|it| &it.what)
+        let Some(RecordKind::Hook {
+            event, call, exit, ended, duration_ms, stdout, stderr, ..
+        }) = record(line).map(|it| &it.what)
         else {
             return Ok(None);
         };
@@ -218,8 +223,8 @@ impl<'a> Told<'a> {
         let mut was_asked = false;
         for line in &self.lines[self.next.min(self.lines.len())..] {
             match record(line).map(|it| &it.what) {
-                Some(What::Approval { call, .. }) => was_asked |= call == of,
-                Some(What::Permission { call, decision, .. }) if call == of => {
+                Some(RecordKind::Approval { call, .. }) => was_asked |= call == of,
+                Some(RecordKind::Permission { call, decision, .. }) if call == of => {
                     return Judged::recorded(decision, was_asked);
                 }
                 _ => {}
@@ -231,7 +236,7 @@ impl<'a> Told<'a> {
     fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<Input, ReplayError> {
         let (what, step) = ("where a path leads", turn.step());
         let (path, whole) = self.told(what, step, |it| match it {
-            What::Path { path, whole, .. } => Some((path, whole)),
+            RecordKind::Path { path, whole, .. } => Some((path, whole)),
             _ => None,
         })?;
         let path = match whole {
@@ -251,7 +256,7 @@ impl<'a> Told<'a> {
         &self,
         what: &'static str,
         step: Step,
-        read: impl Fn(&'a What) -> Option<T>,
+        read: impl Fn(&'a RecordKind) -> Option<T>,
     ) -> Result<T, ReplayError> {
         let next = self.ahead(0);
         let found = next.and_then(|it| match &it.line {

@@ -88,7 +88,7 @@ fn what_was_handed_over_and_what_others_made_is_not_touched() {
     fs::write(Path::new(&workspace).join("new"), "x").unwrap();
     block_on(held.end(true)).unwrap();
     fs::remove_file(Path::new(&workspace).join("new")).unwrap();
-    for (name, reason) in [("mine", super::super::stale::IN_USE), ("agent-x", "mine")] {
+    for (name, reason) in [("mine", super::super::gc::IN_USE), ("agent-x", "mine")] {
         let path = world.path(&format!(".claude/worktrees/{name}"));
         let add = ["worktree", "add", "--quiet", "--lock", "--reason", reason, &path, "-b", name];
         git(&world.root, add);
@@ -101,7 +101,7 @@ fn what_was_handed_over_and_what_others_made_is_not_touched() {
 fn what_was_left_half_made_is_removed_whatever_is_in_it() {
     let world = repository();
     let path = world.path(".claude/worktrees/agent-0");
-    let reason = super::super::stale::BEING_MADE;
+    let reason = super::super::gc::BEING_MADE;
     git(&world.root, ["branch", "worktree-agent-0"]);
     let add = ["worktree", "add", "--quiet", "--no-checkout", &path, "worktree-agent-0"];
     git(&world.root, add);
@@ -161,7 +161,7 @@ fn sweep_whose_time_is_over_leaves_the_rest_to_the_next_one() {
     let directory = world.root.join(".claude/worktrees");
     let sweep = async |time| {
         let until = Instant::now() + time;
-        super::super::stale::sweep(&git, &world.root, &directory, until).await;
+        super::super::gc::sweep(&git, &world.root, &directory, until).await;
     };
     block_on(sweep(Duration::ZERO));
     assert_eq!((left(&world), is_locked(&world)), ((1, 1), true));

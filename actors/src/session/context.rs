@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ennead_runtime::{
     ids::{SessionId, TenantId, ToolName},
-    ports::{BoxFuture, Hold, Tool},
+    ports::{BoxFuture, Tool, WorkGuard},
     run::facts::SessionFacts,
 };
 
@@ -12,7 +12,7 @@ use crate::{
     approval::Approver,
     directory::{ActorKind, Directory},
     events::EventHub,
-    governor::Gate,
+    governor::ProviderLimiter,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
     supervision::Job,
@@ -21,7 +21,7 @@ use crate::{
 
 /// What the actors of one session have in common.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SessionContext {
     /// The session; of a sub-agent the name it has in the directory.
     pub(crate) session: SessionId,
     /// What the rules know of it.
@@ -31,11 +31,11 @@ pub(crate) struct Shared {
     /// Where its files lie.
     pub(crate) place: Place,
     /// Kept until nothing that works for it can touch the world any more.
-    pub(crate) keeps: Option<Hold>,
+    pub(crate) guard: Option<WorkGuard>,
     /// The model servers, in the order of the facts.
     pub(crate) endpoints: Arc<[Endpoint]>,
     /// What stands in front of each.
-    pub(crate) gates: Arc<[Gate]>,
+    pub(crate) limiters: Arc<[ProviderLimiter]>,
     /// What servers named of their models' limits.
     pub(crate) learned: Learned,
     /// For whom it works.
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) append_system_prompt: Option<String>,
 }
 
-impl Shared {
+impl SessionContext {
     /// A leaf that works for this session.
     pub(crate) fn job(&self, kind: ActorKind, work: BoxFuture<'static, ()>) -> Job {
         Job::new(kind, Some(self.session.clone()), self.directory.clone(), work)

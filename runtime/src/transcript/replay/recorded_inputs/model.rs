@@ -2,13 +2,13 @@
 
 use serde_json::value::RawValue;
 
-use super::{ReplayError, Told, text_of};
+use super::{RecordedInputs, ReplayError, text_of};
 use crate::{
     block::Block,
     step::Step,
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure, StopReason},
     transcript::{
-        entry::{Unsaid, What},
+        entry::{DiscardedAnswer, RecordKind},
         replay::window::said,
     },
     turn::{
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-impl Told<'_> {
+impl RecordedInputs<'_> {
     pub(super) fn model(
         &mut self,
         order: &ModelCallOrder,
@@ -26,7 +26,7 @@ impl Told<'_> {
     ) -> Result<Input, ReplayError> {
         let what = "what the model answered";
         let told = self.told(what, step, |it| match it {
-            What::ModelAttempt {
+            RecordKind::ModelAttempt {
                 outcome,
                 message,
                 retry_after_ms,
@@ -93,7 +93,7 @@ impl Told<'_> {
     fn whole(
         &self,
         order: &ModelCallOrder,
-        unsaid: Option<&Unsaid>,
+        unsaid: Option<&DiscardedAnswer>,
         step: Step,
     ) -> Result<ModelAnswer, ReplayError> {
         let number = self.ahead(0).map_or(0, |it| it.number);

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     git::{Git, GitError},
-    loss,
+    unsaved,
 };
 
 /// Once for what is in it, and once for the lock.
@@ -80,7 +80,7 @@ impl Site {
         if head != tip || on != reference {
             return None;
         }
-        let is_clean = self.is_clean(git).await && !loss::threatens(git, &self.path).await;
+        let is_clean = self.is_clean(git).await && !unsaved::threatens(git, &self.path).await;
         is_clean.then(|| head.to_owned())
     }
 

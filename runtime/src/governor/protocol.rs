@@ -66,7 +66,7 @@ pub enum Input {
         report: Report,
     },
     /// A call has ended.
-    Settled {
+    CommittedOutcome {
         /// Which.
         ticket: Ticket,
         /// How.

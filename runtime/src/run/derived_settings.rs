@@ -20,7 +20,7 @@ const NO_CACHED_MICROCOMPACT: &str = "`ennead.shapers.cachedMicrocompact` has no
 
 /// What follows from the settings in force and the facts of a session.
 #[derive(Debug)]
-pub struct InForce {
+pub struct DerivedSettings {
     digest: Digest,
     /// The sources of settings of which some value holds, each once.
     pub sources: Vec<String>,
@@ -46,7 +46,7 @@ pub struct InForce {
     pub own_caps: Arc<[(ToolName, u64)]>,
 }
 
-impl InForce {
+impl DerivedSettings {
     /// What follows from these settings.
     pub fn new(resolved: &Resolved, facts: &SessionFacts) -> Self {
         let settings = Arc::new(resolved.settings.clone());
@@ -104,5 +104,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
             .recorded_in(facts.transcripts())
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
-    of(&facts.workspace).apart(facts.isolation()).within(facts.within.iter().fold(None, around))
+    of(&facts.workspace)
+        .with_isolation(facts.isolation())
+        .within(facts.within.iter().fold(None, around))
 }

@@ -18,7 +18,7 @@ pub(super) const MAX_SHOWN_CHARS: usize = 300;
 
 /// What was said.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ProviderError {
     /// The type of the error in the words of the Messages API; empty when there is none.
     pub(super) kind: String,
     /// The code of servers that speak the other dialect; empty when there is none.
@@ -38,7 +38,7 @@ struct Body<'a> {
     request_id: Option<Text<'a>>,
 }
 
-impl Said {
+impl ProviderError {
     /// Of an answer that is an error.
     pub(super) fn read(headers: &HeaderMap, body: &str) -> Self {
         let header = |name: &str| header(headers, name);
