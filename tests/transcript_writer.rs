@@ -258,7 +258,9 @@ async fn torn_end_of_a_dead_process_stays_and_is_named() {
     let Ok(Read { entry: Entry::Harness(record), .. }) = read_line(repair) else {
         panic!("a record")
     };
-    let Record { what: RecordKind::Repair { length, .. }, .. } = *record else { panic!("a repair") };
+    let Record { what: RecordKind::Repair { length, .. }, .. } = *record else {
+        panic!("a repair")
+    };
     assert_eq!(length, 18);
 }
 

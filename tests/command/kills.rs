@@ -119,11 +119,17 @@ fn sessions_with_sub_agents_are_in_order_after_a_kill_at_any_point_and_no_tool_r
     let whole: Ended = ask(&server, &place, "delegate").output().unwrap().into();
     assert_eq!((whole.code, whole.stdout.as_str()), (Some(0), "done\n"), "{whole:?}");
     assert_eq!(fs::read_to_string(place.work().join("ran")).unwrap().lines().count(), 8);
-    let takes = u64::try_from((now() - begun).as_micros()).unwrap();
+    let ended = now();
+    // Before this file is written there is nothing that a kill could tear.
+    let first_file = fs::metadata(place.work().join(".transcripts/.gitignore")).unwrap();
+    let first_file = first_file.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+    let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap();
+    let (first, takes) = (micros(first_file.saturating_sub(begun)), micros(ended - begun));
     let seed = u64::try_from(now().as_nanos() & u128::from(u64::MAX)).unwrap();
     let (mut random, mut counts) = (Random(seed), Counts::default());
     for _ in 0..n_kills {
-        kill_once(&server, Duration::from_micros(random.below(takes)), &mut counts);
+        let after = first + random.below(takes.saturating_sub(first));
+        kill_once(&server, Duration::from_micros(after), &mut counts);
     }
-    println!("{n_kills} kills within {takes} µs, seed {seed}: {counts:?}");
+    println!("{n_kills} kills from {first} to {takes} µs, seed {seed}: {counts:?}");
 }
