@@ -6,7 +6,6 @@
 //! Idle, a session is this actor, its writer and nothing else.
 
 pub(crate) mod agents;
-mod answer;
 pub(crate) mod context;
 mod ending;
 mod handle;
@@ -32,9 +31,12 @@ use ennead_runtime::{
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
-pub use answer::{Answer, RunFailed};
 pub(crate) use context::SessionContext;
-pub use handle::{Denial, RunError, RunOutcome, SessionHandle, Status};
+pub use ennead_runtime::run::{
+    answer::{Answer, RunFailed},
+    outcome::{Denial, RunError, RunOutcome},
+};
+pub use handle::{SessionHandle, Status};
 pub(crate) use runs::OpenPlan;
 
 use crate::{

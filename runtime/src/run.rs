@@ -4,10 +4,12 @@
 //! beside the turn: counts, usage, the watch for repetition.
 
 pub mod agent_types;
+pub mod answer;
 pub mod conversation;
 pub mod derived_settings;
 pub mod facts;
 pub mod no_progress;
+pub mod outcome;
 pub mod request;
 
 use std::sync::Arc;

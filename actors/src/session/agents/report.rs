@@ -53,9 +53,7 @@ pub(super) fn report(
         Err(error) => AgentReport {
             status: match error {
                 RunError::Ended => AgentStatus::Cancelled,
-                RunError::Busy(_) | RunError::Failed(_) | RunError::Invalid(_) => {
-                    AgentStatus::Failed
-                }
+                _ => AgentStatus::Failed,
             },
             agent,
             text: error.to_string(),

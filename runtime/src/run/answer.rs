@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use ennead_runtime::{output::terminal::clean, run::RunEnd};
-
-use super::RunOutcome;
+use super::{RunEnd, outcome::RunOutcome};
+use crate::output::terminal::clean;
 
 /// The answer of a run that succeeded.
 ///
@@ -63,17 +62,6 @@ impl RunOutcome {
     /// A run whose model could not be asked, or that met a limit or an interrupt, has an outcome
     /// like every other, with an empty or unfinished text. This makes it an error, as
     /// `error_for_status` does with the answer of an HTTP server.
-    ///
-    /// ```
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use ennead::{Endpoint, Ennead, SessionOptions};
-    ///
-    /// let ennead = Ennead::simulated().await?;
-    /// let session = ennead.open(SessionOptions::new(".", Endpoint::simulated())).await?;
-    /// println!("{}", session.prompt("Hello!").await?.into_answer()?);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     ///

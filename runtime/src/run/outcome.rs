@@ -1,0 +1,92 @@
+//! What a run left: its outcome, or why it has none.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use thiserror::Error;
+
+use super::{InvalidRequest, RunEnd, RunRequest, Sender};
+use crate::{
+    catalogue::Catalogue,
+    cost::CostLedger,
+    digest::Digest,
+    ids::{EntryId, RunId, ToolName, ToolUseId},
+    message::Messages,
+    step5_model_call::cache_watch::PromptCacheEvent,
+    tokens::Usage,
+    turn::effect::FallbackUsed,
+};
+
+/// What a run left.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// Which run.
+    pub run: RunId,
+    /// Who asked for it, if that was said.
+    pub sender: Option<Sender>,
+    /// Why it ended.
+    pub end: RunEnd,
+    /// The text of its last answer; empty when there is none.
+    pub text: String,
+    /// Everything that was said in it, the prompt first.
+    pub messages: Messages,
+    /// Turns it took.
+    pub turns: u32,
+    /// Of all its model calls, sub-agents included.
+    pub usage: Usage,
+    /// Of all runs of the session so far, this one included.
+    pub session_usage: Usage,
+    /// The same calls by model and by what came of them, and what they cost.
+    pub cost: CostLedger,
+    /// The same for each turn, counted from 1; without sub-agents.
+    pub turn_costs: BTreeMap<u32, CostLedger>,
+    /// Of all runs of the session so far, this one included. Of those of earlier processes, all
+    /// sub-agents stand right below the session.
+    pub session_cost: CostLedger,
+    /// What is known about models.
+    pub models: Arc<Catalogue>,
+    /// Lines of the summaries that were made in it; each stands for what was said before.
+    pub compactions: Vec<EntryId>,
+    /// Cached tokens that its model calls should have read and did not (CTX-7).
+    pub cache_drops: Vec<PromptCacheEvent>,
+    /// From prompt to end, in milliseconds.
+    pub duration_ms: u64,
+    /// The error that ended it, in words.
+    pub error: Option<String>,
+    /// Calls that were denied.
+    pub denials: Vec<Denial>,
+    /// The model that was asked.
+    pub model: String,
+    /// The last model that was turned to because that one could not answer.
+    pub fallback: Option<FallbackUsed>,
+    /// Hash of its last record.
+    pub head: Option<Digest>,
+}
+
+/// A call that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The tool.
+    pub tool: ToolName,
+    /// The call.
+    pub call: ToolUseId,
+    /// Its input, JSON text.
+    pub input: Arc<str>,
+}
+
+/// Why a run left no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The session holds as many prompts as it may. This one comes back.
+    #[error("the session is busy: its queue of prompts is full")]
+    Busy(Box<RunRequest>),
+    /// It cannot be asked for like this. Nothing was recorded.
+    #[error("the run cannot begin: {0}")]
+    Invalid(#[from] InvalidRequest),
+    /// The session has ended.
+    #[error("the session has ended")]
+    Ended,
+    /// The run could not be recorded, or could not begin.
+    #[error("the run failed: {0}")]
+    Failed(String),
+}
