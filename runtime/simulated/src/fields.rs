@@ -150,7 +150,7 @@ const TOOL: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) message: String,
-    /// The code of OpenAI's formats, if it has one.
+    /// What programs tell it by, if there is such a code.
     pub(super) code: Option<&'static str>,
     /// What OpenAI's formats name as the field.
     pub(super) param: Option<String>,
@@ -160,6 +160,21 @@ impl From<String> for Refused {
     fn from(message: String) -> Self {
         Self { message, code: None, param: None }
     }
+}
+
+/// Refuses a conversation that is kept by the server, which some compatible servers offer as `thread`:
+/// nothing is kept here, so the answer would be one to the last message alone. It has a code of its own
+/// in every format, since leaving the field out would not mend the request.
+pub(super) fn no_thread(body: &Json) -> Result<(), Refused> {
+    if body["thread"].is_null() {
+        return Ok(());
+    }
+    let message = "thread: threads are not kept; send the whole conversation with each request";
+    Err(Refused {
+        message: message.to_owned(),
+        code: Some("thread_not_supported"),
+        param: Some("thread".to_owned()),
+    })
 }
 
 /// The first field that a request of the Messages API may not have.

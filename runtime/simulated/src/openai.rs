@@ -49,6 +49,7 @@ impl Dialect {
     ///
     /// A field that the API does not know, or content that it does not take.
     pub(super) fn read(self, body: Json, counting: bool) -> Result<(Self, Json), Refused> {
+        fields::no_thread(&body)?;
         match self {
             Self::Messages => {
                 fields::of_messages(&body, counting)?;
@@ -82,10 +83,8 @@ impl Dialect {
 
     /// The error of a body that is refused.
     pub(super) fn refusal(self, digest: Digest, refused: &Refused) -> String {
-        let whole = self.error(digest, 400, None, &refused.message);
-        let (Some(param), Some(code)) = (&refused.param, refused.code) else { return whole };
-        let (param, code) = (quoted(param), quoted(code));
-        whole.replace(r#""param":null,"code":null"#, &format!(r#""param":{param},"code":{code}"#))
+        let code = refused.code.map(quoted);
+        self.worded(digest, 400, None, &refused.message, (refused.param.as_deref(), code))
     }
 
     /// An error as the API words it. `kind` may be the name of one as a playbook writes it.
@@ -96,20 +95,36 @@ impl Dialect {
         kind: Option<&str>,
         said: &str,
     ) -> String {
+        let code = kind.filter(|_| self != Self::Messages).map(quoted);
+        self.worded(digest, status, kind, said, (None, code))
+    }
+
+    /// `param` is the field that is wrong; `code` is JSON. The Messages API has neither, and its errors
+    /// have a code only where the simulated model refuses something on its own account.
+    fn worded(
+        self,
+        digest: Digest,
+        status: u16,
+        kind: Option<&str>,
+        said: &str,
+        (param, code): (Option<&str>, Option<String>),
+    ) -> String {
         let said = quoted(said);
         if self == Self::Messages {
             let kind = quoted(kind.unwrap_or(fault::error_type(status)));
+            let code = code.map(|it| format!(r#","code":{it}"#)).unwrap_or_default();
             let id = request_id(digest);
             return format!(
-                r#"{{"type":"error","error":{{"type":{kind},"message":{said}}},"request_id":"{id}"}}"#
+                r#"{{"type":"error","error":{{"type":{kind},"message":{said}{code}}},"request_id":"{id}"}}"#
             );
         }
-        let code = kind.map_or_else(|| "null".to_owned(), quoted);
+        let or_null = |it: Option<String>| it.unwrap_or_else(|| "null".to_owned());
+        let (param, code) = (or_null(param.map(quoted)), or_null(code));
         let kind = quoted(match status {
             500.. => "server_error",
             429 => "requests",
             _ => "invalid_request_error",
         });
-        format!(r#"{{"error":{{"message":{said},"type":{kind},"param":null,"code":{code}}}}}"#)
+        format!(r#"{{"error":{{"message":{said},"type":{kind},"param":{param},"code":{code}}}}}"#)
     }
 }

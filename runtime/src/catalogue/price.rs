@@ -28,6 +28,10 @@ pub struct Prices {
     pub cache_write_1h: u64,
     /// Input that is read from the cache.
     pub cache_read: u64,
+    /// One search of the web that the provider makes, in millionths of a US dollar, whatever it found;
+    /// `None`: not known. The text that it found is input like any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<u64>,
     /// Other prices for long prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
@@ -91,8 +95,13 @@ impl fmt::Display for Money {
 }
 
 impl Prices {
-    /// What one model call cost.
-    pub fn cost(&self, usage: &Usage) -> Money {
+    /// What one model call cost; `None` when it searched the web and the price of that is not known.
+    /// Pages that the provider fetched cost nothing but the input that they are.
+    pub fn cost(&self, usage: &Usage) -> Option<Money> {
+        let searches = match (usage.web_search_requests, self.web_search) {
+            (0, _) => Money(0),
+            (n_searches, each) => Money::of_micro_usd(n_searches.saturating_mul(each?)),
+        };
         let at = self.of_prompt(usage.context().0);
         let written_1h = usage.cache_creation_1h_input_tokens;
         let written_5m = usage.cache_creation_input_tokens.saturating_sub(written_1h);
@@ -103,10 +112,12 @@ impl Prices {
             (written_1h.min(usage.cache_creation_input_tokens), at.cache_write_1h),
             (usage.cache_read_input_tokens, at.cache_read),
         ];
-        parts.into_iter().map(|(tokens, price)| Money(tokens.saturating_mul(price))).sum()
+        let of_tokens = parts.into_iter().map(|(n, price)| Money(n.saturating_mul(price)));
+        Some(of_tokens.sum::<Money>() + searches)
     }
 
-    /// The most that a request of so many tokens can cost, whatever becomes of it in the cache.
+    /// The most that a request of so many tokens can cost, whatever becomes of it in the cache. Searches
+    /// of the web are not in it: how many there will be is for the provider to say.
     pub fn dearest(&self, input: Tokens, output: u64) -> Money {
         let at = self.of_prompt(input.0);
         let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);
@@ -122,6 +133,7 @@ impl Prices {
                 cache_write_5m: long.cache_write_5m,
                 cache_write_1h: long.cache_write_1h,
                 cache_read: long.cache_read,
+                web_search: self.web_search,
                 long_prompt: None,
             },
             _ => *self,

@@ -132,7 +132,7 @@ fn thinking_rules_are_those_of_the_table() {
 fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
     let catalogue = Catalogue::built_in();
     let cost = |model: &str, usage: Usage| {
-        catalogue.find(model).unwrap().prices.unwrap().cost(&usage).micro_usd()
+        catalogue.find(model).unwrap().prices.unwrap().cost(&usage).unwrap().micro_usd()
     };
     let usage = Usage {
         input_tokens: 1_000_000,
@@ -150,6 +150,31 @@ fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
     assert_eq!(cost("claude-haiku-5-5", long), 50_000 + 2_500);
     assert_eq!(Money(53_000_000_000_000).to_string(), "$53.0000");
     assert_eq!(Money(1).to_string(), "$0.0000");
+}
+
+// REQ: TRN-9
+#[test]
+fn searches_of_the_web_have_their_price_and_are_never_free_where_it_is_not_known() {
+    let catalogue = Catalogue::built_in();
+    let cost = |model: &str, n_searches: u64| {
+        let usage = Usage {
+            input_tokens: 100_001,
+            web_search_requests: n_searches,
+            web_fetch_requests: 7,
+            ..Usage::default()
+        };
+        catalogue.find(model).unwrap().prices.unwrap().cost(&usage).map(Money::micro_usd)
+    };
+    // $10 for 1,000 of them; a long prompt changes nothing about that.
+    for model in ["claude-opus-5", "claude-haiku-5-5"] {
+        let searched = cost(model, 1_000).unwrap() - cost(model, 0).unwrap();
+        assert_eq!(searched, 10_000_000, "{model}");
+    }
+    assert!(cost("gpt-5.1", 0).is_some());
+    assert_eq!(cost("gpt-5.1", 1), None);
+    for facts in catalogue.models().filter(|it| it.id.starts_with("claude-")) {
+        assert!(facts.prices.is_none_or(|it| it.web_search.is_some()), "{}", facts.id);
+    }
 }
 
 // REQ: CTX-4

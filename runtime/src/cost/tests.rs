@@ -39,6 +39,7 @@ fn priced(answers: Vec<Result<crate::step5_model_call::ModelAnswer, ModelFailure
         cache_write_5m: 1_250_000,
         cache_write_1h: 2_000_000,
         cache_read: 100_000,
+        web_search: None,
         long_prompt: None,
     };
     let facts = ModelFacts { id: "m".into(), prices: Some(prices), ..ModelFacts::default() };
@@ -124,6 +125,7 @@ fn money_since_the_last_compaction_makes_the_next_one_due() {
         cache_write_5m: 0,
         cache_write_1h: 0,
         cache_read: 0,
+        web_search: None,
         long_prompt: None,
     };
     let facts = ModelFacts { id: "m".into(), prices: Some(prices), ..ModelFacts::default() };

@@ -263,6 +263,7 @@ fn worst_case_is_that_of_the_model_that_is_asked() {
         cache_write_5m: 1,
         cache_write_1h: 3,
         cache_read: 0,
+        web_search: None,
         long_prompt: None,
     };
     let facts = |id: &str, prices| ModelFacts { id: id.into(), prices, ..ModelFacts::default() };

@@ -63,7 +63,7 @@ impl Turn {
 
     /// What a call cost, if its price is known.
     pub(super) fn cost_of(&mut self, model: Option<&ModelFacts>, usage: &Usage) -> Option<Money> {
-        let cost = model.and_then(|it| it.prices).map(|it| it.cost(usage));
+        let cost = model.and_then(|it| it.prices).and_then(|it| it.cost(usage));
         self.carry.spent = self.carry.spent + cost.unwrap_or_default();
         cost
     }

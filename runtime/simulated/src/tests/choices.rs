@@ -182,9 +182,9 @@ fn field_that_a_format_does_not_have_is_refused_in_its_words() {
         request
     };
     let messages = "/v1/messages";
-    refused(messages, &with(messages, "", "thread"), "thread: Extra inputs are not permitted");
     for (place, field, why) in [
         ("", "max_output_tokens", "max_output_tokens: Extra inputs"),
+        ("", "threads", "threads: Extra inputs"),
         ("/tools/1", "parameters", "tools.1.parameters: Extra inputs"),
         ("/messages/0", "name", "messages.0.name: Extra inputs"),
     ] {
@@ -195,18 +195,39 @@ fn field_that_a_format_does_not_have_is_refused_in_its_words() {
     refused(messages, &block, "messages.0.content.0.text.txet: Extra inputs are not permitted");
 
     let chat = "/v1/chat/completions";
-    let error =
-        refused(chat, &with(chat, "", "thread"), "Unrecognized request argument supplied: thread");
+    let error = refused(
+        chat,
+        &with(chat, "", "threads"),
+        "Unrecognized request argument supplied: threads",
+    );
     assert_eq!((&error["type"], &error["code"]), (&json!("invalid_request_error"), &Value::Null));
 
     let responses = "/v1/responses";
     for (field, code) in [
-        ("thread", "unknown_parameter"),
+        ("threads", "unknown_parameter"),
         ("previous_response_id", "previous_response_not_found"),
         ("conversation", "conversation_not_found"),
     ] {
         let error = refused(responses, &with(responses, "", field), "");
         assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(field)));
+    }
+}
+
+// REQ: MDL-11
+#[test]
+fn thread_is_refused_with_a_code_of_its_own_in_every_format() {
+    for (path, mut request) in in_formats("x", "auto", false) {
+        request["thread"] = Value::Null;
+        if path != "/v1/messages" {
+            // Said, but empty: as unknown as any other field.
+            assert_ne!(refused(path, &request, "thread")["code"], "thread_not_supported");
+        }
+        for thread in [json!("t1"), json!({"id": "t1"})] {
+            request["thread"] = thread;
+            let error = refused(path, &request, "threads are not kept");
+            assert_eq!(error["type"], "invalid_request_error", "{path}");
+            assert_eq!(error["code"], "thread_not_supported", "{path}");
+        }
     }
 }
 
