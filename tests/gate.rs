@@ -6,7 +6,8 @@ use ennead::{
     approval::{Approver, Question},
     options::SessionOptions,
     runtime::{
-        permission::PermissionMode, ports::BoxFuture, run::RunEnd, step7_permission_gate::Answer,
+        permission::PermissionMode, ports::BoxFuture, run::RunEnd,
+        step7_permission_gate::PermissionAnswer,
     },
 };
 use serde_json::{Value, json};
@@ -106,9 +107,9 @@ async fn tool_that_is_denied_whole_is_not_offered() {
 struct Says(bool, UnboundedSender<Question>);
 
 impl Approver for Says {
-    fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
+    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer = Answer { allowed: self.0, reason: "said the owner".into() };
+        let answer = PermissionAnswer { allowed: self.0, reason: "said the owner".into() };
         Box::pin(async { answer })
     }
 }

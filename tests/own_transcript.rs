@@ -15,7 +15,7 @@ use ennead::{
         permission::PermissionMode,
         ports::BoxFuture,
         run::RunEnd,
-        step7_permission_gate::Answer,
+        step7_permission_gate::PermissionAnswer,
         tool::{Access, ToolOutcome},
     },
     tools::custom::CustomTool,
@@ -40,8 +40,8 @@ fn inside(place: &Place) -> SessionOptions {
 struct Yes;
 
 impl Approver for Yes {
-    fn answer(&self, _: Question) -> BoxFuture<'static, Answer> {
-        Box::pin(async { Answer { allowed: true, reason: String::new() } })
+    fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
+        Box::pin(async { PermissionAnswer { allowed: true, reason: String::new() } })
     }
 }
 

@@ -14,7 +14,7 @@ use ennead::{
     runtime::{
         ports::BoxFuture,
         run::{RunEnd, RunRequest},
-        step7_permission_gate::Answer,
+        step7_permission_gate::PermissionAnswer,
         tool::{Access, ToolOutcome},
     },
     tools::custom::CustomTool,
@@ -255,9 +255,9 @@ async fn repeated_run_id_answers_with_the_earlier_outcome() {
 struct Yes(Arc<AtomicUsize>);
 
 impl Approver for Yes {
-    fn answer(&self, _: Question) -> BoxFuture<'static, Answer> {
+    fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { Answer { allowed: true, reason: "yes".into() } })
+        Box::pin(async { PermissionAnswer { allowed: true, reason: "yes".into() } })
     }
 }
 

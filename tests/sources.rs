@@ -16,7 +16,7 @@ use ennead::{
         ports::BoxFuture, step1_settings_resolution::trust::Trust,
         step3_context_assembly::SourceTexts, turn::input::SettingsRead,
     },
-    world::local_files::{Fingerprints, LocalFiles, Place as Files, SourceFiles},
+    world::local_files::{Fingerprints, LocalFiles, SessionDirs as Files, SourceFiles},
 };
 use serde_json::{Value, json};
 
@@ -116,10 +116,13 @@ impl SessionApproved {
             fn answer(
                 &self,
                 _: ennead::approval::Question,
-            ) -> BoxFuture<'static, ennead::runtime::step7_permission_gate::Answer> {
+            ) -> BoxFuture<'static, ennead::runtime::step7_permission_gate::PermissionAnswer>
+            {
                 let reason = "yes".into();
-                let answer =
-                    ennead::runtime::step7_permission_gate::Answer { allowed: true, reason };
+                let answer = ennead::runtime::step7_permission_gate::PermissionAnswer {
+                    allowed: true,
+                    reason,
+                };
                 Box::pin(async { answer })
             }
         }

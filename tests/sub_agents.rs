@@ -13,7 +13,7 @@ use ennead::{
         permission::PermissionMode,
         ports::BoxFuture,
         run::RunEnd,
-        step7_permission_gate::Answer,
+        step7_permission_gate::PermissionAnswer,
         tool::{Access, Concurrency, ToolOutcome},
     },
     tools::custom::CustomTool,
@@ -260,9 +260,9 @@ async fn mode_of_the_parent_holds_for_the_agent() {
 struct Says(bool, UnboundedSender<Question>);
 
 impl Approver for Says {
-    fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
+    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer = Answer { allowed: self.0, reason: "because".into() };
+        let answer = PermissionAnswer { allowed: self.0, reason: "because".into() };
         Box::pin(async { answer })
     }
 }

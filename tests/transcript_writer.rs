@@ -15,7 +15,7 @@ use ennead::{
     runtime::{
         step1_settings_resolution::Durability,
         transcript::{
-            entry::{Place, Record, RecordKind, StoredText},
+            entry::{Record, RecordKind, StoredText, TextFolder},
             load::{LoadAs, ReportKind, load},
             read::{Entry, Read, read_line},
         },
@@ -310,8 +310,8 @@ async fn long_texts_lie_beside_and_only_the_owner_reads() {
     let mut session = world.open().await;
     let beside = world.root().join(SESSION);
     assert!(!beside.exists(), "made when first needed");
-    let text = StoredText::new("long", Place::Records);
-    let result = StoredText::new("output", Place::ToolResults);
+    let text = StoredText::new("long", TextFolder::Records);
+    let result = StoredText::new("output", TextFolder::ToolResults);
     let files = [
         beside.join("stored").join(format!("{}.txt", text.digest)),
         beside.join("tool-results").join(format!("{}.txt", result.digest)),

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use ennead_runtime::{
-    ports::BoxFuture, step7_permission_gate::Answer, tool::ToolCall, turn::Input,
+    ports::BoxFuture, step7_permission_gate::PermissionAnswer, tool::ToolCall, turn::TurnInput,
 };
 /// A question about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Question {
 /// Answers questions: a person at a terminal, a client of a server, an embedder's policy.
 pub trait Approver: Send + Sync + fmt::Debug {
     /// Answers one question. Dropped when the turn ends meanwhile.
-    fn answer(&self, question: Question) -> BoxFuture<'static, Answer>;
+    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer>;
 }
 
 /// Asks, and returns what the turn is to be given.
@@ -28,7 +28,7 @@ pub(crate) fn ask(
     call: ToolCall,
     reason: String,
     suggestions: Vec<String>,
-) -> BoxFuture<'static, Input> {
+) -> BoxFuture<'static, TurnInput> {
     let id = call.id.clone();
     let answer = approver.map(|it| it.answer(Question { call, reason, suggestions }));
     Box::pin(async move {
@@ -36,11 +36,11 @@ pub(crate) fn ask(
             Some(answer) => answer.await,
             None => nobody(),
         };
-        Input::PermissionAnswered { call: id, answer }
+        TurnInput::PermissionAnswered { call: id, answer }
     })
 }
 
 /// What stands for an answer that nobody gave.
-pub(crate) fn nobody() -> Answer {
-    Answer { allowed: false, reason: "nobody is there to answer".into() }
+pub(crate) fn nobody() -> PermissionAnswer {
+    PermissionAnswer { allowed: false, reason: "nobody is there to answer".into() }
 }

@@ -31,7 +31,7 @@ use ractor::{
 pub use self::handle::{WriterGone, WriterHandle};
 use self::{
     flusher::Flusher,
-    layout::Place,
+    layout::TranscriptPaths,
     lock::{LockError, SessionLock},
 };
 use crate::{
@@ -74,7 +74,7 @@ pub(crate) type LockSlot = Arc<Mutex<Option<SessionLock>>>;
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct OpenTranscript {
     /// Where.
-    pub place: Place,
+    pub place: TranscriptPaths,
     /// What all its conversation lines have in common. With an agent in it, it is a sidechain and
     /// covered by the lock of its top session.
     pub frame: LineFrame,
@@ -147,7 +147,7 @@ pub struct Archive;
 
 /// What it holds.
 #[expect(missing_debug_implementations, reason = "holds functions")]
-pub struct State {
+pub struct ArchiveState {
     setup: ArchiveSetup,
     flusher: Flusher,
     open: BTreeMap<File, Entry>,
@@ -195,16 +195,16 @@ impl Entry {
 
 impl Actor for Archive {
     type Msg = ArchiveMsg;
-    type State = State;
+    type State = ArchiveState;
     type Arguments = ArchiveSetup;
 
     async fn pre_start(
         &self,
         myself: ActorRef<ArchiveMsg>,
         setup: ArchiveSetup,
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<ArchiveState, ActorProcessingErr> {
         let registration = setup.directory.enter(ActorKind::Archive, None, myself.get_cell());
-        Ok(State {
+        Ok(ArchiveState {
             setup,
             flusher: Flusher::default(),
             open: BTreeMap::new(),
@@ -219,7 +219,7 @@ impl Actor for Archive {
         &self,
         myself: ActorRef<ArchiveMsg>,
         message: ArchiveMsg,
-        state: &mut State,
+        state: &mut ArchiveState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ArchiveMsg::Open(transcript) => Box::pin(open(&myself, transcript, state)).await,
@@ -239,7 +239,7 @@ impl Actor for Archive {
         &self,
         myself: ActorRef<ArchiveMsg>,
         event: SupervisionEvent,
-        state: &mut State,
+        state: &mut ArchiveState,
     ) -> Result<(), ActorProcessingErr> {
         match event {
             // A writer that was killed has ended like a crashed one: what was sent to it and not
@@ -259,7 +259,12 @@ impl Actor for Archive {
 }
 
 /// A writer, or the owner of a transcript, has ended.
-async fn ended(myself: &ActorRef<ArchiveMsg>, who: ActorId, is_crash: bool, state: &mut State) {
+async fn ended(
+    myself: &ActorRef<ArchiveMsg>,
+    who: ActorId,
+    is_crash: bool,
+    state: &mut ArchiveState,
+) {
     if let Some(file) = state.by_owner.remove(&who)
         && let Some(entry) = state.open.get_mut(&file)
         && entry.transcript.owner.as_ref().is_some_and(|it| it.get_id() == who)
@@ -276,7 +281,7 @@ async fn ended(myself: &ActorRef<ArchiveMsg>, who: ActorId, is_crash: bool, stat
     end_if_empty(myself, state);
 }
 
-async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: &mut State) {
+async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: &mut ArchiveState) {
     let file = transcript.place.file.as_os_str();
     if let Some(entry) = state.open.get_mut(file).filter(|_| state.shutdown.is_none()) {
         if entry.next.is_none() && (entry.closing.is_some() || entry.is_orphan()) {
@@ -309,7 +314,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
     }
 }
 
-async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut State) {
+async fn restart(myself: &ActorRef<ArchiveMsg>, file: File, state: &mut ArchiveState) {
     let Some(mut entry) = state.open.remove(&file) else { return };
     let end = entry.acknowledged.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     // Without it the one before died before it could say that it is ready.
@@ -346,7 +351,7 @@ async fn spawn_writer(
     lock: &LockSlot,
     acknowledged: &Acknowledged,
     restarted: bool,
-    state: &mut State,
+    state: &mut ArchiveState,
 ) -> Option<ActorRef<WriterMsg>> {
     let setup = WriterSetup {
         place: transcript.place.clone(),
@@ -367,7 +372,7 @@ async fn spawn_writer(
     Some(writer)
 }
 
-fn close(file: &Path, done: Option<CloseReply>, state: &mut State) {
+fn close(file: &Path, done: Option<CloseReply>, state: &mut ArchiveState) {
     match state.open.get_mut(file.as_os_str()) {
         Some(entry) => entry.close(done),
         None => done.into_iter().for_each(|done| done()),
@@ -378,7 +383,7 @@ fn has_ended(actor: &ActorCell) -> bool {
     ActorStatus::Stopping <= actor.get_status()
 }
 
-fn end_if_empty(myself: &ActorRef<ArchiveMsg>, state: &mut State) {
+fn end_if_empty(myself: &ActorRef<ArchiveMsg>, state: &mut ArchiveState) {
     if state.open.is_empty()
         && let Some(done) = state.shutdown.take()
     {

@@ -40,9 +40,9 @@ use crate::{
     mcp_server::{self, McpServers},
     model_call::learned::Learned,
     options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
-    session::{OpenPlan, SessionContext, SessionHandle, SessionMsg, Setup},
+    session::{OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup},
     shard::{ShardHandle, ShardMsg},
-    world::{local_files::Place, real_paths::RealPaths},
+    world::{local_files::SessionDirs, real_paths::RealPaths},
 };
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
@@ -200,7 +200,7 @@ impl Ennead {
         shard: &ShardHandle,
         id: SessionId,
         told: Vec<Arc<str>>,
-    ) -> Result<Box<Setup>, OpenError> {
+    ) -> Result<Box<SessionSetup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&options, &mut real_paths)?;
         let layout = layout(&options, &place)?;
@@ -272,7 +272,7 @@ impl Ennead {
             append_system_prompt: options.append_system_prompt,
         };
         // In a box, since the future of whoever opens a session would carry it to its end.
-        Ok(Box::new(Setup {
+        Ok(Box::new(SessionSetup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))
                 .with_catalogue(catalogue)
@@ -292,7 +292,7 @@ fn seed_of_the_system() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, OpenError> {
+fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<SessionDirs, OpenError> {
     let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
     let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
     if real_paths.follow(&workspace) != Some(PathKind::Directory) {
@@ -305,7 +305,7 @@ fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, 
     let home = options.home.clone().or_else(std::env::home_dir).unwrap_or_else(|| "/".into());
     let home = std::path::absolute(&home).unwrap_or(home);
     let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    Ok(Place {
+    Ok(SessionDirs {
         config: config.unwrap_or_else(|| home.join(".claude")),
         workspace,
         worktree: None,
@@ -317,7 +317,7 @@ fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Place, 
     })
 }
 
-fn layout(options: &SessionOptions, place: &Place) -> Result<Layout, OpenError> {
+fn layout(options: &SessionOptions, place: &SessionDirs) -> Result<Layout, OpenError> {
     match (&options.transcripts, std::env::var_os("CLAUDE_CONFIG_DIR")) {
         (Some(root), _) => {
             Ok(Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())))

@@ -10,7 +10,7 @@ use ennead_runtime::{
     step7_permission_gate::{
         CommandOrder, Judged, PathKind, ResolvedPath, path_resolution::resolve,
     },
-    turn::Input,
+    turn::TurnInput,
 };
 
 /// Resolves a path and returns what the turn is to be given. A path costs one `lstat` per part, about a microsecond
@@ -20,19 +20,19 @@ pub(crate) fn look(
     cwd: String,
     call: ToolUseId,
     given: String,
-) -> BoxFuture<'static, Input> {
+) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let path = Box::new(resolve(&given, &cwd, &shared.facts.home, &mut found));
-        Input::PathResolved { call, path }
+        TurnInput::PathResolved { call, path }
     })
 }
 
 /// Judges a shell command on a thread where nobody waits, and returns what the turn is to be given.
-pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'static, Input> {
+pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let judged = tokio::task::spawn_blocking(move || order.judge()).await;
         let judged = Box::new(judged.unwrap_or_else(|_| Judged::crashed()));
-        Input::CommandJudged { call, judged }
+        TurnInput::CommandJudged { call, judged }
     })
 }
 

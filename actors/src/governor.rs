@@ -32,7 +32,7 @@ pub(crate) enum GovernorMsg {
 /// The actor of one gate.
 pub(crate) struct Governor;
 
-pub(crate) struct State {
+pub(crate) struct GovernorState {
     gate: ProviderLimiter,
     timer: Option<JoinHandle<Result<(), MessagingErr<GovernorMsg>>>>,
     _registration: Registration,
@@ -42,24 +42,29 @@ pub(crate) struct State {
 
 impl Actor for Governor {
     type Msg = GovernorMsg;
-    type State = State;
+    type State = GovernorState;
     type Arguments = (ProviderLimiter, Directory);
 
     async fn pre_start(
         &self,
         myself: ActorRef<GovernorMsg>,
         (gate, directory): (ProviderLimiter, Directory),
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<GovernorState, ActorProcessingErr> {
         let registration = directory.enter(ActorKind::Governor, None, myself.get_cell());
         let succession = gate.taken_over_by(&myself);
-        Ok(State { gate, timer: None, _registration: registration, _succession: succession })
+        Ok(GovernorState {
+            gate,
+            timer: None,
+            _registration: registration,
+            _succession: succession,
+        })
     }
 
     async fn handle(
         &self,
         myself: ActorRef<GovernorMsg>,
         message: GovernorMsg,
-        state: &mut State,
+        state: &mut GovernorState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GovernorMsg::WakeAt(at) => {
@@ -75,7 +80,7 @@ impl Actor for Governor {
     }
 }
 
-impl Drop for State {
+impl Drop for GovernorState {
     fn drop(&mut self) {
         if let Some(timer) = self.timer.take() {
             timer.abort();

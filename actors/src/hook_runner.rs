@@ -54,7 +54,7 @@ pub(crate) enum HookMsg {
 /// The actor that runs hooks.
 pub(crate) struct HookRunner;
 
-pub(crate) struct State {
+pub(crate) struct HookRunnerState {
     shared: Arc<SessionContext>,
     next: u64,
     running: HashMap<u64, Running>,
@@ -71,24 +71,29 @@ struct Running {
 
 impl Actor for HookRunner {
     type Msg = HookMsg;
-    type State = State;
+    type State = HookRunnerState;
     type Arguments = Arc<SessionContext>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<HookMsg>,
         shared: Arc<SessionContext>,
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<HookRunnerState, ActorProcessingErr> {
         let registration =
             shared.directory.enter(ActorKind::HookRunner, Some(&shared.session), myself.get_cell());
-        Ok(State { shared, next: 0, running: HashMap::new(), _registration: registration })
+        Ok(HookRunnerState {
+            shared,
+            next: 0,
+            running: HashMap::new(),
+            _registration: registration,
+        })
     }
 
     async fn handle(
         &self,
         myself: ActorRef<HookMsg>,
         message: HookMsg,
-        state: &mut State,
+        state: &mut HookRunnerState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             HookMsg::Run(Admitted { work, slot }) => start(work, slot, &myself, state).await?,
@@ -106,7 +111,7 @@ impl Actor for HookRunner {
         &self,
         myself: ActorRef<HookMsg>,
         event: SupervisionEvent,
-        _: &mut State,
+        _: &mut HookRunnerState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(child) = ended(&event) {
             myself.cast(HookMsg::Gone(child))?;
@@ -119,7 +124,7 @@ async fn start(
     request: HookRequest,
     slot: Slot,
     myself: &ActorRef<HookMsg>,
-    state: &mut State,
+    state: &mut HookRunnerState,
 ) -> Result<(), ActorProcessingErr> {
     let HookRequest { firing, place, turn, token } = request;
     // The runner hears when the turn ends, and ends what it runs for it.
@@ -150,7 +155,7 @@ async fn start(
 
 /// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
 /// gone are ended.
-fn gone(who: ActorId, state: &mut State) {
+fn gone(who: ActorId, state: &mut HookRunnerState) {
     state.running.retain(|_, running| {
         if running.execution.get_id() == who {
             tell(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);

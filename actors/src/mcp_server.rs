@@ -26,7 +26,7 @@ pub(crate) use server::{McpServers, Server};
 use crate::{
     directory::{ActorKind, Directory, Registration},
     mailbox::Admitted,
-    supervision::{Job, ended, spawn_leaf},
+    supervision::{HandlerResult, Job, ended, spawn_leaf},
     world::clock::Timer,
 };
 
@@ -64,7 +64,7 @@ pub(crate) enum McpMsg {
 }
 
 /// What the actor of a server is given.
-pub(crate) struct Setup {
+pub(crate) struct McpServerSetup {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timer: Arc<dyn Timer>,
@@ -76,8 +76,8 @@ pub(crate) struct Setup {
 /// The actor of one server.
 pub(crate) struct McpServer;
 
-pub(crate) struct State {
-    setup: Setup,
+pub(crate) struct McpServerState {
+    setup: McpServerSetup,
     phase: Phase,
     /// The connection, or what will be one.
     leaf: Option<ActorId>,
@@ -103,22 +103,20 @@ enum Phase {
     GivenUp,
 }
 
-type Done = Result<(), ActorProcessingErr>;
-
 impl Actor for McpServer {
     type Msg = McpMsg;
-    type State = State;
-    type Arguments = Setup;
+    type State = McpServerState;
+    type Arguments = McpServerSetup;
 
     async fn pre_start(
         &self,
         myself: ActorRef<McpMsg>,
-        setup: Setup,
-    ) -> Result<State, ActorProcessingErr> {
+        setup: McpServerSetup,
+    ) -> Result<McpServerState, ActorProcessingErr> {
         let registration = setup.directory.enter(ActorKind::McpServer, None, myself.get_cell());
         setup.server.has_actor(&myself);
         let pause = setup.pause.unwrap_or_default();
-        let mut state = State {
+        let mut state = McpServerState {
             setup,
             phase: Phase::Starting,
             leaf: None,
@@ -132,7 +130,12 @@ impl Actor for McpServer {
         Ok(state)
     }
 
-    async fn handle(&self, myself: ActorRef<McpMsg>, message: McpMsg, state: &mut State) -> Done {
+    async fn handle(
+        &self,
+        myself: ActorRef<McpMsg>,
+        message: McpMsg,
+        state: &mut McpServerState,
+    ) -> HandlerResult {
         match message {
             McpMsg::Call(order) => state.call(&myself, order).await?,
             McpMsg::Tools(reply) => state.tell_tools(&myself, reply).await?,
@@ -152,8 +155,8 @@ impl Actor for McpServer {
         &self,
         myself: ActorRef<McpMsg>,
         event: SupervisionEvent,
-        state: &mut State,
-    ) -> Done {
+        state: &mut McpServerState,
+    ) -> HandlerResult {
         if let Some(child) = ended(&event)
             && state.leaf == Some(child)
         {
@@ -163,9 +166,9 @@ impl Actor for McpServer {
     }
 }
 
-impl State {
+impl McpServerState {
     /// Begins an attempt.
-    async fn start(&mut self, myself: &ActorRef<McpMsg>, pause: Duration) -> Done {
+    async fn start(&mut self, myself: &ActorRef<McpMsg>, pause: Duration) -> HandlerResult {
         self.phase = Phase::Starting;
         let (stopper, stop) = oneshot::channel();
         self.stopper = Some(stopper);
@@ -186,7 +189,11 @@ impl State {
         Ok(())
     }
 
-    async fn call(&mut self, myself: &ActorRef<McpMsg>, order: Admitted<Box<Order>>) -> Done {
+    async fn call(
+        &mut self,
+        myself: &ActorRef<McpMsg>,
+        order: Admitted<Box<Order>>,
+    ) -> HandlerResult {
         match &self.phase {
             Phase::Standing { orders, .. } => {
                 // A connection that has crashed just now took nothing on.
@@ -207,7 +214,7 @@ impl State {
         &mut self,
         myself: &ActorRef<McpMsg>,
         reply: oneshot::Sender<Tools>,
-    ) -> Done {
+    ) -> HandlerResult {
         match &self.phase {
             Phase::Standing { tools, .. } => {
                 // Who asked and left needs no answer.
@@ -223,7 +230,7 @@ impl State {
     }
 
     /// Somebody wants a server that was given up.
-    async fn start_again(&mut self, myself: &ActorRef<McpMsg>) -> Done {
+    async fn start_again(&mut self, myself: &ActorRef<McpMsg>) -> HandlerResult {
         self.setup.server.forget_ends();
         self.start(myself, Duration::ZERO).await
     }
@@ -259,7 +266,7 @@ impl State {
     }
 
     /// Nothing is left of it: the next one may start.
-    async fn leaf_gone(&mut self, myself: &ActorRef<McpMsg>) -> Done {
+    async fn leaf_gone(&mut self, myself: &ActorRef<McpMsg>) -> HandlerResult {
         self.leaf = None;
         match self.phase {
             // It crashed on the way. Calls that came to a connection were answered by its end, and

@@ -35,7 +35,7 @@ use ennead_runtime::{
     },
     tokens::{Tokens, Usage},
     turn::{
-        Input,
+        TurnInput,
         effect::{ModelCallOrder, Purpose},
         input::Answered,
     },
@@ -64,7 +64,7 @@ pub(crate) fn run(
     shared: Arc<SessionContext>,
     order: ModelCallOrder,
     sent: Option<Sent>,
-) -> BoxFuture<'static, Input> {
+) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
         let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
@@ -80,7 +80,7 @@ pub(crate) fn run(
             duration_ms: call.millis(),
             parked_ms: call.parked_ms,
         };
-        Input::ModelAnswered(Box::new(answered))
+        TurnInput::ModelAnswered(Box::new(answered))
     })
 }
 

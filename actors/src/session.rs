@@ -129,7 +129,7 @@ pub(crate) struct HookToken {
 }
 
 /// What a session is given.
-pub(crate) struct Setup {
+pub(crate) struct SessionSetup {
     pub(crate) shared: Arc<SessionContext>,
     pub(crate) conversation: Conversation,
     pub(crate) archive: ActorRef<ArchiveMsg>,
@@ -143,7 +143,7 @@ pub(crate) struct Setup {
 /// The actor that is a session.
 pub(crate) struct Session;
 
-pub(crate) struct State {
+pub(crate) struct SessionState {
     /// Goes before the replies of runs do: listeners hear first.
     _end_of_events: EndOfEvents,
     shared: Arc<SessionContext>,
@@ -184,15 +184,15 @@ pub(crate) struct State {
 impl Actor for Session {
     type Msg = SessionMsg;
     /// Boxed, because whoever starts an actor moves its state half a dozen times.
-    type State = Box<State>;
-    type Arguments = Box<Setup>;
+    type State = Box<SessionState>;
+    type Arguments = Box<SessionSetup>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<SessionMsg>,
-        setup: Box<Setup>,
-    ) -> Result<Box<State>, ActorProcessingErr> {
-        let Setup { shared, conversation, archive, open, parent, layout, told } = *setup;
+        setup: Box<SessionSetup>,
+    ) -> Result<Box<SessionState>, ActorProcessingErr> {
+        let SessionSetup { shared, conversation, archive, open, parent, layout, told } = *setup;
         let kind = if parent.is_some() { ActorKind::SubAgent } else { ActorKind::Session };
         let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
         let (opened, recorded) = (myself.clone(), myself.clone());
@@ -210,7 +210,7 @@ impl Actor for Session {
         let reply: ReplyTo = Arc::new(move |it| {
             let _gone = recorded.cast(SessionMsg::Recorded(it));
         });
-        Ok(Box::new(State {
+        Ok(Box::new(SessionState {
             _end_of_events: EndOfEvents(shared.hub.clone()),
             agents: Agents::new(parent),
             shared,
@@ -243,7 +243,7 @@ impl Actor for Session {
         &self,
         myself: ActorRef<SessionMsg>,
         message: SessionMsg,
-        state: &mut Box<State>,
+        state: &mut Box<SessionState>,
     ) -> Result<(), ActorProcessingErr> {
         // This future is moved with every message, so it holds nothing but what must be waited for.
         if let Some(starting) = state.on_message(&myself, message)? {
@@ -259,7 +259,7 @@ impl Actor for Session {
         &self,
         myself: ActorRef<SessionMsg>,
         event: SupervisionEvent,
-        state: &mut Box<State>,
+        state: &mut Box<SessionState>,
     ) -> Result<(), ActorProcessingErr> {
         // A turn that has said how it ended owes nothing; the ends of others are noted all the same.
         let Some(child) = ended(&event) else { return Ok(()) };
@@ -273,7 +273,7 @@ impl Actor for Session {
 /// What waits for a child to start.
 type Starting<'a> = BoxFuture<'a, Result<(), ActorProcessingErr>>;
 
-impl State {
+impl SessionState {
     /// Takes a message. Gives what must be waited for.
     fn on_message<'a>(
         &'a mut self,

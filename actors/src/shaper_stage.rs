@@ -8,14 +8,14 @@ use ennead_runtime::{
     ports::BoxFuture,
     step4_context_shapers::{StageResult, apply_summary, run_stage},
     tokens::Tokens,
-    turn::{Input, effect::ShapeOrder, input::Crashed},
+    turn::{TurnInput, effect::ShapeOrder, input::Crashed},
 };
 
 /// Above this a stage may take longer than a millisecond and goes to the blocking pool.
 const LARGE: Tokens = Tokens(100_000);
 
 /// Runs the stage and returns what the turn is to be given.
-pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'static, Input> {
+pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let clock = &shared.world.clock;
         let (stage, started) = (order.stage, clock.elapsed());
@@ -26,7 +26,7 @@ pub(crate) fn run(shared: Arc<SessionContext>, order: ShapeOrder) -> BoxFuture<'
         };
         let took = clock.elapsed().saturating_sub(started).as_micros();
         let elapsed_us = u64::try_from(took).unwrap_or(u64::MAX);
-        Input::Shaped { stage, result, elapsed_us }
+        TurnInput::Shaped { stage, result, elapsed_us }
     })
 }
 

@@ -18,7 +18,7 @@ use crate::{
     mcp_server::{self, McpMsg, McpServer, Server, Tools},
     options::{Options, Placement},
     scheduler,
-    session::{Session, SessionMsg, Setup},
+    session::{Session, SessionMsg, SessionSetup},
     supervision::{ended, spawn},
     world::{World, clock::Timer, own_transport},
 };
@@ -26,7 +26,7 @@ use crate::{
 /// What a shard hears.
 pub(crate) enum ShardMsg {
     /// Open a session here.
-    Open(Box<Setup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    Open(Box<SessionSetup>, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     /// Start the actor of this gate here.
     Govern(ProviderLimiter),
     /// Ask this server, whose actor lives here, for its tools. It is started if it is not there.
@@ -191,7 +191,7 @@ async fn start_mcp_server(
     pause: Option<Duration>,
     state: &mut State,
 ) -> Result<ActorRef<McpMsg>, ActorProcessingErr> {
-    let setup = mcp_server::Setup {
+    let setup = mcp_server::McpServerSetup {
         server: Arc::clone(&server),
         clock: Arc::clone(&state.clock),
         timer: Arc::clone(&state.timer),

@@ -8,7 +8,7 @@ use ennead_runtime::{
 
 use crate::{
     session::context::SessionContext,
-    world::local_files::{Fingerprints, Place},
+    world::local_files::{Fingerprints, SessionDirs},
 };
 
 /// What a look at the settings files gives.
@@ -22,7 +22,7 @@ pub(crate) fn sources(
 ) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
         let mut texts = if shared.reads_sources {
-            let place = Place { hidden, ..shared.place.clone() };
+            let place = SessionDirs { hidden, ..shared.place.clone() };
             shared.world.files.sources(&place).await
         } else {
             Default::default()

@@ -11,6 +11,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::directory::{ActorKind, Directory, Registration};
 
+/// What a message handler returns. An error ends the actor and is a bug.
+pub(crate) type HandlerResult = Result<(), ActorProcessingErr>;
+
 /// What a leaf is made of.
 pub(crate) struct Job {
     /// What it counts as in the tree.

@@ -12,7 +12,7 @@ use ennead_runtime::{
     ports::{CommittedOutcome, ToolContext, WorkGuard},
     step7_permission_gate::Permit,
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
-    turn::Input,
+    turn::TurnInput,
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
@@ -39,7 +39,7 @@ pub(crate) enum DispatcherMsg {
 }
 
 /// What a dispatcher is given.
-pub(crate) struct Setup {
+pub(crate) struct ToolDispatcherSetup {
     pub(crate) shared: Arc<SessionContext>,
     pub(crate) turn: ActorRef<TurnMsg>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Setup {
 /// The actor that runs the calls of a turn.
 pub(crate) struct ToolDispatcher;
 
-pub(crate) struct State {
+pub(crate) struct ToolDispatcherState {
     shared: Arc<SessionContext>,
     turn: ActorRef<TurnMsg>,
     /// Never given back: a quota.
@@ -58,21 +58,21 @@ pub(crate) struct State {
 
 impl Actor for ToolDispatcher {
     type Msg = DispatcherMsg;
-    type State = State;
-    type Arguments = Setup;
+    type State = ToolDispatcherState;
+    type Arguments = ToolDispatcherSetup;
 
     async fn pre_start(
         &self,
         myself: ActorRef<DispatcherMsg>,
-        setup: Setup,
-    ) -> Result<State, ActorProcessingErr> {
-        let Setup { shared, turn } = setup;
+        setup: ToolDispatcherSetup,
+    ) -> Result<ToolDispatcherState, ActorProcessingErr> {
+        let ToolDispatcherSetup { shared, turn } = setup;
         let registration = shared.directory.enter(
             ActorKind::ToolDispatcher,
             Some(&shared.session),
             myself.get_cell(),
         );
-        Ok(State {
+        Ok(ToolDispatcherState {
             shared,
             turn,
             slots: Vec::new(),
@@ -85,7 +85,7 @@ impl Actor for ToolDispatcher {
         &self,
         myself: ActorRef<DispatcherMsg>,
         message: DispatcherMsg,
-        state: &mut State,
+        state: &mut ToolDispatcherState,
     ) -> Result<(), ActorProcessingErr> {
         let DispatcherMsg::Execute(Admitted { work, slot }) = message;
         state.slots.push(slot);
@@ -96,7 +96,7 @@ impl Actor for ToolDispatcher {
         &self,
         _: ActorRef<DispatcherMsg>,
         event: SupervisionEvent,
-        state: &mut State,
+        state: &mut ToolDispatcherState,
     ) -> Result<(), ActorProcessingErr> {
         let ended = ended(&event).and_then(|it| state.running.remove(&it));
         if let Some((call, settled)) = ended
@@ -104,7 +104,7 @@ impl Actor for ToolDispatcher {
         {
             // Should it have told the turn just before it was killed, the turn takes only the first.
             let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
-            state.turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }))?;
+            state.turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }))?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Execution {
 async fn execute(
     execution: Execution,
     myself: &ActorRef<DispatcherMsg>,
-    state: &mut State,
+    state: &mut ToolDispatcherState,
 ) -> Result<(), ActorProcessingErr> {
     let (call, settled) = (execution.call.id.clone(), execution.settled());
     let tool = state.shared.tools.get(&execution.call.name).cloned();
@@ -144,7 +144,7 @@ async fn execute(
         let took = clock.elapsed().saturating_sub(started).as_millis();
         outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
         let outcome = Box::new(outcome);
-        let _gone = turn.cast(TurnMsg::Input(Input::ToolFinished { call, outcome }));
+        let _gone = turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }));
     });
     let job = state.shared.job(ActorKind::ToolExecutor, work);
     let executor = spawn_leaf(job, myself.get_cell()).await?;

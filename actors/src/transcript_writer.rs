@@ -30,7 +30,7 @@ use crate::{
     archive::{
         LockSlot, OpenError, OpenReply, Opened, WriterHandle,
         flusher::{Flusher, SyncRequest},
-        layout::Place,
+        layout::TranscriptPaths,
         lock::{LockError, SessionLock},
     },
     checkpoint::Checkpoint,
@@ -89,7 +89,7 @@ pub enum WriterMsg {
 
 /// What a writer is made of.
 pub(crate) struct WriterSetup {
-    pub(crate) place: Place,
+    pub(crate) place: TranscriptPaths,
     pub(crate) frame: LineFrame,
     pub(crate) durability: Durability,
     /// `None` for sidechains, which are covered by the lock of their top session.
@@ -117,7 +117,7 @@ pub(crate) const NOT_OPENED: &str = "not opened";
 pub(crate) struct TranscriptWriter;
 
 /// What it holds.
-pub(crate) struct State {
+pub(crate) struct TranscriptWriterState {
     setup: WriterSetup,
     file: Option<TranscriptFile>,
     _registration: Registration,
@@ -141,14 +141,14 @@ struct Waiting {
 
 impl Actor for TranscriptWriter {
     type Msg = WriterMsg;
-    type State = State;
+    type State = TranscriptWriterState;
     type Arguments = WriterSetup;
 
     async fn pre_start(
         &self,
         myself: ActorRef<WriterMsg>,
         setup: WriterSetup,
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<TranscriptWriterState, ActorProcessingErr> {
         myself.cast(WriterMsg::Start)?;
         let LineFrame { session, agent, .. } = &setup.frame;
         let session = match agent {
@@ -157,7 +157,7 @@ impl Actor for TranscriptWriter {
         };
         let cell = myself.get_cell();
         let registration = setup.directory.enter(ActorKind::TranscriptWriter, Some(&session), cell);
-        Ok(State {
+        Ok(TranscriptWriterState {
             setup,
             file: None,
             waiting: VecDeque::new(),
@@ -173,7 +173,7 @@ impl Actor for TranscriptWriter {
         &self,
         myself: ActorRef<WriterMsg>,
         message: WriterMsg,
-        state: &mut State,
+        state: &mut TranscriptWriterState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             WriterMsg::Start => Box::pin(start(&myself, state)).await,
@@ -190,7 +190,7 @@ impl Actor for TranscriptWriter {
     }
 }
 
-async fn start(myself: &ActorRef<WriterMsg>, state: &mut State) {
+async fn start(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     match open(&state.setup).await {
         Ok((file, epoch)) => {
             let handle = WriterHandle::new(myself.clone());
@@ -265,7 +265,7 @@ async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
     Ok((file, epoch))
 }
 
-fn write(append: Append, state: &mut State) {
+fn write(append: Append, state: &mut TranscriptWriterState) {
     let Append { lines, stored, sync, ticket, reply } = append;
     let needs_sync = match state.setup.durability {
         Durability::Process => false,
@@ -292,7 +292,7 @@ fn write(append: Append, state: &mut State) {
     state.waiting.push_back(Waiting { ticket, lines, reply, needs_sync, result });
 }
 
-fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
+fn synced(upto: u64, result: io::Result<()>, state: &mut TranscriptWriterState) {
     state.syncing = false;
     match result {
         Ok(()) => state.synced = upto,
@@ -315,7 +315,7 @@ fn synced(upto: u64, result: io::Result<()>, state: &mut State) {
 }
 
 /// Answers from the front what needs to wait no longer.
-fn answer(state: &mut State) {
+fn answer(state: &mut TranscriptWriterState) {
     while let Some(first) = state.waiting.front() {
         if first.needs_sync && first.result.as_ref().is_ok_and(|end| state.synced < end.offset) {
             return;
@@ -328,7 +328,7 @@ fn answer(state: &mut State) {
     }
 }
 
-fn sync(myself: &ActorRef<WriterMsg>, state: &mut State) {
+fn sync(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     let needed = state.waiting.iter().any(|it| it.needs_sync && it.result.is_ok())
         || wants_sync_to_close(state);
     let Some(file) = state.file.as_mut().filter(|_| needed && !state.syncing) else { return };
@@ -347,12 +347,12 @@ fn sync(myself: &ActorRef<WriterMsg>, state: &mut State) {
 
 /// Whether the end of the file is still to be forced to disk, so that a checkpoint can speak of it.
 /// After a failure there is none.
-fn wants_sync_to_close(state: &State) -> bool {
+fn wants_sync_to_close(state: &TranscriptWriterState) -> bool {
     let is_on_disk = |it: &TranscriptFile| it.end().offset <= state.synced;
     state.closing && state.file.as_ref().is_some_and(|it| it.needs_checkpoint() && !is_on_disk(it))
 }
 
-fn close(myself: &ActorRef<WriterMsg>, state: &mut State) {
+fn close(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     if let Some(file) = state.file.take() {
         if !file.is_in_place() {
             // Nobody waits for an answer any more, and who cleared it away meanwhile wants it so.

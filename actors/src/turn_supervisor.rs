@@ -9,6 +9,7 @@ mod execute;
 mod message;
 mod progress;
 mod questions;
+mod tool_context;
 mod tree_admission;
 
 pub(crate) use message::TurnMsg;
@@ -21,7 +22,7 @@ use std::{
 use ennead_runtime::{
     ids::ToolUseId,
     step::Step,
-    turn::{Effect, Input, Turn, TurnSetup},
+    turn::{Effect, Turn, TurnInput, TurnSetup},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -37,7 +38,7 @@ use crate::{
 };
 
 /// What a turn is given.
-pub(crate) struct Setup {
+pub(crate) struct TurnSupervisorSetup {
     /// The session's world and listeners.
     pub(crate) shared: Arc<SessionContext>,
     /// The session.
@@ -62,7 +63,7 @@ pub(crate) struct Scope {
 /// The actor that walks one turn.
 pub(crate) struct TurnSupervisor;
 
-pub(crate) struct State {
+pub(crate) struct ActiveTurn {
     turn: Box<Turn>,
     shared: Arc<SessionContext>,
     session: ActorRef<SessionMsg>,
@@ -100,20 +101,20 @@ pub(crate) enum Pending {
 
 impl Actor for TurnSupervisor {
     type Msg = TurnMsg;
-    type State = State;
-    type Arguments = Box<Setup>;
+    type State = ActiveTurn;
+    type Arguments = Box<TurnSupervisorSetup>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<TurnMsg>,
-        setup: Box<Setup>,
-    ) -> Result<State, ActorProcessingErr> {
-        let Setup { shared, session, key, turn, scope, fingerprints } = *setup;
+        setup: Box<TurnSupervisorSetup>,
+    ) -> Result<ActiveTurn, ActorProcessingErr> {
+        let TurnSupervisorSetup { shared, session, key, turn, scope, fingerprints } = *setup;
         let id = &shared.session;
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
         myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
-        Ok(State {
+        Ok(ActiveTurn {
             turn: Box::new(Turn::new(*turn)),
             shared,
             session,
@@ -134,7 +135,7 @@ impl Actor for TurnSupervisor {
         &self,
         myself: ActorRef<TurnMsg>,
         message: TurnMsg,
-        state: &mut State,
+        state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
         let mut effects = VecDeque::from(state.on_message(&myself, message)?);
         // This future is moved with every message, so it holds nothing but what is left to do.
@@ -148,7 +149,7 @@ impl Actor for TurnSupervisor {
         &self,
         myself: ActorRef<TurnMsg>,
         event: SupervisionEvent,
-        state: &mut State,
+        state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
         // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
         // ARCHITECTURE.md). A child whose answer was handled owes none.
@@ -161,7 +162,7 @@ impl Actor for TurnSupervisor {
     }
 }
 
-impl State {
+impl ActiveTurn {
     /// What the turn asks for after a message.
     fn on_message(
         &mut self,
@@ -184,7 +185,7 @@ impl State {
             },
             TurnMsg::Hooks(firing, outputs) => {
                 self.firing.take_if(|(awaited, _)| *awaited == firing);
-                Input::HooksAnswered { firing, outputs }
+                TurnInput::HooksAnswered { firing, outputs }
             }
             TurnMsg::HooksLost(firing, why) => match self.hooks_lost(Some(firing), why) {
                 Some(input) => input,
@@ -203,9 +204,9 @@ impl State {
     }
 
     /// What the turn asks for behind this.
-    fn tell(&mut self, input: Input) -> Vec<Effect> {
+    fn tell(&mut self, input: TurnInput) -> Vec<Effect> {
         self.answered(&input);
-        let is_settings = matches!(input, Input::SettingsRead(..));
+        let is_settings = matches!(input, TurnInput::SettingsRead(..));
         let at = self.shared.world.clock.now();
         let effects = self.turn.handle(at, input);
         if is_settings && let Some(output) = self.turn.output() {

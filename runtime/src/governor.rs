@@ -32,7 +32,9 @@ use shares::Shares;
 use window::Window;
 
 pub use crate::ids::TenantId as Tenant;
-pub use protocol::{Ask, Input, Outcome, Output, ParkReason, Parking, Refusal, Ticket};
+pub use protocol::{
+    Ask, GovernorInput, GovernorOutput, Outcome, ParkReason, Parking, Refusal, Ticket,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -110,25 +112,25 @@ impl Governor {
 
     /// Takes one input at `now`, in milliseconds of a clock that never goes back, and says what
     /// becomes of calls.
-    pub fn handle(&mut self, now: u64, input: Input, out: &mut Vec<Output>) {
+    pub fn handle(&mut self, now: u64, input: GovernorInput, out: &mut Vec<GovernorOutput>) {
         match input {
-            Input::Ask(ask) => return self.ask(now, ask, out),
-            Input::Heard { ticket, report } => {
+            GovernorInput::Ask(ask) => return self.ask(now, ask, out),
+            GovernorInput::Heard { ticket, report } => {
                 self.buckets.hear(now, &report);
                 if let Some(call) = self.calls.get_mut(&ticket) {
                     call.is_counted = true;
                 }
             }
-            Input::CommittedOutcome { ticket, outcome, used } => {
+            GovernorInput::Ended { ticket, outcome, used } => {
                 self.settle(now, ticket, outcome, used, out);
             }
-            Input::Abandoned(ticket) => self.abandon(now, ticket),
-            Input::Tick => {}
+            GovernorInput::Abandoned(ticket) => self.abandon(now, ticket),
+            GovernorInput::Tick => {}
         }
         self.go_on(now, out);
     }
 
-    /// When [`Input::Tick`] is due; `None` when nobody waits.
+    /// When [`GovernorInput::Tick`] is due; `None` when nobody waits.
     pub fn wake_at(&self, now: u64) -> Option<u64> {
         let (deadline, _) = self.deadlines.first()?;
         let heads = self.queue.heads().map(|(tenant, it)| self.obstacle(now, tenant, it.cost));
@@ -163,7 +165,7 @@ impl Governor {
         }
     }
 
-    fn ask(&mut self, now: u64, ask: Ask, out: &mut Vec<Output>) {
+    fn ask(&mut self, now: u64, ask: Ask, out: &mut Vec<GovernorOutput>) {
         let ticket = ask.ticket;
         self.shares.seen(now, &ask.tenant);
         let has_budget = !ask.is_retry || (self.repeaters.is_empty() && self.retries.take(now));
@@ -186,7 +188,7 @@ impl Governor {
     }
 
     /// Whatever can be done now, is done.
-    fn go_on(&mut self, now: u64, out: &mut Vec<Output>) {
+    fn go_on(&mut self, now: u64, out: &mut Vec<GovernorOutput>) {
         if self.deadlines.is_empty() {
             return;
         }
@@ -244,7 +246,7 @@ impl Governor {
         (0 < wait_ms).then_some(Obstacle { parking, for_all: false })
     }
 
-    fn admit(&mut self, now: u64, ticket: Ticket, out: &mut Vec<Output>) {
+    fn admit(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get_mut(&ticket) else { return };
         let is_probe = self.breaker.word(now) == Word::Probe;
         if is_probe {
@@ -254,7 +256,7 @@ impl Governor {
         self.n_admitted += 1;
         self.buckets.take(now, call.ask.tokens);
         self.shares.began(&call.ask.tenant);
-        out.push(Output::Admit(ticket));
+        out.push(GovernorOutput::Admit(ticket));
     }
 
     /// Takes a call out of whatever it waits in.
@@ -275,7 +277,7 @@ impl Governor {
         ticket: Ticket,
         outcome: Outcome,
         used: Option<(u64, u64)>,
-        out: &mut Vec<Output>,
+        out: &mut Vec<GovernorOutput>,
     ) {
         let Some(call) = self.calls.get(&ticket) else { return };
         let Stage::InFlight { admission, is_probe } = call.stage else { return };
@@ -310,9 +312,7 @@ impl Governor {
                 self.breaker.bill_is_open(now, is_probe)
             }
             Outcome::Unclear => {
-                if is_probe {
-                    self.breaker.probe_lost();
-                }
+                is_probe.then(|| self.breaker.probe_lost());
                 false
             }
         };
@@ -326,9 +326,8 @@ impl Governor {
         self.leave(ticket, false);
         let Some(call) = self.calls.remove(&ticket) else { return };
         match call.stage {
-            Stage::Budget => {}
             Stage::Queued if call.ask.is_retry => self.retries.put_back(now),
-            Stage::Queued => {}
+            Stage::Budget | Stage::Queued => {}
             // What was sent has cost what it costs; the provider's next word corrects it.
             Stage::InFlight { is_probe, .. } => {
                 self.shares.ended(&call.ask.tenant);
@@ -340,7 +339,7 @@ impl Governor {
     }
 
     /// Refuses those who have waited as long as they may.
-    fn expire(&mut self, now: u64, out: &mut Vec<Output>) {
+    fn expire(&mut self, now: u64, out: &mut Vec<GovernorOutput>) {
         while let Some((deadline, ticket)) = self.deadlines.first().copied()
             && deadline <= now
         {
@@ -350,7 +349,7 @@ impl Governor {
     }
 
     /// Tells a call that waits why, or refuses it when that is longer than it may wait.
-    fn tell(&mut self, now: u64, ticket: Ticket, out: &mut Vec<Output>) {
+    fn tell(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get(&ticket) else { return };
         if matches!(call.stage, Stage::InFlight { .. }) {
             return;
@@ -362,16 +361,22 @@ impl Governor {
         if is_unpaid || parking.until.is_some_and(|it| deadline < it) || deadline <= now {
             self.refuse(now, ticket, parking, out);
         } else {
-            out.push(Output::Park(ticket, parking));
+            out.push(GovernorOutput::Park(ticket, parking));
         }
     }
 
-    fn refuse(&mut self, now: u64, ticket: Ticket, parking: Parking, out: &mut Vec<Output>) {
+    fn refuse(
+        &mut self,
+        now: u64,
+        ticket: Ticket,
+        parking: Parking,
+        out: &mut Vec<GovernorOutput>,
+    ) {
         let waited_ms = self.calls.get(&ticket).map_or(0, |it| now.saturating_sub(it.asked_at));
         self.abandon(now, ticket);
         let reason = parking.reason;
         let bill = (reason == ParkReason::Billing).then(|| Arc::clone(&self.bill));
-        out.push(Output::Refuse(ticket, Refusal { reason, waited_ms, bill }));
+        out.push(GovernorOutput::Refuse(ticket, Refusal { reason, waited_ms, bill }));
     }
 
     fn parking(&self, now: u64, ticket: Ticket) -> Parking {

@@ -35,7 +35,7 @@ pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
 pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
 pub use stage1_prefilter::offered;
-pub use stage4_permission_handler::Answer;
+pub use stage4_permission_handler::PermissionAnswer;
 
 use crate::permission::Scope;
 

@@ -24,7 +24,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 pub use closing::{Closing, Ended, OpenTurn, answer_lost_calls, close};
 pub use effect::Effect;
-pub use input::Input;
+pub use input::TurnInput;
 
 use crate::{
     entropy::Stream,
@@ -66,7 +66,7 @@ pub struct TurnSetup {
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the turn before handed on.
-    pub carry: TurnMemory,
+    pub memory: TurnMemory,
     /// What the run has used. Its limit is read from the settings of the turn.
     pub budget: RunBudget,
 }
@@ -83,7 +83,7 @@ pub struct Turn {
     system: Option<Arc<str>>,
     /// What was said so far, this turn included.
     history: Messages,
-    carry: TurnMemory,
+    memory: TurnMemory,
     state: TurnState,
     journal: journal::Journal,
     /// What is to be done, behind the lines that are collected.
@@ -138,7 +138,7 @@ impl Turn {
             number,
             history,
             last_entry,
-            carry,
+            memory,
             budget,
             ..
         } = setup;
@@ -150,7 +150,7 @@ impl Turn {
             used: budget.used,
             system,
             history,
-            carry,
+            memory,
             state: TurnState::default(),
             effects: Vec::new(),
             onward: None,
@@ -171,24 +171,28 @@ impl Turn {
     /// Inputs that do not fit the state of the turn (late answers of an attempt that was given up,
     /// answers to questions that are closed) have no effect. Cost: proportional to what the input
     /// adds, and to the number of messages (one reference each) in steps 3 to 5 and 9.
-    pub fn handle(&mut self, at: Timestamp, input: Input) -> Vec<Effect> {
+    pub fn handle(&mut self, at: Timestamp, input: TurnInput) -> Vec<Effect> {
         self.now = at;
         match input {
-            Input::Run(step) if self.announced == Some(step) => self.run_step(step),
-            Input::Run(_) => {}
-            Input::SettingsRead(read) => self.settings_read(read),
-            Input::SourcesRead(texts) => self.sources_read(*texts),
-            Input::Shaped { stage, result, elapsed_us } => self.shaped(stage, result, elapsed_us),
-            Input::ModelAnswered(answered) => self.model_answered(*answered),
-            Input::TimerFired { attempt } => self.timer_fired(attempt),
-            Input::Dispatched(admissions) => self.dispatched(admissions),
-            Input::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
-            Input::PathResolved { call, path } => self.path_resolved(&call, *path),
-            Input::CommandJudged { call, judged } => self.command_judged(&call, *judged),
-            Input::PermissionAnswered { call, answer } => self.permission_answered(&call, answer),
-            Input::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
-            Input::Recorded { ticket } => self.recorded(ticket),
-            Input::StopRequested => self.stop_requested = true,
+            TurnInput::Run(step) if self.announced == Some(step) => self.run_step(step),
+            TurnInput::Run(_) => {}
+            TurnInput::SettingsRead(read) => self.settings_read(read),
+            TurnInput::SourcesRead(texts) => self.sources_read(*texts),
+            TurnInput::Shaped { stage, result, elapsed_us } => {
+                self.shaped(stage, result, elapsed_us)
+            }
+            TurnInput::ModelAnswered(answered) => self.model_answered(*answered),
+            TurnInput::TimerFired { attempt } => self.timer_fired(attempt),
+            TurnInput::Dispatched(admissions) => self.dispatched(admissions),
+            TurnInput::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
+            TurnInput::PathResolved { call, path } => self.path_resolved(&call, *path),
+            TurnInput::CommandJudged { call, judged } => self.command_judged(&call, *judged),
+            TurnInput::PermissionAnswered { call, answer } => {
+                self.permission_answered(&call, answer)
+            }
+            TurnInput::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
+            TurnInput::Recorded { ticket } => self.recorded(ticket),
+            TurnInput::StopRequested => self.stop_requested = true,
         }
         self.drain()
     }
@@ -205,12 +209,12 @@ impl Turn {
 
     /// Defaults of channels, once the settings are known.
     pub fn output(&self) -> Option<&OutputSettings> {
-        self.carry.resolved.as_ref().map(|it| &it.settings.output)
+        self.memory.resolved.as_ref().map(|it| &it.settings.output)
     }
 
     /// What the tools know.
     pub fn memory(&self) -> &Arc<ToolMemory> {
-        &self.carry.memory
+        &self.memory.tools
     }
 
     /// Variables for child processes. One without a value is taken away, as secrets are.
@@ -236,7 +240,7 @@ impl Turn {
 
     /// The layers that its settings were made of; its sub-agents have the same.
     pub fn layers(&self) -> Arc<[LayerText]> {
-        self.carry.merged.as_ref().map(|it| Arc::clone(&it.layers)).unwrap_or_default()
+        self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers)).unwrap_or_default()
     }
 
     /// Limits on the tree of agents.
@@ -349,11 +353,11 @@ impl Turn {
     where
         Arc<T>: Default,
     {
-        self.carry.derived_settings.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
+        self.memory.derived_settings.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
     }
 
     fn shapers(&self) -> Arc<ShaperSettings> {
-        self.carry.shapers.clone().unwrap_or_default()
+        self.memory.shapers.clone().unwrap_or_default()
     }
 }
 

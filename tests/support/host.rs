@@ -18,14 +18,14 @@ use ennead::{
         run::{RunEnd, RunRequest},
         step1_settings_resolution::{Durability, LayerText},
         step3_context_assembly::SourceTexts,
-        step7_permission_gate::Answer,
+        step7_permission_gate::PermissionAnswer,
         turn::input::SettingsRead,
     },
     session::{RunError, RunOutcome, SessionHandle},
     tools::registry::builtin_tools,
     world::{
         clock::ManualClock,
-        local_files::{Fingerprints, Place, SourceFiles},
+        local_files::{Fingerprints, SessionDirs, SourceFiles},
     },
 };
 use tempfile::TempDir;
@@ -249,7 +249,7 @@ pub(crate) struct HeldFiles {
 impl SourceFiles for HeldFiles {
     fn settings(
         &self,
-        _: &Place,
+        _: &SessionDirs,
         _: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
         let this = self.clone();
@@ -265,7 +265,7 @@ impl SourceFiles for HeldFiles {
         })
     }
 
-    fn sources(&self, _: &Place) -> BoxFuture<'static, SourceTexts> {
+    fn sources(&self, _: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
         let sources = self.sources.clone();
         Box::pin(async move {
             sources.pass().await;
@@ -281,11 +281,11 @@ pub(crate) struct HeldApprover {
 }
 
 impl Approver for HeldApprover {
-    fn answer(&self, _: Question) -> BoxFuture<'static, Answer> {
+    fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
         let barrier = self.barrier.clone();
         Box::pin(async move {
             barrier.pass().await;
-            Answer { allowed: true, reason: "the test says so".into() }
+            PermissionAnswer { allowed: true, reason: "the test says so".into() }
         })
     }
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    built_in::{BuiltIn, Call},
+    built_in::{BuiltIn, BuiltInCall},
     declared::millis,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Agent;
 /// A task for a sub-agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct AgentInput {
     /// The task in three to five words.
     description: String,
     /// Everything the agent needs to know; it sees nothing else of this conversation.
@@ -55,7 +55,7 @@ pub(crate) enum Isolation {
 }
 
 impl BuiltIn for Agent {
-    type Input = Input;
+    type Input = AgentInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -74,14 +74,14 @@ impl BuiltIn for Agent {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<AgentInput>, context: ToolContext) -> ToolOutcome {
         let Some(agents) = context.agents.clone() else {
             let why = "Sub-agents cannot be started here: the limit of nesting is reached.";
             return ToolOutcome::failed(ToolErrorKind::LimitReached, why);
         };
         let start = context.clock.elapsed();
-        let Call { id, input, hidden, .. } = call;
-        let Input { description, prompt, subagent_type, model, isolation } = input;
+        let BuiltInCall { id, input, hidden, .. } = call;
+        let AgentInput { description, prompt, subagent_type, model, isolation } = input;
         let held = match isolation {
             None => None,
             Some(Isolation::Worktree) => {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::{
     blocking::interrupted,
-    built_in::{BuiltIn, Call},
+    built_in::{BuiltIn, BuiltInCall},
     hosted::hosted,
 };
 
@@ -44,7 +44,7 @@ pub(crate) struct Bash;
 /// A command.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct BashInput {
     /// The command.
     command: String,
     /// Milliseconds it may take: 120000 if left out, at most 600000.
@@ -55,7 +55,7 @@ pub(crate) struct Input {
 }
 
 impl BuiltIn for Bash {
-    type Input = Input;
+    type Input = BashInput;
 
     const CUTS_ITSELF: bool = true;
 
@@ -78,7 +78,7 @@ impl BuiltIn for Bash {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome {
         if context.cancel.is_cancelled() {
             return interrupted();
         }
@@ -95,7 +95,7 @@ impl BuiltIn for Bash {
 }
 
 /// Runs a command from its start to the answer. Dropping the future ends its processes.
-async fn run(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome {
     let default = number(&context, "BASH_DEFAULT_TIMEOUT_MS").unwrap_or(DEFAULT_TIMEOUT_MS);
     let most = number(&context, "BASH_MAX_TIMEOUT_MS").unwrap_or(MAX_TIMEOUT_MS).max(default);
     let timeout_ms = call.input.timeout.unwrap_or(default).min(most);

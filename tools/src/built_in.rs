@@ -32,14 +32,14 @@ pub(crate) trait BuiltIn: 'static {
 
     /// Runs one call that the gate let through.
     fn call(
-        call: Call<Self::Input>,
+        call: BuiltInCall<Self::Input>,
         context: ToolContext,
     ) -> impl Future<Output = ToolOutcome> + Send + 'static;
 }
 
 /// One call, unpacked.
 #[derive(Debug)]
-pub(crate) struct Call<I> {
+pub(crate) struct BuiltInCall<I> {
     /// The tool use that asked for it.
     pub(crate) id: ToolUseId,
     /// What was asked.
@@ -81,7 +81,7 @@ impl<B: BuiltIn> Declared<B> {
         let id = call.id.clone();
         async move {
             match input {
-                Ok(input) => B::call(Call { id, input, path, hidden }, context).await,
+                Ok(input) => B::call(BuiltInCall { id, input, path, hidden }, context).await,
                 Err(said) => *said,
             }
         }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     blocking::{Stop, blocking},
-    built_in::{BuiltIn, Call, no_path},
+    built_in::{BuiltIn, BuiltInCall, no_path},
     files::{Loaded, normal, original, splice},
     output::{cut_line, push_numbered},
     patch::structured_patch,
@@ -34,7 +34,7 @@ pub(crate) struct Edit;
 /// A file and what to change in it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct EditInput {
     /// The absolute path of the file.
     file_path: String,
     /// The text to replace, exactly as it stands in the file, without line numbers. Empty to make
@@ -48,7 +48,7 @@ pub(crate) struct Input {
 }
 
 impl BuiltIn for Edit {
-    type Input = Input;
+    type Input = EditInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -68,7 +68,7 @@ impl BuiltIn for Edit {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<EditInput>, context: ToolContext) -> ToolOutcome {
         let Some(path) = &call.path else { return no_path() };
         let real = path.real.clone();
         let world = context.clone();
@@ -81,7 +81,7 @@ impl BuiltIn for Edit {
 }
 
 fn edit(
-    input: &Input,
+    input: &EditInput,
     real: &str,
     context: &ToolContext,
     stop: &Stop,
@@ -146,7 +146,7 @@ fn edit(
 }
 
 /// Where the text stands.
-fn find(input: &Input, text: &str) -> Result<Vec<Range<usize>>, String> {
+fn find(input: &EditInput, text: &str) -> Result<Vec<Range<usize>>, String> {
     let old = input.old_string.replace("\r\n", "\n");
     let ranges: Vec<_> = text.match_indices(&old).map(|(at, found)| at..at + found.len()).collect();
     match ranges.len() {
@@ -161,7 +161,7 @@ fn find(input: &Input, text: &str) -> Result<Vec<Range<usize>>, String> {
 
 /// An empty old text makes a file where there is none, or an empty one.
 fn create(
-    input: &Input,
+    input: &EditInput,
     real: &str,
     context: &ToolContext,
     stop: &Stop,

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::{
     blocking::{Stop, blocking, interrupted},
-    built_in::{BuiltIn, Call, no_path},
+    built_in::{BuiltIn, BuiltInCall, no_path},
     declared::millis,
     hidden::Hidden,
     walk::{self, Root, VersionControl},
@@ -39,7 +39,7 @@ pub(crate) struct Glob;
 /// A pattern and where to look.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct GlobInput {
     /// Matches paths relative to the directory: `**/*.rs`, `src/*.{ts,tsx}`.
     pattern: String,
     /// The directory to look in; the working directory if left out.
@@ -48,7 +48,7 @@ pub(crate) struct Input {
 }
 
 impl BuiltIn for Glob {
-    type Input = Input;
+    type Input = GlobInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -67,7 +67,7 @@ impl BuiltIn for Glob {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<GlobInput>, context: ToolContext) -> ToolOutcome {
         let Some(path) = &call.path else { return no_path() };
         let root = Root::of(path);
         let world = context.clone();

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     blocking::blocking,
-    built_in::{BuiltIn, Call, no_path},
+    built_in::{BuiltIn, BuiltInCall, no_path},
     walk::Root,
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Grep;
 /// What to look for, where, and what to show of it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct GrepInput {
     /// A regular expression in ripgrep's syntax.
     pattern: String,
     /// The file or directory to search; the working directory if left out.
@@ -83,7 +83,7 @@ enum Mode {
 }
 
 impl BuiltIn for Grep {
-    type Input = Input;
+    type Input = GrepInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -102,7 +102,7 @@ impl BuiltIn for Grep {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<GrepInput>, context: ToolContext) -> ToolOutcome {
         let Some(path) = &call.path else { return no_path() };
         let root = Root::of(path);
         blocking(&context, move |stop| {

@@ -22,7 +22,7 @@ use std::{
 
 use ennead_runtime::ports::WorkGuard;
 use process_wrap::tokio::ChildWrapper;
-pub use start::{Input, Launch, Started};
+pub use start::{Launch, ProcessInput, Started};
 use tokio::runtime::Handle;
 
 /// The variable that marks all processes of a tree. A list, as a command may run another ennead.
@@ -72,13 +72,13 @@ impl Rest {
 
 /// All processes of a call, a hook or a server. Ended when dropped.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     /// Taken when the tree is being ended.
     processes: Option<Processes>,
     runtime: Handle,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Waits for the first process; where there is a reaper and the rest ends, also for that. May be
     /// dropped and called again.
     ///
@@ -115,7 +115,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         if let Some(mut processes) = self.processes.take() {
             // If the runtime is being shut down, the closure is dropped and ends them then.

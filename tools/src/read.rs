@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{
     blocking::blocking,
-    built_in::{BuiltIn, Call, no_path},
+    built_in::{BuiltIn, BuiltInCall, no_path},
     files::{Loaded, normal},
     output::{MAX_LINE_CHARS, cut_line, push_numbered},
     paths,
@@ -36,7 +36,7 @@ pub(crate) struct Read;
 /// A file, or a range of its lines.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct ReadInput {
     /// The absolute path of the file.
     file_path: String,
     /// The first line to show, counted from 1.
@@ -46,7 +46,7 @@ pub(crate) struct Input {
 }
 
 impl BuiltIn for Read {
-    type Input = Input;
+    type Input = ReadInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -67,7 +67,7 @@ impl BuiltIn for Read {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<ReadInput>, context: ToolContext) -> ToolOutcome {
         let Some(path) = &call.path else { return no_path() };
         let real = path.real.clone();
         let memory = context.memory.clone();
@@ -101,7 +101,7 @@ impl BuiltIn for Read {
 }
 
 /// One page of a file.
-fn show(input: &Input, loaded: &Loaded) -> Result<ToolOutcome, String> {
+fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
     if loaded.is_binary() {
         return Err(format!(
             "This is a binary file ({} bytes); Read shows text only.",
@@ -186,7 +186,7 @@ struct Page<'a> {
     cut: Option<Cut>,
 }
 
-fn outcome(input: &Input, loaded: &Loaded, text: String, page: Page<'_>) -> ToolOutcome {
+fn outcome(input: &ReadInput, loaded: &Loaded, text: String, page: Page<'_>) -> ToolOutcome {
     let mut outcome = ToolOutcome::ok(text);
     outcome.structured = Some(structured(input, &page));
     if page.cut == Some(Cut::Page) {
@@ -203,7 +203,7 @@ fn outcome(input: &Input, loaded: &Loaded, text: String, page: Page<'_>) -> Tool
     outcome
 }
 
-fn structured(input: &Input, page: &Page<'_>) -> String {
+fn structured(input: &ReadInput, page: &Page<'_>) -> String {
     let mut file = json!({
         "filePath": input.file_path,
         "content": page.shown.join("\n"),

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::built_in::{BuiltIn, Call};
+use crate::built_in::{BuiltIn, BuiltInCall};
 
 /// The tool.
 pub(crate) struct TodoWrite;
@@ -18,7 +18,7 @@ pub(crate) struct TodoWrite;
 /// The list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct TodoInput {
     /// All tasks, in order; what is not in it is forgotten.
     todos: Vec<Item>,
 }
@@ -56,7 +56,7 @@ impl From<Item> for Todo {
 }
 
 impl BuiltIn for TodoWrite {
-    type Input = Input;
+    type Input = TodoInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -75,7 +75,7 @@ impl BuiltIn for TodoWrite {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<TodoInput>, context: ToolContext) -> ToolOutcome {
         let todos: Vec<Todo> = call.input.todos.into_iter().map(Todo::from).collect();
         let count = |status| todos.iter().filter(|todo| todo.status == status).count();
         let text = format!(

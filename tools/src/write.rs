@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     blocking::{Stop, blocking},
-    built_in::{BuiltIn, Call, no_path},
+    built_in::{BuiltIn, BuiltInCall, no_path},
     files::{Loaded, in_form_of, normal, original},
     patch::structured_patch,
     paths::{Directory, OpenError, split},
@@ -28,7 +28,7 @@ pub(crate) struct Write;
 /// A file and what it is to hold.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct WriteInput {
     /// The absolute path of the file.
     file_path: String,
     /// Everything it is to hold.
@@ -36,7 +36,7 @@ pub(crate) struct Input {
 }
 
 impl BuiltIn for Write {
-    type Input = Input;
+    type Input = WriteInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
@@ -55,7 +55,7 @@ impl BuiltIn for Write {
         }
     }
 
-    async fn call(call: Call<Input>, context: ToolContext) -> ToolOutcome {
+    async fn call(call: BuiltInCall<WriteInput>, context: ToolContext) -> ToolOutcome {
         let Some(path) = &call.path else { return no_path() };
         let real = path.real.clone();
         let world = context.clone();
@@ -68,7 +68,7 @@ impl BuiltIn for Write {
 }
 
 fn write(
-    input: &Input,
+    input: &WriteInput,
     real: &str,
     context: &ToolContext,
     stop: &Stop,

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{files, layout::Place};
+use super::{files, layout::TranscriptPaths};
 
 /// Bits that let others than the owner write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -78,7 +78,7 @@ pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
 /// # Errors
 ///
 /// [`UnsafeTranscripts::Link`].
-pub(crate) fn check_session(place: &Place) -> Result<(), UnsafeTranscripts> {
+pub(crate) fn check_session(place: &TranscriptPaths) -> Result<(), UnsafeTranscripts> {
     let all = [place.file.clone(), place.beside.clone(), place.lock(), place.checkpoint()];
     let inside = ["subagents", "stored", "tool-results"].map(|it| place.beside.join(it));
     match all.into_iter().chain(inside).find(|it| look(it).is_ok_and(|it| it.is_symlink())) {

@@ -12,7 +12,7 @@ const MAX_NAME: usize = 200;
 
 /// Where one transcript and what belongs to it lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TranscriptPaths {
     /// The transcript.
     pub file: PathBuf,
     /// The directory beside it: stored texts, tool results, sub-agents. Made when first needed.
@@ -55,9 +55,12 @@ impl Layout {
     /// # Errors
     ///
     /// [`BadName`] when the id holds anything but letters, digits, `-` and `_`.
-    pub fn session(&self, session: &SessionId) -> Result<Place, BadName> {
+    pub fn session(&self, session: &SessionId) -> Result<TranscriptPaths, BadName> {
         let name = checked(session.as_str())?;
-        Ok(Place { file: self.root.join(format!("{name}.jsonl")), beside: self.root.join(name) })
+        Ok(TranscriptPaths {
+            file: self.root.join(format!("{name}.jsonl")),
+            beside: self.root.join(name),
+        })
     }
 
     /// The transcript of a sub-agent; all generations lie side by side.
@@ -65,14 +68,18 @@ impl Layout {
     /// # Errors
     ///
     /// [`BadName`] as for sessions.
-    pub fn sidechain(&self, session: &SessionId, agent: &AgentId) -> Result<Place, BadName> {
+    pub fn sidechain(
+        &self,
+        session: &SessionId,
+        agent: &AgentId,
+    ) -> Result<TranscriptPaths, BadName> {
         let beside = self.session(session)?.beside;
         let name = format!("agent-{}.jsonl", checked(agent.as_str())?);
-        Ok(Place { file: beside.join("subagents").join(name), beside })
+        Ok(TranscriptPaths { file: beside.join("subagents").join(name), beside })
     }
 }
 
-impl Place {
+impl TranscriptPaths {
     /// What is known about a sub-agent: `agent-<id>.meta.json`.
     pub fn meta(&self) -> PathBuf {
         self.file.with_extension("meta.json")

@@ -14,7 +14,7 @@ use std::{
 use ennead_runtime::{
     entropy::Stream,
     governor::{
-        Ask, Governor, Input, Outcome, Output, ParkReason, Refusal, Tenant, Ticket,
+        Ask, Governor, GovernorInput, GovernorOutput, Outcome, ParkReason, Refusal, Tenant, Ticket,
         headers::Report, limits::GovernorLimits,
     },
 };
@@ -60,9 +60,9 @@ struct State {
     rules: Governor,
     n_tickets: u64,
     /// Of parked calls: who hears what becomes of them.
-    waiting: BTreeMap<Ticket, UnboundedSender<Output>>,
+    waiting: BTreeMap<Ticket, UnboundedSender<GovernorOutput>>,
     /// Kept for its allocation.
-    outputs: Vec<Output>,
+    outputs: Vec<GovernorOutput>,
     actor: Option<ActorRef<GovernorMsg>>,
     /// When the actor will look again.
     armed: Option<u64>,
@@ -143,9 +143,9 @@ impl ProviderLimiter {
         let mut output = first;
         loop {
             match output {
-                Some(Output::Admit(_)) => return Ok(pass),
-                Some(Output::Refuse(_, refusal)) => return Err(refusal),
-                Some(Output::Park(_, parking)) => {
+                Some(GovernorOutput::Admit(_)) => return Ok(pass),
+                Some(GovernorOutput::Refuse(_, refusal)) => return Err(refusal),
+                Some(GovernorOutput::Park(_, parking)) => {
                     let for_ms = parking.until.map(|it| it.saturating_sub(self.now()));
                     told(Parked { reason: parking.reason, for_ms });
                 }
@@ -162,7 +162,7 @@ impl ProviderLimiter {
     fn ask(
         &self,
         request: Request,
-    ) -> (CallPermit, Option<Output>, Option<UnboundedReceiver<Output>>) {
+    ) -> (CallPermit, Option<GovernorOutput>, Option<UnboundedReceiver<GovernorOutput>>) {
         let limits = &self.0.limits;
         let patience_ms = match request.has_other_provider {
             true => limits.max_park_with_fallback_ms,
@@ -174,8 +174,8 @@ impl ProviderLimiter {
         state.n_tickets += 1;
         let Request { tenant, tokens, is_retry, .. } = request;
         let ask = Ask { ticket, tenant, tokens, is_retry, patience_ms };
-        let answer = state.handle(now, Input::Ask(ask), Some(ticket));
-        let next = matches!(answer, Some(Output::Park(..))).then(|| {
+        let answer = state.handle(now, GovernorInput::Ask(ask), Some(ticket));
+        let next = matches!(answer, Some(GovernorOutput::Park(..))).then(|| {
             let (tell, next) = unbounded_channel();
             state.waiting.insert(ticket, tell);
             next
@@ -184,7 +184,7 @@ impl ProviderLimiter {
         (CallPermit { gate: self.clone(), ticket, is_over: false }, answer, next)
     }
 
-    fn hear(&self, input: Input) {
+    fn hear(&self, input: GovernorInput) {
         let now = self.now();
         lock(&self.0.state).handle(now, input, None);
     }
@@ -194,7 +194,7 @@ impl ProviderLimiter {
         let now = self.now();
         let mut state = lock(&self.0.state);
         state.armed = None;
-        state.handle(now, Input::Tick, None);
+        state.handle(now, GovernorInput::Tick, None);
     }
 
     /// From now on this actor is told when to look. What waits already is handed to it.
@@ -211,18 +211,24 @@ impl ProviderLimiter {
 impl State {
     /// Takes one input and tells everybody what becomes of their calls. What becomes of `own`, which
     /// does not listen yet, comes back.
-    fn handle(&mut self, now: u64, input: Input, own: Option<Ticket>) -> Option<Output> {
+    fn handle(
+        &mut self,
+        now: u64,
+        input: GovernorInput,
+        own: Option<Ticket>,
+    ) -> Option<GovernorOutput> {
         let mut answer = None;
         let mut outputs = std::mem::take(&mut self.outputs);
         self.rules.handle(now, input, &mut outputs);
         for output in outputs.drain(..) {
-            let (Output::Admit(ticket) | Output::Park(ticket, _) | Output::Refuse(ticket, _)) =
-                output;
+            let (GovernorOutput::Admit(ticket)
+            | GovernorOutput::Park(ticket, _)
+            | GovernorOutput::Refuse(ticket, _)) = output;
             if own == Some(ticket) {
                 answer = Some(output);
                 continue;
             }
-            let is_last = !matches!(output, Output::Park(..));
+            let is_last = !matches!(output, GovernorOutput::Park(..));
             if let Some(waiting) = self.waiting.get(&ticket) {
                 // Who listens no more is about to give its call up.
                 let _gone = waiting.send(output);
@@ -261,13 +267,13 @@ pub(crate) struct CallPermit {
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
     pub(crate) fn heard(&self, report: Report) {
-        self.gate.hear(Input::Heard { ticket: self.ticket, report });
+        self.gate.hear(GovernorInput::Heard { ticket: self.ticket, report });
     }
 
     /// The call has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
         self.is_over = true;
-        self.gate.hear(Input::CommittedOutcome { ticket: self.ticket, outcome, used });
+        self.gate.hear(GovernorInput::Ended { ticket: self.ticket, outcome, used });
     }
 }
 
@@ -279,7 +285,7 @@ impl Drop for CallPermit {
         let now = self.gate.now();
         let mut state = lock(&self.gate.0.state);
         state.waiting.remove(&self.ticket);
-        state.handle(now, Input::Abandoned(self.ticket), None);
+        state.handle(now, GovernorInput::Abandoned(self.ticket), None);
     }
 }
 

@@ -28,7 +28,7 @@ use super::server::{McpServers, Server};
 use crate::{
     options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
     shard::ShardMsg,
-    world::local_files::Place,
+    world::local_files::SessionDirs,
 };
 
 /// Servers that are started at once for a session: more than anybody has, and a bound on what a
@@ -53,7 +53,7 @@ pub(crate) fn wants(options: &SessionOptions) -> bool {
 pub(crate) async fn join(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
-    place: &Place,
+    place: &SessionDirs,
     common: &Options,
     servers: &McpServers,
     shard: ActorRef<ShardMsg>,
@@ -65,7 +65,7 @@ pub(crate) async fn join(
 async fn found(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
-    place: &Place,
+    place: &SessionDirs,
     common: &Options,
     servers: &McpServers,
     shard: ActorRef<ShardMsg>,
@@ -180,7 +180,7 @@ fn add(
 }
 
 /// Why no server may be started that the organisation does not name itself.
-fn only_managed(place: &Place) -> Option<String> {
+fn only_managed(place: &SessionDirs) -> Option<String> {
     let path = place.managed.join(MANAGED);
     // A file that cannot be looked at may be there.
     path.try_exists().unwrap_or(true).then(|| {
@@ -202,7 +202,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// The project's own file, if it is there and trusted.
-fn of_project(place: &Place, told: &mut Vec<Arc<str>>) -> Option<String> {
+fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
     if !place.sources.project {
         return None;
     }
@@ -243,7 +243,7 @@ fn configured(text: &str, secrets: &Secrets, told: &mut Vec<Arc<str>>) -> Vec<Se
 async fn with_files(
     options: &SessionOptions,
     mut layers: Vec<LayerText>,
-    place: &Place,
+    place: &SessionDirs,
     common: &Options,
 ) -> io::Result<Vec<LayerText>> {
     if options.reads_settings
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn managed_file_leaves_no_other_servers() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = SessionDirs {
             workspace: directory.path().into(),
             worktree: None,
             home: directory.path().into(),

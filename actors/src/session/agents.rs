@@ -38,12 +38,14 @@ use self::{
     tree::Sums,
 };
 use super::{
-    Prompt, RunError, RunOutcome, Session, SessionMsg, Setup, State, context::SessionContext,
-    runs::OpenPlan,
+    Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
+    context::SessionContext, runs::OpenPlan,
 };
-use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
-
-type Done = Result<(), ActorProcessingErr>;
+use crate::{
+    events::EventHub,
+    mailbox::Mailbox,
+    supervision::{HandlerResult, spawn},
+};
 
 /// Where a sub-agent hangs.
 #[derive(Clone, Debug)]
@@ -148,7 +150,7 @@ impl Agents {
     }
 }
 
-impl State {
+impl SessionState {
     /// Takes over the limits of a turn's settings; they hold for what is asked from now on. Below
     /// the top they are those of the top, whose turn waits for its sub-agents.
     fn take_limits(&mut self, myself: &ActorRef<SessionMsg>, limits: AgentLimits) {
@@ -167,7 +169,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         request: SpawnRequest,
-    ) -> Done {
+    ) -> HandlerResult {
         let SpawnRequest { key, limits, layers, order, reply } = request;
         let is_present = self.active.as_ref().and_then(|it| it.phase.in_flight());
         if is_present.is_none_or(|it| it.key != key) {
@@ -200,7 +202,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         agent: AgentId,
         result: Result<(), LeaseRefused>,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(order) = self.agents.asked.remove(&agent) else {
             // Whoever wanted it is gone meanwhile.
             if result.is_ok() {
@@ -252,7 +254,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         agent: &AgentId,
         order: &Order,
-    ) -> Result<Option<Setup>, ActorProcessingErr> {
+    ) -> Result<Option<SessionSetup>, ActorProcessingErr> {
         let parent = &self.shared;
         let Ok(place) = self.layout.sidechain(&parent.facts.session, agent) else {
             return Ok(None);
@@ -329,9 +331,9 @@ impl State {
             agent: agent.clone(),
             lease: order.lease.clone(),
         };
-        Ok(Some(Setup {
+        Ok(Some(SessionSetup {
             conversation: Conversation::new(facts, stream)
-                .with_catalogue(Arc::clone(&self.conversation.carry.catalogue)),
+                .with_catalogue(Arc::clone(&self.conversation.memory.catalogue)),
             shared: Arc::new(shared),
             archive: self.archive.clone(),
             open,
@@ -347,7 +349,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         agent: &AgentId,
         result: Result<RunOutcome, RunError>,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(mut running) = self.agents.running.remove(agent) else { return Ok(()) };
         if let (Some(active), Ok(outcome)) = (&mut self.active, &result) {
             active.cost.enter(agent.clone(), outcome.cost.clone());

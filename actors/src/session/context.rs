@@ -16,7 +16,7 @@ use crate::{
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
     supervision::Job,
-    world::{World, local_files::Place},
+    world::{World, local_files::SessionDirs},
 };
 
 /// What the actors of one session have in common.
@@ -29,7 +29,7 @@ pub(crate) struct SessionContext {
     /// Clock, network, files.
     pub(crate) world: World,
     /// Where its files lie.
-    pub(crate) place: Place,
+    pub(crate) place: SessionDirs,
     /// Kept until nothing that works for it can touch the world any more.
     pub(crate) guard: Option<WorkGuard>,
     /// The model servers, in the order of the facts.

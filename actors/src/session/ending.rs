@@ -13,13 +13,13 @@ use ennead_runtime::{
     run::{RunEnd, conversation::Conversation},
     tool::ToolOutcome,
     transcript::{entry::RecordKind, load::Loaded},
-    turn::{Input, OpenTurn, answer_lost_calls, close},
+    turn::{OpenTurn, TurnInput, answer_lost_calls, close},
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
 use super::{
-    HookToken, SessionMsg, State, Status,
+    HookToken, SessionMsg, SessionState, Status,
     recorder::Origin,
     runs::{Active, InFlight, Phase, last, record},
 };
@@ -28,7 +28,7 @@ use crate::{
     directory::ActorKind,
     hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
     mailbox::Mailbox,
-    supervision::{spawn, spawn_leaf},
+    supervision::{HandlerResult, spawn, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::HookPlace,
 };
@@ -36,16 +36,18 @@ use crate::{
 /// How long blocking work of an ended turn is waited for.
 const QUIET_LIMIT: Duration = Duration::from_secs(2);
 
-type Done = Result<(), ActorProcessingErr>;
-
-impl State {
+impl SessionState {
     /// Ends the run under way now.
-    pub(super) async fn interrupt(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+    pub(super) async fn interrupt(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         self.end_turn(myself, RunEnd::Interrupted).await
     }
 
     /// Ends the turn under way for this reason, and with it the run.
-    pub(super) async fn end_turn(&mut self, myself: &ActorRef<SessionMsg>, end: RunEnd) -> Done {
+    pub(super) async fn end_turn(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        end: RunEnd,
+    ) -> HandlerResult {
         let Some(active) = &mut self.active else { return Ok(()) };
         match std::mem::replace(&mut active.phase, Phase::Next) {
             Phase::Turning(mut turn) => {
@@ -87,7 +89,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         key: u64,
         late: bool,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(active) = &mut self.active else { return Ok(()) };
         let Phase::Stopping(turn, _) = &mut active.phase else { return Ok(()) };
         if turn.key != key {
@@ -102,7 +104,7 @@ impl State {
     }
 
     /// Closes an ended turn in the transcript, once its work and its sub-agents are over.
-    pub(super) fn close_turn_if_over(&mut self, _: &ActorRef<SessionMsg>) -> Done {
+    pub(super) fn close_turn_if_over(&mut self, _: &ActorRef<SessionMsg>) -> HandlerResult {
         let Some(active) = &self.active else { return Ok(()) };
         let Phase::Stopping(turn, end) = &active.phase else { return Ok(()) };
         if !turn.quiet || self.agents.works_for(turn.key) {
@@ -215,7 +217,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         key: u64,
         why: String,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(active) = &mut self.active else { return Ok(()) };
         // The first reason is the best one; that the reader is gone comes behind it.
         if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {
@@ -231,7 +233,7 @@ impl State {
         active.stops = true;
         if let Some(turn) = active.phase.in_flight() {
             // A turn that is past its stop check is followed by one that hears of it, too.
-            let _gone = turn.supervisor.cast(TurnMsg::Input(Input::StopRequested));
+            let _gone = turn.supervisor.cast(TurnMsg::Input(TurnInput::StopRequested));
         }
     }
 
@@ -254,7 +256,7 @@ impl State {
         firing: ennead_runtime::turn::effect::HookFiring,
         place: HookPlace,
         request: HookToken,
-    ) -> Done {
+    ) -> HandlerResult {
         let runner = match &self.hooks {
             Some(runner) => runner.clone(),
             None => {
@@ -280,7 +282,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         child: ActorId,
-    ) -> Done {
+    ) -> HandlerResult {
         if self.hooks.as_ref().is_some_and(|it| it.actor().get_id() == child) {
             self.hooks = None;
             if let Some(turn) = self.active.as_ref().and_then(|it| it.phase.in_flight()) {
@@ -321,7 +323,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         reply: oneshot::Sender<()>,
-    ) -> Done {
+    ) -> HandlerResult {
         for (prompt, _slot) in self.queue.drain(..) {
             (prompt.reply)(Err(super::RunError::Ended));
         }
@@ -336,7 +338,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         reply: oneshot::Sender<()>,
-    ) -> Done {
+    ) -> HandlerResult {
         let reply = std::sync::Mutex::new(Some(reply));
         let ended = myself.clone();
         let done = Arc::new(move || {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 use ennead_runtime::ports::{BoxFuture, HostProcess};
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
-use super::{SessionMsg, State, runs::Phase};
+use super::{SessionMsg, SessionState, runs::Phase};
 use crate::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
@@ -47,7 +47,7 @@ impl Processes {
     }
 }
 
-impl State {
+impl SessionState {
     /// A tool wants a command run.
     pub(super) async fn host_process(
         &mut self,

@@ -75,7 +75,7 @@ pub(super) struct Recorder {
 }
 
 /// What an answer of the writer means.
-pub(super) enum Answer {
+pub(super) enum WriterReply {
     /// These lines are safe; the chain ends in this hash.
     Recorded(Origin, Digest),
     /// These lines are not.
@@ -159,19 +159,19 @@ impl Recorder {
         });
     }
 
-    pub(super) fn answered(&mut self, recorded: Recorded) -> Answer {
+    pub(super) fn answered(&mut self, recorded: Recorded) -> WriterReply {
         let at = self.unanswered.iter().position(|it| it.ticket == recorded.ticket);
-        let Some(at) = at else { return Answer::Stale };
+        let Some(at) = at else { return WriterReply::Stale };
         match recorded.result {
             Ok(head) => match self.unanswered.remove(at) {
-                Some(it) => Answer::Recorded(it.origin, head.hash),
-                None => Answer::Stale,
+                Some(it) => WriterReply::Recorded(it.origin, head.hash),
+                None => WriterReply::Stale,
             },
             // What follows lost lines is lost with them; that was said.
-            Err(_) if self.has_lost => Answer::Stale,
+            Err(_) if self.has_lost => WriterReply::Stale,
             Err(error) => {
                 self.has_lost = true;
-                Answer::Lost(error)
+                WriterReply::Lost(error)
             }
         }
     }

@@ -21,23 +21,23 @@ use ennead_runtime::{
     step5_model_call::cache_watch::PromptCacheEvent,
     transcript::entry::{Line, LineFrame, Record, RecordKind, UnconfirmedUsage},
     turn::{
-        Input,
+        TurnInput,
         effect::{Append, FallbackUsed, HistoryUpdate, TurnReport},
     },
 };
-use ractor::{ActorId, ActorProcessingErr, ActorRef};
+use ractor::{ActorId, ActorRef};
 
 use self::time_limit::TimeLimit;
 use super::{
-    SessionMsg, State,
+    SessionMsg, SessionState,
     agents::WaitingCall,
-    recorder::{Answer, Lines, Origin},
+    recorder::{Lines, Origin, WriterReply},
 };
 use crate::{
-    archive::layout::Place,
+    archive::layout::TranscriptPaths,
     mailbox::Slot,
     model_call::Sent,
-    supervision::spawn,
+    supervision::{HandlerResult, spawn},
     turn_supervisor::{self, TurnMsg, TurnSupervisor},
     world::local_files::Fingerprints,
 };
@@ -45,7 +45,7 @@ use crate::{
 /// Where and how a session's transcript is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenPlan {
-    pub(crate) place: Place,
+    pub(crate) place: TranscriptPaths,
     pub(crate) frame: LineFrame,
     pub(crate) durability: Durability,
     pub(crate) meta: Option<Arc<str>>,
@@ -141,9 +141,7 @@ impl Active {
     }
 }
 
-type Done = Result<(), ActorProcessingErr>;
-
-impl State {
+impl SessionState {
     /// Whether this child walks the turn that is under way.
     pub(super) fn is_turn(&self, child: ActorId) -> bool {
         let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
@@ -156,7 +154,7 @@ impl State {
     }
 
     /// Spawns the next turn.
-    pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+    pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let budget = match &self.active {
             Some(active) => self.conversation.budget(active.run.usage),
             None => return Ok(()),
@@ -167,7 +165,7 @@ impl State {
         let key = self.next_key;
         self.next_key += 1;
         let scope = turn_supervisor::Scope::default();
-        let setup = turn_supervisor::Setup {
+        let setup = turn_supervisor::TurnSupervisorSetup {
             shared: Arc::clone(&self.shared),
             session: myself.clone(),
             key,
@@ -177,7 +175,7 @@ impl State {
         };
         let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
         if active.stops {
-            supervisor.cast(TurnMsg::Input(Input::StopRequested))?;
+            supervisor.cast(TurnMsg::Input(TurnInput::StopRequested))?;
         }
         let settled = Vec::new();
         active.phase = Phase::Turning(InFlight {
@@ -250,20 +248,21 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         recorded: crate::transcript_writer::Recorded,
-    ) -> Done {
+    ) -> HandlerResult {
         match self.recorder.answered(recorded) {
-            Answer::Stale => Ok(()),
-            Answer::Lost(error) => self.lose(myself, error.to_string()),
-            Answer::Recorded(Origin::Turn(key, ticket), _) => {
+            WriterReply::Stale => Ok(()),
+            WriterReply::Lost(error) => self.lose(myself, error.to_string()),
+            WriterReply::Recorded(Origin::Turn(key, ticket), _) => {
                 let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
                 if let Some(turn) = in_flight.filter(|it| it.key == key) {
                     // A turn that was ended meanwhile waits for nothing.
-                    let _gone = turn.supervisor.cast(TurnMsg::Input(Input::Recorded { ticket }));
+                    let _gone =
+                        turn.supervisor.cast(TurnMsg::Input(TurnInput::Recorded { ticket }));
                 }
                 Ok(())
             }
-            Answer::Recorded(Origin::Nobody, _) => Ok(()),
-            Answer::Recorded(Origin::RunEnd, head) => self.ended(myself, head),
+            WriterReply::Recorded(Origin::Nobody, _) => Ok(()),
+            WriterReply::Recorded(Origin::RunEnd, head) => self.ended(myself, head),
         }
     }
 
@@ -285,14 +284,14 @@ impl State {
             return;
         }
         self.fingerprints = fingerprints;
-        self.conversation.carry = report.carry;
+        self.conversation.memory = report.memory;
         if report.error.is_some() {
             active.error = report.error;
         }
         if report.fallback.is_some() {
             active.fallback = report.fallback;
         }
-        let after = match &self.conversation.carry.resolved {
+        let after = match &self.conversation.memory.resolved {
             Some(resolved) => active.run.after_turn(report.end, report.usage, &resolved.settings),
             None => active.run.after_turn(report.end, report.usage, &Settings::default()),
         };

@@ -17,7 +17,7 @@ use ennead_runtime::{
     time::Timestamp,
     transcript::{
         codec::{self, Head},
-        entry::{Line, LineFrame, Place as Kept, Record, RecordKind, StoredText},
+        entry::{Line, LineFrame, Record, RecordKind, StoredText, TextFolder},
         load::{Torn, tail},
         read::{body_of, seal_of},
     },
@@ -25,7 +25,7 @@ use ennead_runtime::{
 
 use super::{FileOps, WriteError};
 use crate::{
-    archive::{files, layout::Place},
+    archive::{files, layout::TranscriptPaths},
     checkpoint::{self, Checkpoint},
 };
 
@@ -42,7 +42,7 @@ pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 /// A transcript that is open for appending.
 #[derive(Debug)]
 pub(crate) struct TranscriptFile {
-    place: Place,
+    place: TranscriptPaths,
     frame: LineFrame,
     file: Arc<File>,
     ops: Arc<dyn FileOps>,
@@ -59,7 +59,7 @@ pub(crate) struct TranscriptFile {
     /// Lines behind what was acknowledged, which may be sent again.
     again: VecDeque<Again>,
     acknowledged: Acknowledged,
-    stored: HashSet<(Kept, Digest)>,
+    stored: HashSet<(TextFolder, Digest)>,
     unsynced: Vec<Arc<File>>,
 }
 
@@ -75,7 +75,7 @@ struct Again {
 impl TranscriptFile {
     /// Opens or makes the file, and finds out where it ends.
     pub(crate) fn open(
-        place: Place,
+        place: TranscriptPaths,
         frame: LineFrame,
         ops: Arc<dyn FileOps>,
         acknowledged: Acknowledged,
@@ -253,8 +253,8 @@ impl TranscriptFile {
             return Ok(());
         }
         let directory = match text.place {
-            Kept::Records => "stored",
-            Kept::ToolResults => "tool-results",
+            TextFolder::Records => "stored",
+            TextFolder::ToolResults => "tool-results",
         };
         let path: PathBuf = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
         if path.exists() {

@@ -3,47 +3,40 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    hook::HookEvent,
-    ports::{BoxFuture, Cancel, CommittedOutcome, SpawnAgent, ToolContext, WorkGuard},
+    ports::BoxFuture,
     step::Step,
     tool::{ToolCall, ToolErrorKind, ToolOutcome},
     turn::{
-        Effect, Input,
+        Effect, TurnInput,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
         input::Admission,
     },
 };
 use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
-use tokio_util::sync::CancellationToken;
 
-use super::{Pending, State, TurnMsg, progress::ProgressPort, questions::crashed, tree_admission};
+use super::{ActiveTurn, Pending, TurnMsg, questions::crashed, tree_admission};
 use crate::{
     approval,
     directory::ActorKind,
     gate_worker,
     mailbox::Mailbox,
     model_call,
-    session::{
-        HookToken, SessionMsg, agents::AgentPort, context::SessionContext, processes::ProcessPort,
-    },
+    session::{HookToken, SessionMsg, context::SessionContext},
     shaper_stage,
     source_reader::{self, Look},
-    supervision::{Job, spawn, spawn_leaf, stop_after_reply},
-    tool_dispatcher::{self, DispatcherMsg, Execution, ToolDispatcher},
-    world::hook_process::HookPlace,
+    supervision::{HandlerResult, Job, spawn, spawn_leaf, stop_after_reply},
+    tool_dispatcher::{DispatcherMsg, Execution, ToolDispatcher, ToolDispatcherSetup},
 };
 
-pub(super) type Done = Result<(), ActorProcessingErr>;
-
-/// What is left to do of an effect.
-enum Left {
-    /// Nothing; what it asks for comes as a message.
-    Nothing,
-    /// To wait until a child has started.
-    Child(Child),
-    /// To tell the turn what is known already.
-    Known(Input),
+/// What is left to do after an effect was carried out.
+enum Outcome {
+    /// Nothing is left; a result comes as a message.
+    Done,
+    /// A child is to be started, and its start awaited.
+    Spawn(Child),
+    /// The turn receives this input at once.
+    Reply(TurnInput),
 }
 
 /// A child to be started.
@@ -58,8 +51,8 @@ pub(super) enum Child {
 fn execute(
     effect: Effect,
     myself: &ActorRef<TurnMsg>,
-    state: &mut State,
-) -> Result<Left, ActorProcessingErr> {
+    state: &mut ActiveTurn,
+) -> Result<Outcome, ActorProcessingErr> {
     match effect {
         Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
         Effect::ReadSettings => {
@@ -67,7 +60,7 @@ fn execute(
             let mut look = world.files.settings(place, state.fingerprints.as_ref());
             // Files that are as they were need no reader: the answer is there.
             if let Some(found) = (&mut look).now_or_never() {
-                return Ok(state.settings_found(found)?.map_or(Left::Nothing, Left::Known));
+                return Ok(state.settings_found(found)?.map_or(Outcome::Done, Outcome::Reply));
             }
             state.flush(myself)?;
             let turn = myself.clone();
@@ -81,10 +74,10 @@ fn execute(
             let mut reading = source_reader::sources(Arc::clone(&state.shared), hidden);
             // Where no file contributes, nothing waits.
             if let Some(texts) = (&mut reading).now_or_never() {
-                return Ok(Left::Known(Input::SourcesRead(texts)));
+                return Ok(Outcome::Reply(TurnInput::SourcesRead(texts)));
             }
             state.flush(myself)?;
-            let work = Box::pin(async move { Input::SourcesRead(reading.await) });
+            let work = Box::pin(async move { TurnInput::SourcesRead(reading.await) });
             return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
         }
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
@@ -95,10 +88,10 @@ fn execute(
             let _timer = ractor::concurrency::spawn(async move {
                 waiting.await;
                 // It finds nobody when the turn is gone by then.
-                let _gone = turn.cast(TurnMsg::Input(Input::TimerFired { attempt }));
+                let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
             });
         }
-        Effect::Dispatch(calls) => return Ok(Left::Child(Child::Dispatcher(calls))),
+        Effect::Dispatch(calls) => return Ok(Outcome::Spawn(Child::Dispatcher(calls))),
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
@@ -108,7 +101,7 @@ fn execute(
         }
         Effect::JudgeCommand { call, order } if order.is_short() => {
             let judged = Box::new(order.judge());
-            return Ok(Left::Known(Input::CommandJudged { call, judged }));
+            return Ok(Outcome::Reply(TurnInput::CommandJudged { call, judged }));
         }
         Effect::JudgeCommand { call, order } => {
             let pending = Pending::Judgement(call.clone());
@@ -126,7 +119,7 @@ fn execute(
             let Some((dispatcher, (slot, checked))) =
                 state.dispatcher.as_ref().zip(state.slots.remove(&id))
             else {
-                return Ok(Left::Known(crashed(id)));
+                return Ok(Outcome::Reply(crashed(id)));
             };
             // A hook may have put another input in the place of the one that was checked.
             if checked != call.input
@@ -136,14 +129,14 @@ fn execute(
                 let why =
                     format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
                 let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
-                return Ok(Left::Known(Input::ToolFinished { call: id, outcome }));
+                return Ok(Outcome::Reply(TurnInput::ToolFinished { call: id, outcome }));
             }
             let context = state.tool_context(&call);
             let execution = Box::new(Execution::new(*permit, call, spec, context));
             let (settled, key) = (execution.settled(), state.key);
             state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
             if dispatcher.send_with(slot, execution).is_err() {
-                return Ok(Left::Known(crashed(id)));
+                return Ok(Outcome::Reply(crashed(id)));
             }
             state.running.push(id);
         }
@@ -153,23 +146,27 @@ fn execute(
         Effect::Tell(event) => state.shared.hub.publish(event),
         Effect::Finish(report) => finish(report, myself, state)?,
     }
-    Ok(Left::Nothing)
+    Ok(Outcome::Done)
 }
 
-fn finish(report: Box<TurnReport>, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+fn finish(
+    report: Box<TurnReport>,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut ActiveTurn,
+) -> HandlerResult {
     let fingerprints = state.fingerprints.take();
     state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
     stop_after_reply(myself);
     Ok(())
 }
 
-fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
+fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
     let pending = Pending::Shape(order.stage);
     let work = shaper_stage::run(Arc::clone(&state.shared), order);
     state.leaf(myself, ActorKind::ShaperStage, pending, work)
 }
 
-fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) -> Left {
+fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
     let go = state.tree_admission(&order);
     let sent = go.as_ref().map(|it| it.sent.clone());
     let pending = Pending::Model(order.attempt, sent.clone());
@@ -178,7 +175,11 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &State) 
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
-fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) -> Done {
+fn run_hooks(
+    firing: HookFiring,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut ActiveTurn,
+) -> HandlerResult {
     state.firing = Some((firing.firing, firing.handlers.len()));
     let place = Box::new(state.hook_place(firing.event));
     let request = HookToken { turn: myself.clone(), token: state.scope.tracker.token() };
@@ -186,7 +187,7 @@ fn run_hooks(firing: HookFiring, myself: &ActorRef<TurnMsg>, state: &mut State) 
     Ok(())
 }
 
-impl State {
+impl ActiveTurn {
     /// Carries out effects, those included that follow from what is known, until a child must be
     /// waited for. An answer that is at hand takes no way round the mailbox.
     pub(super) fn execute_all(
@@ -196,9 +197,9 @@ impl State {
     ) -> Result<Option<Child>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
             match execute(effect, myself, self)? {
-                Left::Nothing => {}
-                Left::Known(input) => effects.extend(self.tell(input)),
-                Left::Child(child) => return Ok(Some(child)),
+                Outcome::Done => {}
+                Outcome::Reply(input) => effects.extend(self.tell(input)),
+                Outcome::Spawn(child) => return Ok(Some(child)),
             }
         }
         Ok(None)
@@ -218,7 +219,7 @@ impl State {
             }
             Child::Dispatcher(calls) => {
                 let admissions = self.dispatch(calls, myself).await?;
-                Ok(self.tell(Input::Dispatched(admissions)))
+                Ok(self.tell(TurnInput::Dispatched(admissions)))
             }
         }
     }
@@ -230,8 +231,7 @@ impl State {
         myself: &ActorRef<TurnMsg>,
     ) -> Result<Vec<Admission>, ActorProcessingErr> {
         let capacity = self.turn.max_tool_calls();
-        let setup =
-            tool_dispatcher::Setup { shared: Arc::clone(&self.shared), turn: myself.clone() };
+        let setup = ToolDispatcherSetup { shared: Arc::clone(&self.shared), turn: myself.clone() };
         let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
         self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
         let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
@@ -258,8 +258,8 @@ impl State {
         myself: &ActorRef<TurnMsg>,
         kind: ActorKind,
         pending: Pending,
-        work: BoxFuture<'static, Input>,
-    ) -> Left {
+        work: BoxFuture<'static, TurnInput>,
+    ) -> Outcome {
         let turn = myself.clone();
         let work = Box::pin(async move {
             // The turn may have ended meanwhile.
@@ -269,23 +269,27 @@ impl State {
     }
 
     /// A leaf that owes an answer and sends it by itself.
-    fn child(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Left {
+    fn child(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Outcome {
         let job = self.shared.job(kind, work).held(self.scope.tracker.token());
-        Left::Child(Child::Leaf(job, pending))
+        Outcome::Spawn(Child::Leaf(job, pending))
     }
 
     /// The turn stands: what it said so far goes out, and what the turn before it left.
-    pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> Done {
+    pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
         for effect in self.turn.flush() {
             let left = execute(effect, myself, self)?;
-            debug_assert!(matches!(left, Left::Nothing), "only lines and events are collected");
+            debug_assert!(matches!(left, Outcome::Done), "only lines and events are collected");
         }
         self.session.cast(SessionMsg::Flush)?;
         Ok(())
     }
 
     /// A step is reached: at a breakpoint the turn stands still until it is let go on.
-    pub(super) fn enter_step(&mut self, myself: &ActorRef<TurnMsg>, step: Step) -> Option<Input> {
+    pub(super) fn enter_step(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        step: Step,
+    ) -> Option<TurnInput> {
         self.registration.at_step(step);
         if let Some(breakpoints) = &self.shared.breakpoints
             && self.passed != Some(step)
@@ -298,11 +302,11 @@ impl State {
             if let Some(go_on) = breakpoints.reached(&self.shared.session, step, go_on) {
                 // Not a breakpoint here.
                 drop(go_on);
-                return Some(Input::Run(step));
+                return Some(TurnInput::Run(step));
             }
             return None;
         }
-        Some(Input::Run(step))
+        Some(TurnInput::Run(step))
     }
 
     /// The settings files were looked at. Without settings a turn must not run: the session ends the
@@ -310,11 +314,11 @@ impl State {
     pub(super) fn settings_found(
         &mut self,
         found: Look,
-    ) -> Result<Option<Input>, ActorProcessingErr> {
+    ) -> Result<Option<TurnInput>, ActorProcessingErr> {
         match found {
             Ok((read, seen)) => {
                 self.fingerprints = Some(seen);
-                Ok(Some(Input::SettingsRead(read)))
+                Ok(Some(TurnInput::SettingsRead(read)))
             }
             Err(error) => {
                 let why = format!("cannot read the settings: {error}");
@@ -322,72 +326,5 @@ impl State {
                 Ok(None)
             }
         }
-    }
-
-    /// What a call may use of its session.
-    fn tool_context(&self, call: &ToolCall) -> ToolContext {
-        let facts = &self.shared.facts;
-        let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
-        let agents = nests.then(|| {
-            let (session, key) = (self.session.clone(), self.key);
-            let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
-            let worktree_base = self.turn.worktree_base();
-            let port = AgentPort { session, key, limits, layers, worktree_base };
-            Arc::new(port) as Arc<dyn SpawnAgent>
-        });
-        ToolContext {
-            session: facts.session.clone(),
-            workspace: Arc::clone(&facts.workspace),
-            additional_directories: self.turn.additional_directories(),
-            spill_directory: self.turn.spill_directory(),
-            memory: Arc::clone(self.turn.memory()),
-            env: self.child_env(),
-            cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
-            hold: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
-            settled: CommittedOutcome::default(),
-            agents,
-            processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),
-            progress: Some(Arc::new(ProgressPort {
-                shared: Arc::clone(&self.shared),
-                call: call.id.clone(),
-                tool: call.name.clone(),
-            })),
-            clock: Arc::clone(&self.shared.world.clock),
-        }
-    }
-
-    /// Variables for child processes; one without a value is taken away.
-    fn child_env(&self) -> Arc<[(String, String)]> {
-        let (env, secret) = (self.turn.env(), &self.shared.secret_variables);
-        match secret.is_empty() {
-            true => env,
-            false => env.iter().chain(secret.iter()).cloned().collect(),
-        }
-    }
-
-    /// Where hooks run.
-    fn hook_place(&self, event: HookEvent) -> HookPlace {
-        let facts = &self.shared.facts;
-        HookPlace {
-            cwd: self.turn.cwd().to_owned(),
-            project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
-            env: self.child_env(),
-            event,
-            chain: Arc::clone(&self.shared.hook_chain),
-        }
-    }
-}
-
-/// The turn's cancel flag behind the port.
-#[derive(Debug)]
-struct CancelFlag(CancellationToken);
-
-impl Cancel for CancelFlag {
-    fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
-    }
-
-    fn cancelled(&self) -> BoxFuture<'static, ()> {
-        Box::pin(self.0.clone().cancelled_owned())
     }
 }

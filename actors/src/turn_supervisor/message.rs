@@ -1,7 +1,7 @@
 //! What a turn supervisor receives. The leaves of a turn, its hook runner and its dispatcher name this
 //! and nothing else of the supervisor.
 
-use ennead_runtime::{hook::HandlerOutput, step::Step, turn::Input};
+use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
 use crate::source_reader::Look;
@@ -11,7 +11,7 @@ pub(crate) enum TurnMsg {
     /// Do this step. Sent by the turn to itself, so that stop and kill come first.
     Run(Step),
     /// Something the turn asked for has an answer.
-    Input(Input),
+    Input(TurnInput),
     /// The settings files were looked at.
     Settings(Box<Look>),
     /// Handlers of a firing have ended.

@@ -8,42 +8,49 @@ use ennead_runtime::{
     tokens::Usage,
     tool::ToolOutcome,
     turn::{
-        Input,
+        TurnInput,
         input::{Answered, Crashed},
     },
 };
 use ractor::{ActorId, ActorRef};
 
-use super::{Pending, State, TurnMsg, execute::Done};
-use crate::{approval, gate_worker, model_call, session::SessionMsg, source_reader};
+use super::{ActiveTurn, Pending, TurnMsg};
+use crate::{
+    approval, gate_worker, model_call, session::SessionMsg, source_reader,
+    supervision::HandlerResult,
+};
 
-impl State {
+impl ActiveTurn {
     /// The question that this input answers is closed.
-    pub(super) fn answered(&mut self, input: &Input) {
+    pub(super) fn answered(&mut self, input: &TurnInput) {
         let is_answered = |pending: &Pending| match (pending, input) {
-            (Pending::Settings, Input::SettingsRead(_)) => true,
-            (Pending::Sources, Input::SourcesRead(_)) => true,
-            (Pending::Shape(stage), Input::Shaped { stage: answered, .. }) => stage == answered,
-            (Pending::Model(attempt, _), Input::ModelAnswered(it)) => *attempt == it.attempt,
-            (Pending::Path(call, _), Input::PathResolved { call: answered, .. }) => {
+            (Pending::Settings, TurnInput::SettingsRead(_)) => true,
+            (Pending::Sources, TurnInput::SourcesRead(_)) => true,
+            (Pending::Shape(stage), TurnInput::Shaped { stage: answered, .. }) => stage == answered,
+            (Pending::Model(attempt, _), TurnInput::ModelAnswered(it)) => *attempt == it.attempt,
+            (Pending::Path(call, _), TurnInput::PathResolved { call: answered, .. }) => {
                 call == answered
             }
-            (Pending::Judgement(call), Input::CommandJudged { call: answered, .. }) => {
+            (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
-            (Pending::Approval(call), Input::PermissionAnswered { call: answered, .. }) => {
+            (Pending::Approval(call), TurnInput::PermissionAnswered { call: answered, .. }) => {
                 call == answered
             }
             _ => false,
         };
         self.pending.retain(|(_, it)| !is_answered(it));
-        if let Input::ToolFinished { call, .. } = input {
+        if let TurnInput::ToolFinished { call, .. } = input {
             self.running.retain(|it| it != call);
         }
     }
 
     /// A child is gone. If it still owed an answer, this is the answer.
-    pub(super) fn child_gone(&mut self, myself: &ActorRef<TurnMsg>, child: ActorId) -> Done {
+    pub(super) fn child_gone(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        child: ActorId,
+    ) -> HandlerResult {
         let Some(at) = self.pending.iter().position(|(id, _)| *id == child) else { return Ok(()) };
         let (_, pending) = self.pending.remove(at);
         let input = match pending {
@@ -56,10 +63,12 @@ impl State {
             Pending::Sources => {
                 let what = "the sources could not be read; the session goes on without them";
                 self.shared.hub.publish(Event::Alert { what: what.into() });
-                Input::SourcesRead(source_reader::without_files(&self.shared))
+                TurnInput::SourcesRead(source_reader::without_files(&self.shared))
             }
-            Pending::Shape(stage) => Input::Shaped { stage, result: Err(Crashed), elapsed_us: 0 },
-            Pending::Model(attempt, sent) => Input::ModelAnswered(Box::new(Answered {
+            Pending::Shape(stage) => {
+                TurnInput::Shaped { stage, result: Err(Crashed), elapsed_us: 0 }
+            }
+            Pending::Model(attempt, sent) => TurnInput::ModelAnswered(Box::new(Answered {
                 attempt,
                 result: Err(model_call::crashed()),
                 usage: Usage::default(),
@@ -70,13 +79,13 @@ impl State {
             })),
             Pending::Path(call, given) => {
                 let path = Box::new(gate_worker::unknown(given, PathKind::Invalid));
-                Input::PathResolved { call, path }
+                TurnInput::PathResolved { call, path }
             }
             Pending::Judgement(call) => {
-                Input::CommandJudged { call, judged: Box::new(Judged::crashed()) }
+                TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
             Pending::Approval(call) => {
-                Input::PermissionAnswered { call, answer: approval::nobody() }
+                TurnInput::PermissionAnswered { call, answer: approval::nobody() }
             }
             Pending::Dispatcher => {
                 self.dispatcher = None;
@@ -93,15 +102,15 @@ impl State {
 
     /// Handlers that are awaited will not answer: they count as not run. `firing` says which;
     /// `None` means whichever is awaited.
-    pub(super) fn hooks_lost(&mut self, firing: Option<u32>, why: &str) -> Option<Input> {
+    pub(super) fn hooks_lost(&mut self, firing: Option<u32>, why: &str) -> Option<TurnInput> {
         let is_meant = |(awaited, _): &mut (u32, usize)| firing.is_none_or(|it| it == *awaited);
         let (firing, n_handlers) = self.firing.take_if(is_meant)?;
         let outputs = vec![HandlerOutput::refused(why); n_handlers];
-        Some(Input::HooksAnswered { firing, outputs })
+        Some(TurnInput::HooksAnswered { firing, outputs })
     }
 }
 
 /// The end of a call whose executor is gone.
-pub(super) fn crashed(call: ToolUseId) -> Input {
-    Input::ToolFinished { call, outcome: Box::new(ToolOutcome::crashed()) }
+pub(super) fn crashed(call: ToolUseId) -> TurnInput {
+    TurnInput::ToolFinished { call, outcome: Box::new(ToolOutcome::crashed()) }
 }

@@ -6,11 +6,11 @@
 
 use ennead_runtime::{
     ports::BoxFuture,
-    turn::{Input, effect::ModelCallOrder},
+    turn::{TurnInput, effect::ModelCallOrder},
 };
 use tokio::sync::oneshot;
 
-use super::State;
+use super::ActiveTurn;
 use crate::{
     model_call::Sent,
     session::{SessionMsg, agents::WaitingCall},
@@ -28,8 +28,8 @@ pub(super) struct Admission {
 /// its turn.
 pub(super) fn when_admitted(
     tree_admission: Option<Admission>,
-    work: BoxFuture<'static, Input>,
-) -> BoxFuture<'static, Input> {
+    work: BoxFuture<'static, TurnInput>,
+) -> BoxFuture<'static, TurnInput> {
     match tree_admission {
         None => work,
         Some(Admission { go, .. }) => Box::pin(async move {
@@ -41,7 +41,7 @@ pub(super) fn when_admitted(
     }
 }
 
-impl State {
+impl ActiveTurn {
     /// Asks the session, where that has to be.
     pub(super) fn tree_admission(&self, order: &ModelCallOrder) -> Option<Admission> {
         let limits = self.turn.agent_limits();

@@ -7,7 +7,7 @@ use ennead_runtime::{
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ports::{Clock, WorkGuard},
 };
-use ennead_tools::process_tree::{Input, Launch, Rest, Started, new_mark};
+use ennead_tools::process_tree::{Launch, ProcessInput, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -112,7 +112,7 @@ async fn run(
     let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
     let launch = Launch {
         program: OsStr::new(&program),
-        input: Input::Piped,
+        input: ProcessInput::Piped,
         rest: Rest::Stays,
         mark: new_mark("hook"),
         hold,

@@ -27,7 +27,7 @@ use super::sources::{self, EmptyDirs};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SessionDirs {
     /// The working directory; absolute.
     pub workspace: PathBuf,
     /// The worktree below it that a sub-agent works in; what is read is read from the workspace.
@@ -69,12 +69,12 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
     /// When a file is there and cannot be read: without its rules a turn must not run.
     fn settings(
         &self,
-        place: &Place,
+        place: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>>;
 
     /// What the files of a place contribute to the nine sources.
-    fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts>;
+    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
 }
 
 /// The machine's files.
@@ -86,7 +86,7 @@ pub struct LocalFiles {
 impl SourceFiles for LocalFiles {
     fn settings(
         &self,
-        place: &Place,
+        place: &SessionDirs,
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
         let seen = settings_files(place);
@@ -105,7 +105,7 @@ impl SourceFiles for LocalFiles {
         })
     }
 
-    fn sources(&self, place: &Place) -> BoxFuture<'static, SourceTexts> {
+    fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
         if !sources::has_files(place, &self.barren) {
             return Box::pin(std::future::ready(sources::without_files(place)));
         }
@@ -121,7 +121,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// The settings files of a place as they are now, strongest first, where their directories are
 /// there.
-fn settings_files(place: &Place) -> Vec<Fingerprint> {
+fn settings_files(place: &SessionDirs) -> Vec<Fingerprint> {
     let mut files = Vec::with_capacity(1);
     let mut add = |scope, path: PathBuf| {
         let state = state_of(&path);
@@ -167,7 +167,7 @@ fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     Some((mtime, found.size(), found.ino()))
 }
 
-fn read_layers(files: &[Fingerprint], place: &Place) -> io::Result<Vec<LayerText>> {
+fn read_layers(files: &[Fingerprint], place: &SessionDirs) -> io::Result<Vec<LayerText>> {
     let mut layers = Vec::new();
     for Fingerprint { scope, path, .. } in files {
         match read_settings(*scope, path, place) {
@@ -187,7 +187,7 @@ fn read_layers(files: &[Fingerprint], place: &Place) -> io::Result<Vec<LayerText
 }
 
 /// The text of one settings file. That of a repository is no way to other files.
-fn read_settings(scope: Scope, path: &Path, place: &Place) -> Result<String, ReadError> {
+fn read_settings(scope: Scope, path: &Path, place: &SessionDirs) -> Result<String, ReadError> {
     match scope {
         Scope::Project | Scope::Local => {
             let root = Root::open(&place.workspace)?;

@@ -15,7 +15,7 @@ use ennead_runtime::{
 };
 use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
-use super::{local_files::Place, negative_dir_cache::NegativeDirCache, rules};
+use super::{local_files::SessionDirs, negative_dir_cache::NegativeDirCache, rules};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
@@ -45,7 +45,7 @@ impl Default for EmptyDirs {
 /// Whether any file of a place may contribute. Costs one `stat` per candidate, about a microsecond
 /// each, and one for all candidates in a directory that is not there or is as it was when it held
 /// none; where there is none, nothing needs the blocking pool.
-pub(super) fn has_files(place: &Place, barren: &EmptyDirs) -> bool {
+pub(super) fn has_files(place: &SessionDirs, barren: &EmptyDirs) -> bool {
     let has_instructions = |directory: &Path| {
         !barren.configuration.holds_none(directory) && has_any(directory, INSIDE)
     };
@@ -82,7 +82,7 @@ fn has_any(directory: &Path, names: &[&str]) -> bool {
 }
 
 /// Reads everything. What cannot be read is left out: a missing source is no reason not to run.
-pub(super) fn read(place: &Place) -> SourceTexts {
+pub(super) fn read(place: &SessionDirs) -> SourceTexts {
     let hidden = (!place.hidden.is_empty()).then(|| PathPattern::hidden(&place.hidden));
     let workspace = Root::open(&place.workspace).ok();
     let (files, path_rules) = (Vec::new(), Vec::new());
@@ -98,7 +98,7 @@ pub(super) fn read(place: &Place) -> SourceTexts {
 }
 
 /// What a place contributes that has no files of its own.
-pub(super) fn without_files(place: &Place) -> SourceTexts {
+pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
     SourceTexts {
         environment: vec![
@@ -110,7 +110,7 @@ pub(super) fn without_files(place: &Place) -> SourceTexts {
 }
 
 struct Reader<'a> {
-    place: &'a Place,
+    place: &'a SessionDirs,
     /// What `Read` deny rules hide.
     hidden: Option<PathPattern>,
     workspace: Option<Root>,
@@ -235,12 +235,12 @@ fn git(workspace: &Path) -> String {
     }
 }
 
-fn memory(place: &Place) -> Option<String> {
+fn memory(place: &SessionDirs) -> Option<String> {
     let index = read_chosen_text(&memory_file(place)).ok()?;
     Some(index_start(&index).to_owned())
 }
 
-fn memory_file(place: &Place) -> PathBuf {
+fn memory_file(place: &SessionDirs) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
     place.config.join("projects").join(name).join("memory/MEMORY.md")
 }

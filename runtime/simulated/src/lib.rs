@@ -41,7 +41,7 @@ use self::{
     reply::Block,
     request::{Request, Scope},
     template::Templates,
-    wire::Answer,
+    wire::AnswerParts,
 };
 use ennead_runtime::digest::Digest;
 
@@ -306,7 +306,7 @@ impl Playbook {
         }
         request.choice.apply(&mut blocks, request.digest);
         let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
-        let answer = Answer {
+        let answer = AnswerParts {
             id: format!("msg_sim_{}", &request.digest.to_string()[..24]),
             model: &request.model,
             stop_reason: match (&rule.stop, &rule.stop_sequence) {

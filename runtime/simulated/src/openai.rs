@@ -14,7 +14,7 @@ use super::{
     fault,
     fields::{self, Refused},
     request_id,
-    wire::{Answer, Bytes, quoted},
+    wire::{AnswerParts, Bytes, quoted},
 };
 use ennead_runtime::digest::Digest;
 
@@ -68,7 +68,7 @@ impl Dialect {
     }
 
     /// An answer, streamed or whole, and its content type.
-    pub(super) fn write(self, answer: &Answer<'_>, stream: bool) -> (Bytes, &'static str) {
+    pub(super) fn write(self, answer: &AnswerParts<'_>, stream: bool) -> (Bytes, &'static str) {
         let body = match (self, stream) {
             (Self::Messages, true) => answer.stream(),
             (Self::Messages, false) => answer.whole(),

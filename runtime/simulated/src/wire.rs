@@ -11,7 +11,7 @@ use super::reply::{Block, Usage};
 
 /// All that is said about an answer.
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct AnswerParts<'a> {
     pub(super) id: String,
     pub(super) model: &'a str,
     pub(super) blocks: &'a [Block],
@@ -57,7 +57,7 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-impl Answer<'_> {
+impl AnswerParts<'_> {
     /// The body of an answer that was not asked for as a stream.
     pub(super) fn whole(&self) -> Bytes {
         let mut blocks = String::new();

@@ -44,7 +44,7 @@ fn priced(answers: Vec<Result<crate::step5_model_call::ModelAnswer, ModelFailure
     };
     let facts = ModelFacts { id: "m".into(), prices: Some(prices), ..ModelFacts::default() };
     let mut play = Play::new(World::new(answers));
-    play.conversation.carry.catalogue = Arc::new(Catalogue::of([facts]));
+    play.conversation.memory.catalogue = Arc::new(Catalogue::of([facts]));
     play.run("go");
     play
 }
@@ -129,7 +129,7 @@ fn money_since_the_last_compaction_makes_the_next_one_due() {
         long_prompt: None,
     };
     let facts = ModelFacts { id: "m".into(), prices: Some(prices), ..ModelFacts::default() };
-    dear.conversation.carry.catalogue = Arc::new(Catalogue::of([facts]));
+    dear.conversation.memory.catalogue = Arc::new(Catalogue::of([facts]));
     dear.run("go");
     assert!(dear.log.iter().any(|it| it == "auto_compact"), "{}", dear.log());
 }

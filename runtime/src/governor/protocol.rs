@@ -55,7 +55,7 @@ pub enum Outcome {
 
 /// What the governor hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum GovernorInput {
     /// May this call be made?
     Ask(Ask),
     /// The head of an answer says this about the provider's limits.
@@ -66,7 +66,7 @@ pub enum Input {
         report: Report,
     },
     /// A call has ended.
-    CommittedOutcome {
+    Ended {
         /// Which.
         ticket: Ticket,
         /// How.
@@ -83,7 +83,7 @@ pub enum Input {
 /// What becomes of calls. Each ticket is admitted or refused exactly once, unless it is abandoned
 /// before; between that it may be told several times that it is parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum GovernorOutput {
     /// Send it.
     Admit(Ticket),
     /// Wait.

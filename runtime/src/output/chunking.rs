@@ -25,7 +25,7 @@ use super::{
     fences::{Fence, Fences},
     policy::Chunking,
 };
-use breaks::{Breaks, Place};
+use breaks::{Breaks, TextPosition};
 
 /// Characters that a block may have at least, whatever the settings say.
 const MIN_MAX: usize = 16;
@@ -66,12 +66,12 @@ pub(super) struct Chunker {
     rule: Chunking,
     pending: String,
     /// Where `pending` begins and ends.
-    start: Place,
-    end: Place,
+    start: TextPosition,
+    end: TextPosition,
     breaks: Breaks,
     fences: Fences,
     /// Where the fence that is open, or may be opening, begins.
-    fence_start: Place,
+    fence_start: TextPosition,
     /// The line that opens the fence again that `pending` begins in.
     reopened: Option<String>,
     /// Blanks alone are no block; they go with the next one.
@@ -85,11 +85,11 @@ impl Chunker {
         Self {
             rule,
             pending: String::new(),
-            start: Place::default(),
-            end: Place::default(),
+            start: TextPosition::default(),
+            end: TextPosition::default(),
             breaks: Breaks::default(),
             fences: Fences::default(),
-            fence_start: Place::default(),
+            fence_start: TextPosition::default(),
             reopened: None,
             blanks: String::new(),
         }
@@ -160,7 +160,7 @@ impl Chunker {
     }
 
     /// Where code begins that must not be split.
-    fn protected(&self) -> Option<Place> {
+    fn protected(&self) -> Option<TextPosition> {
         let is_code = self.fences.inside().is_some() || self.fences.is_opening();
         is_code.then_some(self.fence_start)
     }
@@ -181,7 +181,7 @@ impl Chunker {
         self.room() + closing < self.end.chars + 1 - self.start.chars
     }
 
-    fn place_to_cut(&self) -> Place {
+    fn place_to_cut(&self) -> TextPosition {
         match self.protected() {
             Some(fence) if self.start.bytes < fence.bytes => return fence,
             Some(_) => self.breaks.last_line_of_code(self.start.chars + self.room() + 1),
@@ -194,16 +194,16 @@ impl Chunker {
         .unwrap_or_else(|| self.hard_break())
     }
 
-    fn hard_break(&self) -> Place {
+    fn hard_break(&self) -> TextPosition {
         let n_bytes = match cut_at(&self.pending, self.room()) {
             0 => self.pending.char_indices().nth(self.room()).map_or(self.pending.len(), |it| it.0),
             n_bytes => n_bytes,
         };
         let n_chars = self.pending[..n_bytes].chars().count();
-        Place { bytes: self.start.bytes + n_bytes, chars: self.start.chars + n_chars }
+        TextPosition { bytes: self.start.bytes + n_bytes, chars: self.start.chars + n_chars }
     }
 
-    fn cut(&mut self, place: Place, out: &mut Vec<Piece>) {
+    fn cut(&mut self, place: TextPosition, out: &mut Vec<Piece>) {
         let rest = self.pending.split_off(place.bytes - self.start.bytes);
         let text = std::mem::replace(&mut self.pending, rest);
         self.start = place;

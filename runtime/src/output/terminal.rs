@@ -18,7 +18,7 @@ pub const MAX_SEQUENCE: usize = 4096;
 
 /// Where the text goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum OutputTarget {
     /// A screen: of controls, only line feeds and tabs are kept. A carriage return, with the line
     /// feed after it if there is one, and every other line separator become a line feed.
     #[default]
@@ -31,7 +31,7 @@ pub enum Place {
 /// Takes control sequences out of a text that comes in pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaner {
-    place: Place,
+    place: OutputTarget,
     state: State,
     /// Characters of the sequence so far.
     n_chars: usize,
@@ -55,7 +55,7 @@ enum State {
 
 impl Cleaner {
     /// For the beginning of a text that goes to `place`.
-    pub fn new(place: Place) -> Self {
+    pub fn new(place: OutputTarget) -> Self {
         Self { place, ..Self::default() }
     }
 
@@ -119,7 +119,7 @@ impl Cleaner {
     }
 
     fn special(&mut self, c: char, out: &mut String) {
-        let is_terminal = self.place == Place::Terminal;
+        let is_terminal = self.place == OutputTarget::Terminal;
         match c {
             '\u{1b}' => self.enter(State::Escape),
             '\u{9b}' => self.enter(State::Control),
@@ -160,11 +160,11 @@ fn is_directional(c: char) -> bool {
 /// assert_eq!(clean("\u{1b}]0;mine\u{7}a \u{1b}[31mred\u{1b}[0m word\r\nand more"), "a red word\nand more");
 /// ```
 pub fn clean(text: &str) -> String {
-    clean_for(Place::Terminal, text)
+    clean_for(OutputTarget::Terminal, text)
 }
 
 /// A whole text for `place`.
-pub fn clean_for(place: Place, text: &str) -> String {
+pub fn clean_for(place: OutputTarget, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     Cleaner::new(place).push(text, &mut out);
     out

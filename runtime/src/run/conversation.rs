@@ -57,7 +57,7 @@ pub struct Conversation {
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
-    pub carry: TurnMemory,
+    pub memory: TurnMemory,
     /// Whether a run was recorded, and with it the facts.
     pub has_begun: bool,
     /// The facts, where they lie beside the transcript.
@@ -80,7 +80,7 @@ pub struct TurnMemory {
     /// The nine sources' part that is fixed for the session.
     pub sources: Option<Arc<Sources>>,
     /// What the tools know.
-    pub memory: Arc<ToolMemory>,
+    pub tools: Arc<ToolMemory>,
     /// What follows from the settings that held.
     pub derived_settings: Option<Arc<DerivedSettings>>,
     /// What the shapers left of the history.
@@ -164,7 +164,7 @@ impl Conversation {
             stream,
             history: Vec::new(),
             last_entry: None,
-            carry: TurnMemory::default(),
+            memory: TurnMemory::default(),
             has_begun: false,
             setup: None,
         }
@@ -173,14 +173,14 @@ impl Conversation {
     /// The same with what is known about models.
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
-        self.carry.catalogue = catalogue;
+        self.memory.catalogue = catalogue;
         self
     }
 
     /// The same with settings that were merged before; used if its layers are equal to those.
     #[must_use]
     pub fn with_merged(mut self, merged: Arc<Merged>) -> Self {
-        self.carry.merged = Some(merged);
+        self.memory.merged = Some(merged);
         self
     }
 
@@ -197,8 +197,8 @@ impl Conversation {
     ///
     /// [`InvalidRequest::PromptTooLong`] with the estimate and the limit.
     pub fn check_prompt(&self, content: &[Block]) -> Result<(), InvalidRequest> {
-        let merged = || self.carry.merged.as_ref().map(|it| &it.resolved);
-        let Some(resolved) = self.carry.resolved.as_ref().or_else(merged) else { return Ok(()) };
+        let merged = || self.memory.merged.as_ref().map(|it| &it.resolved);
+        let Some(resolved) = self.memory.resolved.as_ref().or_else(merged) else { return Ok(()) };
         let window = resolved.settings.context_window;
         let limit = window.saturating_sub(SHORTEST_ANSWER.min(window / 4));
         let tokens = content.iter().map(Block::tokens).sum::<Tokens>().0;
@@ -210,11 +210,11 @@ impl Conversation {
 
     /// Takes in the prompt of a new run. What is counted per run is counted anew.
     pub fn begin_run(&mut self, prompt: Arc<Message>) {
-        self.carry.progress = NoProgressWatch::default();
-        self.carry.denials = DenialWatch::default();
-        self.carry.compactions = CompactionWatch::default();
-        self.carry.stop_blocks = 0;
-        self.carry.run_heads.clear();
+        self.memory.progress = NoProgressWatch::default();
+        self.memory.denials = DenialWatch::default();
+        self.memory.compactions = CompactionWatch::default();
+        self.memory.stop_blocks = 0;
+        self.memory.run_heads.clear();
         self.said(HistoryUpdate::Message(prompt));
     }
 
@@ -230,8 +230,8 @@ impl Conversation {
                 self.history = preserved;
                 self.history.insert(0, summary);
                 // Both are about messages that are gone now.
-                self.carry.view = None;
-                self.carry.anchor = None;
+                self.memory.view = None;
+                self.memory.anchor = None;
             }
         }
     }
@@ -241,9 +241,9 @@ impl Conversation {
         self.last_entry.clone_from(&loaded.last);
         self.history.clone_from(&loaded.recorded);
         if 1 <= self.facts.revision {
-            self.carry.last_answer_at = loaded.used.last_answer_at;
-            self.carry.spent = loaded.used.since_compaction;
-            self.carry.retries = loaded.used.failed_calls;
+            self.memory.last_answer_at = loaded.used.last_answer_at;
+            self.memory.spent = loaded.used.since_compaction;
+            self.memory.retries = loaded.used.failed_calls;
         }
     }
 
@@ -258,14 +258,14 @@ impl Conversation {
             number: run.turns,
             history: self.history.clone(),
             last_entry: self.last_entry.clone(),
-            carry: self.carry.clone(),
+            memory: self.memory.clone(),
             budget,
         }
     }
 
     /// What the run may still use.
     pub fn budget(&self, used: Usage) -> RunBudget {
-        let settings = self.carry.resolved.as_ref();
+        let settings = self.memory.resolved.as_ref();
         RunBudget {
             used: used.total().0,
             max: settings.and_then(|it| it.settings.run_token_budget),

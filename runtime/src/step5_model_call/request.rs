@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 pub use marks::{CachePlan, PromptCaching};
 
-use self::marks::Place;
+use self::marks::BlockIndex;
 use super::{
     adaptation::Parameters,
     envelope::{self, Opening},
@@ -199,7 +199,7 @@ pub fn encode(
         if 0 < i {
             body.push(b',');
         }
-        let of_message = |it: Place| (it.0 == i).then_some(it.1);
+        let of_message = |it: BlockIndex| (it.0 == i).then_some(it.1);
         let marked = places.map(|it| it.and_then(of_message));
         push_message(message, mark.unwrap_or("}"), marked, &mut body);
     }

@@ -8,7 +8,7 @@ use std::{cell::OnceCell, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Answer, CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, Permit,
+    CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, PermissionAnswer, Permit,
     ResolvedPath, RuleRef, stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
     stage3_rule_evaluation::{self as stage3, Facts},
     stage4_permission_handler as stage4,
@@ -139,7 +139,7 @@ impl Gate {
     }
 
     /// Takes what somebody answered.
-    pub fn permission_answered(&mut self, answer: Answer) -> GateStep {
+    pub fn permission_answered(&mut self, answer: PermissionAnswer) -> GateStep {
         match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
             Waiting::Answer(rule) => {
                 let decision = stage4::answered(answer, rule);
@@ -216,9 +216,9 @@ impl Gate {
             self.lacking.clone_from(&suggestions);
         }
         let allowed = match answer {
-            stage3::Answer::Allow => true,
-            stage3::Answer::Deny => false,
-            stage3::Answer::Ask => return self.ask(reason, rule, suggestions),
+            stage3::RuleVerdict::Allow => true,
+            stage3::RuleVerdict::Deny => false,
+            stage3::RuleVerdict::Ask => return self.ask(reason, rule, suggestions),
         };
         let stage = GateStage::RuleEvaluation;
         self.decide(Decision { allowed, stage, rule, reason, class })

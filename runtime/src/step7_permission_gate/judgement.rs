@@ -9,7 +9,7 @@ use super::{
     CommandClass, Decision, GateSetup, GateStage, RuleRef,
     gate::CallInput,
     stage2_pre_tool_use_hooks::Remembered,
-    stage3_rule_evaluation::{self as stage3, Answer, Facts},
+    stage3_rule_evaluation::{self as stage3, Facts, RuleVerdict},
 };
 use crate::{
     ids::ToolName,
@@ -45,7 +45,7 @@ impl Eq for CommandOrder {}
 /// What came of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    pub(super) answer: Answer,
+    pub(super) answer: RuleVerdict,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
     pub(super) class: Option<CommandClass>,
@@ -74,7 +74,7 @@ impl CommandOrder {
         let command = stage3::command_of(&self.access, &input, &self.setup);
         let found = stage3::evaluate(&facts, command.as_ref(), &self.setup);
         let suggestions = match (&command, found.answer) {
-            (Some(command), answer) if answer == Answer::Ask || found.wants_rule => {
+            (Some(command), answer) if answer == RuleVerdict::Ask || found.wants_rule => {
                 stage3::suggestions(facts.tool, command, &self.setup)
             }
             _ => Vec::new(),
@@ -94,7 +94,7 @@ impl Judged {
     /// For a command whose judgement broke off: it is denied.
     pub fn crashed() -> Self {
         Self {
-            answer: Answer::Deny,
+            answer: RuleVerdict::Deny,
             rule: None,
             reason: CRASHED.into(),
             class: Some(CommandClass::Dangerous),
@@ -118,10 +118,10 @@ impl Judged {
             decision.reason.strip_prefix(nobody.0).and_then(|it| it.strip_suffix(nobody.1));
         let is_by_rules = decision.stage == GateStage::RuleEvaluation;
         let (answer, reason) = match unanswered {
-            Some(reason) => (Answer::Ask, reason),
-            None if was_asked || !is_by_rules => (Answer::Ask, ""),
-            None if decision.allowed => (Answer::Allow, decision.reason.as_str()),
-            None => (Answer::Deny, decision.reason.as_str()),
+            Some(reason) => (RuleVerdict::Ask, reason),
+            None if was_asked || !is_by_rules => (RuleVerdict::Ask, ""),
+            None if decision.allowed => (RuleVerdict::Allow, decision.reason.as_str()),
+            None => (RuleVerdict::Deny, decision.reason.as_str()),
         };
         let (rule, reason) = (decision.rule.clone(), reason.to_owned());
         Some(Self { answer, rule, reason, class: None, suggestions: Vec::new(), wants_rule: false })

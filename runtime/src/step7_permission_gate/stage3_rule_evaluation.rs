@@ -25,7 +25,7 @@ use crate::{
 
 /// What rules and mode say. Stricter ones are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Answer {
+pub(super) enum RuleVerdict {
     Deny,
     Ask,
     Allow,
@@ -34,7 +34,7 @@ pub(super) enum Answer {
 /// The answer with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    pub(super) answer: Answer,
+    pub(super) answer: RuleVerdict,
     pub(super) rule: Option<RuleRef>,
     pub(super) reason: String,
     /// Not allowed for want of an allow rule, and for nothing else.
@@ -75,15 +75,15 @@ pub(super) fn evaluate(
 
 fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> Evaluated {
     let mut own = evaluate_alone(facts, command, setup);
-    if own.answer == Answer::Ask && setup.mode() == PermissionMode::DontAsk {
-        own.answer = Answer::Deny;
+    if own.answer == RuleVerdict::Ask && setup.mode() == PermissionMode::DontAsk {
+        own.answer = RuleVerdict::Deny;
         own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
     }
     let Some(parents) = setup.parent().map(|parent| strictest(facts, command, parent)) else {
         return own;
     };
     // A rule helps where it lacks; the other gate must let the call pass, or lack it as well.
-    let would_pass = |it: &Evaluated| it.wants_rule || it.answer == Answer::Allow;
+    let would_pass = |it: &Evaluated| it.wants_rule || it.answer == RuleVerdict::Allow;
     let wants_rule = would_pass(&own) && would_pass(&parents);
     let stricter = if parents.answer < own.answer { parents } else { own };
     Evaluated { wants_rule: wants_rule && stricter.wants_rule, ..stricter }
@@ -103,54 +103,54 @@ fn evaluate_alone(
     };
     let book = setup.book();
     if let Some(rule) = book.first(RuleKind::Deny, &subject) {
-        return ruled(Answer::Deny, "denied", rule);
+        return ruled(RuleVerdict::Deny, "denied", rule);
     }
     match facts.path.map(|it| it.kind) {
-        Some(PathKind::Invalid) => return plain(Answer::Deny, "the path cannot be used"),
+        Some(PathKind::Invalid) => return plain(RuleVerdict::Deny, "the path cannot be used"),
         Some(PathKind::Special) => {
-            return plain(Answer::Deny, "the path is a device, FIFO or socket");
+            return plain(RuleVerdict::Deny, "the path is a device, FIFO or socket");
         }
         Some(PathKind::Missing | PathKind::File | PathKind::Directory) | None => {}
     }
     let isolation = setup.isolation();
     if let Some(why) = isolation.and_then(|it| it.refuses(facts.access, facts.path, command)) {
-        return plain(Answer::Deny, why);
+        return plain(RuleVerdict::Deny, why);
     }
     // Nobody can be asked about this: whoever said yes would lose what is recorded from then on.
     if setup.transcripts().are_changed(written(facts), command) {
-        return plain(Answer::Deny, "it would change the transcript of this session");
+        return plain(RuleVerdict::Deny, "it would change the transcript of this session");
     }
     if let Some(command) = command {
         return command::evaluate(facts, command, &subject, setup);
     }
     if writes_protected(facts, setup) {
-        return plain(Answer::Ask, "it writes to a protected path");
+        return plain(RuleVerdict::Ask, "it writes to a protected path");
     }
     if let Some(rule) = book.first(RuleKind::Ask, &subject) {
-        return ruled(Answer::Ask, "to be asked", rule);
+        return ruled(RuleVerdict::Ask, "to be asked", rule);
     }
     if let Some(rule) = book.first_unknown(&subject) {
-        return ruled(Answer::Ask, "asked because this specifier is not understood:", rule);
+        return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
     }
     if let Remembered::Ask(reason) = facts.hooks {
-        return plain(Answer::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
+        return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
     }
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
-        ModeSays::Allow => return plain(Answer::Allow, "the mode lets it pass"),
-        ModeSays::Ask => return plain(Answer::Ask, "in plan mode nothing is changed unasked"),
+        ModeSays::Allow => return plain(RuleVerdict::Allow, "the mode lets it pass"),
+        ModeSays::Ask => return plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked"),
         ModeSays::Rules { otherwise } => otherwise,
     };
     if let Some(rule) = book.first(RuleKind::Allow, &subject) {
-        return ruled(Answer::Allow, "allowed", rule);
+        return ruled(RuleVerdict::Allow, "allowed", rule);
     }
     if *facts.hooks == Remembered::Allow {
-        return plain(Answer::Allow, "a PreToolUse hook allowed it");
+        return plain(RuleVerdict::Allow, "a PreToolUse hook allowed it");
     }
     match (otherwise, facts.path) {
-        (true, Some(_)) => plain(Answer::Allow, "it reads inside the workspace"),
-        (true, None) => plain(Answer::Allow, "the tool needs no permission"),
+        (true, Some(_)) => plain(RuleVerdict::Allow, "it reads inside the workspace"),
+        (true, None) => plain(RuleVerdict::Allow, "the tool needs no permission"),
         (false, Some(_)) if !in_workspace => unruled("the path is outside the workspace"),
         (false, _) => unruled("no rule allows it"),
     }
@@ -179,7 +179,7 @@ fn is_kept(facts: &Facts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
     reads && setup.kept().iter().any(|it| lies_in(&path.real, it))
 }
 
-fn ruled(answer: Answer, what: &str, rule: RuleRef) -> Evaluated {
+fn ruled(answer: RuleVerdict, what: &str, rule: RuleRef) -> Evaluated {
     let reason = match what.strip_suffix(':') {
         Some(what) => format!("{what}: {rule}"),
         None => format!("{what} by rule {rule}"),
@@ -189,9 +189,9 @@ fn ruled(answer: Answer, what: &str, rule: RuleRef) -> Evaluated {
 
 /// Asked because no rule allows it.
 fn unruled(reason: &str) -> Evaluated {
-    Evaluated { wants_rule: true, ..plain(Answer::Ask, reason) }
+    Evaluated { wants_rule: true, ..plain(RuleVerdict::Ask, reason) }
 }
 
-fn plain(answer: Answer, reason: &str) -> Evaluated {
+fn plain(answer: RuleVerdict, reason: &str) -> Evaluated {
     Evaluated { answer, rule: None, reason: reason.into(), wants_rule: false }
 }

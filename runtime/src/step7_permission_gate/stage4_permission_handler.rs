@@ -5,7 +5,7 @@ use crate::tool::{Access, ToolCall};
 
 /// What somebody answered about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct PermissionAnswer {
     /// Whether the call may run.
     pub allowed: bool,
     /// In words; the model reads the reason of a no.
@@ -31,7 +31,7 @@ pub(super) fn without_handler(
 }
 
 /// Turns an answer into a decision.
-pub(super) fn answered(answer: Answer, rule: Option<RuleRef>) -> Decision {
+pub(super) fn answered(answer: PermissionAnswer, rule: Option<RuleRef>) -> Decision {
     let reason = match (answer.allowed, answer.reason.is_empty()) {
         (_, false) => answer.reason,
         (true, true) => "allowed when asked".into(),

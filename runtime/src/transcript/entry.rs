@@ -33,7 +33,7 @@ pub use conversation_line::{
 };
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
-pub use stored::{Place, Repeated, Stored, StoredText};
+pub use stored::{Repeated, Stored, StoredText, TextFolder};
 
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -205,7 +205,7 @@ impl Session {
             let report = rerun.walk()?;
             // Of a turn that was ended from outside, nothing is handed on.
             if let (Some(report), None) = (report, closing) {
-                self.conversation.carry = report.carry;
+                self.conversation.memory = report.memory;
             }
         }
         match closing {

@@ -23,7 +23,7 @@ impl Turn {
         self.awaits = Some(Awaits::Settings);
         if self.facts.reads_settings {
             self.onward = Some(Effect::ReadSettings);
-        } else if self.carry.resolved.is_some() {
+        } else if self.memory.resolved.is_some() {
             self.settings_read(SettingsRead::Unchanged);
         } else {
             self.settings_read(SettingsRead::Layers(Vec::new()));
@@ -34,17 +34,17 @@ impl Turn {
         if !self.was_awaited(Awaits::Settings) {
             return;
         }
-        let known = self.carry.resolved.take();
+        let known = self.memory.resolved.take();
         let (resolved, layers) = match (read, known) {
             (SettingsRead::Unchanged, Some(known)) => (known, None),
             (SettingsRead::Unchanged, None) => self.merge_layers(Vec::new()),
             (SettingsRead::Layers(read), _) => self.merge_layers(read),
         };
-        let has_learned = std::mem::take(&mut self.carry.has_learned);
+        let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
         let models = if is_due { self.models_to_record(&resolved) } else { None };
         // A run tells them once, in its first turn, and when they change.
-        let (layers, is_known) = match (layers, self.carry.layers.take()) {
+        let (layers, is_known) = match (layers, self.memory.layers.take()) {
             (None, Some(kept)) => (kept, true),
             (layers, before) => {
                 let read = Repeated::new(self.journal.stored(&layers.unwrap_or_default()));
@@ -53,8 +53,8 @@ impl Turn {
             }
         };
         let told = layers.told(is_known && self.number != 1);
-        self.carry.layers = Some(layers);
-        let kept = self.carry.derived_settings.take().filter(|it| it.is_of(&resolved));
+        self.memory.layers = Some(layers);
+        let kept = self.memory.derived_settings.take().filter(|it| it.is_of(&resolved));
         let derived_settings = kept.unwrap_or_else(|| self.put_in_force(&resolved));
         let detail = StepDetail::Settings {
             layers: told,
@@ -63,8 +63,8 @@ impl Turn {
             models,
         };
         self.record_step(detail);
-        self.carry.derived_settings = Some(derived_settings);
-        self.carry.resolved = Some(resolved);
+        self.memory.derived_settings = Some(derived_settings);
+        self.memory.resolved = Some(resolved);
         self.next(Step::StateInitialization);
     }
 
@@ -81,23 +81,23 @@ impl Turn {
 
     /// What is known about the models in use, unless it was recorded already.
     fn models_to_record(&mut self, resolved: &Resolved) -> Option<Stored> {
-        let is_known = self.carry.models.is_some() || !resolved.models.is_empty();
+        let is_known = self.memory.models.is_some() || !resolved.models.is_empty();
         if !is_known {
             return None;
         }
         let text = serde_json::to_string(&resolved.models).unwrap_or_default();
         let digest = Digest::of(text.as_bytes());
-        if self.carry.models.as_ref().is_some_and(|it| it.digest() == digest) {
+        if self.memory.models.as_ref().is_some_and(|it| it.digest() == digest) {
             return None;
         }
-        self.carry.models = Some(self.journal.stored(&text));
-        self.carry.models.clone()
+        self.memory.models = Some(self.journal.stored(&text));
+        self.memory.models.clone()
     }
 
     fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<Arc<str>>) {
-        let catalogue = &self.carry.catalogue;
+        let catalogue = &self.memory.catalogue;
         let known = self
-            .carry
+            .memory
             .merged
             .take()
             .filter(|known| known.is_of(self.facts.layers.iter().chain(&read), catalogue));
@@ -107,7 +107,7 @@ impl Turn {
         });
         let resolved = Arc::clone(&merged.resolved);
         let text = Arc::clone(&merged.text);
-        self.carry.merged = Some(merged);
+        self.memory.merged = Some(merged);
         // Sub-agents have their parent's settings, and it was told.
         let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
         let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
@@ -119,20 +119,20 @@ impl Turn {
     }
 
     pub(super) fn initialize_state(&mut self) {
-        if let Some(derived_settings) = &self.carry.derived_settings {
+        if let Some(derived_settings) = &self.memory.derived_settings {
             self.state.model.chain = Arc::clone(&derived_settings.chain);
             self.state.gate_setup = Some(Arc::clone(&derived_settings.gate));
             self.state.settings = Some(Arc::clone(derived_settings.settings()));
         }
         let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.
-        if self.carry.shapers.is_none() {
-            self.carry.shapers = Some(Arc::new(settings.shapers.clone()));
+        if self.memory.shapers.is_none() {
+            self.memory.shapers = Some(Arc::new(settings.shapers.clone()));
         }
         self.begin_asking();
         let detail = StepDetail::State {
             messages: self.history.len() as u64,
-            session_retries: self.carry.retries,
+            session_retries: self.memory.retries,
             used: self.used,
         };
         self.record_step(detail);
@@ -140,7 +140,7 @@ impl Turn {
     }
 
     pub(super) fn assemble_context(&mut self) {
-        if self.carry.sources.is_some() {
+        if self.memory.sources.is_some() {
             self.assemble();
         } else {
             self.awaits = Some(Awaits::Sources);
@@ -167,15 +167,15 @@ impl Turn {
         if let Some(isolation) = self.facts.isolation() {
             sources = sources.in_worktree(isolation);
         }
-        self.carry.sources = Some(Arc::new(sources));
+        self.memory.sources = Some(Arc::new(sources));
         self.assemble();
     }
 
     fn assemble(&mut self) {
         let view = self.view_so_far();
-        let Some(sources) = &mut self.carry.sources else { return };
+        let Some(sources) = &mut self.memory.sources else { return };
         let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
-        sources.files_read(&self.carry.memory, id);
+        sources.files_read(&self.memory.tools, id);
         let mut assembled = assemble_context(sources, &view);
         if let Some(text) = &self.system {
             assembled.append_system(text);
@@ -184,8 +184,8 @@ impl Turn {
         let fixed = assembled.sizes[0] + assembled.sizes[5];
         self.state.model.fixed_estimate = Tokens::from_chars(fixed);
         let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
-        let tokens = self.carry.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
-        let (texts, is_known) = match (self.state.texts.take(), self.carry.texts.take()) {
+        let tokens = self.memory.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
+        let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
             (None, Some(kept)) => (kept, self.number != 1),
             (read, _) => {
                 let read = read.unwrap_or_else(|| Stored::Text(String::new()));
@@ -193,12 +193,12 @@ impl Turn {
             }
         };
         let told = texts.told(is_known);
-        self.carry.texts = Some(texts);
+        self.memory.texts = Some(texts);
         self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
         self.tell(Event::ContextAssembled { tokens });
         // The cache is as cold as it was when the context was put together, so that the record of
         // this step tells when that was.
-        let answered_at = self.carry.last_answer_at;
+        let answered_at = self.memory.last_answer_at;
         self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
         self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });
         self.state.assembled = Some(assembled);
@@ -207,7 +207,7 @@ impl Turn {
 
     /// What earlier turns left of the history, and what was said since.
     fn view_so_far(&self) -> Messages {
-        match &self.carry.view {
+        match &self.memory.view {
             Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
                 messages.iter().chain(&self.history[*covered..]).cloned().collect()
             }

@@ -22,7 +22,7 @@ use crate::{
 /// Something to be done. Effects of one input are carried out in order.
 #[derive(Debug)]
 pub enum Effect {
-    /// Come back with [`super::Input::Run`] for this step.
+    /// Come back with [`super::TurnInput::Run`] for this step.
     Next(Step),
     /// Look at the settings files.
     ReadSettings,
@@ -32,7 +32,7 @@ pub enum Effect {
     Shape(Box<ShapeOrder>),
     /// Ask the model.
     CallModel(Box<ModelCallOrder>),
-    /// Come back with [`super::Input::TimerFired`] after so many milliseconds.
+    /// Come back with [`super::TurnInput::TimerFired`] after so many milliseconds.
     Wait {
         /// The attempt that waits.
         attempt: u32,
@@ -75,7 +75,7 @@ pub enum Effect {
         /// Its declaration.
         spec: Arc<ToolSpec>,
     },
-    /// Write these lines, then say [`super::Input::Recorded`] if they are awaited.
+    /// Write these lines, then say [`super::TurnInput::Recorded`] if they are awaited.
     Append(Box<Append>),
     /// Tell the listeners.
     Tell(Event),
@@ -94,7 +94,7 @@ pub struct Append {
     pub ticket: u64,
     /// Force to disk before answering, where the durability mode says so for such lines.
     pub sync: bool,
-    /// Whether the turn waits for [`super::Input::Recorded`]; such an append may have no lines.
+    /// Whether the turn waits for [`super::TurnInput::Recorded`]; such an append may have no lines.
     pub is_awaited: bool,
     /// What the session is to remember of the lines.
     pub said: Vec<HistoryUpdate>,
@@ -222,7 +222,7 @@ pub struct TurnReport {
     /// Tokens of all model calls of the turn.
     pub usage: Usage,
     /// What the next turn is to know.
-    pub carry: crate::run::conversation::TurnMemory,
+    pub memory: crate::run::conversation::TurnMemory,
     /// An error that ended it, in words.
     pub error: Option<String>,
     /// Whom it had to turn to for its answer.

@@ -11,10 +11,10 @@ use crate::{
     step::Step,
     step2_state_initialization::{AwaitedFiring, CallStage, FiringReason},
     step7_permission_gate::{
-        Answer, Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered,
+        Decision, Gate, GateStep, Judged, PermissionAnswer, Permit, ResolvedPath, offered,
     },
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
-    transcript::entry::{Place, RecordKind, StepDetail, StoredText, clip},
+    transcript::entry::{RecordKind, StepDetail, StoredText, TextFolder, clip},
     turn::effect::HookFiring,
 };
 
@@ -132,7 +132,7 @@ impl Turn {
         self.gate_step(step);
     }
 
-    pub(super) fn permission_answered(&mut self, call: &ToolUseId, mut answer: Answer) {
+    pub(super) fn permission_answered(&mut self, call: &ToolUseId, mut answer: PermissionAnswer) {
         if !self.is_at_gate(call) || !self.was_awaited(Awaits::Permission) {
             return;
         }
@@ -282,7 +282,7 @@ impl Turn {
         let mut verdict = hook::merge(event, answers);
         let mut kept = Vec::new();
         for overlong in std::mem::take(&mut verdict.overlong) {
-            let whole = StoredText::new(overlong.whole.as_str(), Place::ToolResults);
+            let whole = StoredText::new(overlong.whole.as_str(), TextFolder::ToolResults);
             let path = format!("{}/tool-results/{}.txt", self.facts.directory, whole.digest);
             verdict.stored(&overlong, &path);
             kept.push(whole);
@@ -303,7 +303,7 @@ impl Turn {
 
     /// The shell's working directory.
     pub fn cwd(&self) -> &str {
-        self.carry.memory.cwd.as_deref().unwrap_or(&self.facts.workspace)
+        self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
     }
 
     fn mode(&self) -> PermissionMode {

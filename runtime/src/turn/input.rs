@@ -13,14 +13,14 @@ use crate::{
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
-    step7_permission_gate::{Answer, Judged, ResolvedPath},
+    step7_permission_gate::{Judged, PermissionAnswer, ResolvedPath},
     tokens::Usage,
     tool::ToolOutcome,
 };
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Input {
+pub enum TurnInput {
     /// Do this step now.
     Run(Step),
     /// The settings files were looked at.
@@ -71,7 +71,7 @@ pub enum Input {
         /// The call.
         call: ToolUseId,
         /// The answer.
-        answer: Answer,
+        answer: PermissionAnswer,
     },
     /// A call has ended.
     ToolFinished {

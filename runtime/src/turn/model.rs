@@ -38,7 +38,7 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Turn {
     pub(super) fn call_model(&mut self) {
-        let refused = self.carry.resolved.as_ref().and_then(|it| it.refused.clone());
+        let refused = self.memory.resolved.as_ref().and_then(|it| it.refused.clone());
         if let Some(message) = refused {
             return self.fail(&ModelFailure {
                 class: FailureClass::InvalidRequest,
@@ -67,9 +67,9 @@ impl Turn {
         self.state.model.turn_attempts += 1;
         let attempt = self.begin_attempt(Purpose::Turn, cause);
         let (head, format) = (self.head(Purpose::Turn), self.format(&link));
-        let chain = self.carry.prefixes.entry((link.provider, link.model)).or_default();
+        let chain = self.memory.prefixes.entry((link.provider, link.model)).or_default();
         let request = format.encode(&head, &self.state.view, chain);
-        self.carry.cache.sent(&head, &self.state.view, chain);
+        self.memory.cache.sent(&head, &self.state.view, chain);
         self.send(Purpose::Turn, attempt, request);
     }
 
@@ -80,7 +80,7 @@ impl Turn {
         }
         for note in std::mem::take(&mut self.state.view.notes) {
             let digest = Digest::of(note.to_string().as_bytes());
-            if self.carry.repairs_told.insert(digest) {
+            if self.memory.repairs_told.insert(digest) {
                 self.alert(&format!("the model sees the conversation otherwise: {note}"));
             }
         }
@@ -151,13 +151,13 @@ impl Turn {
         let format = self.format(&link);
         for change in changes {
             // Once per model, however often it is asked.
-            if self.carry.changes_told.insert((Arc::clone(&link.model), change)) {
+            if self.memory.changes_told.insert((Arc::clone(&link.model), change)) {
                 self.effects.push(Effect::Tell(change.alert(&link.model)));
             }
         }
         let heads = match self.system {
-            Some(_) => &mut self.carry.run_heads,
-            None => &mut self.carry.heads,
+            Some(_) => &mut self.memory.run_heads,
+            None => &mut self.memory.heads,
         };
         let kept = heads.entry(format).or_insert_with(|| {
             let assembled = self.state.assembled.as_ref();
@@ -276,8 +276,8 @@ impl Turn {
     }
 
     fn count_failure(&mut self) {
-        self.carry.retries += 1;
-        if self.carry.retries == ALERT_AT {
+        self.memory.retries += 1;
+        if self.memory.retries == ALERT_AT {
             self.alert(&format!("{ALERT_AT} model calls of this session have failed"));
         }
     }
@@ -323,12 +323,12 @@ impl Turn {
         }
         let usage = answer.usage;
         let estimate = answer.blocks.iter().map(Block::chars).sum();
-        self.carry.anchor = Some(Anchor {
+        self.memory.anchor = Some(Anchor {
             model: self.link().model,
             reported: usage.total(),
             estimated: self.state.model.raw_estimate + Tokens::from_chars(estimate),
         });
-        self.carry.last_answer_at = Some(self.now);
+        self.memory.last_answer_at = Some(self.now);
         self.say_answer(&answer);
         self.state.model.answer = Some(answer);
         let attempts = self.state.model.turn_attempts;

@@ -157,17 +157,17 @@ impl Turn {
             return None;
         }
         let named = NamedLimits::read(&failure.message);
-        if let Some(learned) = named.over(&self.carry.catalogue, &self.link().model) {
-            self.carry.catalogue = Arc::new(learned);
-            if let Some(merged) = self.carry.merged.take() {
-                let merged = Arc::new(Merged::new(merged.layers.to_vec(), &self.carry.catalogue));
+        if let Some(learned) = named.over(&self.memory.catalogue, &self.link().model) {
+            self.memory.catalogue = Arc::new(learned);
+            if let Some(merged) = self.memory.merged.take() {
+                let merged = Arc::new(Merged::new(merged.layers.to_vec(), &self.memory.catalogue));
                 let resolved = Arc::clone(&merged.resolved);
                 let derived_settings = Arc::new(DerivedSettings::new(&resolved, &self.facts));
                 self.state.settings = Some(Arc::clone(derived_settings.settings()));
-                self.carry.derived_settings = Some(derived_settings);
-                self.carry.resolved = Some(resolved);
-                self.carry.merged = Some(merged);
-                self.carry.has_learned = true;
+                self.memory.derived_settings = Some(derived_settings);
+                self.memory.resolved = Some(resolved);
+                self.memory.merged = Some(merged);
+                self.memory.has_learned = true;
                 self.set_context_budget();
             }
         }

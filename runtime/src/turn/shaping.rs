@@ -20,19 +20,19 @@ use crate::{
     },
     step5_model_call::{ModelAnswer, ModelFailure},
     tokens::Tokens,
-    transcript::entry::{Boundary, PassedStage, Place, RecordKind, StepDetail, StoredText},
+    transcript::entry::{Boundary, PassedStage, RecordKind, StepDetail, StoredText, TextFolder},
     turn::{effect::ShapeOrder, input::Crashed},
 };
 
 impl Turn {
     pub(super) fn shape_context(&mut self) {
         let budget = self.context_budget();
-        let Some(derived_settings) = &self.carry.derived_settings else { return };
+        let Some(derived_settings) = &self.memory.derived_settings else { return };
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {
             settings: self.shapers(),
             context_budget: budget,
             trigger_override: None,
-            spent_micro_usd: self.carry.spent.micro_usd(),
+            spent_micro_usd: self.memory.spent.micro_usd(),
             reference_prefix: Arc::clone(&derived_settings.results_directory),
             idle_ms: self.state.idle_ms,
             exempt_tools: Arc::clone(&derived_settings.exempt_tools),
@@ -149,9 +149,9 @@ impl Turn {
         match result.map(|it| *it) {
             Ok(StageResult::Changed { mut context, stored, why }) => {
                 for (_, text) in stored {
-                    self.journal.keep(StoredText::new(text, Place::ToolResults));
+                    self.journal.keep(StoredText::new(text, TextFolder::ToolResults));
                 }
-                self.carry.cache.shaped(stage == Stage::AutoCompact);
+                self.memory.cache.shaped(stage == Stage::AutoCompact);
                 if stage == Stage::AutoCompact {
                     self.compacted(&context, before);
                     self.show_context_again(&mut context);
@@ -163,7 +163,7 @@ impl Turn {
                 }
                 if stage == Stage::OverflowReduction {
                     // What no compaction could free is free now.
-                    self.carry.compactions.helped();
+                    self.memory.compactions.helped();
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
                 self.after_stage(stage, true);
@@ -245,8 +245,8 @@ impl Turn {
         self.journal.compaction(self.now, boundary, Arc::clone(&summary), preserved.clone());
         self.history = preserved;
         self.history.insert(0, summary);
-        self.carry.anchor = None;
-        self.carry.spent = Money::default();
+        self.memory.anchor = None;
+        self.memory.spent = Money::default();
     }
 
     /// The summary took the place of the harness's own context as well; the model still needs it.
@@ -267,7 +267,7 @@ impl Turn {
             under_pressure(context, &own).is_some()
         });
         let after = context.tokens;
-        if let Some(evidence) = self.carry.compactions.note(before, after, is_pressed, why) {
+        if let Some(evidence) = self.memory.compactions.note(before, after, is_pressed, why) {
             self.end_with(RunEnd::PromptTooLong, Some(evidence));
         }
     }
@@ -360,6 +360,6 @@ impl Turn {
         let made_up = &assembled.messages[..assembled.n_context];
         let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
         let messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
-        self.carry.view = Some(ShapedView { messages, covered: self.history.len() });
+        self.memory.view = Some(ShapedView { messages, covered: self.history.len() });
     }
 }

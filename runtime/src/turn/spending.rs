@@ -31,7 +31,7 @@ impl Turn {
                 // What was paused goes along, and is not among the messages.
                 let paused = model.paused.iter().flatten().map(Block::chars).sum();
                 let estimate = model.raw_estimate + Tokens::from_chars(paused);
-                let anchor = self.carry.anchor.as_ref().filter(|it| it.model == link.model);
+                let anchor = self.memory.anchor.as_ref().filter(|it| it.model == link.model);
                 let input = anchor.map_or(estimate.at_most(), |it| it.at_most(estimate));
                 (input, model.answering.max_tokens)
             }
@@ -56,7 +56,7 @@ impl Turn {
         }
         let min_cached = model.map_or(0, |it| it.min_cached);
         let (usage, took) = (&answered.usage, answered.duration_ms);
-        let event = self.carry.cache.answered(usage, self.now, took, min_cached)?;
+        let event = self.memory.cache.answered(usage, self.now, took, min_cached)?;
         self.tell(Event::PromptCacheDropped { event: event.clone() });
         Some(event)
     }
@@ -64,7 +64,7 @@ impl Turn {
     /// What a call cost, if its price is known.
     pub(super) fn cost_of(&mut self, model: Option<&ModelFacts>, usage: &Usage) -> Option<Money> {
         let cost = model.and_then(|it| it.prices).and_then(|it| it.cost(usage));
-        self.carry.spent = self.carry.spent + cost.unwrap_or_default();
+        self.memory.spent = self.memory.spent + cost.unwrap_or_default();
         cost
     }
 }

@@ -24,7 +24,7 @@ impl Turn {
         let fired = would_end && {
             let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
             let last = last.map(|it| it.text()).unwrap_or_default();
-            let active = 0 < self.carry.stop_blocks;
+            let active = 0 < self.memory.stop_blocks;
             let firing = Firing::Stop { active, last_assistant_message: &last };
             self.fire(&firing, None, FiringReason::Stop)
         };
@@ -49,8 +49,8 @@ impl Turn {
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
         } else if let Some(reason) = verdict.block_reason.filter(|_| !self.stop_marked) {
-            if may_hold(self.carry.stop_blocks) {
-                self.carry.stop_blocks += 1;
+            if may_hold(self.memory.stop_blocks) {
+                self.memory.stop_blocks += 1;
                 let id = self.journal.next_id(self.now);
                 let reason = escape_harness_tags(&reason);
                 let blocks = vec![Block::text(&format!("Stop hook feedback:\n{reason}"))];
@@ -62,7 +62,7 @@ impl Turn {
                 self.alert(&what);
             }
         } else {
-            self.carry.stop_blocks = 0;
+            self.memory.stop_blocks = 0;
         }
         let decision = self.stop_decision();
         self.stopped(decision);
@@ -99,7 +99,7 @@ impl Turn {
             fallback: self.fallback_used(),
             end: self.end,
             usage: self.state.model.usage,
-            carry: std::mem::take(&mut self.carry),
+            memory: std::mem::take(&mut self.memory),
             error: self.error.take(),
         };
         self.effects.push(Effect::Finish(Box::new(report)));

@@ -2,6 +2,7 @@
 
 pub(crate) mod world;
 
+mod in_flight;
 pub(crate) mod play;
 pub(crate) mod script;
 mod words;

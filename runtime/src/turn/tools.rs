@@ -210,7 +210,7 @@ impl Turn {
             self.facts.agent.is_none() || !matches!(it, ToolNote::CwdChanged { .. })
         };
         for note in outcome.notes.iter().filter(is_kept) {
-            std::sync::Arc::make_mut(&mut self.carry.memory).fold(note);
+            std::sync::Arc::make_mut(&mut self.memory.tools).fold(note);
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
         let said = escape_harness_tags(replaced.unwrap_or(&outcome.text));
@@ -264,13 +264,13 @@ impl Turn {
         polls: bool,
     ) {
         if outcome.error == Some(ToolErrorKind::PermissionDenied) {
-            if let Some(end) = self.carry.denials.denied(call) {
+            if let Some(end) = self.memory.denials.denied(call) {
                 self.end_with(RunEnd::TooManyDenials, Some(end.code().into()));
             }
             return;
         }
-        self.carry.denials.allowed();
-        match self.carry.progress.note(call, block_digest(block), polls) {
+        self.memory.denials.allowed();
+        match self.memory.progress.note(call, block_digest(block), polls) {
             Repetition::Fine => {}
             Repetition::Remind(text) => self.state.reminders.push(text),
             Repetition::End => {

@@ -19,7 +19,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 use super::capture::Capture;
 use crate::{
     output::spill_path,
-    process_tree::{Input, Launch, Rest, Tree},
+    process_tree::{Launch, ProcessInput, ProcessTree, Rest},
 };
 
 /// Bytes of output after which a command is ended.
@@ -119,11 +119,11 @@ async fn start(
     shell: &str,
     order: &Order<'_>,
     context: &ToolContext,
-) -> io::Result<(Tree, PipeReader)> {
+) -> io::Result<(ProcessTree, PipeReader)> {
     let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
     let launch = Launch {
         program: OsStr::new(shell),
-        input: Input::Nothing,
+        input: ProcessInput::Nothing,
         rest: Rest::Ends,
         mark: mark(order, context),
         hold: context.hold.clone(),

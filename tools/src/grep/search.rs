@@ -15,7 +15,7 @@ use grep_searcher::{
 use ignore::{WalkBuilder, overrides::OverrideBuilder, types::TypesBuilder};
 
 use super::{
-    Input, Mode,
+    GrepInput, Mode,
     page::{Page, Totals},
 };
 use crate::{
@@ -34,7 +34,7 @@ const MAX_HEAP: usize = 64 << 20;
 
 /// Searches and shows.
 pub(super) fn search(
-    input: &Input,
+    input: &GrepInput,
     root: &Root,
     hidden: &[String],
     stop: &Stop,
@@ -105,7 +105,7 @@ pub(super) fn search(
     Ok(page.finish(input.output_mode, totals))
 }
 
-fn matcher(input: &Input) -> Result<RegexMatcher, String> {
+fn matcher(input: &GrepInput) -> Result<RegexMatcher, String> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(input.ignore_case).multi_line(true);
     if input.multiline {
@@ -116,7 +116,7 @@ fn matcher(input: &Input) -> Result<RegexMatcher, String> {
     builder.build(&input.pattern).map_err(|error| error.to_string())
 }
 
-fn searcher(input: &Input) -> Searcher {
+fn searcher(input: &GrepInput) -> Searcher {
     let around = input.around.or(input.context);
     let lines = |own: Option<u32>| match input.output_mode {
         Mode::Content if !input.only_matching => own.or(around).unwrap_or(0) as usize,
@@ -132,7 +132,7 @@ fn searcher(input: &Input) -> Searcher {
         .build()
 }
 
-fn builder(input: &Input, root: &Root) -> Result<WalkBuilder, String> {
+fn builder(input: &GrepInput, root: &Root) -> Result<WalkBuilder, String> {
     let mut builder = WalkBuilder::new(&root.real);
     // Ignore files count without a repository, too; those of the person's home do not, so that a
     // search gives the same everywhere.
@@ -179,7 +179,7 @@ impl Read for Stoppable<'_> {
 }
 
 struct FileSink<'a> {
-    input: &'a Input,
+    input: &'a GrepInput,
     matcher: &'a RegexMatcher,
     name: &'a Path,
     page: &'a mut Page,

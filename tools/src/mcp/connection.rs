@@ -21,7 +21,7 @@ use super::{
     tasks::{Tap, TaskTools},
     wire::{list, why_not_greeted, why_not_listed},
 };
-use crate::process_tree::{self, Input, Rest, Started, Tree, new_mark};
+use crate::process_tree::{self, ProcessInput, ProcessTree, Rest, Started, new_mark};
 
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
@@ -38,7 +38,7 @@ pub struct Connection {
     /// The loop of the protocol; `None` once it has ended.
     serving: Option<BoxFuture<'static, ()>>,
     stop: RunningServiceCancellationToken,
-    tree: Tree,
+    tree: ProcessTree,
     errors: Errors,
 }
 
@@ -201,7 +201,7 @@ impl Errors {
 async fn start(program: &Program, launch: &Launch, hold: WorkGuard) -> std::io::Result<Started> {
     let server = process_tree::Launch {
         program: OsStr::new(&program.command),
-        input: Input::Piped,
+        input: ProcessInput::Piped,
         rest: Rest::Ends,
         mark: new_mark("mcp"),
         hold,

@@ -15,7 +15,7 @@ use tokio::{
     runtime::Handle,
 };
 
-use super::{MARKER, Processes, Rest, Tree, marks_with};
+use super::{MARKER, ProcessTree, Processes, Rest, marks_with};
 #[cfg(target_os = "linux")]
 use super::{
     link::{self, ASK_TO_END, Report},
@@ -29,7 +29,7 @@ const REAPER_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a program reads.
 #[derive(Debug)]
-pub enum Input {
+pub enum ProcessInput {
     /// Nothing.
     Nothing,
     /// This file.
@@ -44,7 +44,7 @@ pub struct Launch<'a> {
     /// Its name or path.
     pub program: &'a OsStr,
     /// What it reads.
-    pub input: Input,
+    pub input: ProcessInput,
     /// What becomes of what it leaves behind.
     pub rest: Rest,
     /// A word that all its processes carry in their environment and no others do; see
@@ -58,8 +58,8 @@ pub struct Launch<'a> {
 #[derive(Debug)]
 pub struct Started {
     /// All its processes.
-    pub tree: Tree,
-    /// The way to its input, if that is [`Input::Piped`].
+    pub tree: ProcessTree,
+    /// The way to its input, if that is [`ProcessInput::Piped`].
     pub input: Option<Sender>,
     /// Its output, if `configure` asked for it.
     pub stdout: Option<ChildStdout>,
@@ -88,9 +88,9 @@ impl Launch<'_> {
             Ok(())
         };
         let (input, writer) = match input {
-            Input::Nothing => (None, None),
-            Input::File(file) => (Some(file.into()), None),
-            Input::Piped => {
+            ProcessInput::Nothing => (None, None),
+            ProcessInput::File(file) => (Some(file.into()), None),
+            ProcessInput::Piped => {
                 let (reader, writer) = io::pipe()?;
                 (Some(OwnedFd::from(reader)), Some(Sender::from_owned_fd(writer.into())?))
             }
@@ -99,7 +99,7 @@ impl Launch<'_> {
             input: None,
             stdout: processes.child.stdout().take(),
             stderr: processes.child.stderr().take(),
-            tree: Tree { processes: Some(processes), runtime: Handle::current() },
+            tree: ProcessTree { processes: Some(processes), runtime: Handle::current() },
         };
         #[cfg(target_os = "linux")]
         if reaper::is_offered() {
@@ -241,7 +241,7 @@ fn ended(link: &UnixStream) -> Option<(i32, u32)> {
 }
 
 #[cfg(target_os = "linux")]
-impl Tree {
+impl ProcessTree {
     /// Waits until the reaper has started the program; false: it could not do its part.
     ///
     /// # Errors

@@ -121,9 +121,9 @@ fn a_cancel_just_before_the_rename_leaves_the_file_as_it_was() {
 fn the_outcome_is_settled_once_the_file_is_in_its_place() {
     let world = World::new();
     let context = world.context.clone();
-    let input = Input { file_path: world.path("a"), content: "x".into() };
+    let input = WriteInput { file_path: world.path("a"), content: "x".into() };
     let path = crate::test_support::resolve(&input.file_path);
-    let call = Call { id: "t".into(), input, path: Some(path), hidden: Arc::default() };
+    let call = BuiltInCall { id: "t".into(), input, path: Some(path), hidden: Arc::default() };
     let outcome = block_on(Write::call(call, context.clone()));
     assert_eq!(context.settled.get(), Some(&outcome));
 }

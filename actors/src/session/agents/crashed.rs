@@ -14,15 +14,15 @@ use ennead_runtime::{event::Event, ids::AgentId, transcript::load::UsageTotals};
 use ractor::{ActorId, ActorRef};
 use tokio::sync::mpsc;
 
-use super::{Done, orphans};
+use super::orphans;
 use crate::{
     archive::{ArchiveMsg, CloseReply, layout},
     directory::ActorKind,
-    session::{RunError, SessionMsg, State},
-    supervision::spawn_leaf,
+    session::{RunError, SessionMsg, SessionState},
+    supervision::{HandlerResult, spawn_leaf},
 };
 
-impl State {
+impl SessionState {
     /// What closes the transcripts of sub-agents that cannot do it themselves.
     pub(in crate::session) fn closer(&self) -> orphans::Closer {
         orphans::Closer {
@@ -40,7 +40,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         child: ActorId,
-    ) -> Done {
+    ) -> HandlerResult {
         let mut running = self.agents.running.iter();
         let is_meant = |it: &super::Running| it.actor.get_id() == child || it.reader == Some(child);
         let Some((agent, running)) = running.find(|it| is_meant(it.1)) else { return Ok(()) };
@@ -90,7 +90,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         agent: &AgentId,
         used: Vec<(AgentId, UsageTotals)>,
-    ) -> Done {
+    ) -> HandlerResult {
         if let Some(active) = &mut self.active
             && self.agents.running.contains_key(agent)
         {

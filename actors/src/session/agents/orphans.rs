@@ -30,7 +30,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::{
-    archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::Place},
+    archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
     transcript_writer::{Append, Recorded},
 };
 
@@ -222,7 +222,7 @@ impl Closer {
         let (tell, mut told) = mpsc::unbounded_channel();
         let cwd = it.cwd.clone().unwrap_or_else(|| Arc::clone(&self.frame.cwd));
         let open = OpenTranscript {
-            place: Place { file: it.file.clone(), beside: self.beside.clone() },
+            place: TranscriptPaths { file: it.file.clone(), beside: self.beside.clone() },
             frame: LineFrame { agent: Some(it.agent.clone()), cwd, ..self.frame.clone() },
             durability: self.durability,
             meta: None,

@@ -15,10 +15,12 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::Done;
-use crate::session::{RunError, RunOutcome, SessionMsg};
+use crate::{
+    session::{RunError, RunOutcome, SessionMsg},
+    supervision::HandlerResult,
+};
 
-pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> Done {
+pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> HandlerResult {
     let _gone = reply.send(AgentReport {
         status: AgentStatus::Refused,
         agent: None,

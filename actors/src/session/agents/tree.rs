@@ -16,13 +16,14 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::{Done, InTree};
+use super::InTree;
 use crate::{
     model_call::Sent,
     session::{
-        SessionMsg, State,
+        SessionMsg, SessionState,
         runs::{InFlight, Phase},
     },
+    supervision::HandlerResult,
 };
 
 /// Questions to the top session of a tree, and its answers.
@@ -137,14 +138,14 @@ impl Sums {
     }
 }
 
-impl State {
+impl SessionState {
     /// A model call of the turn under way waits to be let go. What earlier ones used was counted with
     /// their records.
     pub(in crate::session) async fn call_waits(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         call: Box<WaitingCall>,
-    ) -> Done {
+    ) -> HandlerResult {
         let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
         let Some(active) = &mut self.active else { return Ok(()) };
         let Phase::Turning(turn) = &mut active.phase else { return Ok(()) };
@@ -178,7 +179,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         name: CallName,
         result: Result<(), LeaseRefused>,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(active) = &mut self.active else { return Ok(()) };
         let Phase::Turning(turn) = &mut active.phase else { return Ok(()) };
         // A call that is given up, and its turn with it, waits for nothing.
@@ -228,7 +229,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         message: TreeMsg,
-    ) -> Done {
+    ) -> HandlerResult {
         match message {
             TreeMsg::Admitted { agent, result } => self.admitted(myself, agent, result).await,
             TreeMsg::Debited { call, result } => self.debited(myself, call, result).await,

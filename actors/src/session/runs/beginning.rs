@@ -11,15 +11,16 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{Active, Done, Phase, record};
+use super::{Active, Phase, record};
 use crate::{
     mailbox::Slot,
-    session::{Prompt, RunError, SessionMsg, State, recorder::Lines},
+    session::{Prompt, RunError, SessionMsg, SessionState, recorder::Lines},
+    supervision::HandlerResult,
 };
 
-impl State {
+impl SessionState {
     /// Begins the next run of the queue, when nothing is under way.
-    pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+    pub(in crate::session) fn next_run(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         while self.active.is_none() && !self.is_measuring() && matches!(self.ready, Some(Ok(()))) {
             let Some((prompt, slot)) = self.queue.pop_front() else { break };
             if self.is_measured_first(myself, &prompt.request)? {
@@ -36,7 +37,12 @@ impl State {
         Ok(())
     }
 
-    fn begin(&mut self, myself: &ActorRef<SessionMsg>, prompt: Prompt, slot: Slot) -> Done {
+    fn begin(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        prompt: Prompt,
+        slot: Slot,
+    ) -> HandlerResult {
         let Prompt { request, reply } = prompt;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             reply(Ok(outcome.clone()));

@@ -11,12 +11,11 @@ use ennead_runtime::{
 };
 use ractor::{ActorId, ActorRef};
 
-use super::Done;
 use crate::{
     directory::ActorKind,
-    session::{SessionMsg, State},
+    session::{SessionMsg, SessionState},
     source_reader::Look,
-    supervision::spawn_leaf,
+    supervision::{HandlerResult, spawn_leaf},
 };
 
 /// Characters of a prompt that fits any window worth having: three quarters of 4,096 tokens.
@@ -36,14 +35,14 @@ pub(in crate::session) enum Measuring {
     Known,
 }
 
-impl State {
+impl SessionState {
     /// Whether this prompt has to wait until the settings are known; they are read then.
     pub(super) fn is_measured_first(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         request: &RunRequest,
     ) -> Result<bool, ractor::ActorProcessingErr> {
-        let is_known = self.conversation.carry.resolved.is_some();
+        let is_known = self.conversation.memory.resolved.is_some();
         if is_known || self.measuring != Measuring::Unknown || !may_be_too_long(request) {
             return Ok(false);
         }
@@ -57,7 +56,10 @@ impl State {
         matches!(self.measuring, Measuring::Asked | Measuring::Reading(_))
     }
 
-    pub(in crate::session) async fn measure(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+    pub(in crate::session) async fn measure(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+    ) -> HandlerResult {
         if !self.shared.facts.reads_settings {
             let nothing = SettingsRead::Layers(Vec::new());
             return self.settings_measured(myself, Ok((nothing, Default::default())));
@@ -77,12 +79,12 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         look: Look,
-    ) -> Done {
+    ) -> HandlerResult {
         self.measuring = Measuring::Known;
         if let Ok((SettingsRead::Layers(read), _)) = look {
             let layers = self.shared.facts.layers.iter().cloned().chain(read).collect();
-            let merged = Merged::new(layers, &self.conversation.carry.catalogue);
-            self.conversation.carry.merged = Some(Arc::new(merged));
+            let merged = Merged::new(layers, &self.conversation.memory.catalogue);
+            self.conversation.memory.merged = Some(Arc::new(merged));
         }
         self.next_run(myself)
     }

@@ -10,24 +10,23 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use super::Done;
 use crate::{
     archive::{OpenError, Opened, layout},
     directory::ActorKind,
     session::{
-        SessionMsg, State,
+        SessionMsg, SessionState,
         agents::orphans::{Found, find, outcomes},
     },
-    supervision::spawn_leaf,
+    supervision::{HandlerResult, spawn_leaf},
 };
 
-impl State {
+impl SessionState {
     /// The transcript is open, or not.
     pub(in crate::session) async fn opened(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         opened: Opened,
-    ) -> Done {
+    ) -> HandlerResult {
         match opened {
             Opened::Restarted { handle } => self.recorder.opened(handle),
             Opened::Ready { handle, is_new, .. } => {
@@ -53,7 +52,7 @@ impl State {
     }
 
     /// Reads the earlier conversation, on the blocking pool.
-    async fn load(&mut self, myself: &ActorRef<SessionMsg>) -> Done {
+    async fn load(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let (file, back) = (self.open.place.file.clone(), myself.clone());
         let sidechain = self.open.frame.agent.is_some();
         let beside = self.open.place.beside.clone();
@@ -77,7 +76,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         earlier: Result<Earlier, String>,
-    ) -> Done {
+    ) -> HandlerResult {
         self.loader = None;
         match earlier {
             Ok(Earlier { loaded, agents, unread }) => {

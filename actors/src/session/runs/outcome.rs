@@ -12,15 +12,18 @@ use ennead_runtime::{
 };
 use ractor::ActorRef;
 
-use super::{Active, Done, Phase, last, record};
-use crate::session::{Denial, RunError, RunOutcome, SessionMsg, State, recorder::Origin};
+use super::{Active, Phase, last, record};
+use crate::{
+    session::{Denial, RunError, RunOutcome, SessionMsg, SessionState, recorder::Origin},
+    supervision::HandlerResult,
+};
 
 /// Outcomes that are kept for repeated run ids.
 const KEPT_OUTCOMES: usize = 16;
 
-impl State {
+impl SessionState {
     /// What cannot be recorded is not done: the run ends here and now.
-    pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) -> Done {
+    pub(super) fn lose(&mut self, myself: &ActorRef<SessionMsg>, why: String) -> HandlerResult {
         self.calls_over();
         let Some(active) = self.active.take() else {
             return self.next_run(myself);
@@ -65,11 +68,11 @@ impl State {
     }
 
     /// The run is over and all of it is safe.
-    pub(super) fn ended(&mut self, myself: &ActorRef<SessionMsg>, head: Digest) -> Done {
+    pub(super) fn ended(&mut self, myself: &ActorRef<SessionMsg>, head: Digest) -> HandlerResult {
         let Some(active) = self.active.take() else { return Ok(()) };
         let Phase::Ending(end) = active.phase else { return Ok(()) };
         let took = self.took(&active);
-        let resolved = &self.conversation.carry.resolved;
+        let resolved = &self.conversation.memory.resolved;
         self.spent = self.spent + active.run.usage;
         let settings = resolved.as_ref().map(|it| &it.settings);
         let first = settings.map_or("", |it| &it.model);

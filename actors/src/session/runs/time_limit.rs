@@ -10,11 +10,10 @@ use std::time::Duration;
 use ennead_runtime::{lease::LeaseRefused, run::RunEnd};
 use ractor::{ActorCell, ActorId, ActorRef};
 
-use super::Done;
 use crate::{
     directory::ActorKind,
-    session::{SessionMsg, State},
-    supervision::spawn_leaf,
+    session::{SessionMsg, SessionState},
+    supervision::{HandlerResult, spawn_leaf},
 };
 
 /// When a run is to end, and who waits for that.
@@ -34,7 +33,7 @@ impl Drop for TimeLimit {
     }
 }
 
-impl State {
+impl SessionState {
     /// Ends the run when its own time is over or its lease ends, as that is now.
     pub(in crate::session) fn limit_time(&mut self, myself: &ActorRef<SessionMsg>) {
         let Some(active) = &mut self.active else { return };
@@ -57,7 +56,7 @@ impl State {
         &mut self,
         myself: &ActorRef<SessionMsg>,
         run: u64,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else {
             return Ok(());
         };
@@ -82,7 +81,7 @@ impl State {
         myself: &ActorRef<SessionMsg>,
         run: u64,
         time: Duration,
-    ) -> Done {
+    ) -> HandlerResult {
         let Some(active) = self.active.as_mut().filter(|it| it.number == run) else {
             return Ok(());
         };

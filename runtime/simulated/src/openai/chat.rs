@@ -2,11 +2,11 @@
 
 use crate::{
     reply::{Block, Usage},
-    wire::{Answer, Bytes, quoted},
+    wire::{AnswerParts, Bytes, quoted},
 };
 
 /// The body of an answer that was not asked for as a stream.
-pub(super) fn whole(answer: &Answer<'_>) -> Bytes {
+pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
     for block in answer.blocks {
         match block {
@@ -38,7 +38,7 @@ pub(super) fn whole(answer: &Answer<'_>) -> Bytes {
 }
 
 /// The body as chunks.
-pub(super) fn stream(answer: &Answer<'_>, with_usage: bool) -> Bytes {
+pub(super) fn stream(answer: &AnswerParts<'_>, with_usage: bool) -> Bytes {
     let mut out = Bytes::default();
     let head = head(answer, "chat.completion.chunk");
     let mut chunk = |delta: &str, reason: &str| {
@@ -85,7 +85,7 @@ pub(super) fn stream(answer: &Answer<'_>, with_usage: bool) -> Bytes {
     out
 }
 
-fn head(answer: &Answer<'_>, object: &str) -> String {
+fn head(answer: &AnswerParts<'_>, object: &str) -> String {
     let (id, model) = (quoted(&answer.id), quoted(answer.model));
     format!(r#"{{"id":{id},"object":"{object}","created":0,"model":{model},"#)
 }

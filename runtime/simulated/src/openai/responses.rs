@@ -2,11 +2,11 @@
 
 use crate::{
     reply::{Block, Usage},
-    wire::{Answer, Bytes, quoted},
+    wire::{AnswerParts, Bytes, quoted},
 };
 
 /// The body of an answer that was not asked for as a stream.
-pub(super) fn whole(answer: &Answer<'_>) -> Bytes {
+pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     Bytes { bytes: response(answer, status(answer)).into_bytes(), event_ends: Vec::new() }
 }
 
@@ -27,7 +27,7 @@ impl Events {
 }
 
 /// The body as events.
-pub(super) fn stream(answer: &Answer<'_>) -> Bytes {
+pub(super) fn stream(answer: &AnswerParts<'_>) -> Bytes {
     let mut events = Events::default();
     let begun = response(answer, "in_progress");
     events.event("response.created", &format!(r#""response":{begun}"#));
@@ -87,14 +87,14 @@ pub(super) fn stream(answer: &Answer<'_>) -> Bytes {
     events.out
 }
 
-fn status(answer: &Answer<'_>) -> &'static str {
+fn status(answer: &AnswerParts<'_>) -> &'static str {
     match answer.stop_reason {
         "max_tokens" | "model_context_window_exceeded" | "refusal" => "incomplete",
         _ => "completed",
     }
 }
 
-fn response(answer: &Answer<'_>, status: &str) -> String {
+fn response(answer: &AnswerParts<'_>, status: &str) -> String {
     let is_over = status != "in_progress";
     let items = answer.blocks.iter().enumerate().filter(|_| is_over);
     let items: Vec<String> =
@@ -113,12 +113,12 @@ fn response(answer: &Answer<'_>, status: &str) -> String {
     )
 }
 
-fn item_id(answer: &Answer<'_>, index: usize) -> String {
+fn item_id(answer: &AnswerParts<'_>, index: usize) -> String {
     format!("item_{}_{index}", answer.id)
 }
 
 /// A block as an output item; one that is in progress is still empty.
-fn item(answer: &Answer<'_>, index: usize, block: &Block, status: &str) -> String {
+fn item(answer: &AnswerParts<'_>, index: usize, block: &Block, status: &str) -> String {
     let id = quoted(&item_id(answer, index));
     let is_over = status != "in_progress";
     match block {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use proptest::prelude::*;
 
 use super::super::{
-    Ask, Governor, Input, Outcome, Output, ParkReason, Ticket, bucket::Level, headers::Report,
-    limits::GovernorLimits,
+    Ask, Governor, GovernorInput, GovernorOutput, Outcome, ParkReason, Ticket, bucket::Level,
+    headers::Report, limits::GovernorLimits,
 };
 use crate::entropy::Stream;
 
@@ -68,18 +68,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn give(&mut self, input: Input) -> Result<(), TestCaseError> {
+    fn give(&mut self, input: GovernorInput) -> Result<(), TestCaseError> {
         let mut out = Vec::new();
         self.governor.handle(self.now, input, &mut out);
         for output in out {
             let (ticket, fate) = match output {
-                Output::Admit(ticket) => (ticket, Fate::Admitted),
-                Output::Refuse(ticket, refusal) => {
+                GovernorOutput::Admit(ticket) => (ticket, Fate::Admitted),
+                GovernorOutput::Refuse(ticket, refusal) => {
                     let is_bill = refusal.reason == ParkReason::Billing;
                     prop_assert_eq!(refusal.bill.is_some(), is_bill);
                     (ticket, Fate::Refused)
                 }
-                Output::Park(ticket, parking) => {
+                GovernorOutput::Park(ticket, parking) => {
                     prop_assert_eq!(self.fates[&ticket], Fate::Waiting);
                     prop_assert!(parking.until.is_none_or(|it| self.now <= it), "{parking:?}");
                     continue;
@@ -116,30 +116,30 @@ impl Bench {
                 let ticket = Ticket(self.fates.len() as u64);
                 self.fates.insert(ticket, Fate::Waiting);
                 let tenant = format!("t{tenant}").as_str().into();
-                self.give(Input::Ask(Ask { ticket, tenant, tokens, is_retry, patience_ms }))
+                self.give(GovernorInput::Ask(Ask { ticket, tenant, tokens, is_retry, patience_ms }))
             }
             Act::Settle(which, outcome) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted], which) else { return Ok(()) };
                 self.fates.insert(ticket, Fate::Over);
-                self.give(Input::CommittedOutcome { ticket, outcome, used: Some((10, 10)) })
+                self.give(GovernorInput::Ended { ticket, outcome, used: Some((10, 10)) })
             }
             Act::Abandon(which) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted, Fate::Waiting], which) else {
                     return Ok(());
                 };
                 self.fates.insert(ticket, Fate::Over);
-                self.give(Input::Abandoned(ticket))
+                self.give(GovernorInput::Abandoned(ticket))
             }
             Act::Hear(remaining, reset) => {
                 let Some(ticket) = self.pick(&[Fate::Admitted], 0) else { return Ok(()) };
                 let level = Level { limit: Some(100), remaining, reset_in_ms: Some(reset) };
                 let report = Report { requests: Some(level), ..Report::default() };
-                self.give(Input::Heard { ticket, report })
+                self.give(GovernorInput::Heard { ticket, report })
             }
             Act::Wait(ms) => {
                 let wake = self.governor.wake_at(self.now).unwrap_or(self.now);
                 self.now = ms.map_or(wake, |it| self.now + it);
-                self.give(Input::Tick)
+                self.give(GovernorInput::Tick)
             }
         }
     }
@@ -163,7 +163,7 @@ proptest! {
         for _ in 0..100_000 {
             if let Some(ticket) = bench.pick(&[Fate::Admitted], 0) {
                 bench.fates.insert(ticket, Fate::Over);
-                bench.give(Input::CommittedOutcome { ticket, outcome: Outcome::Answered, used: None })?;
+                bench.give(GovernorInput::Ended { ticket, outcome: Outcome::Answered, used: None })?;
             } else if bench.governor.wake_at(bench.now).is_some() {
                 bench.act(Act::Wait(None))?;
             } else {

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use super::super::{
-    Ask, Governor, Input, Outcome, Output, Ticket, bucket::Level, headers::Report,
+    Ask, Governor, GovernorInput, GovernorOutput, Outcome, Ticket, bucket::Level, headers::Report,
     limits::GovernorLimits,
 };
 use crate::entropy::Stream;
@@ -27,13 +27,17 @@ impl Story {
     }
 
     /// The only place that knows the API. `1+` is admitted, `1 why` parked, `1- why` refused.
-    fn give(&mut self, input: Input) -> String {
+    fn give(&mut self, input: GovernorInput) -> String {
         let mut out = Vec::new();
         self.governor.handle(self.now, input, &mut out);
         let said = out.iter().map(|it| match it {
-            Output::Admit(ticket) => format!("{}+", ticket.0),
-            Output::Park(ticket, parking) => format!("{} {}", ticket.0, parking.reason.code()),
-            Output::Refuse(ticket, refusal) => format!("{}- {}", ticket.0, refusal.reason.code()),
+            GovernorOutput::Admit(ticket) => format!("{}+", ticket.0),
+            GovernorOutput::Park(ticket, parking) => {
+                format!("{} {}", ticket.0, parking.reason.code())
+            }
+            GovernorOutput::Refuse(ticket, refusal) => {
+                format!("{}- {}", ticket.0, refusal.reason.code())
+            }
         });
         said.collect::<Vec<_>>().join(", ")
     }
@@ -42,7 +46,7 @@ impl Story {
         let ticket = Ticket(self.n_asked);
         self.n_asked += 1;
         let tenant = tenant.into();
-        self.give(Input::Ask(Ask { ticket, tenant, tokens: 1_000, is_retry, patience_ms }))
+        self.give(GovernorInput::Ask(Ask { ticket, tenant, tokens: 1_000, is_retry, patience_ms }))
     }
 
     fn ask(&mut self, tenant: &str) -> String {
@@ -54,7 +58,7 @@ impl Story {
     }
 
     fn end(&mut self, ticket: u64, outcome: Outcome) -> String {
-        self.give(Input::CommittedOutcome { ticket: Ticket(ticket), outcome, used: None })
+        self.give(GovernorInput::Ended { ticket: Ticket(ticket), outcome, used: None })
     }
 
     fn answer(&mut self, ticket: u64) -> String {
@@ -63,7 +67,7 @@ impl Story {
 
     fn at(&mut self, now: u64) -> String {
         self.now = now;
-        self.give(Input::Tick)
+        self.give(GovernorInput::Tick)
     }
 }
 
@@ -99,7 +103,7 @@ fn retry_after_holds_everybody_back_and_the_reset_too() {
     assert_eq!(story.at(3_000), "2+");
     let empty = Level { limit: Some(60), remaining: 0, reset_in_ms: Some(60_000) };
     let report = Report { requests: Some(empty), ..Report::default() };
-    story.give(Input::Heard { ticket: Ticket(2), report });
+    story.give(GovernorInput::Heard { ticket: Ticket(2), report });
     assert_eq!(story.answer(2), "");
     assert_eq!(story.ask("a"), "3 rate_limit");
     assert_eq!(story.governor.wake_at(3_000), Some(4_000));
@@ -193,7 +197,7 @@ fn probe_that_is_given_up_leaves_its_place_to_the_next() {
     assert_eq!(story.ask("a"), "1 provider_quota");
     assert_eq!(story.ask("a"), "2 provider_quota");
     assert_eq!(story.at(1_100), "1+");
-    assert_eq!(story.give(Input::Abandoned(Ticket(1))), "2+");
+    assert_eq!(story.give(GovernorInput::Abandoned(Ticket(1))), "2+");
 }
 
 // REQ: MDL-6

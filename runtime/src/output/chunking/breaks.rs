@@ -10,7 +10,7 @@ const N_KINDS: usize = 4;
 
 /// A place between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     /// Bytes of the message before it.
     pub(super) bytes: usize,
     /// Characters of the message before it.
@@ -21,14 +21,14 @@ pub(super) struct Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Breaks {
     /// Per kind, the places of this kind or a better one, in order.
-    queues: [VecDeque<Place>; N_KINDS],
+    queues: [VecDeque<TextPosition>; N_KINDS],
     /// Starts of lines of code, the line behind the opening one left out.
-    lines_of_code: VecDeque<Place>,
+    lines_of_code: VecDeque<TextPosition>,
     /// The last character.
     last: Option<char>,
     /// Line ends in the blanks at the end, and the place behind the last of them.
     n_lines: usize,
-    line: Place,
+    line: TextPosition,
     /// What stood before those blanks ended a sentence.
     is_behind_sentence: bool,
     /// The line of code before this one is the opening one.
@@ -41,10 +41,10 @@ impl Breaks {
     pub(super) fn before(
         &mut self,
         c: char,
-        end: Place,
+        end: TextPosition,
         in_code: bool,
-        fence: Place,
-    ) -> Option<(Break, Place)> {
+        fence: TextPosition,
+    ) -> Option<(Break, TextPosition)> {
         let last = self.last.replace(c);
         if last == Some('\n') {
             self.n_lines += 1;
@@ -84,19 +84,19 @@ impl Breaks {
 
     /// The latest break of the preferred kind or a better one, else of the next kind, with at
     /// least so many characters of the message before it.
-    pub(super) fn best(&self, prefer: Break, min_chars: usize) -> Option<Place> {
+    pub(super) fn best(&self, prefer: Break, min_chars: usize) -> Option<TextPosition> {
         let queues = self.queues[index(prefer)..].iter();
         queues.filter_map(|it| it.back()).find(|it| min_chars <= it.chars).copied()
     }
 
     /// The latest break of any kind.
-    pub(super) fn last(&self) -> Option<Place> {
+    pub(super) fn last(&self) -> Option<TextPosition> {
         self.queues[N_KINDS - 1].back().copied()
     }
 
     /// The latest start of a line of code with at most so many characters of the message before
     /// it. Only lines that stand where the fence could have been closed are beyond that.
-    pub(super) fn last_line_of_code(&self, max_chars: usize) -> Option<Place> {
+    pub(super) fn last_line_of_code(&self, max_chars: usize) -> Option<TextPosition> {
         self.lines_of_code.iter().rev().find(|it| it.chars <= max_chars).copied()
     }
 
@@ -106,7 +106,7 @@ impl Breaks {
     }
 
     /// What comes before is gone.
-    pub(super) fn forget_until(&mut self, place: Place) {
+    pub(super) fn forget_until(&mut self, place: TextPosition) {
         for queue in self.queues.iter_mut().chain([&mut self.lines_of_code]) {
             while queue.front().is_some_and(|it| it.bytes <= place.bytes) {
                 queue.pop_front();

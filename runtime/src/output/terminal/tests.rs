@@ -6,7 +6,7 @@ use super::*;
 
 /// In one piece, and in every two and in single characters.
 #[track_caller]
-fn check(place: Place, text: &str, expected: &str) {
+fn check(place: OutputTarget, text: &str, expected: &str) {
     assert_eq!(clean_for(place, text), expected, "{text:?}");
     for (at, _) in text.char_indices() {
         let (mut cleaner, mut out) = (Cleaner::new(place), String::new());
@@ -22,7 +22,7 @@ fn check(place: Place, text: &str, expected: &str) {
 // REQ: OUT-2
 #[test]
 fn sequences_go_with_all_their_characters() {
-    for place in [Place::Terminal, Place::Pipe] {
+    for place in [OutputTarget::Terminal, OutputTarget::Pipe] {
         for (text, expected) in [
             // Colours, cursor, screen; private and intermediate characters.
             ("a\x1b[31mb\x1b[0mc", "abc"),
@@ -70,7 +70,7 @@ fn sequence_without_an_end_hides_its_line_at_most() {
         ("a\x1b]0;hidden\nb", "a\nb"),
         ("a\x1bPhidden\r\nb", "a\nb"),
     ] {
-        check(Place::Terminal, text, expected);
+        check(OutputTarget::Terminal, text, expected);
     }
     for (introducer, inside) in
         [("\x1b]", "x"), ("\x1bP", "x"), ("\u{9d}", "x"), ("\x1b[", "1"), ("\u{9b}", ";")]
@@ -93,17 +93,17 @@ fn nothing_covers_or_reorders_what_is_on_a_terminal() {
         ("a\u{202e}b\u{202c}c\u{2066}d\u{2069}", "abcd"),
         ("\u{202a}\u{202b}\u{202d}\u{2067}\u{2068}x", "x"),
     ] {
-        check(Place::Terminal, text, expected);
+        check(OutputTarget::Terminal, text, expected);
     }
     for text in ["a\r\nb\rc", "a\u{202e}b\u{202c}c", "a\u{2028}b", "tab\tand\nline"] {
-        check(Place::Pipe, text, text);
+        check(OutputTarget::Pipe, text, text);
     }
     assert_eq!(clean_line("a\n\x1b[1mb\tc\rd"), "a b c d");
 }
 
 #[test]
 fn what_people_write_is_kept() {
-    for place in [Place::Terminal, Place::Pipe] {
+    for place in [OutputTarget::Terminal, OutputTarget::Pipe] {
         for text in [
             "",
             "plain [31m text ]0; with \\ and ^",
@@ -136,12 +136,12 @@ proptest! {
         pieces in prop::collection::vec("(\\PC|[\u{1b}\u{9b}\u{9d}\u{90}\\[\\]P;m\\\\\u{7}\u{9c}\r\n\u{202e}0-9]){0,12}", 0..8),
     ) {
         let whole = pieces.concat();
-        for place in [Place::Terminal, Place::Pipe] {
+        for place in [OutputTarget::Terminal, OutputTarget::Pipe] {
             let (mut cleaner, mut out) = (Cleaner::new(place), String::new());
             pieces.iter().for_each(|it| cleaner.push(it, &mut out));
             prop_assert_eq!(&out, &clean_for(place, &whole));
             let allowed = |c: char| !c.is_control() || matches!(c, '\n' | '\t')
-                || c == '\r' && place == Place::Pipe;
+                || c == '\r' && place == OutputTarget::Pipe;
             prop_assert!(out.chars().all(allowed), "{:?}", out);
             // Nothing is made up, and cleaning again changes nothing.
             prop_assert_eq!(clean_for(place, &out), out);

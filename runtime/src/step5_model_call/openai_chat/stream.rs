@@ -20,7 +20,7 @@ use crate::{
     step5_model_call::{
         FailureClass, ModelAnswer, StopReason,
         openai_shared::{
-            call::{Call, Ids},
+            call::{Ids, PartialCall},
             failure,
             reader::{Broken, Format, Progress, Reader},
         },
@@ -82,7 +82,7 @@ pub(super) struct Chat {
 struct Slot {
     /// As the server said it; empty when it did not.
     said_id: String,
-    call: Call,
+    call: PartialCall,
 }
 
 impl Chat {
@@ -204,7 +204,7 @@ impl Chat {
         if !said_id.is_empty() {
             self.by_id.insert(said_id.clone(), at);
         }
-        let call = Call::new(self.ids.next(Some(&said_id)), "");
+        let call = PartialCall::new(self.ids.next(Some(&said_id)), "");
         self.calls.push(Slot { said_id, call });
         Ok(at)
     }

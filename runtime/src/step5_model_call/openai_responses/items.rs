@@ -7,7 +7,7 @@ use crate::{
     block::Block,
     ids::ToolUseId,
     step5_model_call::{
-        InvalidInput, openai_shared::call::Call, stream::block_builder::check_input,
+        InvalidInput, openai_shared::call::PartialCall, stream::block_builder::check_input,
         wire_format::OPENAI_ITEM,
     },
 };
@@ -19,7 +19,7 @@ pub(super) struct Slot {
     pub(super) item_id: String,
     /// Text that was shown of it.
     pub(super) text: String,
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<PartialCall>,
     /// Its JSON text, once it is whole.
     pub(super) whole: Option<String>,
 }

@@ -22,7 +22,7 @@ use crate::{
     step5_model_call::{
         ModelAnswer, StopReason,
         openai_shared::{
-            call::{Call, Ids},
+            call::{Ids, PartialCall},
             failure,
             reader::{Broken, Format, Progress, Reader},
         },
@@ -110,7 +110,7 @@ impl Responses {
     }
 
     /// The call that an event means.
-    fn call(&mut self, event: &Event<'_>) -> Option<&mut Call> {
+    fn call(&mut self, event: &Event<'_>) -> Option<&mut PartialCall> {
         let at = self.slot(event)?;
         let call = self.slots.get_mut(at)?.call.as_mut()?;
         self.previews_due.insert(at);
@@ -126,7 +126,7 @@ impl Responses {
         let word = |text: Option<&Text<'_>>| text.map(|it| it.0.to_string()).unwrap_or_default();
         let call = (item.kind() == "function_call").then(|| {
             let id = self.ids.next(item.call_id.as_ref().map(|it| it.0.as_ref()));
-            Call::new(id, &word(item.name.as_ref()))
+            PartialCall::new(id, &word(item.name.as_ref()))
         });
         let item_id = word(item.id.as_ref());
         self.by_index.extend(index.map(|it| (it, at)));

@@ -24,7 +24,7 @@ pub(crate) const MAX_ID_CHARS: usize = 64;
 
 /// A call while its arguments arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct PartialCall {
     pub(crate) id: ToolUseId,
     /// Empty until the server says it.
     pub(crate) name: String,
@@ -81,7 +81,7 @@ impl End {
     }
 }
 
-impl Call {
+impl PartialCall {
     pub(crate) fn new(id: ToolUseId, name: &str) -> Self {
         let (arguments, preview, end) = (String::new(), Preview::default(), End::default());
         Self { id, name: name.into(), arguments, preview, end }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn arguments_are_an_object_or_named_as_invalid() {
         let check = |arguments: &str, input: &str, why: Option<InvalidInput>| {
-            let mut call = Call::new("t".into(), "n");
+            let mut call = PartialCall::new("t".into(), "n");
             call.arguments = arguments.into();
             let mut invalid = Vec::new();
             let block = call.finish(&mut invalid);

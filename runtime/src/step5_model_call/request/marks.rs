@@ -43,7 +43,7 @@ pub struct CachePlan {
 }
 
 /// A block of a view: the place of its message, and its own in there.
-pub(super) type Place = (usize, usize);
+pub(super) type BlockIndex = (usize, usize);
 
 impl PromptCaching {
     /// What stands behind a block and closes it; `None`: nothing is marked.
@@ -67,7 +67,7 @@ impl PromptCaching {
 
 /// The blocks of a view to be marked, in order; the same place never twice. They stand in the two
 /// newest messages of the user, or before: a paused answer behind them goes back as it came.
-pub(super) fn places(messages: &[ViewMessage]) -> [Option<Place>; 2] {
+pub(super) fn places(messages: &[ViewMessage]) -> [Option<BlockIndex>; 2] {
     let user = |up_to: usize| messages[..up_to].iter().rposition(|it| it.role == Role::User);
     let Some(newest) = user(messages.len()) else { return [None, None] };
     let last = last_markable(messages, newest);
@@ -76,7 +76,7 @@ pub(super) fn places(messages: &[ViewMessage]) -> [Option<Place>; 2] {
 }
 
 /// The last block up to the end of a message that can be marked.
-fn last_markable(messages: &[ViewMessage], up_to: usize) -> Option<Place> {
+fn last_markable(messages: &[ViewMessage], up_to: usize) -> Option<BlockIndex> {
     messages[..=up_to].iter().enumerate().rev().find_map(|(i, message)| {
         message.blocks.iter().rposition(is_markable).map(|block| (i, block))
     })

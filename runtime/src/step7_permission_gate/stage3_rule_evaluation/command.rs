@@ -1,6 +1,6 @@
 //! Shell commands: what rules and the mode say about the parts (cases A10).
 
-use super::{Answer, Evaluated, Facts, plain, ruled};
+use super::{Evaluated, Facts, RuleVerdict, plain, ruled};
 use crate::{
     permission::{PermissionMode, RuleKind},
     step7_permission_gate::{
@@ -25,46 +25,49 @@ pub(super) fn evaluate(
 ) -> Evaluated {
     let book = setup.book();
     if command.changes().any(|(_, it)| it.is_critical) {
-        return plain(Answer::Ask, "it removes a directory that much depends on");
+        return plain(RuleVerdict::Ask, "it removes a directory that much depends on");
     }
     if writes_protected(command, setup) {
-        return plain(Answer::Ask, "it writes to a protected path");
+        return plain(RuleVerdict::Ask, "it writes to a protected path");
     }
     if let Some(rule) = book.first(RuleKind::Ask, subject) {
-        return ruled(Answer::Ask, "to be asked", rule);
+        return ruled(RuleVerdict::Ask, "to be asked", rule);
     }
     if let Some(rule) = book.first_unknown(subject) {
-        return ruled(Answer::Ask, "asked because this specifier is not understood:", rule);
+        return ruled(RuleVerdict::Ask, "asked because this specifier is not understood:", rule);
     }
     if let Remembered::Ask(reason) = facts.hooks {
-        return plain(Answer::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
+        return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
     }
     let bypasses = setup.mode() == PermissionMode::BypassPermissions;
     if let Some(why) = unclear(command, setup) {
         return match bypasses && !book.restricts(facts.tool) && !book.denies_paths() {
-            true => plain(Answer::Allow, "the mode lets it pass"),
-            false => plain(Answer::Ask, &format!("the command cannot be judged: {why}")),
+            true => plain(RuleVerdict::Allow, "the mode lets it pass"),
+            false => plain(RuleVerdict::Ask, &format!("the command cannot be judged: {why}")),
         };
     }
     if bypasses {
-        return plain(Answer::Allow, "the mode lets it pass");
+        return plain(RuleVerdict::Allow, "the mode lets it pass");
     }
     let uncovered = match covered(facts, command, setup) {
-        Ok(Some(rule)) => return ruled(Answer::Allow, "allowed", rule),
+        Ok(Some(rule)) => return ruled(RuleVerdict::Allow, "allowed", rule),
         Ok(None) => {
-            return plain(Answer::Allow, "every part of it only reads, or edits the workspace");
+            return plain(
+                RuleVerdict::Allow,
+                "every part of it only reads, or edits the workspace",
+            );
         }
         Err(uncovered) => uncovered,
     };
     match setup.mode() {
-        PermissionMode::Plan => plain(Answer::Ask, "in plan mode nothing is changed unasked"),
+        PermissionMode::Plan => plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked"),
         _ if *facts.hooks == Remembered::Allow => {
-            plain(Answer::Allow, "a PreToolUse hook allowed it")
+            plain(RuleVerdict::Allow, "a PreToolUse hook allowed it")
         }
         _ => {
             let wants_rule = lacks_one(facts.tool, command, setup);
             let reason = uncovered.words(facts.tool, command, setup);
-            Evaluated { wants_rule, ..plain(Answer::Ask, &reason) }
+            Evaluated { wants_rule, ..plain(RuleVerdict::Ask, &reason) }
         }
     }
 }

@@ -57,12 +57,12 @@ pub struct StoredText {
     /// The text.
     pub text: Arc<str>,
     /// Where it belongs.
-    pub place: Place,
+    pub place: TextFolder,
 }
 
 /// Where a stored text belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum TextFolder {
     /// `stored/`: what records refer to.
     Records,
     /// `tool-results/`: what the model was told where to find.
@@ -71,7 +71,7 @@ pub enum Place {
 
 impl StoredText {
     /// A text under its own digest.
-    pub fn new(text: impl Into<Arc<str>>, place: Place) -> Self {
+    pub fn new(text: impl Into<Arc<str>>, place: TextFolder) -> Self {
         let text = text.into();
         Self { digest: Digest::of(text.as_bytes()), text, place }
     }
@@ -100,7 +100,7 @@ impl Stored {
 
     /// The digest of the text, which joins those to be stored: for records that have no room.
     pub fn stored_externally(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
-        let stored = StoredText::new(text, Place::Records);
+        let stored = StoredText::new(text, TextFolder::Records);
         let digest = stored.digest;
         stored_externally.push(stored);
         Self::At(digest)
@@ -146,6 +146,6 @@ mod tests {
             Stored::new(&long, &mut stored_externally),
             Stored::At(Digest::of(long.as_bytes()))
         );
-        assert_eq!(stored_externally, [StoredText::new(long, Place::Records)]);
+        assert_eq!(stored_externally, [StoredText::new(long, TextFolder::Records)]);
     }
 }

@@ -14,11 +14,11 @@ use crate::{
     step::Step,
     step1_settings_resolution::LayerText,
     step4_context_shapers::{apply_summary, run_stage},
-    step7_permission_gate::{Answer, Judged, ResolvedPath, path_resolution::can_be},
+    step7_permission_gate::{Judged, PermissionAnswer, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
-        Effect, Input, Turn,
+        Effect, Turn, TurnInput,
         effect::{HookFiring, ShapeOrder},
         input::{Crashed, SettingsRead},
     },
@@ -92,11 +92,11 @@ impl<'a> RecordedInputs<'a> {
         &mut self,
         asked: Effect,
         turn: &Turn,
-    ) -> Result<Option<Input>, ReplayError> {
+    ) -> Result<Option<TurnInput>, ReplayError> {
         let step = turn.step();
         let input = match asked {
-            Effect::Next(step) => Input::Run(step),
-            Effect::Wait { attempt, .. } => Input::TimerFired { attempt },
+            Effect::Next(step) => TurnInput::Run(step),
+            Effect::Wait { attempt, .. } => TurnInput::TimerFired { attempt },
             Effect::ReadSettings => self.settings(step)?,
             Effect::ReadSources => {
                 let told = self.told("the sources", step, |it| match it {
@@ -105,7 +105,7 @@ impl<'a> RecordedInputs<'a> {
                     }
                     _ => None,
                 })?;
-                Input::SourcesRead(Box::new(self.json(told, "the sources", step)?))
+                TurnInput::SourcesRead(Box::new(self.json(told, "the sources", step)?))
             }
             Effect::Shape(order) => self.shaped(&order),
             Effect::CallModel(order) => self.model(&order, step)?,
@@ -114,15 +114,15 @@ impl<'a> RecordedInputs<'a> {
             Effect::ResolvePath { call, given } => self.path(call, &given, turn)?,
             Effect::JudgeCommand { call, order } => {
                 let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge());
-                Input::CommandJudged { call, judged: Box::new(judged) }
+                TurnInput::CommandJudged { call, judged: Box::new(judged) }
             }
             Effect::AskPermission { call, .. } => {
                 let told = self.told("the answer about a call", step, |it| match it {
                     RecordKind::Approval { allowed, reason, .. } => Some((*allowed, reason)),
                     _ => None,
                 })?;
-                let answer = Answer { allowed: told.0, reason: told.1.clone() };
-                Input::PermissionAnswered { call: call.id, answer }
+                let answer = PermissionAnswer { allowed: told.0, reason: told.1.clone() };
+                TurnInput::PermissionAnswered { call: call.id, answer }
             }
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
             Effect::Append(_) | Effect::Tell(_) | Effect::Finish(_) => return Ok(None),
@@ -130,7 +130,7 @@ impl<'a> RecordedInputs<'a> {
         Ok(Some(input))
     }
 
-    fn settings(&self, step: Step) -> Result<Input, ReplayError> {
+    fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {
         let what = "the settings";
         let layers = self.told(what, step, |it| match it {
             RecordKind::TurnStep { detail: StepDetail::Settings { layers, .. }, .. } => {
@@ -138,7 +138,7 @@ impl<'a> RecordedInputs<'a> {
             }
             _ => None,
         })?;
-        Ok(Input::SettingsRead(match layers {
+        Ok(TurnInput::SettingsRead(match layers {
             layers if self.layers == Some(layers.digest()) => SettingsRead::Unchanged,
             layers => {
                 let mut all: Vec<LayerText> = self.json(layers, what, step)?;
@@ -149,7 +149,7 @@ impl<'a> RecordedInputs<'a> {
     }
 
     /// A stage is a pure function, so it is run again; only that its actor crashed is read.
-    fn shaped(&self, order: &ShapeOrder) -> Input {
+    fn shaped(&self, order: &ShapeOrder) -> TurnInput {
         let name = order.stage.name();
         let of_stage = |it: &&FileLine<'_>| match &record(it)?.what {
             RecordKind::Shaper { stage, elapsed_us, why, .. } if stage == name => {
@@ -166,14 +166,14 @@ impl<'a> RecordedInputs<'a> {
             }
         };
         let elapsed = self.lines[self.next..].iter().find_map(of_stage);
-        Input::Shaped {
+        TurnInput::Shaped {
             stage: order.stage,
             result,
             elapsed_us: elapsed.map(|it| it.0).unwrap_or_default(),
         }
     }
 
-    fn hooks(&self, firing: &HookFiring, step: Step) -> Result<Input, ReplayError> {
+    fn hooks(&self, firing: &HookFiring, step: Step) -> Result<TurnInput, ReplayError> {
         let mut outputs = Vec::new();
         for i in 0..firing.handlers.len() {
             let output = self.ahead(i).map(|it| self.hook(it, firing.event, firing.call.as_ref()));
@@ -183,7 +183,7 @@ impl<'a> RecordedInputs<'a> {
             };
             outputs.push(output);
         }
-        Ok(Input::HooksAnswered { firing: firing.firing, outputs })
+        Ok(TurnInput::HooksAnswered { firing: firing.firing, outputs })
     }
 
     /// What a handler did, if the line is about one of this firing.
@@ -233,7 +233,7 @@ impl<'a> RecordedInputs<'a> {
         None
     }
 
-    fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<Input, ReplayError> {
+    fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<TurnInput, ReplayError> {
         let (what, step) = ("where a path leads", turn.step());
         let (path, whole) = self.told(what, step, |it| match it {
             RecordKind::Path { path, whole, .. } => Some((path, whole)),
@@ -248,7 +248,7 @@ impl<'a> RecordedInputs<'a> {
             let expected = format!("a path from {given}");
             return Err(ReplayError::Differs { line, step, expected, found: format!("{path:?}") });
         }
-        Ok(Input::PathResolved { call, path: Box::new(path) })
+        Ok(TurnInput::PathResolved { call, path: Box::new(path) })
     }
 
     /// What the next record says.

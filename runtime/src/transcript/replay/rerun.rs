@@ -15,7 +15,7 @@ use crate::{
     step9_stop_check::RunBudget,
     transcript::entry::{Line, RecordKind, Repeated, StepDetail},
     turn::{
-        Effect, Input, Turn,
+        Effect, Turn, TurnInput,
         effect::{Append, HistoryUpdate, TurnReport},
     },
 };
@@ -39,7 +39,7 @@ impl<'a> Rerun<'a> {
         stored: StoredTexts<'a>,
     ) -> Result<Self, ReplayError> {
         if let Some(catalogue) = catalogue(lines, stored)? {
-            conversation.carry.catalogue = Arc::new(catalogue);
+            conversation.memory.catalogue = Arc::new(catalogue);
         }
         let used = lines.iter().find_map(|it| match &super::window::record(it)?.what {
             RecordKind::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
@@ -47,7 +47,7 @@ impl<'a> Rerun<'a> {
         });
         let budget = RunBudget { used: used.unwrap_or(0), max: None };
         let turn = Turn::new(conversation.turn(run, budget));
-        let layers = conversation.carry.layers.as_ref().map(Repeated::digest);
+        let layers = conversation.memory.layers.as_ref().map(Repeated::digest);
         let told = RecordedInputs::new(lines, stored, conversation.facts.clone(), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
         Ok(Self { conversation, turn, told, asked, report: None })
@@ -123,7 +123,7 @@ impl<'a> Rerun<'a> {
         }
         // What comes of this bears the time of the next line, and not of those that are recorded.
         let at = self.told.at();
-        Ok(self.turn.handle(at, Input::Recorded { ticket: append.ticket }))
+        Ok(self.turn.handle(at, TurnInput::Recorded { ticket: append.ticket }))
     }
 
     /// Somebody asked for the end when a mark says so.
@@ -144,7 +144,7 @@ impl<'a> Rerun<'a> {
         if mark {
             // Only remembered; nothing comes of it yet.
             let at = self.told.at();
-            self.turn.handle(at, Input::StopRequested);
+            self.turn.handle(at, TurnInput::StopRequested);
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    in_flight::InFlight,
     words::{again, alert, judged, told, word},
     world::{World, run_handler},
 };
@@ -14,7 +15,6 @@ use crate::{
     digest::Digest,
     entropy::Stream,
     event::Event,
-    ids::ToolUseId,
     lease::MaxCost,
     run::{AfterTurn, Run, RunEnd, conversation::Conversation},
     step::Step,
@@ -27,7 +27,7 @@ use crate::{
         load::{LoadAs, load},
     },
     turn::{
-        Effect, Ended, Input, OpenTurn, Turn, close,
+        Effect, Ended, OpenTurn, Turn, TurnInput, close,
         effect::{Append, ModelCallOrder, TurnReport},
     },
 };
@@ -62,17 +62,6 @@ pub(crate) struct Play {
     asked_to_stop: bool,
     is_killed: bool,
     first: bool,
-}
-
-/// Acknowledged and awaited, within one turn.
-#[derive(Default)]
-struct Desk {
-    waiting: Vec<Input>,
-    acknowledged: u64,
-    written: u64,
-    /// The append that a call's intent, or the last answer, was in.
-    intents: BTreeMap<ToolUseId, u64>,
-    answer: u64,
 }
 
 /// Plays one run with the prompt `go`.
@@ -150,9 +139,9 @@ impl Play {
                 }
                 break (RunEnd::Interrupted, None);
             };
-            self.conversation.carry = report.carry;
+            self.conversation.memory = report.memory;
             self.used = self.used + report.usage;
-            let settings = self.conversation.carry.resolved.clone().unwrap().settings.clone();
+            let settings = self.conversation.memory.resolved.clone().unwrap().settings.clone();
             match run.after_turn(report.end, report.usage, &settings) {
                 AfterTurn::Next(_) => self.log.push("go on".into()),
                 AfterTurn::End(end) => break (end, report.error),
@@ -172,21 +161,21 @@ impl Play {
         let setup = self.conversation.turn(run, self.conversation.budget(run.usage));
         let (stream, n_before) = (setup.stream, self.lines.len());
         let mut turn = Turn::new(setup);
-        let mut desk = Desk::default();
-        desk.waiting.push(Input::Run(turn.step()));
+        let mut due = InFlight::default();
+        due.waiting.push(TurnInput::Run(turn.step()));
         if self.asked_to_stop {
-            turn.handle(self.at(), Input::StopRequested);
+            turn.handle(self.at(), TurnInput::StopRequested);
         }
-        while !desk.waiting.is_empty() {
+        while !due.waiting.is_empty() {
             self.n_inputs += 1;
             if self.world.stop_at == Some(self.n_inputs) {
                 self.asked_to_stop = true;
-                for effect in turn.handle(self.at(), Input::StopRequested) {
-                    self.carry_out(effect, &turn, &mut desk);
+                for effect in turn.handle(self.at(), TurnInput::StopRequested) {
+                    self.carry_out(effect, &turn, &mut due);
                 }
             }
             let draw = self.world.shuffle.map_or(0, |it| it.draw("order", self.n_inputs));
-            let next = desk.waiting.remove((draw % desk.waiting.len() as u128) as usize);
+            let next = due.waiting.remove((draw % due.waiting.len() as u128) as usize);
             self.now += 1 + (draw % 13) as u64;
             if self.world.kill_at == Some(self.n_inputs) {
                 // What was on its way is lost, or not.
@@ -200,8 +189,8 @@ impl Play {
                 return None;
             }
             match &next {
-                Input::ToolFinished { call, .. } => self.trace.push(format!("-{call}")),
-                Input::Recorded { ticket } => desk.acknowledged = desk.acknowledged.max(*ticket),
+                TurnInput::ToolFinished { call, .. } => self.trace.push(format!("-{call}")),
+                TurnInput::Recorded { ticket } => due.acknowledged = due.acknowledged.max(*ticket),
                 _ => {}
             }
             let echo = self.world.echo.then(|| again(&next)).flatten();
@@ -217,8 +206,8 @@ impl Play {
             let is_step = |it: &Effect| matches!(it, Effect::Tell(Event::StepStarted { .. }));
             effects.sort_by_key(|it| !is_step(it));
             for effect in effects {
-                if let Some(mut report) = self.carry_out(effect, &turn, &mut desk) {
-                    report.append.take().into_iter().for_each(|it| self.append(*it, &mut desk));
+                if let Some(mut report) = self.carry_out(effect, &turn, &mut due) {
+                    report.append.take().into_iter().for_each(|it| self.append(*it, &mut due));
                     self.check_results(n_before);
                     return Some(report);
                 }
@@ -227,13 +216,13 @@ impl Play {
         panic!("the turn is stuck behind {}", self.log());
     }
 
-    fn carry_out(&mut self, effect: Effect, turn: &Turn, desk: &mut Desk) -> Option<TurnReport> {
+    fn carry_out(&mut self, effect: Effect, turn: &Turn, due: &mut InFlight) -> Option<TurnReport> {
         let input = match effect {
-            Effect::Next(step) => Input::Run(step),
+            Effect::Next(step) => TurnInput::Run(step),
             Effect::ReadSettings => {
-                Input::SettingsRead(self.world.read_settings(&mut self.last_layers))
+                TurnInput::SettingsRead(self.world.read_settings(&mut self.last_layers))
             }
-            Effect::ReadSources => Input::SourcesRead(Box::new(self.world.sources.clone())),
+            Effect::ReadSources => TurnInput::SourcesRead(Box::new(self.world.sources.clone())),
             Effect::Shape(order) => self.world.shape(&order),
             Effect::CallModel(order) => {
                 self.requests.push(ModelCallOrder::clone(&order));
@@ -242,30 +231,31 @@ impl Play {
             }
             Effect::Wait { attempt, .. } => {
                 self.log.push("wait".into());
-                Input::TimerFired { attempt }
+                TurnInput::TimerFired { attempt }
             }
             Effect::Dispatch(calls) => self.world.dispatch(&calls),
             Effect::RunHooks(firing) => {
                 self.log.push(format!("hook:{}", firing.event.name()));
                 let outputs = firing.handlers.iter().map(run_handler).collect();
-                Input::HooksAnswered { firing: firing.firing, outputs }
+                TurnInput::HooksAnswered { firing: firing.firing, outputs }
             }
             Effect::ResolvePath { call, given } => self.world.resolve(call, &given, turn.cwd()),
             Effect::JudgeCommand { call, order } => judged(call, &order),
             Effect::AskPermission { call, .. } => {
                 self.log.push(format!("ask:{}", call.id));
-                Input::PermissionAnswered { answer: self.world.permission(&call), call: call.id }
+                let answer = self.world.permission(&call);
+                TurnInput::PermissionAnswered { answer, call: call.id }
             }
             Effect::ExecuteTool { permit, call, .. } => {
                 assert_eq!(permit.call(), &call);
-                assert!(desk.answer <= desk.acknowledged, "a call of an answer that may be lost");
-                assert!(desk.intents[&call.id] <= desk.acknowledged, "{} may be lost", call.id);
+                assert!(due.answer <= due.acknowledged, "a call of an answer that may be lost");
+                assert!(due.intents[&call.id] <= due.acknowledged, "{} may be lost", call.id);
                 self.trace.push(format!("+{}", call.id));
                 let outcome = Box::new(self.world.outcome(&call));
-                Input::ToolFinished { call: call.id, outcome }
+                TurnInput::ToolFinished { call: call.id, outcome }
             }
             Effect::Append(append) => {
-                self.append(*append, desk);
+                self.append(*append, due);
                 return None;
             }
             Effect::Tell(event) => {
@@ -275,24 +265,24 @@ impl Play {
             }
             Effect::Finish(report) => return Some(*report),
         };
-        desk.waiting.push(input);
+        due.waiting.push(input);
         None
     }
 
-    fn append(&mut self, append: Append, desk: &mut Desk) {
-        assert_eq!(append.ticket, desk.written + 1);
-        desk.written = append.ticket;
+    fn append(&mut self, append: Append, due: &mut InFlight) {
+        assert_eq!(append.ticket, due.written + 1);
+        due.written = append.ticket;
         for line in &append.lines {
             match line {
                 Line::Conversation(line) => {
                     if line.answer.is_some() {
-                        desk.answer = append.ticket;
+                        due.answer = append.ticket;
                     }
                     self.log.extend(word(line));
                 }
                 Line::Harness(record) => match &record.what {
                     RecordKind::ToolIntent { call, .. } => {
-                        desk.intents.insert(call.clone(), append.ticket);
+                        due.intents.insert(call.clone(), append.ticket);
                     }
                     RecordKind::Shaper { stage, fired: true, .. } => self.log.push(stage.clone()),
                     _ => {}
@@ -305,7 +295,7 @@ impl Play {
         self.lines.extend(append.lines);
         append.said.into_iter().for_each(|it| self.conversation.said(it));
         if append.is_awaited {
-            desk.waiting.push(Input::Recorded { ticket: append.ticket });
+            due.waiting.push(TurnInput::Recorded { ticket: append.ticket });
         }
     }
 

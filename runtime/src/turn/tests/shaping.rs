@@ -15,7 +15,7 @@ use crate::{
     step4_context_shapers::Stage,
     step5_model_call::FailureClass,
     tool::ToolOutcome,
-    transcript::entry::{Line, Place, RecordKind},
+    transcript::entry::{Line, RecordKind, TextFolder},
     turn::effect::Purpose,
 };
 
@@ -75,7 +75,7 @@ fn what_is_cut_is_kept_and_stays_cut_in_the_same_place() {
     let (earlier, later) = (body(2), body(3));
     let common = earlier.strip_suffix("]}").unwrap();
     assert!(later.starts_with(common), "a later request goes on from the earlier one");
-    let _ = Place::ToolResults;
+    let _ = TextFolder::ToolResults;
     assert!(play.stored.values().any(|it| it.len() == 5000));
 }
 
@@ -238,11 +238,12 @@ fn idle_time_cost_and_failed_calls_of_a_session_go_on_after_a_resume() {
     let mut world = long_results(settings, 6, 4_000);
     world.answers.insert(2, failure(FailureClass::Overloaded));
     let mut play = play(world);
-    assert_eq!(play.conversation.carry.retries, 1);
-    let (spent, answered) = (play.conversation.carry.spent, play.conversation.carry.last_answer_at);
+    assert_eq!(play.conversation.memory.retries, 1);
+    let (spent, answered) =
+        (play.conversation.memory.spent, play.conversation.memory.last_answer_at);
     play.reopen();
-    let carry = &play.conversation.carry;
-    assert_eq!((carry.retries, carry.spent, carry.last_answer_at), (1, spent, answered));
+    let memory = &play.conversation.memory;
+    assert_eq!((memory.retries, memory.spent, memory.last_answer_at), (1, spent, answered));
     // The cache of the provider is cold by now, although the session is new to this process.
     play.now += 61 * 60_000;
     play.run("and then?");

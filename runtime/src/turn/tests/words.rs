@@ -2,7 +2,7 @@
 
 use crate::{
     block::Block, event::Event, ids::ToolUseId, message::MessageKind,
-    step7_permission_gate::CommandOrder, transcript::entry::ConversationLine, turn::Input,
+    step7_permission_gate::CommandOrder, transcript::entry::ConversationLine, turn::TurnInput,
 };
 
 /// The word for a line, if it has one.
@@ -20,34 +20,34 @@ pub(super) fn word(line: &ConversationLine) -> Option<String> {
 }
 
 /// The same input once more, of inputs that can be copied and that must not count twice.
-pub(super) fn again(input: &Input) -> Option<Input> {
+pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
     Some(match input {
-        Input::Run(step) => Input::Run(*step),
-        Input::SettingsRead(read) => Input::SettingsRead(read.clone()),
-        Input::SourcesRead(texts) => Input::SourcesRead(texts.clone()),
-        Input::Shaped { stage, result, elapsed_us } => {
-            Input::Shaped { stage: *stage, result: result.clone(), elapsed_us: *elapsed_us }
+        TurnInput::Run(step) => TurnInput::Run(*step),
+        TurnInput::SettingsRead(read) => TurnInput::SettingsRead(read.clone()),
+        TurnInput::SourcesRead(texts) => TurnInput::SourcesRead(texts.clone()),
+        TurnInput::Shaped { stage, result, elapsed_us } => {
+            TurnInput::Shaped { stage: *stage, result: result.clone(), elapsed_us: *elapsed_us }
         }
-        Input::ModelAnswered(answered) => Input::ModelAnswered(answered.clone()),
-        Input::TimerFired { attempt } => Input::TimerFired { attempt: *attempt },
-        Input::Dispatched(admissions) => Input::Dispatched(admissions.clone()),
-        Input::HooksAnswered { firing, outputs } => {
-            Input::HooksAnswered { firing: *firing, outputs: outputs.clone() }
+        TurnInput::ModelAnswered(answered) => TurnInput::ModelAnswered(answered.clone()),
+        TurnInput::TimerFired { attempt } => TurnInput::TimerFired { attempt: *attempt },
+        TurnInput::Dispatched(admissions) => TurnInput::Dispatched(admissions.clone()),
+        TurnInput::HooksAnswered { firing, outputs } => {
+            TurnInput::HooksAnswered { firing: *firing, outputs: outputs.clone() }
         }
-        Input::PathResolved { call, path } => {
-            Input::PathResolved { call: call.clone(), path: path.clone() }
+        TurnInput::PathResolved { call, path } => {
+            TurnInput::PathResolved { call: call.clone(), path: path.clone() }
         }
-        Input::CommandJudged { call, judged } => {
-            Input::CommandJudged { call: call.clone(), judged: judged.clone() }
+        TurnInput::CommandJudged { call, judged } => {
+            TurnInput::CommandJudged { call: call.clone(), judged: judged.clone() }
         }
-        Input::PermissionAnswered { call, answer } => {
-            Input::PermissionAnswered { call: call.clone(), answer: answer.clone() }
+        TurnInput::PermissionAnswered { call, answer } => {
+            TurnInput::PermissionAnswered { call: call.clone(), answer: answer.clone() }
         }
-        Input::ToolFinished { call, outcome } => {
-            Input::ToolFinished { call: call.clone(), outcome: outcome.clone() }
+        TurnInput::ToolFinished { call, outcome } => {
+            TurnInput::ToolFinished { call: call.clone(), outcome: outcome.clone() }
         }
-        Input::Recorded { ticket } => Input::Recorded { ticket: *ticket },
-        Input::StopRequested => return None,
+        TurnInput::Recorded { ticket } => TurnInput::Recorded { ticket: *ticket },
+        TurnInput::StopRequested => return None,
     })
 }
 
@@ -65,8 +65,8 @@ pub(super) fn told(event: &Event) -> Option<String> {
 }
 
 /// What comes of the order to judge a command.
-pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> Input {
-    Input::CommandJudged { judged: Box::new(order.judge()), call }
+pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> TurnInput {
+    TurnInput::CommandJudged { judged: Box::new(order.judge()), call }
 }
 
 /// What is alerted.

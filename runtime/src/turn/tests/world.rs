@@ -16,14 +16,14 @@ use crate::{
     step4_context_shapers::{Stage, apply_summary, run_stage},
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
     step7_permission_gate::{
-        Answer, Handler,
+        Handler, PermissionAnswer,
         path_resolution::{Found, resolve},
     },
     tokens::Usage,
     tool::{ToolCall, ToolOutcome},
     turn::{
         effect::{ModelCallOrder, Purpose, ShapeOrder},
-        input::{Admission, Answered, Crashed, Input, SettingsRead},
+        input::{Admission, Answered, Crashed, SettingsRead, TurnInput},
     },
 };
 
@@ -107,7 +107,7 @@ impl World {
         SettingsRead::Layers(layers)
     }
 
-    pub(super) fn shape(&self, order: &ShapeOrder) -> Input {
+    pub(super) fn shape(&self, order: &ShapeOrder) -> TurnInput {
         let result = match &order.summary {
             _ if self.crashes.contains(&order.stage) => Err(Crashed),
             None => Ok(Box::new(run_stage(order.stage, &order.context, &order.setup))),
@@ -115,10 +115,10 @@ impl World {
                 Ok(Box::new(apply_summary(&order.context, request, text, id.clone())))
             }
         };
-        Input::Shaped { stage: order.stage, result, elapsed_us: 17 }
+        TurnInput::Shaped { stage: order.stage, result, elapsed_us: 17 }
     }
 
-    pub(super) fn model(&mut self, order: &ModelCallOrder) -> Input {
+    pub(super) fn model(&mut self, order: &ModelCallOrder) -> TurnInput {
         let refused = self.window.as_ref().and_then(|it| it.refuses(&order.request.body));
         let mut scripted = match (refused, order.purpose) {
             (Some(refused), _) => Err(refused),
@@ -147,33 +147,33 @@ impl World {
             duration_ms: 11,
             parked_ms: None,
         };
-        Input::ModelAnswered(Box::new(answered))
+        TurnInput::ModelAnswered(Box::new(answered))
     }
 
-    pub(super) fn dispatch(&self, calls: &[ToolCall]) -> Input {
+    pub(super) fn dispatch(&self, calls: &[ToolCall]) -> TurnInput {
         let admission = |(i, call): (usize, &ToolCall)| match call.input.contains("bad") {
             true => Admission::InvalidInput("`bad` is not known".into()),
             false if QUOTA <= i => Admission::TooMany,
             false => Admission::Admitted,
         };
-        Input::Dispatched(calls.iter().enumerate().map(admission).collect())
+        TurnInput::Dispatched(calls.iter().enumerate().map(admission).collect())
     }
 
-    pub(super) fn resolve(&self, call: ToolUseId, given: &str, cwd: &str) -> Input {
+    pub(super) fn resolve(&self, call: ToolUseId, given: &str, cwd: &str) -> TurnInput {
         let path = Box::new(resolve(given, cwd, "/h", &mut |path| match path {
             "/w" | "/w/src" | "/etc" => Found::Directory,
             "/w/link" => Found::Link("/etc".into()),
             _ if path.ends_with(".rs") || path == "/etc/passwd" => Found::File,
             _ => Found::Missing,
         }));
-        Input::PathResolved { call, path }
+        TurnInput::PathResolved { call, path }
     }
 
     /// Whoever is asked says no to what says `no`.
-    pub(super) fn permission(&self, call: &ToolCall) -> Answer {
+    pub(super) fn permission(&self, call: &ToolCall) -> PermissionAnswer {
         let allowed = !call.input.contains("no");
         let reason = if allowed { "" } else { "rather not" };
-        Answer { allowed, reason: reason.into() }
+        PermissionAnswer { allowed, reason: reason.into() }
     }
 
     pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {

@@ -40,7 +40,7 @@ fn with_catalogue(settings: Value, answers: Vec<Result<ModelAnswer, ModelFailure
     let mut world = World::with(settings, answers);
     Arc::make_mut(&mut world.facts).layers.clear();
     let mut play = Play::new(world);
-    play.conversation.carry.catalogue = Arc::new(Catalogue::built_in());
+    play.conversation.memory.catalogue = Arc::new(Catalogue::built_in());
     play
 }
 

@@ -18,7 +18,7 @@ use ennead_runtime::ports::{ToolContext, WorkGuard};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 
-use crate::process_tree::{Input, Launch, Rest, Started, new_mark};
+use crate::process_tree::{Launch, ProcessInput, Rest, Started, new_mark};
 
 /// What one command of git may take, a checkout among them: as much as a shell command may ask for
 /// at most.
@@ -106,7 +106,7 @@ impl Git {
         directory: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<String, GitError> {
-        self.start(directory, arguments, Input::Nothing).await
+        self.start(directory, arguments, ProcessInput::Nothing).await
     }
 
     /// The same for a command that reads `input`.
@@ -116,14 +116,14 @@ impl Git {
         arguments: impl IntoIterator<Item = A>,
         input: File,
     ) -> Result<String, GitError> {
-        self.start(directory, arguments, Input::File(input)).await
+        self.start(directory, arguments, ProcessInput::File(input)).await
     }
 
     async fn start<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
         arguments: impl IntoIterator<Item = A>,
-        input: Input,
+        input: ProcessInput,
     ) -> Result<String, GitError> {
         let arguments: Vec<OsString> =
             arguments.into_iter().map(|it| it.as_ref().to_owned()).collect();
@@ -135,7 +135,7 @@ impl Git {
         &self,
         directory: &Path,
         arguments: Vec<OsString>,
-        input: Input,
+        input: ProcessInput,
     ) -> Result<String, GitError> {
         if self.context.cancel.is_cancelled() {
             return Err(GitError::Interrupted);

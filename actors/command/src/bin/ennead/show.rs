@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use ennead::runtime::output::terminal::{Place, clean, clean_for, clean_line, escape_json};
+use ennead::runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
 use rustix::fs::fstat;
 use serde_json::Value;
 
@@ -44,7 +44,8 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 ///
 /// As [`result`].
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
-    let place = if io::stdout().is_terminal() { Place::Terminal } else { Place::Pipe };
+    let place =
+        if io::stdout().is_terminal() { OutputTarget::Terminal } else { OutputTarget::Pipe };
     whole(&clean_for(place, text))
 }
 

@@ -65,7 +65,7 @@ const RUN_KEYS: [&str; 26] = [
 
 /// A call of git.
 #[derive(Debug)]
-pub(in super::super) struct Call<'a> {
+pub(in super::super) struct GitCall<'a> {
     /// Words in front of the command.
     pub(in super::super) global: &'a [Word],
     /// The command; empty when there is none.
@@ -75,16 +75,16 @@ pub(in super::super) struct Call<'a> {
 }
 
 /// Takes the words after `git` apart.
-pub(in super::super) fn call(args: &[Word]) -> Call<'_> {
+pub(in super::super) fn call(args: &[Word]) -> GitCall<'_> {
     let mut at = 0;
     while let Some(word) = args.get(at) {
         let text = word.text.as_str();
         if !text.starts_with('-') {
-            return Call { global: &args[..at], command: text, args: &args[at + 1..] };
+            return GitCall { global: &args[..at], command: text, args: &args[at + 1..] };
         }
         at += 1 + usize::from(VALUED.contains(&text));
     }
-    Call { global: args, command: "", args: &[] }
+    GitCall { global: args, command: "", args: &[] }
 }
 
 /// Whether a call runs another program, or the configuration of another place.

@@ -11,7 +11,7 @@ use crate::{
         entry::{RecordKind, StepDetail},
         replay::window::said,
     },
-    turn::{Input, Turn, input::Admission},
+    turn::{Turn, TurnInput, input::Admission},
 };
 
 /// Around the reason for which an input was refused.
@@ -19,7 +19,7 @@ const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool
 
 impl RecordedInputs<'_> {
     /// Calls that were let in left something at the gate; the others have their answers.
-    pub(super) fn dispatched(&self, calls: &[ToolCall]) -> Input {
+    pub(super) fn dispatched(&self, calls: &[ToolCall]) -> TurnInput {
         let mut known: Vec<Option<Admission>> =
             calls.iter().map(|it| self.admission(&it.id)).collect();
         // The gate takes one call after another: what it passed over was refused.
@@ -38,7 +38,7 @@ impl RecordedInputs<'_> {
             });
             n_left = n_left.saturating_sub(1);
         }
-        Input::Dispatched(known.into_iter().flatten().collect())
+        TurnInput::Dispatched(known.into_iter().flatten().collect())
     }
 
     /// How many of the calls that were open the dispatch refused.
@@ -100,7 +100,7 @@ impl RecordedInputs<'_> {
         &self,
         asked: &ToolCall,
         turn: &Turn,
-    ) -> Result<Option<Input>, ReplayError> {
+    ) -> Result<Option<TurnInput>, ReplayError> {
         let lines = &self.lines[self.next..];
         let found = lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
             RecordKind::ToolEnd { call, error, exit_code, duration_ms, notes, .. }
@@ -130,7 +130,7 @@ impl RecordedInputs<'_> {
             truncation: None,
             notes,
         };
-        Ok(Some(Input::ToolFinished { call: asked.id.clone(), outcome: Box::new(outcome) }))
+        Ok(Some(TurnInput::ToolFinished { call: asked.id.clone(), outcome: Box::new(outcome) }))
     }
 
     /// What hooks added to the result of a call.

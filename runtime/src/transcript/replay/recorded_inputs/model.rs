@@ -12,7 +12,7 @@ use crate::{
         replay::window::said,
     },
     turn::{
-        Input,
+        TurnInput,
         effect::{ModelCallOrder, Purpose},
         input::Answered,
     },
@@ -23,7 +23,7 @@ impl RecordedInputs<'_> {
         &mut self,
         order: &ModelCallOrder,
         step: Step,
-    ) -> Result<Input, ReplayError> {
+    ) -> Result<TurnInput, ReplayError> {
         let what = "what the model answered";
         let told = self.told(what, step, |it| match it {
             RecordKind::ModelAttempt {
@@ -87,7 +87,7 @@ impl RecordedInputs<'_> {
             duration_ms,
             parked_ms,
         };
-        Ok(Input::ModelAnswered(Box::new(answered)))
+        Ok(TurnInput::ModelAnswered(Box::new(answered)))
     }
 
     fn whole(

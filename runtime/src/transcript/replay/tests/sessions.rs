@@ -319,10 +319,10 @@ fn session_is_walked_again_with_what_was_known_about_models_then() {
     let over = json!({ "ennead": { "catalogue": { "models": { "m": { "max_output": 3_500 } } } } });
     let world = World::with(over, vec![calls(&["a:Poll:x"]), text("done")]);
     let mut play = Play::new(world);
-    play.conversation.carry.catalogue = std::sync::Arc::new(Catalogue::of([facts]));
+    play.conversation.memory.catalogue = std::sync::Arc::new(Catalogue::of([facts]));
     play.run("go");
     play.run("and then?");
-    let settings = &play.conversation.carry.resolved.as_ref().unwrap().settings;
+    let settings = &play.conversation.memory.resolved.as_ref().unwrap().settings;
     assert_eq!((settings.context_window, settings.model_max_output_tokens), (9_000, 3_500));
     let body = String::from_utf8(play.requests[0].request.body.to_vec()).unwrap();
     assert!(body.contains(r#""max_tokens":3000"#) && body.contains("Be terse."), "{body}");

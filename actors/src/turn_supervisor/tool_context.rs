@@ -1,0 +1,85 @@
+//! What tool calls and hooks of a turn may use: ports, directories, variables.
+
+use std::sync::Arc;
+
+use ennead_runtime::{
+    hook::HookEvent,
+    ports::{BoxFuture, Cancel, CommittedOutcome, SpawnAgent, ToolContext, WorkGuard},
+    tool::ToolCall,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{ActiveTurn, progress::ProgressPort};
+use crate::{
+    session::{agents::AgentPort, processes::ProcessPort},
+    world::hook_process::HookPlace,
+};
+
+impl ActiveTurn {
+    /// Returns what a call may use of its session.
+    pub(super) fn tool_context(&self, call: &ToolCall) -> ToolContext {
+        let facts = &self.shared.facts;
+        let nests = facts.tools.iter().any(|it| it.name.as_str() == "Agent");
+        let agents = nests.then(|| {
+            let (session, key) = (self.session.clone(), self.key);
+            let (limits, layers) = (self.turn.agent_limits(), self.turn.layers());
+            let worktree_base = self.turn.worktree_base();
+            let port = AgentPort { session, key, limits, layers, worktree_base };
+            Arc::new(port) as Arc<dyn SpawnAgent>
+        });
+        ToolContext {
+            session: facts.session.clone(),
+            workspace: Arc::clone(&facts.workspace),
+            additional_directories: self.turn.additional_directories(),
+            spill_directory: self.turn.spill_directory(),
+            memory: Arc::clone(self.turn.memory()),
+            env: self.child_env(),
+            cancel: Arc::new(CancelFlag(self.scope.cancel.clone())),
+            hold: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
+            settled: CommittedOutcome::default(),
+            agents,
+            processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),
+            progress: Some(Arc::new(ProgressPort {
+                shared: Arc::clone(&self.shared),
+                call: call.id.clone(),
+                tool: call.name.clone(),
+            })),
+            clock: Arc::clone(&self.shared.world.clock),
+        }
+    }
+
+    /// Returns the variables of child processes. A variable with an empty value is removed.
+    fn child_env(&self) -> Arc<[(String, String)]> {
+        let (env, secret) = (self.turn.env(), &self.shared.secret_variables);
+        match secret.is_empty() {
+            true => env,
+            false => env.iter().chain(secret.iter()).cloned().collect(),
+        }
+    }
+
+    /// Returns the directory and the variables that hooks of `event` run with.
+    pub(super) fn hook_place(&self, event: HookEvent) -> HookPlace {
+        let facts = &self.shared.facts;
+        HookPlace {
+            cwd: self.turn.cwd().to_owned(),
+            project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
+            env: self.child_env(),
+            event,
+            chain: Arc::clone(&self.shared.hook_chain),
+        }
+    }
+}
+
+/// Implements the port of cancellation by the token of the turn.
+#[derive(Debug)]
+struct CancelFlag(CancellationToken);
+
+impl Cancel for CancelFlag {
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        Box::pin(self.0.clone().cancelled_owned())
+    }
+}
