@@ -23,7 +23,7 @@ use std::{
 };
 
 use crate::{entropy::Stream, recovery::backoff::MAX_RETRY_AFTER_MS};
-use breaker::{Breaker, Word};
+use breaker::{Breaker, BreakerVerdict};
 use buckets::Buckets;
 use fair_queue::FairQueue;
 use limits::GovernorLimits;
@@ -160,8 +160,8 @@ impl Governor {
         self.repeaters.front()?;
         let budget = now.saturating_add(self.retries.wait_ms(now)?);
         match self.breaker.word(now) {
-            Word::Call | Word::Probe => Some(budget),
-            Word::Wait(_, until) => Some(budget.max(until?)),
+            BreakerVerdict::Call | BreakerVerdict::Probe => Some(budget),
+            BreakerVerdict::Wait(_, until) => Some(budget.max(until?)),
         }
     }
 
@@ -194,7 +194,7 @@ impl Governor {
         }
         self.expire(now, out);
         while let Some(ticket) = self.repeaters.front().copied()
-            && !matches!(self.breaker.word(now), Word::Wait(..))
+            && !matches!(self.breaker.word(now), BreakerVerdict::Wait(..))
             && self.retries.take(now)
         {
             self.repeaters.pop_front();
@@ -227,7 +227,7 @@ impl Governor {
     fn obstacle(&self, now: u64, tenant: &Tenant, tokens: u64) -> Option<Obstacle> {
         let all =
             |reason, until| Some(Obstacle { parking: Parking { reason, until }, for_all: true });
-        if let Word::Wait(cause, until) = self.breaker.word(now) {
+        if let BreakerVerdict::Wait(cause, until) = self.breaker.word(now) {
             return all(cause.into(), until);
         }
         if now < self.held_until {
@@ -248,7 +248,7 @@ impl Governor {
 
     fn admit(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get_mut(&ticket) else { return };
-        let is_probe = self.breaker.word(now) == Word::Probe;
+        let is_probe = self.breaker.word(now) == BreakerVerdict::Probe;
         if is_probe {
             self.breaker.probe_sent();
         }

@@ -10,7 +10,7 @@ use ennead::{
     options::SessionOptions,
     runtime::{
         event::Event,
-        mcp::config::{Reach, ServerConfig},
+        mcp::config::{ServerConfig, ServerTransport},
         step1_settings_resolution::trust::Trust,
     },
 };
@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A server that first does what this command says.
 fn behind(name: &str, command: &str) -> ServerConfig {
     let mut config = configured(name);
-    let Reach::Stdio(program) = &mut config.reach else { panic!("it is a process") };
+    let ServerTransport::Stdio(program) = &mut config.reach else { panic!("it is a process") };
     let run = format!("{command}; exec \"$0\" \"$@\"");
     let this = std::mem::replace(&mut program.command, "sh".into());
     program.args.splice(0..0, ["-c".to_owned(), run, this]);
@@ -84,7 +84,7 @@ async fn slow_server_of_a_project_is_told_and_later_sessions_have_its_tools() {
     fifo(&host.path("go"));
     let mut go = pipe(&host, "go");
     let slow = behind("slow", "read -r _ < go");
-    let Reach::Stdio(program) = &slow.reach else { panic!("it is a process") };
+    let ServerTransport::Stdio(program) = &slow.reach else { panic!("it is a process") };
     let entry = json!({ "command": program.command, "args": program.args });
     let file = json!({ "mcpServers": { "slow": entry } });
     std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();

@@ -12,7 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use ennead::runtime::mcp::config::{Reach, ServerConfig};
+use ennead::runtime::mcp::config::{ServerConfig, ServerTransport};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
@@ -30,7 +30,7 @@ pub(crate) fn configured(name: &str) -> ServerConfig {
     let this = std::env::current_exe().unwrap();
     let args = ["--ignored", "--exact", "--nocapture", "support::mcp_server::serve"];
     let mut config = ServerConfig::stdio(name, this.to_str().unwrap(), &args);
-    if let Reach::Stdio(program) = &mut config.reach {
+    if let ServerTransport::Stdio(program) = &mut config.reach {
         program.env.insert("TEST_MCP_SERVER".into(), name.into());
     }
     config
@@ -38,7 +38,9 @@ pub(crate) fn configured(name: &str) -> ServerConfig {
 
 /// The same, as an entry of a file.
 pub(crate) fn entry() -> Value {
-    let Reach::Stdio(program) = configured("any").reach else { panic!("it is a process") };
+    let ServerTransport::Stdio(program) = configured("any").reach else {
+        panic!("it is a process")
+    };
     json!({ "command": program.command, "args": program.args })
 }
 

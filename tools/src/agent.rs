@@ -23,7 +23,7 @@ mod safety;
 mod worktree;
 
 use safety::made_safe;
-use worktree::{Changed, Held, Wanted};
+use worktree::{Changed, Held, WorktreeRequest};
 
 /// The tool.
 pub(crate) struct Agent;
@@ -86,7 +86,7 @@ impl BuiltIn for Agent {
             None => None,
             Some(Isolation::Worktree) => {
                 let (call, base) = (id.clone(), agents.worktree_base());
-                let wanted = Wanted { call, base, hidden };
+                let wanted = WorktreeRequest { call, base, hidden };
                 match Held::new(&context, wanted).await {
                     Ok(held) => Some(held),
                     Err(why) => {

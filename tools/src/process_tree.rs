@@ -158,7 +158,7 @@ impl Processes {
         match self.reaper.take().and_then(start::Reaper::end) {
             Some(n_left) => n_left,
             None => {
-                let whose = sweep::Whose::Marked { leader: self.leader, mark: &self.mark };
+                let whose = sweep::SweepTarget::Marked { leader: self.leader, mark: &self.mark };
                 sweep::end_all(whose).n_ended
             }
         }

@@ -35,7 +35,7 @@ pub(crate) use self::{
 };
 use self::{
     report::{refuse, report},
-    tree::Sums,
+    tree::TreeAccount,
 };
 use super::{
     Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
@@ -70,7 +70,7 @@ pub(super) struct Agents {
 /// Where a session stands in its tree.
 enum InTree {
     /// At the top, with the sums.
-    Top(Sums),
+    Top(TreeAccount),
     Below(Parent),
 }
 
@@ -106,7 +106,7 @@ impl Agents {
     pub(super) fn new(parent: Option<Parent>) -> Self {
         let limits = AgentLimits::default();
         let (lease, in_tree) = match parent {
-            None => (Lease::top(limits), InTree::Top(Sums::new(Tree::new(limits)))),
+            None => (Lease::top(limits), InTree::Top(TreeAccount::new(Tree::new(limits)))),
             Some(parent) => (parent.lease.clone(), InTree::Below(parent)),
         };
         Self { in_tree, lease, asked: BTreeMap::new(), running: BTreeMap::new() }

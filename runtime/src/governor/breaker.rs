@@ -29,7 +29,7 @@ enum State {
 
 /// What the breaker says to the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum BreakerVerdict {
     /// Go on.
     Call,
     /// Go on, as the probe.
@@ -61,13 +61,13 @@ impl Breaker {
     }
 
     /// May a call be made at `now`, in milliseconds?
-    pub fn word(&self, now: u64) -> Word {
+    pub fn word(&self, now: u64) -> BreakerVerdict {
         match self.state {
-            State::Closed => Word::Call,
-            State::Open { until, .. } if until <= now => Word::Probe,
-            State::Open { until, cause } => Word::Wait(cause, Some(until)),
-            State::HalfOpen { probing: false, .. } => Word::Probe,
-            State::HalfOpen { cause, .. } => Word::Wait(cause, None),
+            State::Closed => BreakerVerdict::Call,
+            State::Open { until, .. } if until <= now => BreakerVerdict::Probe,
+            State::Open { until, cause } => BreakerVerdict::Wait(cause, Some(until)),
+            State::HalfOpen { probing: false, .. } => BreakerVerdict::Probe,
+            State::HalfOpen { cause, .. } => BreakerVerdict::Wait(cause, None),
         }
     }
 

@@ -21,7 +21,7 @@ pub struct ServerConfig {
     /// As configured; the names of its tools come from it.
     pub name: Arc<str>,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: ServerTransport,
     /// Milliseconds that one call may take; `None`: nothing is said.
     pub timeout_ms: Option<u64>,
 }
@@ -31,13 +31,13 @@ impl ServerConfig {
     pub fn stdio(name: &str, command: &str, args: &[&str]) -> Self {
         let args = args.iter().map(|it| (*it).to_owned()).collect();
         let program = Program { command: command.to_owned(), args, env: BTreeMap::new() };
-        Self { name: name.into(), reach: Reach::Stdio(program), timeout_ms: None }
+        Self { name: name.into(), reach: ServerTransport::Stdio(program), timeout_ms: None }
     }
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum ServerTransport {
     /// A child process, by its standard input and output.
     Stdio(Program),
     /// Streamable HTTP.
@@ -191,8 +191,8 @@ impl Entry<'_> {
             None if entry.contains_key("url") && !entry.contains_key("command") => {
                 return Err(Problem::UrlWithoutType(self.name.to_owned()));
             }
-            None | Some(Some("stdio")) => Reach::Stdio(self.program(entry)?),
-            Some(Some("http" | "streamable-http")) => Reach::Http(self.address(entry)?),
+            None | Some(Some("stdio")) => ServerTransport::Stdio(self.program(entry)?),
+            Some(Some("http" | "streamable-http")) => ServerTransport::Http(self.address(entry)?),
             Some(Some(kind)) => {
                 let server = self.name.to_owned();
                 return Err(Problem::Unsupported { server, kind: kind.to_owned() });

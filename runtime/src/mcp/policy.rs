@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    config::{Reach, ServerConfig},
+    config::{ServerConfig, ServerTransport},
     expansion::{Environment, expand},
 };
 use crate::{
@@ -92,8 +92,8 @@ impl Policy {
         // An entry about the way to a server is stricter than one about its name, so a list that
         // has any of those takes names no more.
         let by_way = allowed.iter().any(|it| match &server.reach {
-            Reach::Stdio(_) => matches!(it, Pattern::Command(_)),
-            Reach::Http(_) => matches!(it, Pattern::Url(_)),
+            ServerTransport::Stdio(_) => matches!(it, Pattern::Command(_)),
+            ServerTransport::Http(_) => matches!(it, Pattern::Url(_)),
         });
         let counts = |it: &&Pattern| !(by_way && matches!(it, Pattern::Name(_)));
         let is_allowed = allowed.iter().filter(counts).any(|it| it.matches(server));
@@ -120,11 +120,14 @@ impl Pattern {
     fn matches(&self, server: &ServerConfig) -> bool {
         match (self, &server.reach) {
             (Self::Name(name), _) => **name == *server.name,
-            (Self::Command(words), Reach::Stdio(program)) => words
+            (Self::Command(words), ServerTransport::Stdio(program)) => words
                 .split_first()
                 .is_some_and(|(first, rest)| *first == program.command && rest == program.args),
-            (Self::Url(pattern), Reach::Http(address)) => url_matches(pattern, &address.url),
-            (Self::Command(_), Reach::Http(_)) | (Self::Url(_), Reach::Stdio(_)) => false,
+            (Self::Url(pattern), ServerTransport::Http(address)) => {
+                url_matches(pattern, &address.url)
+            }
+            (Self::Command(_), ServerTransport::Http(_))
+            | (Self::Url(_), ServerTransport::Stdio(_)) => false,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct OpenMessage {
-    now: Stand,
+    now: MessageState,
     /// Everything that was said of it, as it came.
     said: String,
     /// Reasoning that is delivered with the message.
@@ -22,7 +22,7 @@ pub(super) struct OpenMessage {
 
 /// How far it is.
 #[derive(Clone, Debug)]
-struct Stand {
+struct MessageState {
     pipe: Pipe,
     /// Blanks around reasoning are not delivered either.
     thoughts: Edges,
@@ -35,7 +35,7 @@ struct Attempt {
     number: u32,
     /// Of what was delivered of it, if anything was.
     first_id: u64,
-    before: Stand,
+    before: MessageState,
     n_said: usize,
     n_thought: usize,
 }
@@ -44,7 +44,7 @@ impl OpenMessage {
     pub(super) fn new(settings: &OutputSettings, chunking: Option<Chunking>) -> Self {
         let thoughts = Edges::new(Arc::new([]));
         let pipe = Pipe::new(settings, chunking);
-        let now = Stand { pipe, thoughts, is_elsewhere: false };
+        let now = MessageState { pipe, thoughts, is_elsewhere: false };
         Self { now, said: String::new(), thought: String::new(), attempts: Vec::new() }
     }
 

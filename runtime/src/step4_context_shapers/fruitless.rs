@@ -11,12 +11,12 @@ pub const MAX_FRUITLESS: usize = 3;
 /// Counts compactions. One per run; an empty one at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionWatch {
-    fruitless: Vec<Fruitless>,
+    fruitless: Vec<FruitlessCompaction>,
 }
 
 /// One compaction that did not help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fruitless {
+pub struct FruitlessCompaction {
     /// The estimate before.
     pub before: Tokens,
     /// The estimate after.
@@ -39,7 +39,7 @@ impl CompactionWatch {
             self.fruitless.clear();
             return None;
         }
-        self.fruitless.push(Fruitless { before, after, why: why.into() });
+        self.fruitless.push(FruitlessCompaction { before, after, why: why.into() });
         (MAX_FRUITLESS <= self.fruitless.len()).then(|| self.evidence())
     }
 

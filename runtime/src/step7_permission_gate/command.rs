@@ -32,7 +32,7 @@ use super::shell::Fault;
 
 /// Where a command runs and what counts as the workspace. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Surroundings {
+pub(crate) struct CommandContext {
     /// The directory that it starts in.
     pub(crate) cwd: Arc<str>,
     /// The home directory of the user.
@@ -41,7 +41,7 @@ pub(crate) struct Surroundings {
     pub(crate) workspace: Arc<[String]>,
 }
 
-impl Surroundings {
+impl CommandContext {
     /// Whether a path lies in the workspace.
     pub(crate) fn hold(&self, path: &str) -> bool {
         self.workspace.iter().any(|it| super::path_rule::lies_in(path, it))
@@ -56,12 +56,12 @@ pub(crate) struct ShellCommand {
     /// What each of the parts does to files.
     changes: Vec<Changes>,
     fault: Option<Fault>,
-    around: Surroundings,
+    around: CommandContext,
 }
 
 impl ShellCommand {
     /// Takes a command apart. Work is linear in its bytes.
-    pub(crate) fn read(raw: &str, around: Surroundings) -> Self {
+    pub(crate) fn read(raw: &str, around: CommandContext) -> Self {
         let (parts, fault) = walk::parts(raw, &around);
         let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
         Self { raw: raw.into(), parts, changes, fault, around }
@@ -88,7 +88,7 @@ impl ShellCommand {
     }
 
     /// Where it runs.
-    pub(crate) fn around(&self) -> &Surroundings {
+    pub(crate) fn around(&self) -> &CommandContext {
         &self.around
     }
 

@@ -9,7 +9,7 @@ use crate::{
 
 /// What a mode does with a call before allow rules are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ModeSays {
+pub(super) enum ModeDecision {
     /// It passes.
     Allow,
     /// It is asked whatever the allow rules say.
@@ -27,7 +27,7 @@ pub(super) fn says(
     access: &Access,
     effect: ToolEffect,
     in_workspace: bool,
-) -> ModeSays {
+) -> ModeDecision {
     use PermissionMode::{AcceptEdits, Bubble, BypassPermissions, Default, DontAsk, Plan};
     let otherwise = match access {
         Access::Free => true,
@@ -40,10 +40,10 @@ pub(super) fn says(
         Access::Free | Access::ReadPath { .. } => false,
     };
     match (mode, access) {
-        (BypassPermissions, _) => ModeSays::Allow,
-        (Plan, _) if writes => ModeSays::Ask,
-        (AcceptEdits, Access::WritePath { .. }) if in_workspace => ModeSays::Allow,
-        (Plan | AcceptEdits | Default | DontAsk | Bubble, _) => ModeSays::Rules { otherwise },
+        (BypassPermissions, _) => ModeDecision::Allow,
+        (Plan, _) if writes => ModeDecision::Ask,
+        (AcceptEdits, Access::WritePath { .. }) if in_workspace => ModeDecision::Allow,
+        (Plan | AcceptEdits | Default | DontAsk | Bubble, _) => ModeDecision::Rules { otherwise },
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     ResolvedPath, RuleRef,
-    command::{Part, Pattern, ShellCommand, Surroundings, covered_by},
+    command::{CommandContext, Part, Pattern, ShellCommand, covered_by},
     gate::CallInput,
     path_rule::{Anchors, PathPattern},
     rule::{Rule, wildcard},
@@ -156,7 +156,7 @@ impl RuleBook {
         &self,
         tool: &str,
         part: &Part,
-        around: &Surroundings,
+        around: &CommandContext,
     ) -> Option<RuleRef> {
         let covers = |it: &&Compiled| match &it.spec {
             _ if !it.rule.names(tool) => false,

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    ResolvedPath, command::Surroundings, isolation::Isolation, mode, path_rule::Anchors,
+    ResolvedPath, command::CommandContext, isolation::Isolation, mode, path_rule::Anchors,
     rule_book::RuleBook, transcripts::Transcripts,
 };
 use crate::{
@@ -144,8 +144,8 @@ impl GateSetup {
     }
 
     /// What the parts of a shell command are judged by.
-    pub(super) fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    pub(super) fn surroundings(&self) -> CommandContext {
+        CommandContext {
             cwd: Arc::clone(&self.cwd),
             home: Arc::clone(&self.places.home),
             workspace: Arc::clone(&self.directories),

@@ -12,7 +12,7 @@ use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
     command::ShellCommand,
     gate::CallInput,
-    mode::{self, ModeSays},
+    mode::{self, ModeDecision},
     path_rule::lies_in,
     protected::is_protected,
     rule_book::Subject,
@@ -138,9 +138,11 @@ fn evaluate_alone(
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
-        ModeSays::Allow => return plain(RuleVerdict::Allow, "the mode lets it pass"),
-        ModeSays::Ask => return plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked"),
-        ModeSays::Rules { otherwise } => otherwise,
+        ModeDecision::Allow => return plain(RuleVerdict::Allow, "the mode lets it pass"),
+        ModeDecision::Ask => {
+            return plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked");
+        }
+        ModeDecision::Rules { otherwise } => otherwise,
     };
     if let Some(rule) = book.first(RuleKind::Allow, &subject) {
         return ruled(RuleVerdict::Allow, "allowed", rule);

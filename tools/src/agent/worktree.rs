@@ -76,7 +76,7 @@ pub(crate) enum WorktreeError {
 
 /// What a worktree is made from.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WorktreeRequest {
     /// The call that wants it.
     pub(crate) call: ToolUseId,
     /// Where its branch begins.
@@ -103,7 +103,7 @@ struct Worktree {
 }
 
 impl Worktree {
-    async fn make(context: ToolContext, wanted: Wanted) -> Result<Self, WorktreeError> {
+    async fn make(context: ToolContext, wanted: WorktreeRequest) -> Result<Self, WorktreeError> {
         let workspace = PathBuf::from(&*context.workspace);
         if is_in_worktree(&workspace)
             || workspace.canonicalize().is_ok_and(|it| is_in_worktree(&it))
@@ -237,7 +237,10 @@ pub(crate) struct Held {
 
 impl Held {
     /// Makes one for the sub-agent of a call.
-    pub(crate) async fn new(context: &ToolContext, wanted: Wanted) -> Result<Self, WorktreeError> {
+    pub(crate) async fn new(
+        context: &ToolContext,
+        wanted: WorktreeRequest,
+    ) -> Result<Self, WorktreeError> {
         let made = hosted(context.clone(), |context| Worktree::make(context, wanted));
         let worktree = made.await.unwrap_or(Err(WorktreeError::Gone))?;
         Ok(Self { worktree, context: context.clone() })

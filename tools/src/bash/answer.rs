@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     Start, cwd,
-    process::{Ending, Ran},
+    process::{Ending, ShellResult},
     shown, words,
 };
 use crate::output::{head, tail};
@@ -26,10 +26,10 @@ pub(super) async fn answer(
     start: Start,
     cwd_file: tempfile::TempPath,
     timeout_ms: u64,
-    ran: Ran,
+    ran: ShellResult,
     context: ToolContext,
 ) -> ToolOutcome {
-    let Ran { ending, mut capture, n_left_over } = ran;
+    let ShellResult { ending, mut capture, n_left_over } = ran;
     let (error, first_line) = verdict(ending, &command, timeout_ms);
     let mut output = match error {
         None => valid(&mut capture).await,

@@ -24,26 +24,28 @@ pub(super) fn start(context: &ToolContext) -> Start {
 
 /// What the session and the model are told about where the shell ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct CwdChange {
     pub(super) note: Option<ToolNote>,
     pub(super) notice: Option<String>,
 }
 
 /// Looks at where the shell ended; an empty or missing file means that it did not say.
-pub(super) fn after(start: &Start, cwd_file: &Path, context: &ToolContext) -> Moved {
+pub(super) fn after(start: &Start, cwd_file: &Path, context: &ToolContext) -> CwdChange {
     let said = fs::read(cwd_file).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let ended = said.strip_suffix('\n').filter(|path| Path::new(path).is_dir());
     let kept = context.memory.cwd.as_deref().unwrap_or(&context.workspace);
     let note = |path: &str| (path != kept).then(|| ToolNote::CwdChanged { path: path.to_owned() });
     match ended {
-        Some(ended) if is_same(Path::new(ended), &start.path) && !start.lost => Moved::default(),
-        Some(ended) if is_in_workspace(Path::new(ended), context) => {
-            Moved { note: note(ended), notice: None }
+        Some(ended) if is_same(Path::new(ended), &start.path) && !start.lost => {
+            CwdChange::default()
         }
-        None if !start.lost => Moved::default(),
+        Some(ended) if is_in_workspace(Path::new(ended), context) => {
+            CwdChange { note: note(ended), notice: None }
+        }
+        None if !start.lost => CwdChange::default(),
         // Outside, or its directory has vanished.
-        _ => Moved {
+        _ => CwdChange {
             note: note(&context.workspace),
             notice: Some(format!("Shell cwd was reset to {}", context.workspace)),
         },

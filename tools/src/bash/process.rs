@@ -52,7 +52,7 @@ pub(super) enum Ending {
 
 /// What it was.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct ShellResult {
     pub(super) ending: Ending,
     pub(super) capture: Capture,
     /// Processes that were still there when the shell had ended.
@@ -60,7 +60,7 @@ pub(super) struct Ran {
 }
 
 /// Runs a command to its end.
-pub(super) async fn run(order: &Order<'_>, context: &ToolContext) -> io::Result<Ran> {
+pub(super) async fn run(order: &Order<'_>, context: &ToolContext) -> io::Result<ShellResult> {
     let (mut tree, output) = match start("bash", order, context).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => start("sh", order, context).await,
         started => started,
@@ -99,7 +99,7 @@ pub(super) async fn run(order: &Order<'_>, context: &ToolContext) -> io::Result<
     // Ends with `WouldBlock` if a process that cannot be ended still holds the pipe.
     let _ = pipe.take(PIPE_BYTES).read_to_end(&mut rest);
     capture.push(&rest).await;
-    Ok(Ran { ending, capture, n_left_over })
+    Ok(ShellResult { ending, capture, n_left_over })
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

@@ -7,7 +7,7 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use ennead_runtime::{
     mcp::{
-        config::{Program, Reach},
+        config::{Program, ServerTransport},
         spec::Listed,
     },
     ports::{BoxFuture, WorkGuard},
@@ -58,7 +58,9 @@ pub async fn connect(
     launch: &Launch,
     hold: WorkGuard,
 ) -> Result<(Connection, Vec<Listed>), ConnectError> {
-    let Reach::Stdio(program) = &launch.config.reach else { return Err(ConnectError::Http) };
+    let ServerTransport::Stdio(program) = &launch.config.reach else {
+        return Err(ConnectError::Http);
+    };
     let started = start(program, launch, hold)
         .await
         .map_err(|cause| ConnectError::Start { command: program.command.clone(), cause })?;

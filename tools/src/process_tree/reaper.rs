@@ -31,7 +31,7 @@ use rustix::{
 use super::{
     Rest,
     link::{self, ASK_TO_END, Report},
-    sweep::{self, Whose},
+    sweep::{self, SweepTarget},
 };
 
 /// The name under which it is started.
@@ -189,7 +189,7 @@ impl Reaper {
         let mut n_left = 0;
         loop {
             let first = self.first.load(Ordering::SeqCst);
-            let swept = sweep::end_all(Whose::Below(getpid().as_raw_pid()));
+            let swept = sweep::end_all(SweepTarget::Below(getpid().as_raw_pid()));
             let others = swept.n_ended.saturating_sub(usize::from(first != 0));
             n_left += u32::try_from(others).unwrap_or(u32::MAX);
             if swept.n_spared != 0 {

@@ -41,7 +41,7 @@ pub(super) fn started(pid: i32) -> Option<u64> {
 
 /// Which processes are to be ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whose<'a> {
+pub(super) enum SweepTarget<'a> {
     /// Those of a session, and those with this mark. The leader may be gone already.
     Marked { leader: Option<Process>, mark: &'a str },
     /// All descendants of this process, without itself.
@@ -59,7 +59,7 @@ pub(super) struct Swept {
 }
 
 /// Kills all and waits until they are gone.
-pub(super) fn end_all(whose: Whose<'_>) -> Swept {
+pub(super) fn end_all(whose: SweepTarget<'_>) -> Swept {
     let mut ended: BTreeSet<Process> = BTreeSet::new();
     let mut spared: BTreeSet<Process> = BTreeSet::new();
     let (mut n_empty, mut n_unclear) = (0, 0);
@@ -99,7 +99,7 @@ pub(super) fn end_all(whose: Whose<'_>) -> Swept {
             };
         }
     }
-    if let Whose::Marked { leader: Some(leader), .. } = whose {
+    if let SweepTarget::Marked { leader: Some(leader), .. } = whose {
         ended.remove(&leader);
     }
     Swept { n_ended: ended.len(), n_spared: spared.len() }
@@ -131,7 +131,7 @@ struct Look {
     is_unclear: bool,
 }
 
-impl Whose<'_> {
+impl SweepTarget<'_> {
     fn look(self) -> Look {
         let mut all: BTreeMap<i32, Stat> = BTreeMap::new();
         let mut is_unclear = false;
@@ -143,8 +143,8 @@ impl Whose<'_> {
         }
         let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
         let mut found: BTreeSet<i32> = match self {
-            Whose::Below(ancestor) => BTreeSet::from([ancestor]),
-            Whose::Marked { leader, mark } => {
+            SweepTarget::Below(ancestor) => BTreeSet::from([ancestor]),
+            SweepTarget::Marked { leader, mark } => {
                 // Once the shell is gone and nothing of its session is left, its number may be another's.
                 let is_ours = |(pid, started): &Process| {
                     all.get(pid).is_none_or(|stat| stat.started == *started)
@@ -175,7 +175,7 @@ impl Whose<'_> {
             let of_it = children.get(&parent).into_iter().flatten();
             parents.extend(of_it.filter(|it| found.insert(**it)));
         }
-        if let Whose::Below(ancestor) = self {
+        if let SweepTarget::Below(ancestor) = self {
             found.remove(&ancestor);
         }
         found.remove(&ourselves);

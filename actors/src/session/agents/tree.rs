@@ -75,13 +75,13 @@ pub(crate) struct WaitingCall {
 }
 
 /// The sums of a tree, and who waits for its share.
-pub(super) struct Sums {
+pub(super) struct TreeAccount {
     pub(super) tree: Tree,
     /// At most one question of each agent.
     waiting: Vec<Debit>,
 }
 
-impl Sums {
+impl TreeAccount {
     pub(super) fn new(tree: Tree) -> Self {
         Self { tree, waiting: Vec::new() }
     }

@@ -18,7 +18,7 @@ fn opens_after(calls: &str) -> Option<usize> {
 /// How long it is open, in milliseconds.
 fn open_ms(breaker: &Breaker, now: u64) -> u64 {
     match breaker.word(now) {
-        Word::Wait(_, Some(until)) => until - now,
+        BreakerVerdict::Wait(_, Some(until)) => until - now,
         other => panic!("{other:?}"),
     }
 }
@@ -49,20 +49,20 @@ fn probes_go_one_at_a_time_and_a_failed_one_doubles_the_time() {
         let open = open_ms(&breaker, now);
         check_about(open, ms);
         now += open;
-        assert_eq!(breaker.word(now), Word::Probe);
+        assert_eq!(breaker.word(now), BreakerVerdict::Probe);
         breaker.probe_sent();
-        assert_eq!(breaker.word(now), Word::Wait(Cause::Storm, None));
+        assert_eq!(breaker.word(now), BreakerVerdict::Wait(Cause::Storm, None));
         // Somebody who was under way all the time changes nothing.
         assert!(!breaker.failed(now, false) && !breaker.succeeded(false));
         breaker.probe_lost();
-        assert_eq!(breaker.word(now), Word::Probe);
+        assert_eq!(breaker.word(now), BreakerVerdict::Probe);
         breaker.probe_sent();
         assert!(breaker.failed(now, true));
     }
     now += open_ms(&breaker, now);
     breaker.probe_sent();
     assert!(breaker.succeeded(true));
-    assert_eq!(breaker.word(now), Word::Call);
+    assert_eq!(breaker.word(now), BreakerVerdict::Call);
     // At once again: it remembers how bad it was.
     (0..20).for_each(|_| _ = breaker.failed(now, false));
     check_about(open_ms(&breaker, now), 120_000);

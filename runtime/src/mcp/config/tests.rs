@@ -24,7 +24,7 @@ fn check_skipped(name: &str, entry: Value, told: &str) {
 
 fn http(name: &str, url: &str) -> ServerConfig {
     let address = Address { url: url.into(), headers: BTreeMap::new() };
-    ServerConfig { name: name.into(), reach: Reach::Http(address), timeout_ms: None }
+    ServerConfig { name: name.into(), reach: ServerTransport::Http(address), timeout_ms: None }
 }
 
 // T7.1
@@ -61,10 +61,10 @@ fn variables_are_expanded_in_every_text_and_what_is_unset_is_told() {
         "b": {"type": "http", "url": "${C}/mcp"},
         "c": {"command": "${HOME}/run", "args": ["${HOME}", "${D:-d}"], "env": {"E": "${HOME}"}},
     }));
-    let Reach::Http(a) = &found.servers[0].reach else { panic!("{found:?}") };
+    let ServerTransport::Http(a) = &found.servers[0].reach else { panic!("{found:?}") };
     assert_eq!((a.url.as_str(), a.headers["x"].as_str()), ("https://d/mcp", "/home/me"));
     assert_eq!(found.servers[1], http("b", "${C}/mcp"));
-    let Reach::Stdio(c) = &found.servers[2].reach else { panic!("{found:?}") };
+    let ServerTransport::Stdio(c) = &found.servers[2].reach else { panic!("{found:?}") };
     assert_eq!((c.command.as_str(), c.env["E"].as_str()), ("/home/me/run", "/home/me"));
     assert_eq!(c.args, ["/home/me", "d"]);
     assert_eq!(found.problems, [Problem::Unset { server: "b".into(), variable: "C".into() }]);

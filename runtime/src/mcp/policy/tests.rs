@@ -9,7 +9,7 @@ use crate::mcp::config::Address;
 
 fn http(name: &str, url: &str) -> ServerConfig {
     let address = Address { url: url.into(), headers: BTreeMap::new() };
-    ServerConfig { name: name.into(), reach: Reach::Http(address), timeout_ms: None }
+    ServerConfig { name: name.into(), reach: ServerTransport::Http(address), timeout_ms: None }
 }
 
 fn policy(layers: &[(Scope, Value)], trust: Trust) -> Policy {

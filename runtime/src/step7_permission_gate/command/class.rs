@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Part, ShellCommand, Surroundings,
+    CommandContext, Part, ShellCommand,
     dirs::Target,
     edits::is_device,
     escapes::{self, escapes},
@@ -62,7 +62,7 @@ pub(crate) fn class(command: &ShellCommand) -> CommandClass {
     command.parts().iter().map(|it| of_part(it, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_part(part: &Part, around: &Surroundings) -> CommandClass {
+fn of_part(part: &Part, around: &CommandContext) -> CommandClass {
     let found = changes(part, around);
     let writes = found.writes.iter().map(|it| of_write(it, part, around));
     let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));
@@ -72,7 +72,7 @@ fn of_part(part: &Part, around: &Surroundings) -> CommandClass {
     writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
 }
 
-fn of_write(file: &Named, part: &Part, around: &Surroundings) -> CommandClass {
+fn of_write(file: &Named, part: &Part, around: &CommandContext) -> CommandClass {
     if is_device(file) {
         return ReadOnly;
     }
@@ -83,7 +83,7 @@ fn of_write(file: &Named, part: &Part, around: &Surroundings) -> CommandClass {
     if is_inside && !is_protected { WorkspaceWrite } else { Dangerous }
 }
 
-fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings) -> CommandClass {
+fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContext) -> CommandClass {
     let Some((name, args)) = words.split_first() else { return ReadOnly };
     let Some(name) = name.literal() else { return Dangerous };
     let texts: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
@@ -145,14 +145,14 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &Surroundings)
 }
 
 /// Changes of known files.
-fn changed(found: &Changes, part: &Part, around: &Surroundings) -> CommandClass {
+fn changed(found: &Changes, part: &Part, around: &CommandContext) -> CommandClass {
     if found.is_critical {
         return Dangerous;
     }
     found.altered().map(|it| of_write(it, part, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_find(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {
+fn of_find(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass {
     let acts = |it: &Word| {
         ["-delete", "-fprint", "-fls", "-ok"].iter().any(|action| it.text.starts_with(action))
             || !it.is_known()
@@ -176,7 +176,7 @@ fn decides(arg: &str) -> bool {
 }
 
 /// The class of a command that another one runs.
-fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &Surroundings) -> CommandClass {
+fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &CommandContext) -> CommandClass {
     let mut inner = Part::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
     inner.is_fed |= is_fed;
     inner.is_lost = outer.is_lost;
@@ -186,7 +186,7 @@ fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &Surroundings) -
     }
 }
 
-fn of_tar(args: &[Word], part: &Part, around: &Surroundings) -> CommandClass {
+fn of_tar(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass {
     if escapes(part) {
         return Dangerous;
     }

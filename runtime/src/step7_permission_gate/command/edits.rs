@@ -1,7 +1,7 @@
 //! Files that a command may change unasked in the mode `acceptEdits` (cases A8).
 
 use super::{
-    Part, Surroundings, escapes,
+    CommandContext, Part, escapes,
     files::{Named, changes, edits_in_place},
     options::{Table, is_long},
     read_only::has_harmless_assignments,
@@ -95,7 +95,7 @@ const OPTIONS: [Table; 7] = [
 ];
 
 /// Whether a part changes known files of the workspace and nothing else.
-pub(in super::super) fn is_accepted(part: &Part, around: &Surroundings) -> bool {
+pub(in super::super) fn is_accepted(part: &Part, around: &CommandContext) -> bool {
     let name = part.name();
     let Some(table) = OPTIONS.iter().find(|it| it.name == name) else { return false };
     let args = part.args();
@@ -115,7 +115,7 @@ pub(in super::super) fn is_accepted(part: &Part, around: &Surroundings) -> bool 
 }
 
 /// Whether a file is known, in the workspace and not protected.
-fn is_editable(file: &Named, part: &Part, around: &Surroundings) -> bool {
+fn is_editable(file: &Named, part: &Part, around: &CommandContext) -> bool {
     file.is_inside(&part.dirs, around) && !file.paths.iter().any(|it| is_protected(it))
 }
 

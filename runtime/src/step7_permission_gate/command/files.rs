@@ -1,7 +1,7 @@
 //! Files that a part reads, changes and takes away, as far as its words say.
 
 use super::{
-    Part, Surroundings,
+    CommandContext, Part,
     dirs::{Dirs, Target, target},
     options::{has_letter, is_long, operands, value_of},
     part::base,
@@ -29,7 +29,7 @@ pub(crate) struct Named {
 
 impl Named {
     /// Whether it is known, and lies in the workspace wherever the shell is.
-    pub(crate) fn is_inside(&self, dirs: &Dirs, around: &Surroundings) -> bool {
+    pub(crate) fn is_inside(&self, dirs: &Dirs, around: &CommandContext) -> bool {
         let is_known = matches!(self.target, Target::Known(_));
         let is_placed = self.target.text().starts_with('/') || !dirs.is_unknown();
         is_known && is_placed && self.paths.iter().all(|it| around.hold(it))
@@ -60,7 +60,7 @@ impl Changes {
 }
 
 /// What a part does to files.
-pub(crate) fn changes(part: &Part, around: &Surroundings) -> Changes {
+pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
     let mut found = Changes::default();
     for (kind, word) in &part.redirections {
         match kind {
@@ -82,7 +82,7 @@ pub(crate) fn changes(part: &Part, around: &Surroundings) -> Changes {
 }
 
 /// Where a word leads from every directory.
-pub(super) fn named(word: &Word, part: &Part, around: &Surroundings) -> Named {
+pub(super) fn named(word: &Word, part: &Part, around: &CommandContext) -> Named {
     place(target(word, &around.home, part.is_lost), part)
 }
 
@@ -96,7 +96,13 @@ fn place(target: Target, part: &Part) -> Named {
     Named { target, paths }
 }
 
-fn operands_of(name: &str, args: &[Word], part: &Part, around: &Surroundings, found: &mut Changes) {
+fn operands_of(
+    name: &str,
+    args: &[Word],
+    part: &Part,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
     let at = |word: &Word| named(word, part, around);
     if WRITERS.contains(&name) {
         writer(name, args, part, around, found);
@@ -145,7 +151,7 @@ fn has_pattern(name: &str, args: &[Word]) -> bool {
     has.contains(&name) && !args.iter().any(given)
 }
 
-fn writer(name: &str, args: &[Word], part: &Part, around: &Surroundings, found: &mut Changes) {
+fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
     let at = |word: &Word| named(word, part, around);
     let plain: Vec<&Word> = operands(args).collect();
     let into = into(args);
@@ -269,7 +275,7 @@ pub(super) fn edits_in_place(option: &str) -> bool {
 
 /// The root, a top directory, home, the workspace or what they lie in; and what an empty variable
 /// makes of a word.
-fn is_critical(word: &Word, named: &Named, part: &Part, around: &Surroundings) -> bool {
+fn is_critical(word: &Word, named: &Named, part: &Part, around: &CommandContext) -> bool {
     let text = word.text.as_str();
     let follows_open = word.spans.iter().any(|it| {
         it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])

@@ -1,7 +1,7 @@
 //! Commands that only read, and need no rule (cases A7).
 
 use super::{
-    Part, Surroundings,
+    CommandContext, Part,
     dirs::{Target, target},
     escapes::{self, call},
     files::{Named, named},
@@ -15,7 +15,7 @@ use crate::step7_permission_gate::{
 };
 
 /// Whether a part only reads, and only in the workspace.
-pub(in super::super) fn reads_only(part: &Part, around: &Surroundings) -> bool {
+pub(in super::super) fn reads_only(part: &Part, around: &CommandContext) -> bool {
     has_harmless_assignments(part)
         && part.fault.is_none()
         && !part.is_function
@@ -32,7 +32,7 @@ pub(super) fn has_harmless_assignments(part: &Part) -> bool {
 }
 
 /// Whether what it is redirected from lies in the workspace.
-fn reads_inside(part: &Part, around: &Surroundings) -> bool {
+fn reads_inside(part: &Part, around: &CommandContext) -> bool {
     part.redirections.iter().all(|(kind, word)| match kind {
         Redirect::Read | Redirect::ReadWrite => {
             is_device(&word.text) || named(word, part, around).is_inside(&part.dirs, around)
@@ -45,7 +45,7 @@ fn is_device(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/stdin")
 }
 
-fn is_in_set(part: &Part, around: &Surroundings) -> bool {
+fn is_in_set(part: &Part, around: &CommandContext) -> bool {
     let name = part.name();
     if escapes::escapes(part) {
         return false;
@@ -74,7 +74,7 @@ fn asks(part: &Part) -> bool {
 }
 
 /// Whether a `cd` stays in the workspace wherever it starts.
-pub(super) fn enters_workspace(part: &Part, around: &Surroundings) -> bool {
+pub(super) fn enters_workspace(part: &Part, around: &CommandContext) -> bool {
     let Some(Target::Known(to)) = destination(part, &around.home) else { return false };
     let is_placed = to.starts_with('/') || !part.is_lost;
     let to = part.dirs.join(&to);
@@ -82,7 +82,7 @@ pub(super) fn enters_workspace(part: &Part, around: &Surroundings) -> bool {
 }
 
 /// Whether a word names nothing outside the workspace.
-fn is_inside(word: &Word, opens: bool, part: &Part, around: &Surroundings) -> bool {
+fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> bool {
     let text = word.text.as_str();
     if opens && !word.is_known() {
         return false;
@@ -123,7 +123,7 @@ fn leads_away(text: &str) -> bool {
         || text.starts_with("..")
 }
 
-fn holds(text: &str, part: &Part, around: &Surroundings) -> bool {
+fn holds(text: &str, part: &Part, around: &CommandContext) -> bool {
     let word = Word::plain(text);
     match target(&word, &around.home, part.is_lost) {
         Target::Known(text) if text.starts_with('/') => {

@@ -1,7 +1,7 @@
 //! Rules against parts (cases A4 to A6).
 
 use super::{
-    Part, ShellCommand, Surroundings,
+    CommandContext, Part, ShellCommand,
     escapes::{call, escapes},
     part::{base, canonical},
     programs::OPAQUE,
@@ -141,7 +141,7 @@ fn covers(pattern: &str, text: &str) -> bool {
 pub(in super::super) fn covered_by(
     pattern: Option<&Pattern>,
     part: &Part,
-    around: &Surroundings,
+    around: &CommandContext,
 ) -> bool {
     let Some(pattern) = pattern else { return true };
     if part.words.is_empty()
@@ -174,7 +174,7 @@ pub(in super::super) fn is_confined(part: &Part) -> bool {
 }
 
 /// A call of git without the options that change nothing about what runs.
-fn git_in_workspace(part: &Part, around: &Surroundings) -> Option<String> {
+fn git_in_workspace(part: &Part, around: &CommandContext) -> Option<String> {
     let args = part.args();
     if part.name() != "git" {
         return None;

@@ -6,8 +6,8 @@ use super::*;
 
 mod tables;
 
-pub(crate) fn surroundings(cwd: &str) -> Surroundings {
-    Surroundings { cwd: cwd.into(), home: "/h".into(), workspace: vec!["/w".to_owned()].into() }
+pub(crate) fn surroundings(cwd: &str) -> CommandContext {
+    CommandContext { cwd: cwd.into(), home: "/h".into(), workspace: vec!["/w".to_owned()].into() }
 }
 
 fn command(raw: &str) -> ShellCommand {

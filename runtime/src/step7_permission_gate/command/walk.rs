@@ -10,14 +10,16 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(crate) use follow::destination;
 
 use super::{
-    Part, Surroundings,
+    CommandContext, Part,
     dirs::Dirs,
     programs::is_ordinary,
     scripts::{self, Text},
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
-    tree::{Assignment, Command, Item, Joint, Kind, List, Pipeline, Redirect, Redirection, Simple},
+    tree::{
+        Assignment, Command, Connector, Item, Kind, List, Pipeline, Redirect, Redirection, Simple,
+    },
     word::Word,
 };
 
@@ -31,7 +33,7 @@ const MAX_TEXTS: usize = 8;
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// The parts of a command, and why nobody can say what it does.
-pub(super) fn parts(raw: &str, around: &Surroundings) -> (Vec<Part>, Option<Fault>) {
+pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fault>) {
     let script = shell::read(raw);
     let start = Dirs::one(&around.cwd);
     let mut walk = Walk {
@@ -142,11 +144,11 @@ impl Walk<'_> {
         let mut ends = self.pipeline(&item.first, from);
         for (joint, pipeline) in &item.rest {
             ends = match joint {
-                Joint::And => {
+                Connector::And => {
                     let next = self.pipeline(pipeline, &ends.ok);
                     Ends { any: ends.any.or(&next.any), ok: next.ok }
                 }
-                Joint::Or => {
+                Connector::Or => {
                     let next = self.pipeline(pipeline, &ends.any);
                     Ends { ok: ends.ok.or(&next.ok), any: ends.any.or(&next.any) }
                 }

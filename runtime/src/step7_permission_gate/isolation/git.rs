@@ -13,7 +13,7 @@ const SETTING: &str = "core.worktree";
 
 /// Where options point git to.
 #[derive(Default)]
-pub(super) struct Pointed<'a> {
+pub(super) struct GitLocations<'a> {
     /// Of `-C`: each starts from the one before it.
     pub(super) directories: Vec<&'a Word>,
     /// Everything else, from the last of these.
@@ -21,8 +21,8 @@ pub(super) struct Pointed<'a> {
 }
 
 /// Reads the options in front of git's own command; `None` where they do not say it.
-pub(super) fn pointed(operands: &[Word]) -> Option<Pointed<'_>> {
-    let mut found = Pointed::default();
+pub(super) fn pointed(operands: &[Word]) -> Option<GitLocations<'_>> {
+    let mut found = GitLocations::default();
     let mut options = operands.iter();
     while let Some(option) = options.next() {
         let (name, value) = match option.text.split_once('=') {

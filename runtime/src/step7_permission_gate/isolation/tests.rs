@@ -3,7 +3,7 @@
 //! Built under `#[cfg(test)]` only.
 
 use super::*;
-use crate::step7_permission_gate::command::Surroundings;
+use crate::step7_permission_gate::command::CommandContext;
 
 fn refused_in(command: &str, checkout: &str) -> bool {
     let worktree = format!("{checkout}/.claude/worktrees/agent-1");
@@ -14,7 +14,7 @@ fn refused_in(command: &str, checkout: &str) -> bool {
 
 fn read(command: &str, worktree: &str) -> ShellCommand {
     let workspace = vec![worktree.to_owned()].into();
-    let around = Surroundings { cwd: worktree.into(), home: "/h".into(), workspace };
+    let around = CommandContext { cwd: worktree.into(), home: "/h".into(), workspace };
     ShellCommand::read(command, around)
 }
 

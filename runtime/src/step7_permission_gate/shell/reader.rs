@@ -3,7 +3,7 @@
 use super::{
     Fault, MAX_DEPTH,
     here_document::Announced,
-    tree::{Command, Item, Joint, Kind, List, Pipeline, Redirect, Redirection},
+    tree::{Command, Connector, Item, Kind, List, Pipeline, Redirect, Redirection},
     word::Word,
 };
 
@@ -237,9 +237,9 @@ impl<'a> Reader<'a> {
         loop {
             self.skip_blanks();
             let joint = if self.eat("&&") {
-                Joint::And
+                Connector::And
             } else if self.eat("||") {
-                Joint::Or
+                Connector::Or
             } else {
                 return Item { first, rest, is_background: false };
             };

@@ -12,14 +12,14 @@ pub(crate) struct Item {
     /// The first pipeline.
     pub(crate) first: Pipeline,
     /// Those after `&&` and `||`.
-    pub(crate) rest: Vec<(Joint, Pipeline)>,
+    pub(crate) rest: Vec<(Connector, Pipeline)>,
     /// It ends with `&`.
     pub(crate) is_background: bool,
 }
 
 /// What stands between two pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Joint {
+pub(crate) enum Connector {
     And,
     Or,
 }

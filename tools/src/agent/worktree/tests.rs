@@ -35,8 +35,8 @@ fn commit_all(directory: &Path, message: &str) {
     git(directory, ["commit", "--quiet", "-m", message]);
 }
 
-fn wanted(call: &str) -> Wanted {
-    Wanted { call: call.into(), base: WorktreeBase::Fresh, hidden: Arc::default() }
+fn wanted(call: &str) -> WorktreeRequest {
+    WorktreeRequest { call: call.into(), base: WorktreeBase::Fresh, hidden: Arc::default() }
 }
 
 fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
@@ -211,7 +211,7 @@ fn default_branch_of_the_remote_comes_before_the_present_commit_unless_that_is_a
     let held = held(&world, "a").unwrap();
     let file = format!("{}/below/file", held.workspace());
     assert_eq!(fs::read_to_string(file).unwrap(), "text");
-    let wanted = Wanted { base: WorktreeBase::Head, ..wanted("b") };
+    let wanted = WorktreeRequest { base: WorktreeBase::Head, ..wanted("b") };
     let held = block_on(Held::new(&world.context, wanted)).unwrap();
     let file = format!("{}/below/file", held.workspace());
     assert_eq!(fs::read_to_string(file).unwrap(), "later");

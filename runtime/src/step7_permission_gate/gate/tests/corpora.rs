@@ -198,13 +198,13 @@ const CLASSES: &str =
 // REQ: TOL-9
 #[test]
 fn every_command_has_the_expected_class() {
-    use crate::step7_permission_gate::command::{ShellCommand, Surroundings};
+    use crate::step7_permission_gate::command::{CommandContext, ShellCommand};
     let cases: Vec<ClassCase> =
         CLASSES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(cases.len() >= 144);
     let mut misses = Vec::new();
     for case in cases {
-        let around = Surroundings {
+        let around = CommandContext {
             cwd: case.cwd.as_str().into(),
             home: case.home.as_str().into(),
             workspace: vec![case.cwd.clone()].into(),

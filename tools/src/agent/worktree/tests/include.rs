@@ -14,7 +14,7 @@ fn including(list: &str) -> World {
     world
 }
 
-fn brought(world: &World, wanted: Wanted) -> Vec<&'static str> {
+fn brought(world: &World, wanted: WorktreeRequest) -> Vec<&'static str> {
     let held = block_on(Held::new(&world.context, wanted)).unwrap();
     let workspace = PathBuf::from(held.workspace());
     let names = [".env", "below/.env", "built/deep/out", "other.log", "new.txt"];
@@ -47,7 +47,7 @@ fn what_the_list_names_and_git_ignores_is_brought() {
 fn what_the_caller_may_not_read_is_not_brought() {
     let world = including(".env\n");
     let hidden = [format!("//{}/.env", world.root.display().to_string().trim_start_matches('/'))];
-    let wanted = Wanted { hidden: hidden.into(), ..wanted("a") };
+    let wanted = WorktreeRequest { hidden: hidden.into(), ..wanted("a") };
     assert_eq!(brought(&world, wanted), ["below/.env"]);
 }
 
