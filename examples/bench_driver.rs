@@ -24,16 +24,10 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        message::MessageKind,
-        ports::Tool,
-        run::RunRequest,
-        step1_settings_resolution::Durability,
-        tool::{Concurrency, ToolEffect},
-    },
-    tools::custom::CustomTool,
+    Endpoint, Ennead, Options, Placement, RunRequest, SessionOptions,
+    model::MessageKind,
+    settings::Durability,
+    tool::{Concurrency, CustomTool, Tool, ToolEffect},
 };
 use futures::stream::{FuturesUnordered, StreamExt};
 use schemars::JsonSchema;
@@ -279,7 +273,7 @@ fn per_core(flags: &Arc<Flags>, workspace: &Path) -> Ended {
             let (flags, workspace) = (Arc::clone(flags), workspace.to_owned());
             let (next, gate) = (Arc::clone(&next), Arc::clone(&gate));
             std::thread::spawn(move || -> Result<Tally, String> {
-                let runtime = ennead::scheduler::builder().build();
+                let runtime = ennead::runtime_builder().build();
                 runtime.map_err(|it| it.to_string())?.block_on(async {
                     let driver = Driver::start(&flags, &workspace, Placement::Ambient).await;
                     let warm = match &driver {

@@ -9,8 +9,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ennead::{
-    CustomTool, Endpoint, Ennead, Options, SessionOptions, runtime::tool::ToolOutcome,
-    simulated::Playbook,
+    Endpoint, Ennead, Options, SessionOptions,
+    testing::Playbook,
+    tool::{CustomTool, ToolOutcome},
 };
 
 /// What the simulated model says. It adds two numbers, notes the sum, tries what no rule allows,

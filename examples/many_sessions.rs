@@ -11,10 +11,8 @@
 use std::time::Duration;
 
 use ennead::{
-    Endpoint, Ennead, Options, RunOutcome, SessionOptions,
-    runtime::{ports::Clock, step1_settings_resolution::Durability},
-    simulated::Playbook,
-    world::clock::SystemClock,
+    Clock, Endpoint, Ennead, Options, RunOutcome, SessionOptions, SystemClock,
+    settings::Durability, testing::Playbook,
 };
 use futures::future::try_join_all;
 use rustix::process::{Resource, getrlimit, setrlimit};

@@ -6,10 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it did")]
 
-use ennead::{
-    Endpoint, Ennead, Event, Options, SessionOptions, runtime::output::terminal::clean,
-    simulated::Playbook,
-};
+use ennead::{Endpoint, Ennead, Event, Options, SessionOptions, testing::Playbook};
+use ennead_runtime::output::terminal::clean;
 
 const PLAYBOOK: &str = r#"
 [[rule]]

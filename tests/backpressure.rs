@@ -3,20 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    ennead::Ennead,
-    events::{CAPACITY, EventHub, Events, MAX_BYTES},
-    options::{Options, Placement},
-    runtime::{
-        event::{Event, Numbered, Weight},
-        run::RunEnd,
-        step1_settings_resolution::Durability,
-        tool::{Access, Concurrency, ToolOutcome},
-    },
-    session::SessionHandle,
-    simulated::Playbook,
-    tools::custom::CustomTool,
-    world::simulated::{SimulatedTransport, Simulator},
+    Ennead, Event, Events, Numbered, Options, Placement, RunEnd, SessionHandle,
+    internal::{CAPACITY, EventHub, MAX_BYTES, SimulatedTransport, Simulator},
+    settings::Durability,
+    testing::Playbook,
+    tool::{Access, Concurrency, CustomTool, ToolOutcome},
 };
+use ennead_runtime::event::Weight;
 use tokio::time::Instant;
 
 use crate::support::scripted::{Place, finish};

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, pin::pin, sync::Arc};
 
-use ennead::mailbox::{Admitted, Mailbox, Refused, Slot};
+use ennead::internal::{Admitted, Mailbox, Refused, Slot};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},

@@ -1,10 +1,6 @@
 //! What is too much is refused, visibly, and nothing is lost by it.
 
-use ennead::{
-    options::{Placement, SessionOptions},
-    runtime::run::{RunEnd, RunRequest},
-    session::RunError,
-};
+use ennead::{Placement, RunEnd, RunError, RunRequest, SessionOptions};
 
 use crate::support::{
     host::{Host, check_answers, check_record},

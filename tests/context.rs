@@ -3,15 +3,10 @@
 use std::{fs, sync::Arc};
 
 use ennead::{
-    ennead::Ennead,
-    options::{Options, SessionOptions},
-    runtime::{
-        run::RunEnd,
-        step1_settings_resolution::Durability,
-        tool::{Access, ToolOutcome},
-    },
-    tools::custom::CustomTool,
-    transcript_writer::{FileOps, RealFiles},
+    Ennead, Options, RunEnd, SessionOptions,
+    settings::Durability,
+    testing::{FileOps, RealFiles},
+    tool::{Access, CustomTool, ToolOutcome},
 };
 use serde_json::json;
 

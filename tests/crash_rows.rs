@@ -10,16 +10,11 @@ use std::{
 };
 
 use ennead::{
-    directory::ActorKind,
-    options::{Options, Placement, SessionOptions},
-    runtime::{
-        event::Event,
-        run::RunEnd,
-        step::Step,
-        transcript::entry::{RecordKind, StepDetail},
-    },
-    transcript_writer::{FileOps, RealFiles},
+    Event, Options, Placement, RunEnd, SessionOptions,
+    internal::ActorKind,
+    testing::{FileOps, RealFiles, Step},
 };
+use ennead_runtime::transcript::entry::{RecordKind, StepDetail};
 use serde_json::json;
 
 use crate::support::{
@@ -224,7 +219,7 @@ async fn crashed_hook_denies_before_a_call_and_is_noted_behind_it() {
 // REQ: RUN-2, PRM-1
 #[tokio::test]
 async fn what_cannot_be_asked_or_looked_at_is_denied() {
-    for (kind, tool) in [(ActorKind::Approval, "asked"), (ActorKind::GateWorker, "look")] {
+    for (kind, tool) in [(ActorKind::PermissionAnswer, "asked"), (ActorKind::GateWorker, "look")] {
         let host = Host::start(Placement::Ambient).await;
         let session = host.ennead.open(host.options().allow("look")).await.unwrap();
         let killed = hunt(host.ennead.directory().clone(), move |live, _| live.kind == kind);

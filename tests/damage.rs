@@ -7,10 +7,11 @@ mod whole;
 
 use std::sync::Arc;
 
-use ennead::runtime::{
+use ennead::model::{Message, MessageKind};
+use ennead_runtime::{
     block::Block,
     entropy::Stream,
-    message::{Message, MessageKind, Messages},
+    message::Messages,
     step5_model_call::{
         request::{CachePlan, EncodedHead, PrefixChain, RequestHead},
         view::{Target, compile_for},
@@ -168,7 +169,7 @@ async fn link_with_a_changed_letter_drops_nothing_before_it() {
                 let loaded = load(&with_letter(&bytes, at, &needle), LoadAs::Session);
                 assert_eq!(n_lost(&clean.recorded, &loaded), 0, "{name}, line {at}: {needle}");
                 let named =
-                    |it: &ennead::runtime::transcript::load::Report| it.line == Some(at as u64 + 1);
+                    |it: &ennead_runtime::transcript::load::Report| it.line == Some(at as u64 + 1);
                 assert!(loaded.report.iter().any(named), "{name}, {at}: {:?}", loaded.report);
             }
         }

@@ -4,15 +4,12 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use ennead::{
-    runtime::{
-        event::Event,
-        ports::{BoxFuture, Tool, ToolContext},
-        step7_permission_gate::Permit,
-        tool::{ToolOutcome, ToolSpec},
-    },
-    tools::registry::builtin_tools,
+    Event,
+    tool::{BoxFuture, Tool, ToolOutcome},
 };
 use ennead_command::demo::{Demo, DemoOutcome};
+use ennead_runtime::{ports::ToolContext, step7_permission_gate::Permit, tool::ToolSpec};
+use ennead_tools::registry::builtin_tools;
 
 /// Grep with one line too many in every count.
 #[derive(Debug)]

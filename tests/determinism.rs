@@ -10,10 +10,7 @@ use std::{
     },
 };
 
-use ennead::{
-    ennead::Ennead,
-    options::{Options, Placement},
-};
+use ennead::{Ennead, Options, Placement};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Place, Scripted, calls, finish, model, text};

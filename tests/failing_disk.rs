@@ -10,9 +10,8 @@ use std::{
 };
 
 use ennead::{
-    options::{Options, Placement},
-    runtime::run::RunEnd,
-    transcript_writer::{FileOps, RealFiles},
+    Options, Placement, RunEnd,
+    testing::{FileOps, RealFiles},
 };
 
 use crate::support::{

@@ -2,13 +2,8 @@
 
 mod world;
 
-use ennead::{
-    options::SessionOptions,
-    runtime::{
-        event::Event, run::RunEnd, transcript::entry::RecordKind, turn::effect::FallbackUsed,
-    },
-    session::SessionHandle,
-};
+use ennead::{Event, RunEnd, SessionHandle, SessionOptions};
+use ennead_runtime::{transcript::entry::RecordKind, turn::effect::FallbackUsed};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -31,7 +26,7 @@ fn retries(told: &[Event]) -> Vec<(u32, u32, u64, Option<u16>, &'static str)> {
 /// `(cause, model, outcome)` of the attempts on record, and when they were over.
 fn attempts(session: &SessionHandle) -> Vec<(Option<String>, Option<String>, String, u64)> {
     let records = record::records(session.transcript()).into_iter();
-    let attempt = |record: ennead::runtime::transcript::entry::Record| match record.what {
+    let attempt = |record: ennead_runtime::transcript::entry::Record| match record.what {
         RecordKind::ModelAttempt { cause, model, outcome, .. } => {
             Some((cause, model, outcome, record.at.0))
         }

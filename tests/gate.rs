@@ -3,12 +3,9 @@
 use std::{os::unix::fs::symlink, sync::Arc};
 
 use ennead::{
-    approval::{Approver, Question},
-    options::SessionOptions,
-    runtime::{
-        permission::PermissionMode, ports::BoxFuture, run::RunEnd,
-        step7_permission_gate::PermissionAnswer,
-    },
+    RunEnd, SessionOptions,
+    permission::{Approver, PermissionAnswer, PermissionMode, Question},
+    tool::BoxFuture,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

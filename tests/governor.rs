@@ -13,16 +13,10 @@ use std::{
 };
 
 use ennead::{
-    directory::ActorKind,
-    options::{Endpoint, Placement},
-    runtime::{
-        event::Event,
-        governor::{ParkReason, limits::GovernorLimits},
-        run::RunEnd,
-        transcript::entry::RecordKind,
-    },
-    session::{RunError, SessionHandle},
+    Endpoint, Event, Placement, RunEnd, RunError, SessionHandle, internal::ActorKind,
+    model::GovernorLimits,
 };
+use ennead_runtime::{governor::ParkReason, transcript::entry::RecordKind};
 use futures::future::join_all;
 use serde_json::json;
 use server::{House, Reply, Server, ok, status};

@@ -6,13 +6,8 @@ use std::{
 };
 
 use ennead::{
-    options::SessionOptions,
-    runtime::{
-        event::Event,
-        run::RunEnd,
-        tool::{Access, ToolOutcome},
-    },
-    tools::custom::CustomTool,
+    Event, RunEnd, SessionOptions,
+    tool::{Access, CustomTool, ToolOutcome},
 };
 use serde_json::{Value, json};
 
@@ -330,9 +325,8 @@ async fn hook_is_not_run_by_what_it_started_itself() {
     let chain = place.read("outside/chain").trim().to_owned();
     assert_eq!(chain.split(':').count(), 1);
     let model = says(vec![call("t", "probe", json!({"n": 1}))]);
-    let inner =
-        ennead::options::Options { hook_chain: vec![chain.clone()], ..place.options(&model) };
-    let ennead = ennead::ennead::Ennead::start(inner).await.unwrap();
+    let inner = ennead::Options { hook_chain: vec![chain.clone()], ..place.options(&model) };
+    let ennead = ennead::Ennead::start(inner).await.unwrap();
     let session = ennead.open(SessionOptions { id: None, ..options }).await.unwrap();
     let mut events = session.events();
     session.prompt("go").await.unwrap();

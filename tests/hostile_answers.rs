@@ -7,17 +7,11 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        run::RunEnd,
-        step1_settings_resolution::Durability,
-        tool::{Access, ToolOutcome},
-        transcript::replay::replay,
-    },
-    session::SessionHandle,
-    tools::custom::CustomTool,
+    Endpoint, Ennead, Options, Placement, RunEnd, SessionHandle, SessionOptions,
+    settings::Durability,
+    tool::{Access, CustomTool, ToolOutcome},
 };
+use ennead_runtime::transcript::replay::replay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;

@@ -4,11 +4,7 @@
 
 use std::fs;
 
-use ennead::{
-    directory::ActorKind,
-    options::Placement,
-    runtime::{event::Event, run::RunEnd, step::Step},
-};
+use ennead::{Event, Placement, RunEnd, internal::ActorKind, testing::Step};
 use serde_json::json;
 
 use crate::support::{

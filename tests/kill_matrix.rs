@@ -8,7 +8,7 @@ mod case;
 mod plan;
 
 use case::run;
-use ennead::{directory::ActorKind, runtime::step::Step};
+use ennead::{internal::ActorKind, testing::Step};
 use plan::{impossible, plan};
 
 /// All cases of one kind, one after another.
@@ -60,7 +60,7 @@ kinds! {
     kill_gate_worker GateWorker
     kill_tool_dispatcher ToolDispatcher
     kill_tool_executor ToolExecutor
-    kill_approval Approval
+    kill_approval PermissionAnswer
     kill_turn_ending TurnEnding
     kill_run_timer RunTimer
 }

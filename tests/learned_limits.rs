@@ -2,12 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::run::RunEnd,
-    session::SessionHandle,
-};
+use ennead::{Endpoint, Ennead, Options, Placement, RunEnd, SessionHandle, SessionOptions};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use ennead::{
-    CustomTool, Ennead,
-    runtime::{ids::SessionId, message::MessageKind, ports::Tool, run::RunEnd},
+    Ennead, RunEnd, SessionId,
+    model::MessageKind,
+    tool::{CustomTool, Tool},
 };
 use futures::future::join_all;
 use schemars::JsonSchema;
@@ -33,7 +34,7 @@ async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
     });
     let schema = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
     let hour = CustomTool::raw("hour", "Tells the hour.", schema, |_, _| async {
-        ennead::runtime::tool::ToolOutcome::ok("noon")
+        ennead_runtime::tool::ToolOutcome::ok("noon")
     });
     let tools: [Arc<dyn Tool>; 2] =
         [Arc::new(sum.build().unwrap()), Arc::new(hour.build().unwrap())];
@@ -196,7 +197,7 @@ async fn second_run_of_a_session_with_few_tools_is_verified_like_the_first() {
         session.prompt("on").await.unwrap();
         let file = session.transcript().to_owned();
         finish(ennead, session).await;
-        let checked = ennead::transcripts::verify(&file);
+        let checked = ennead::transcript::verify(&file);
         let checked = checked.unwrap_or_else(|error| panic!("{n_tools} tools: {error}"));
         assert_eq!(checked[0].verified.runs, 2);
     }

@@ -1,10 +1,6 @@
 //! A run begins and ends exactly once, whatever ends it: stop, close, shutdown, drop, a flood.
 
-use ennead::{
-    options::{Placement, SessionOptions},
-    runtime::run::RunEnd,
-    session::RunError,
-};
+use ennead::{Placement, RunEnd, RunError, SessionOptions};
 
 use crate::support::{
     events::EventLog,

@@ -9,14 +9,14 @@ mod tree_time;
 
 use std::sync::Arc;
 
-use ennead::{runtime::run::RunEnd, tools::custom::CustomTool};
+use ennead::{RunEnd, tool::CustomTool};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Asked, Place, Scripted, alerts, call, calls, model, says};
 
 /// A tool that is always allowed and counts how often it ran.
 fn echo() -> Arc<CustomTool> {
-    use ennead::runtime::tool::{Access, Concurrency, ToolOutcome};
+    use ennead::tool::{Access, Concurrency, ToolOutcome};
     let tool = CustomTool::raw("echo", "Echoes.", r#"{"type":"object"}"#, |input, _| async move {
         ToolOutcome::ok(&*input)
     });

@@ -9,15 +9,10 @@ use std::{
 };
 
 use ennead::{
-    directory::ActorKind,
-    errors::OpenError,
-    options::{McpLimits, Options, Placement, SessionOptions},
-    runtime::{
-        event::Event, mcp::config::ServerConfig, ports::BoxFuture, run::RunEnd,
-        step1_settings_resolution::trust::Trust,
-    },
-    session::{RunOutcome, SessionHandle},
-    world::clock::Timer,
+    Event, OpenError, Options, Placement, RunEnd, RunOutcome, SessionHandle, SessionOptions, Timer,
+    internal::ActorKind,
+    permission::Trust,
+    tool::{BoxFuture, McpLimits, ServerConfig},
 };
 use serde_json::json;
 

@@ -4,13 +4,10 @@
 use std::sync::Arc;
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{event::Event, run::RunEnd},
-    session::RunOutcome,
-    simulated::Playbook,
-    transcripts,
-    world::simulated::{RequestLog, Simulator},
+    Endpoint, Ennead, Event, Options, Placement, RunEnd, RunOutcome, SessionOptions,
+    internal::{RequestLog, Simulator},
+    testing::Playbook,
+    transcript,
 };
 use ennead_command::simulate;
 use serde_json::Value;
@@ -121,7 +118,7 @@ async fn run(place: &Place, options: SessionOptions, prompt: &str) -> (RunOutcom
 #[track_caller]
 fn check_transcript(place: &Place) {
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
-    transcripts::verify(&file).unwrap_or_else(|error| panic!("{error}"));
+    transcript::verify(&file).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn shown(told: &[Event]) -> (String, String, usize) {

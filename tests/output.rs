@@ -3,12 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use ennead::{
-    Channel, ChannelPolicy, Payload,
-    ennead::Ennead,
-    options::{Options, Placement},
-    session::SessionHandle,
-    simulated::Playbook,
-    world::simulated::{SimulatedTransport, Simulator},
+    Channel, ChannelPolicy, Ennead, Options, Payload, Placement, SessionHandle,
+    internal::{SimulatedTransport, Simulator},
+    testing::Playbook,
 };
 use serde_json::json;
 

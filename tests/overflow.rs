@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use ennead::runtime::run::RunEnd;
+use ennead::RunEnd;
 use serde_json::json;
 
 use crate::support::scripted::{Place, calls, finish, model, text};

@@ -8,18 +8,10 @@ use std::{
 };
 
 use ennead::{
-    approval::{Approver, Question},
-    options::SessionOptions,
-    runtime::{
-        event::Event,
-        permission::PermissionMode,
-        ports::BoxFuture,
-        run::RunEnd,
-        step7_permission_gate::PermissionAnswer,
-        tool::{Access, ToolOutcome},
-    },
-    tools::custom::CustomTool,
-    transcripts,
+    Event, RunEnd, SessionOptions,
+    permission::{Approver, PermissionAnswer, PermissionMode, Question},
+    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
+    transcript,
 };
 use serde_json::{Value, json};
 
@@ -74,7 +66,7 @@ async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allow
             assert!(told.contains("the transcript of this session"), "{mode:?} {id}: {told}");
         }
         assert!(model.last().result("r").contains("\"go\""), "it may be read");
-        let checked = transcripts::verify(&place.path(&format!("{own}.jsonl"))).unwrap();
+        let checked = transcript::verify(&place.path(&format!("{own}.jsonl"))).unwrap();
         assert_eq!(checked[0].verified.turns, 4);
     }
 }
@@ -178,7 +170,7 @@ async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_
     let place = Place::new();
     let said = meddled(&place, |path| fs::remove_file(path).unwrap());
     assert!(said.await.iter().all(Result::is_ok));
-    let checked = transcripts::verify(&transcript(&place)).unwrap();
+    let checked = transcript::verify(&transcript(&place)).unwrap();
     assert_eq!(checked[0].verified.turns, 3);
     let place = Place::new();
     let said = meddled(&place, |path| {
@@ -187,7 +179,7 @@ async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_
     });
     assert!(said.await.iter().all(Result::is_ok));
     let moved = place.path(&format!("transcripts.moved/{SESSION}.jsonl"));
-    assert_eq!(transcripts::verify(&moved).unwrap()[0].verified.turns, 3);
+    assert_eq!(transcript::verify(&moved).unwrap()[0].verified.turns, 3);
     assert!(!transcript(&place).exists());
 }
 
@@ -261,7 +253,7 @@ async fn session_that_was_torn_within_a_result_is_in_order_once_it_went_on() {
         let results = model.last().results();
         assert_eq!((results.len(), results[0].2), (1, failing), "{results:?}");
         assert!(results[0].1.contains("Its result was lost"), "{results:?}");
-        let checked = transcripts::verify(&transcript(&place)).unwrap();
+        let checked = transcript::verify(&transcript(&place)).unwrap();
         assert_eq!((checked[0].verified.runs, checked[0].verified.calls), (2, 1));
     }
 }

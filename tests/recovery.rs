@@ -9,21 +9,14 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::{Options, Placement, SessionOptions},
-    runtime::{
-        event::Event,
-        message::MessageKind,
-        run::RunEnd,
-        step1_settings_resolution::Durability,
-        tool::{Access, ToolOutcome},
-        transcript::entry::RecordKind,
-    },
-    session::SessionHandle,
-    tools::custom::CustomTool,
-    transcripts,
-    world::clock::ManualClock,
+    Ennead, Event, Options, Placement, RunEnd, SessionHandle, SessionOptions,
+    model::MessageKind,
+    settings::Durability,
+    testing::ManualClock,
+    tool::{Access, CustomTool, ToolOutcome},
+    transcript,
 };
+use ennead_runtime::transcript::entry::RecordKind;
 use futures::StreamExt;
 use serde_json::json;
 use tempfile::TempDir;
@@ -203,7 +196,7 @@ impl World {
         }
         session.close().await;
         let transcript = session.transcript().to_owned();
-        let checked = tokio::task::spawn_blocking(move || transcripts::verify(&transcript)).await;
+        let checked = tokio::task::spawn_blocking(move || transcript::verify(&transcript)).await;
         assert_eq!(checked.unwrap().unwrap_or_else(|it| panic!("{sequences:?}: {it}")).len(), 1);
     }
 

@@ -9,16 +9,11 @@ use std::{
 };
 
 use ennead::{
-    approval::{Approver, Question},
-    errors::OpenError,
-    runtime::{
-        ports::BoxFuture,
-        run::{RunEnd, RunRequest},
-        step7_permission_gate::PermissionAnswer,
-        tool::{Access, ToolOutcome},
-    },
-    tools::custom::CustomTool,
-    transcripts::{self, TranscriptError},
+    OpenError, RunEnd, RunRequest,
+    permission::{Approver, PermissionAnswer, Question},
+    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
+    transcript,
+    transcript::TranscriptError,
 };
 use serde_json::json;
 
@@ -143,7 +138,7 @@ async fn second_holder_is_told_who_holds_the_session() {
     let (one, two) = (place.start(&model).await, place.start(&model).await);
     let held = one.open(place.session()).await.unwrap();
     let error = two.open(place.session()).await.unwrap_err();
-    assert!(matches!(error, OpenError::Transcript(_)), "{error:?}");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
     let pid = std::process::id().to_string();
     assert!(error.to_string().contains(&pid), "{error}");
     // The one who has it is not disturbed, and frees it.
@@ -188,7 +183,7 @@ async fn checkpoint_is_left_and_made_again_when_missing_or_damaged() {
 /// What `verify` names first.
 #[track_caller]
 fn violation(place: &Place) -> (u64, &'static str) {
-    match transcripts::verify(&transcript(place)) {
+    match transcript::verify(&transcript(place)) {
         Err(TranscriptError::Violated { violation, .. }) => (violation.line, violation.what.code()),
         other => panic!("{other:?}"),
     }
@@ -204,7 +199,7 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
     let n_lines = place.lines().len() as u64;
     place.run(&long(), place.session()).await;
     let both = fs::read(transcript(&place)).unwrap();
-    transcripts::verify(&transcript(&place)).unwrap();
+    transcript::verify(&transcript(&place)).unwrap();
     fs::write(transcript(&place), &first).unwrap();
     assert_eq!(violation(&place), (n_lines + 1, "cut_off"));
     // Going on takes the witness away neither at once nor when lines of these numbers stand there.
@@ -214,9 +209,9 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
     assert_eq!(violation(&place).1, "not_as_closed");
     // What came behind a checkpoint is no fault.
     fs::write(transcript(&place), &both).unwrap();
-    transcripts::verify(&transcript(&place)).unwrap();
+    transcript::verify(&transcript(&place)).unwrap();
     place.run(&short(), place.session()).await;
-    transcripts::verify(&transcript(&place)).unwrap();
+    transcript::verify(&transcript(&place)).unwrap();
 }
 
 // REQ: TRN-3, SES-5
@@ -228,10 +223,10 @@ async fn checkpoint_is_no_witness_against_a_copy_nor_for_long_against_a_session_
     let copy = transcript(&place).with_extension("bak");
     fs::copy(transcript(&place), &copy).unwrap();
     place.run(&long(), place.session()).await;
-    transcripts::verify(&copy).unwrap();
+    transcript::verify(&copy).unwrap();
     fs::remove_file(transcript(&place)).unwrap();
     place.run(&long(), place.session()).await;
-    transcripts::verify(&transcript(&place)).unwrap();
+    transcript::verify(&transcript(&place)).unwrap();
 }
 
 // REQ: TRN-14
@@ -313,7 +308,7 @@ async fn opening_a_cut_session_tells_of_repairs_and_then_runs() {
     session.prompt("go").await.unwrap();
     let told = until_end(&mut events).await;
     let ends = told.iter().filter(|it| {
-        use ennead::runtime::event::Event;
+        use ennead::Event;
         matches!(it, Event::RunFinished { .. } | Event::RunFailed { .. })
     });
     assert_eq!(ends.count(), 1);

@@ -10,13 +10,12 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::Options,
-    runtime::{
-        ports::BoxFuture, step1_settings_resolution::trust::Trust,
-        step3_context_assembly::SourceTexts, turn::input::SettingsRead,
+    Ennead, Options,
+    permission::Trust,
+    settings::{
+        Fingerprints, LocalFiles, SessionDirs as Files, SettingsRead, SourceFiles, SourceTexts,
     },
-    world::local_files::{Fingerprints, LocalFiles, SessionDirs as Files, SourceFiles},
+    tool::BoxFuture,
 };
 use serde_json::{Value, json};
 
@@ -109,20 +108,16 @@ async fn rule_written_between_turns_holds_for_the_next_turn() {
 struct SessionApproved;
 
 impl SessionApproved {
-    fn all(mut options: ennead::options::SessionOptions) -> ennead::options::SessionOptions {
+    fn all(mut options: ennead::SessionOptions) -> ennead::SessionOptions {
         #[derive(Debug)]
         struct Yes;
-        impl ennead::approval::Approver for Yes {
+        impl ennead::permission::Approver for Yes {
             fn answer(
                 &self,
-                _: ennead::approval::Question,
-            ) -> BoxFuture<'static, ennead::runtime::step7_permission_gate::PermissionAnswer>
-            {
+                _: ennead::permission::Question,
+            ) -> BoxFuture<'static, ennead::permission::PermissionAnswer> {
                 let reason = "yes".into();
-                let answer = ennead::runtime::step7_permission_gate::PermissionAnswer {
-                    allowed: true,
-                    reason,
-                };
+                let answer = ennead::permission::PermissionAnswer { allowed: true, reason };
                 Box::pin(async { answer })
             }
         }

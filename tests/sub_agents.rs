@@ -5,19 +5,11 @@ mod worktree;
 use std::{fs, sync::Arc};
 
 use ennead::{
-    approval::{Approver, Question},
-    runtime::{
-        catalogue::Money,
-        cost::CostLedger,
-        event::Event,
-        permission::PermissionMode,
-        ports::BoxFuture,
-        run::RunEnd,
-        step7_permission_gate::PermissionAnswer,
-        tool::{Access, Concurrency, ToolOutcome},
-    },
-    tools::custom::CustomTool,
+    Event, RunEnd,
+    permission::{Approver, PermissionAnswer, PermissionMode, Question},
+    tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
 };
+use ennead_runtime::{catalogue::Money, cost::CostLedger};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc::UnboundedSender, mpsc::unbounded_channel};
 
@@ -221,7 +213,7 @@ async fn agent_asks_the_model_it_is_given_and_otherwise_its_parents() {
 /// The agent calls this tool; what it is told of the call.
 async fn told_to_agent(
     place: &Place,
-    options: ennead::options::SessionOptions,
+    options: ennead::SessionOptions,
     tool: &'static str,
     input: Value,
 ) -> String {

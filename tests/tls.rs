@@ -4,16 +4,10 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use axum::http::Version;
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        ports::{Certificates, Transport, WireRequest, WireResponse},
-        run::RunEnd,
-        transcript::entry::RecordKind,
-    },
-    session::RunOutcome,
-    world::http::Http,
+    Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
+    model::{Http, Transport, WireRequest, WireResponse},
 };
+use ennead_runtime::{ports::Certificates, transcript::entry::RecordKind};
 use futures::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -10,17 +10,15 @@ use std::{
 };
 
 use ennead::{
-    archive::{Archive, ArchiveSetup, OpenError, Opened, lock::LockError},
-    directory::Directory,
-    runtime::{
-        step1_settings_resolution::Durability,
-        transcript::{
-            entry::{Record, RecordKind, StoredText, TextFolder},
-            load::{LoadAs, ReportKind, load},
-            read::{Entry, Read, read_line},
-        },
-    },
-    transcript_writer::{RealFiles, WriteError},
+    OpenError,
+    internal::{Archive, ArchiveSetup, Directory, Opened, WriteError},
+    settings::Durability,
+    testing::RealFiles,
+};
+use ennead_runtime::transcript::{
+    entry::{Record, RecordKind, StoredText, TextFolder},
+    load::{LoadAs, ReportKind, load},
+    read::{Entry, Read, read_line},
 };
 use ractor::Actor;
 
@@ -29,7 +27,7 @@ use self::world::{Fault, FixedClock, SESSION, World};
 /// The file as a log: names of lines, `repair`, `?` for what is no line. Checks the chain.
 #[track_caller]
 fn log(bytes: &[u8]) -> String {
-    let mut expected = (1, ennead::runtime::digest::Digest::default());
+    let mut expected = (1, ennead_runtime::digest::Digest::default());
     let mut log = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
         let Ok(Read { entry, seal: Some(seal), .. }) = read_line(line) else {
@@ -279,8 +277,7 @@ async fn second_writer_is_told_who_writes() {
     let (other, _) = Actor::spawn(None, Archive, setup).await.unwrap();
     let elsewhere = World { archive: other, ..world };
     let mut second = elsewhere.request_open();
-    let Some(Opened::Failed(OpenError::Lock(LockError::Held { holder: Some(holder) }))) =
-        second.recv().await
+    let Some(Opened::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
     else {
         panic!("the lock is held")
     };

@@ -8,16 +8,11 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-        run::RunEnd,
-        transcript::entry::RecordKind,
-    },
-    session::RunOutcome,
-    world::http_limits::HttpLimits,
+    Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
+    model::{HttpLimits, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    tool::BoxFuture,
 };
+use ennead_runtime::transcript::entry::RecordKind;
 use futures::{StreamExt, stream};
 use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;

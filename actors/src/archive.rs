@@ -6,15 +6,14 @@
 
 pub(crate) mod files;
 pub(crate) mod flusher;
-pub mod guard;
+pub(crate) mod guard;
 mod handle;
-pub mod layout;
-pub mod lock;
+pub(crate) mod layout;
+pub(crate) mod lock;
 
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
-    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -28,14 +27,11 @@ use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
 };
 
-pub use self::handle::{WriterGone, WriterHandle};
-use self::{
-    flusher::Flusher,
-    layout::TranscriptPaths,
-    lock::{LockError, SessionLock},
-};
+pub use self::handle::WriterHandle;
+use self::{flusher::Flusher, layout::TranscriptPaths, lock::SessionLock};
 use crate::{
     directory::{ActorKind, Directory, Registration},
+    errors::OpenError,
     supervision::spawn,
     transcript_writer::{
         Acknowledged, FileOps, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup,
@@ -62,10 +58,10 @@ pub enum ArchiveMsg {
 }
 
 /// Hears that something is closed.
-pub type CloseReply = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type CloseReply = Arc<dyn Fn() + Send + Sync>;
 
 /// Hears what became of an [`OpenTranscript`]: once, and once more after each restart.
-pub type OpenReply = Arc<dyn Fn(Opened) + Send + Sync>;
+pub(crate) type OpenReply = Arc<dyn Fn(Opened) + Send + Sync>;
 
 /// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
 pub(crate) type LockSlot = Arc<Mutex<Option<SessionLock>>>;
@@ -110,24 +106,6 @@ pub enum Opened {
     },
     /// It is not open, or no longer.
     Failed(OpenError),
-}
-
-/// Why a transcript is not open.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// A session of this process has it open.
-    #[error("the transcript is open already")]
-    AlreadyOpen,
-    /// The lock could not be taken.
-    #[error(transparent)]
-    Lock(LockError),
-    /// The files cannot be used.
-    #[error("the transcript cannot be opened")]
-    File(#[source] io::Error),
-    /// The writer could not be started, or crashed time and again.
-    #[error("the writer of the transcript keeps crashing")]
-    Crashed,
 }
 
 /// What the archive needs.

@@ -21,7 +21,7 @@ const LIMIT: usize = 64 * 1024;
 
 /// Where a transcript ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// Bytes.
     pub offset: u64,
     /// The end of the chain.
@@ -39,7 +39,7 @@ struct Wire {
 }
 
 /// The frame, or nothing if it cannot be encoded.
-pub fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
+pub(crate) fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     let wire = Wire {
         offset: checkpoint.offset,
         seq: checkpoint.head.seq,
@@ -57,7 +57,7 @@ pub fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
 }
 
 /// The checkpoint, if the frame is whole and of this version.
-pub fn decode(frame: &[u8]) -> Option<Checkpoint> {
+pub(crate) fn decode(frame: &[u8]) -> Option<Checkpoint> {
     let (header, payload) = frame.split_at_checked(HEADER)?;
     let (magic, header) = header.split_at(4);
     let (versions, header) = header.split_at(3);
@@ -79,7 +79,7 @@ pub fn decode(frame: &[u8]) -> Option<Checkpoint> {
 }
 
 /// Reads the checkpoint at `path`, if there is a usable one.
-pub fn read(path: &Path) -> Option<Checkpoint> {
+pub(crate) fn read(path: &Path) -> Option<Checkpoint> {
     decode(&fs::read(path).ok()?)
 }
 
@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Option<Checkpoint> {
 /// # Errors
 ///
 /// Those of the file system; the older one is then still there.
-pub fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+pub(crate) fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
     let frame = encode(checkpoint).ok_or_else(|| io::Error::other("cannot be encoded"))?;
     crate::archive::files::write_whole(path, &frame).map(drop)
 }

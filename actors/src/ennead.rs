@@ -28,8 +28,6 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
-#[cfg(feature = "simulated")]
-use crate::simulated::Playbook;
 use crate::{
     archive::{guard, layout::Layout},
     directory::Directory,
@@ -44,6 +42,8 @@ use crate::{
     shard::{ShardHandle, ShardMsg},
     world::{local_files::SessionDirs, real_paths::RealPaths},
 };
+#[cfg(feature = "simulated")]
+use ennead_simulated::Playbook;
 
 /// Hosts sessions. Several may live in one process; they do not know of each other.
 ///
@@ -138,7 +138,7 @@ impl Ennead {
         actor.cast(SessionMsg::Ready(reply)).map_err(|_| OpenError::Ended)?;
         if let Err(error) = ready.await.map_err(|_| OpenError::Ended)? {
             actor.stop(None);
-            return Err(OpenError::Transcript(error));
+            return Err(error);
         }
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();

@@ -4,7 +4,10 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
-use crate::archive;
+use crate::archive::{
+    guard,
+    lock::{Holder, LockError},
+};
 
 /// Why an `Ennead` cannot start.
 #[derive(Debug, Error)]
@@ -23,7 +26,7 @@ pub enum StartError {
     /// The playbook of the simulated model cannot be played.
     #[cfg(feature = "simulated")]
     #[error(transparent)]
-    Playbook(crate::simulated::PlaybookError),
+    Playbook(ennead_simulated::PlaybookError),
     /// The roots of the tree cannot be spawned.
     #[error("cannot start the actors: {0}")]
     Actor(String),
@@ -47,13 +50,28 @@ pub enum OpenError {
     BadId(String),
     /// The directory of the transcripts cannot be believed.
     #[error(transparent)]
-    UnsafeTranscripts(archive::guard::UnsafeTranscripts),
+    UnsafeTranscripts(guard::UnsafeTranscripts),
     /// The settings of the options demand what is not there.
     #[error("{0}")]
     Settings(String),
-    /// The transcript cannot be opened: another process has it, or the file cannot be used.
-    #[error(transparent)]
-    Transcript(archive::OpenError),
+    /// A session of this process has the transcript open.
+    #[error("the transcript is open already")]
+    AlreadyOpen,
+    /// Another process, or another `Ennead` of this one, writes the transcript.
+    #[error("the session is written by {}", .holder.as_ref().map_or("an unknown process".into(), ToString::to_string))]
+    Locked {
+        /// Who, if the text of the lock can be read.
+        holder: Option<Holder>,
+    },
+    /// The lock file of the transcript cannot be used.
+    #[error("cannot use the lock file")]
+    LockFile(#[source] io::Error),
+    /// The files of the transcript cannot be used.
+    #[error("the transcript cannot be opened")]
+    File(#[source] io::Error),
+    /// The writer of the transcript could not be started, or crashed time and again.
+    #[error("the writer of the transcript keeps crashing")]
+    Crashed,
     /// No model is named, and those of this provider have names of their own.
     #[error(
         "no model is named for {provider}: give one with --model, or as `model` in the settings"
@@ -65,4 +83,13 @@ pub enum OpenError {
     /// The shard has ended.
     #[error("the runtime has ended")]
     Ended,
+}
+
+impl From<LockError> for OpenError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { holder } => OpenError::Locked { holder },
+            LockError::File(cause) => OpenError::LockFile(cause),
+        }
+    }
 }

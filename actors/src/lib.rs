@@ -22,21 +22,33 @@
 //! [`Ennead::simulated`] answers from a playbook, without a network or a key. A real model is
 //! [`Ennead::start`] with an [`Endpoint::messages`].
 //!
-//! The rules themselves (nine steps, permissions, recovery, transcripts) are pure functions in
-//! [`runtime`]; what tools do to the world is in [`tools`]; this crate is everything that waits.
+//! # Modules
+//!
+//! The root holds what every embedder needs; the rest is sorted by role:
+//!
+//! * [`tool`]: tools of one's own, and MCP servers.
+//! * [`permission`]: modes, trust, and who answers questions.
+//! * [`model`]: how model servers are reached, limits on calls, and what was said.
+//! * [`settings`]: what a session reads from files.
+//! * [`transcript`]: looking at transcripts, and checking them.
+//! * `testing` (feature `simulated`): the simulated model, clocks and files that a test controls.
+//!
+//! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
+//! `ennead-runtime`; what tools do to the world is in `ennead-tools`; this package is everything that
+//! waits. Those two promise no stability: what an embedder needs of them has its name here.
 //! ARCHITECTURE.md describes the whole.
 
 // What an embedder holds.
-pub mod approval;
-pub mod channel;
-pub mod ennead;
-pub mod errors;
-pub mod events;
-pub mod options;
-pub mod scheduler;
-pub mod session;
+mod approval;
+mod channel;
+mod ennead;
+mod errors;
+mod events;
+mod options;
+mod scheduler;
+mod session;
 mod shard;
-pub mod trust;
+mod trust;
 
 // One turn and its leaves.
 mod gate_worker;
@@ -48,37 +60,130 @@ mod tool_dispatcher;
 mod turn_supervisor;
 
 // What outlives a session.
-pub mod archive;
-pub mod checkpoint;
-pub mod directory;
+mod archive;
+mod checkpoint;
+mod directory;
 mod governor;
 mod mcp_server;
-pub mod transcript_writer;
-pub mod transcripts;
+mod transcript_writer;
+mod transcripts;
 
 // Groundwork.
-pub mod mailbox;
+mod mailbox;
 mod supervision;
-pub mod world;
+mod world;
 
-pub use ennead_runtime as runtime;
-/// The simulated model: playbooks, and the engine that plays them.
-#[cfg(feature = "simulated")]
-pub use ennead_simulated as simulated;
-pub use ennead_tools as tools;
-
-// What most embedders need, without the way to it.
-pub use approval::{Approver, Question};
-pub use channel::Channel;
-pub use ennead::Ennead;
 pub use ennead_runtime::{
-    event::Event,
-    output::{ChannelPolicy, Payload},
+    event::{Event, Numbered},
+    ids::{SessionId, TenantId},
+    output::{ChannelPolicy, Payload, terminal::clean},
+    ports::Clock,
+    run::{ImageType, InvalidRequest, PromptBlock, RunEnd, RunRequest, Sender},
 };
-pub use ennead_tools::custom::CustomTool;
-pub use errors::{OpenError, StartError};
-pub use options::{Endpoint, Options, Placement, SessionOptions};
-pub use session::{Answer, RunError, RunFailed, RunOutcome, SessionHandle};
+
+pub use crate::{
+    channel::Channel,
+    ennead::Ennead,
+    errors::{OpenError, StartError},
+    events::Events,
+    options::{Endpoint, Options, Placement, SessionOptions},
+    scheduler::runtime_builder,
+    session::{Answer, Denial, RunError, RunFailed, RunOutcome, SessionHandle, Status},
+    world::clock::{SystemClock, Timer},
+};
+
+/// Tools of one's own, and servers that bring tools.
+pub mod tool {
+    pub use ennead_runtime::{
+        mcp::config::{ServerConfig, ServerTransport},
+        ports::{BoxFuture, Tool, ToolContext},
+        tool::{Access, Concurrency, ToolCall, ToolEffect, ToolOutcome, ToolSpec},
+    };
+    pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
+
+    pub use crate::options::McpLimits;
+}
+
+/// What a session may do: modes, rules, trust, and who answers questions.
+pub mod permission {
+    pub use ennead_runtime::{
+        permission::PermissionMode,
+        step1_settings_resolution::trust::{SettingSources, Trust},
+        step7_permission_gate::{PermissionAnswer, Permit},
+    };
+
+    pub use crate::{
+        approval::{Approver, Question},
+        trust::{RecordError, recorded_trust, state_file, waiting_for_trust},
+    };
+}
+
+/// How model servers are reached, what holds calls back, and what was said.
+pub mod model {
+    pub use ennead_runtime::{
+        catalogue::Money,
+        cost::CostLedger,
+        governor::limits::GovernorLimits,
+        message::{Message, MessageKind},
+        ports::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+        step5_model_call::wire_format::WireFormat,
+        tokens::Usage,
+    };
+
+    #[cfg(feature = "http")]
+    pub use crate::world::http::Http;
+    pub use crate::world::http_limits::HttpLimits;
+}
+
+/// What a session reads from files, and where from.
+pub mod settings {
+    pub use ennead_runtime::{
+        permission::Scope,
+        step1_settings_resolution::{Durability, LayerText},
+        step3_context_assembly::SourceTexts,
+        turn::input::SettingsRead,
+    };
+
+    pub use crate::world::local_files::{Fingerprints, LocalFiles, SessionDirs, SourceFiles};
+}
+
+/// Looking at transcripts, and checking them.
+pub mod transcript {
+    pub use crate::transcripts::{Checked, TranscriptError, trace, verify};
+}
+
+/// For tests of one's own: the simulated model, clocks and files that a test controls.
+#[cfg(feature = "simulated")]
+pub mod testing {
+    pub use ennead_runtime::step::Step;
+    pub use ennead_simulated::{Playbook, PlaybookError};
+
+    pub use crate::{
+        options::{Breakpoints, GoOn},
+        transcript_writer::{FileOps, RealFiles},
+        world::clock::ManualClock,
+    };
+}
+
+/// What the command and the tests of this project reach by name. Promises nothing.
+#[doc(hidden)]
+pub mod internal {
+    #[cfg(feature = "simulated")]
+    pub use crate::world::simulated::{
+        EMBEDDED, RequestLog, SimulatedTransport, Simulator, embedded, parse_in,
+    };
+    pub use crate::{
+        archive::{
+            Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,
+            guard::prepare, layout::Layout,
+        },
+        directory::{ActorKind, Directory, Live},
+        events::{CAPACITY, EventHub, MAX_BYTES},
+        mailbox::{Admitted, Mailbox, Refused, Slot},
+        transcript_writer::{Append, Recorded, WriteError},
+        world::real_paths::found,
+    };
+}
 
 /// Makes the Rust of README.md a test: it must compile.
 #[cfg(doctest)]

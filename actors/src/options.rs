@@ -20,8 +20,12 @@ use ennead_runtime::{
     step5_model_call::wire_format::WireFormat,
 };
 
+#[cfg(feature = "simulated")]
+use ennead_simulated::Playbook;
 pub use mcp::McpLimits;
 
+#[cfg(feature = "simulated")]
+use crate::world::simulated::{SimulatedTransport, Simulator};
 use crate::{
     approval::Approver,
     transcript_writer::{FileOps, RealFiles},
@@ -31,11 +35,6 @@ use crate::{
         http_limits::HttpLimits,
         local_files::{LocalFiles, SourceFiles},
     },
-};
-#[cfg(feature = "simulated")]
-use crate::{
-    simulated::Playbook,
-    world::simulated::{SimulatedTransport, Simulator},
 };
 
 /// Where sessions run.
@@ -214,7 +213,7 @@ pub struct SessionOptions {
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
     /// How far the workspace's own files are trusted; not at all unless said otherwise.
-    /// [`crate::trust::recorded`] looks up what the user said of a directory.
+    /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
     pub trust: Trust,
     /// Whose settings and instruction files are read next to those of the organisation; all.
     pub setting_sources: SettingSources,

@@ -20,13 +20,13 @@ const POLLS_BETWEEN_EVENTS: u32 = 2048;
 /// A current-thread runtime with sockets and timers, for a thread that hosts sessions.
 ///
 /// ```
-/// use ennead::{Endpoint, Ennead, SessionOptions, scheduler};
+/// use ennead::{Endpoint, Ennead, SessionOptions, runtime_builder};
 ///
 /// # let workspace = tempfile::tempdir()?;
 /// let thread = std::thread::spawn({
 ///     let workspace = workspace.path().to_owned();
 ///     move || -> std::io::Result<String> {
-///         scheduler::builder().build()?.block_on(async {
+///         runtime_builder().build()?.block_on(async {
 ///             // `Ennead::start` with `Placement::Ambient` for a real model.
 ///             let ennead = Ennead::simulated().await.map_err(std::io::Error::other)?;
 ///             let options = SessionOptions::new(workspace, Endpoint::simulated());
@@ -42,7 +42,7 @@ const POLLS_BETWEEN_EVENTS: u32 = 2048;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[must_use]
-pub fn builder() -> Builder {
+pub fn runtime_builder() -> Builder {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().event_interval(POLLS_BETWEEN_EVENTS);
     builder

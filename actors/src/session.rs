@@ -40,8 +40,9 @@ pub use handle::{SessionHandle, Status};
 pub(crate) use runs::OpenPlan;
 
 use crate::{
-    archive::{ArchiveMsg, OpenError, OpenTranscript, Opened},
+    archive::{ArchiveMsg, OpenTranscript, Opened},
     directory::{ActorKind, Registration},
+    errors::OpenError,
     events::EndOfEvents,
     hook_runner::{HookMsg, HookRequest},
     mailbox::{Admitted, Mailbox, Slot},

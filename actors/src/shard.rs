@@ -308,7 +308,7 @@ impl Drop for ShardHandle {
 type Started = Result<ShardHandle, StartError>;
 
 fn run(options: Options, directory: Directory, ready: oneshot::Sender<Started>) {
-    let runtime = match scheduler::builder().build() {
+    let runtime = match scheduler::runtime_builder().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let _gone = ready.send(Err(StartError::Thread(error)));

@@ -28,13 +28,14 @@ pub use write_error::WriteError;
 
 use crate::{
     archive::{
-        LockSlot, OpenError, OpenReply, Opened, WriterHandle,
+        LockSlot, OpenReply, Opened, WriterHandle,
         flusher::{Flusher, SyncRequest},
         layout::TranscriptPaths,
         lock::{LockError, SessionLock},
     },
     checkpoint::Checkpoint,
     directory::{ActorKind, Directory, Registration},
+    errors::OpenError,
 };
 
 /// Lines to be appended, in order.
@@ -57,7 +58,7 @@ pub struct Append {
 }
 
 /// Hears that lines were recorded. Called on the writer's thread: it sends a message and returns.
-pub type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
+pub(crate) type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
 
 /// The answer to an [`Append`].
 #[derive(Debug)]
@@ -70,8 +71,7 @@ pub struct Recorded {
 }
 
 /// What a writer hears.
-#[expect(missing_debug_implementations, reason = "holds functions")]
-pub enum WriterMsg {
+pub(crate) enum WriterMsg {
     /// Open the file. Sent by the writer to itself.
     Start,
     /// Append these lines.
@@ -229,7 +229,7 @@ async fn lock(setup: &WriterSetup) -> Result<SessionLock, OpenError> {
             LockError::File(_) if n_tries == 1 => {
                 crate::archive::files::make_directory(directory).map_err(at(directory))?;
             }
-            error => return Err(OpenError::Lock(error)),
+            error => return Err(error.into()),
         }
     }
 }

@@ -77,7 +77,7 @@ pub fn state_file(home: &Path) -> PathBuf {
 /// # Errors
 ///
 /// [`RecordError`] when the record is there and cannot be used.
-pub fn recorded(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
+pub fn recorded_trust(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (workspace, home) = (real(workspace), real(home));
     // A record that a workspace brings along is its own word. The home is where the user keeps it.
@@ -119,7 +119,7 @@ fn covered_by<'a>(workspace: &'a Path, home: &Path) -> Vec<&'a Path> {
 
 /// What a workspace would start if it were trusted, each in one harmless line: hooks and variables of
 /// its settings, and servers of `.mcp.json`. What cannot be read is not in it; a session says so.
-pub fn waiting(workspace: &Path, sources: SettingSources) -> Vec<String> {
+pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };
     let mut found = Vec::new();
     for (scope, name) in

@@ -95,7 +95,7 @@ pub(crate) enum Pending {
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
-    Approval(ToolUseId),
+    PermissionAnswer(ToolUseId),
     Dispatcher,
 }
 

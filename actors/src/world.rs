@@ -1,16 +1,16 @@
 //! The ports of `runtime`, brought by the operating system.
 
-pub mod clock;
-pub mod hook_process;
+pub(crate) mod clock;
+pub(crate) mod hook_process;
 #[cfg(feature = "http")]
-pub mod http;
-pub mod http_limits;
-pub mod local_files;
+pub(crate) mod http;
+pub(crate) mod http_limits;
+pub(crate) mod local_files;
 mod negative_dir_cache;
-pub mod real_paths;
+pub(crate) mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]
-pub mod simulated;
+pub(crate) mod simulated;
 mod sources;
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
 
 /// Everything that a session takes from outside. Clones share it.
 #[derive(Clone, Debug)]
-pub struct World {
+pub(crate) struct World {
     /// Reads clocks.
     pub clock: Arc<dyn Clock>,
     /// Waits.

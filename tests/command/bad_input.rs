@@ -1,9 +1,6 @@
 //! Bad input ends with one line that says what is wrong, and with the documented code.
 
-use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, SessionOptions},
-};
+use ennead::{Endpoint, Ennead, Options, SessionOptions};
 
 use super::{Place, Server};
 

@@ -8,10 +8,7 @@ use std::{
     },
 };
 
-use ennead::{
-    runtime::tool::{Access, ToolOutcome},
-    tools::custom::CustomTool,
-};
+use ennead::tool::{Access, CustomTool, ToolOutcome};
 use serde_json::json;
 
 use crate::support::scripted::{Place, SESSION, Say, Scripted, call, calls, model, says, text};

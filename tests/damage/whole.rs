@@ -4,15 +4,11 @@
 use std::{fs, path::Path, sync::Arc};
 
 use ennead::{
-    ennead::Ennead,
-    options::{Options, Placement},
-    runtime::{
-        run::RunEnd,
-        transcript::load::{LoadAs, load},
-    },
-    simulated::Playbook,
-    world::simulated::{SimulatedTransport, Simulator},
+    Ennead, Options, Placement, RunEnd,
+    internal::{SimulatedTransport, Simulator},
+    testing::Playbook,
 };
+use ennead_runtime::transcript::load::{LoadAs, load};
 
 use super::{apply::damages, is_whole_trial, n_lost, stories};
 use crate::support::scripted::{Place, SESSION, alerts, until_end};

@@ -3,17 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use ennead::{
-    ennead::Ennead,
-    options::{Options, Placement, SessionOptions},
-    runtime::{
-        event::Event,
-        step1_settings_resolution::Durability,
-        tool::{Access, ToolOutcome},
-    },
-    session::{RunOutcome, SessionHandle},
-    tools::custom::CustomTool,
-    transcripts,
-    world::clock::ManualClock,
+    Ennead, Event, Options, Placement, RunOutcome, SessionHandle, SessionOptions,
+    settings::Durability,
+    testing::ManualClock,
+    tool::{Access, CustomTool, ToolOutcome},
+    transcript,
 };
 use tempfile::TempDir;
 
@@ -112,5 +106,5 @@ impl World {
 
 #[track_caller]
 pub(super) fn verify(session: &SessionHandle) {
-    transcripts::verify(session.transcript()).unwrap_or_else(|it| panic!("{it}"));
+    transcript::verify(session.transcript()).unwrap_or_else(|it| panic!("{it}"));
 }

@@ -7,15 +7,11 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        governor::limits::GovernorLimits,
-        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
-        step1_settings_resolution::Durability,
-    },
-    session::SessionHandle,
-    world::clock::ManualClock,
+    Endpoint, Ennead, Options, Placement, SessionHandle, SessionOptions,
+    model::{GovernorLimits, Transport, TransportError, WireRequest, WireResponse},
+    settings::Durability,
+    testing::ManualClock,
+    tool::BoxFuture,
 };
 use futures::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ennead::runtime::run::RunEnd;
+use ennead::RunEnd;
 use serde_json::{Value, json};
 
 use super::{answers, came_of, command, hooks, probed};

@@ -3,14 +3,9 @@
 use std::time::Duration;
 
 use ennead::{
-    directory::{ActorKind, Live},
-    options::{Placement, SessionOptions},
-    runtime::{
-        ids::SessionId,
-        run::{RunEnd, RunRequest},
-        step::Step,
-    },
-    session::{RunError, RunOutcome, SessionHandle},
+    Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle, SessionId, SessionOptions,
+    internal::{ActorKind, Live},
+    testing::Step,
 };
 
 use super::plan::{Meaning, Meet, Plan, Where};
@@ -227,7 +222,7 @@ fn barrier(host: &Host, at: Where) -> Barrier {
         Where::Settings => &host.files.settings,
         Where::Sources => &host.files.sources,
         Where::Stream => &host.model.stream,
-        Where::Approval => &host.approver.barrier,
+        Where::PermissionAnswer => &host.approver.barrier,
         Where::Tool => &host.workshop.wait,
     }
     .clone()

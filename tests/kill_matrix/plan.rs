@@ -1,9 +1,6 @@
 //! Which actor can be met at which step, how it is met there, and what its end means.
 
-use ennead::{
-    directory::ActorKind,
-    runtime::{run::RunEnd, step::Step},
-};
+use ennead::{RunEnd, internal::ActorKind, testing::Step};
 
 /// How a victim is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +23,7 @@ pub(super) enum Where {
     Settings,
     Sources,
     Stream,
-    Approval,
+    PermissionAnswer,
     Tool,
 }
 
@@ -92,7 +89,9 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
             case(TOOLS, Breakpoint, GOES_ON)
         }
         (K::GateWorker, S::PermissionGate) => case("use look", Birth, GOES_ON),
-        (K::Approval, S::PermissionGate) => case("use asked", Barrier(Where::Approval), GOES_ON),
+        (K::PermissionAnswer, S::PermissionGate) => {
+            case("use asked", Barrier(Where::PermissionAnswer), GOES_ON)
+        }
         (K::ToolExecutor, S::ToolExecution) => case("use wait echo", Barrier(Where::Tool), GOES_ON),
         (K::ShellProcess, S::ToolExecution) => case("run", Process, GOES_ON),
         (K::SubAgent, S::ToolExecution) => case("delegate use wait", Barrier(Where::Tool), GOES_ON),
@@ -200,7 +199,7 @@ const IMPOSSIBLE: &[(ActorKind, &[Step], &str)] = {
             "paths are looked at in step 7",
         ),
         (
-            K::Approval,
+            K::PermissionAnswer,
             &[
                 S::SettingsResolution,
                 S::StateInitialization,

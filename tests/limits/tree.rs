@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead::{
-    options::SessionOptions, runtime::run::RunEnd, session::RunOutcome, tools::custom::CustomTool,
-    transcripts,
-};
+use ennead::{RunEnd, RunOutcome, SessionOptions, tool::CustomTool, transcript};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{
@@ -26,7 +23,7 @@ pub(super) async fn run(
 #[track_caller]
 pub(super) fn verify(place: &Place) {
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
-    transcripts::verify(&file).unwrap_or_else(|it| panic!("{it}"));
+    transcript::verify(&file).unwrap_or_else(|it| panic!("{it}"));
 }
 
 pub(super) fn agent(prompt: &str) -> Value {
@@ -137,7 +134,7 @@ async fn without_depth_the_tool_is_not_offered_at_all() {
 
 /// Moves the clock forward by a minute.
 fn minute(place: &Place) -> Arc<CustomTool> {
-    use ennead::runtime::tool::{Access, ToolOutcome};
+    use ennead::tool::{Access, ToolOutcome};
     let clock = Arc::clone(&place.clock);
     let tool = CustomTool::raw("minute", "Waits.", r#"{"type":"object"}"#, move |_, _| {
         clock.advance(Duration::from_secs(60));

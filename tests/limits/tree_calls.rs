@@ -3,14 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use ennead::{
-    ennead::Ennead,
-    options::Options,
-    runtime::{
-        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
-        run::RunEnd,
-        tool::{Access, Concurrency, ToolOutcome},
-    },
-    tools::custom::CustomTool,
+    Ennead, Options, RunEnd,
+    model::{Transport, TransportError, WireRequest, WireResponse},
+    tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
 };
 use futures::TryStreamExt;
 use serde_json::json;

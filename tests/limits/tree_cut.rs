@@ -3,19 +3,12 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use ennead::{
-    directory::{ActorKind, Live},
-    ennead::Ennead,
-    events::Events,
-    options::{Options, SessionOptions},
-    runtime::{
-        event::Event,
-        governor::limits::GovernorLimits,
-        ids::{AgentId, SessionId},
-        run::RunEnd,
-        tool::{Access, ToolOutcome},
-    },
-    tools::custom::CustomTool,
+    Ennead, Event, Events, Options, RunEnd, SessionId, SessionOptions,
+    internal::{ActorKind, Live},
+    model::GovernorLimits,
+    tool::{Access, CustomTool, ToolOutcome},
 };
+use ennead_runtime::ids::AgentId;
 use serde_json::json;
 
 use super::{

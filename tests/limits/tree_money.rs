@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use ennead::runtime::{catalogue::Money, run::RunEnd};
+use ennead::RunEnd;
+use ennead_runtime::catalogue::Money;
 use serde_json::json;
 
 use super::tree::{agent, parent_of, run};

@@ -2,11 +2,8 @@
 
 use std::{fs, time::Duration};
 
-use ennead::{
-    options::SessionOptions,
-    runtime::{catalogue::Money, run::RunEnd},
-    session::RunOutcome,
-};
+use ennead::{RunEnd, RunOutcome, SessionOptions};
+use ennead_runtime::catalogue::Money;
 use serde_json::{Value, json};
 
 use super::tree::{agent, parent_of, run};

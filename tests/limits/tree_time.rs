@@ -6,15 +6,8 @@ use std::{
 };
 
 use ennead::{
-    options::{Options, SessionOptions},
-    runtime::{
-        ports::BoxFuture,
-        run::RunEnd,
-        tool::{Access, ToolOutcome},
-    },
-    session::RunOutcome,
-    tools::custom::CustomTool,
-    world::clock::Timer,
+    Options, RunEnd, RunOutcome, SessionOptions, Timer,
+    tool::{Access, BoxFuture, CustomTool, ToolOutcome},
 };
 use serde_json::{Value, json};
 
@@ -82,7 +75,7 @@ async fn run(
     prompts: usize,
 ) -> Vec<RunOutcome> {
     let host = Options { timer: Arc::new(timer.clone()), ..place.options(model) };
-    let ennead = ennead::ennead::Ennead::start(host).await.unwrap();
+    let ennead = ennead::Ennead::start(host).await.unwrap();
     let session = ennead.open(options).await.unwrap();
     let mut outcomes = Vec::new();
     for _ in 0..prompts {

@@ -7,12 +7,9 @@ use std::{
 };
 
 use ennead::{
-    options::SessionOptions,
-    runtime::{
-        event::Event,
-        mcp::config::{ServerConfig, ServerTransport},
-        step1_settings_resolution::trust::Trust,
-    },
+    Event, SessionOptions,
+    permission::Trust,
+    tool::{ServerConfig, ServerTransport},
 };
 use serde_json::json;
 use tokio::{sync::oneshot, time::timeout};

@@ -1,10 +1,7 @@
 //! Texts, images and documents: as asked, so sent, recorded and sent again.
 
-use ennead::{
-    runtime::run::{ImageType, InvalidRequest, PromptBlock, RunEnd, RunRequest},
-    session::RunError,
-    transcripts::verify,
-};
+use ennead::{RunEnd, RunError, RunRequest, transcript::verify};
+use ennead_runtime::run::{ImageType, InvalidRequest, PromptBlock};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Place, finish, says, text};

@@ -1,10 +1,10 @@
 //! Who asks for a run.
 
 use ennead::{
-    runtime::run::{InvalidRequest, RunRequest},
-    session::RunError,
-    transcripts::{trace, verify},
+    RunError, RunRequest,
+    transcript::{trace, verify},
 };
+use ennead_runtime::run::InvalidRequest;
 use serde_json::json;
 
 use crate::support::scripted::{Place, finish, says, text};

@@ -2,10 +2,7 @@
 
 use std::fs;
 
-use ennead::{
-    runtime::run::{RunEnd, RunRequest},
-    transcripts::verify,
-};
+use ennead::{RunEnd, RunRequest, transcript::verify};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Asked, Place, SESSION, calls, finish, model, text};

@@ -3,14 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    directory::ActorKind,
-    options::{Options, Placement},
-    runtime::{
-        ports::BoxFuture,
-        run::{RunEnd, RunRequest},
-        step::Step,
-    },
-    world::clock::Timer,
+    Options, Placement, RunEnd, RunRequest, Timer, internal::ActorKind, testing::Step,
+    tool::BoxFuture,
 };
 
 use crate::support::{
@@ -38,14 +32,14 @@ async fn start(placement: Placement, time: &Barrier) -> Host {
     Host::start_with(placement, |it| Options { timer, ..it }).await
 }
 
-async fn timed_out(run: Running) -> ennead::session::RunOutcome {
+async fn timed_out(run: Running) -> ennead::RunOutcome {
     let outcome = run.await.unwrap().unwrap();
     assert_eq!((outcome.end, outcome.end.code()), (RunEnd::TimedOut, "timed_out"));
     outcome
 }
 
 /// Until the timer of the last run is gone.
-async fn no_timer(host: &Host, session: &ennead::session::SessionHandle) {
+async fn no_timer(host: &Host, session: &ennead::SessionHandle) {
     let timers = || host.live(session.id(), ActorKind::RunTimer);
     until("the timer is gone", async || timers().is_empty()).await;
 }

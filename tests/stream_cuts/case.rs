@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use bytes::Bytes;
-use ennead::runtime::step5_model_call::stream::conformance::conformance_report;
+use ennead_runtime::step5_model_call::stream::conformance::conformance_report;
 use serde_json::{Value, json};
 
 /// Where the streams lie.

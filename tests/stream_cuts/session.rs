@@ -8,19 +8,12 @@ use std::{
 };
 
 use ennead::{
-    CustomTool,
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        ids::SessionId,
-        ports::Tool,
-        run::RunEnd,
-        step1_settings_resolution::Durability,
-        tool::{Access, ToolOutcome},
-    },
-    simulated::Playbook,
-    transcripts::verify,
-    world::{clock::ManualClock, simulated::Simulator},
+    Endpoint, Ennead, Options, Placement, RunEnd, SessionId, SessionOptions,
+    internal::Simulator,
+    settings::Durability,
+    testing::{ManualClock, Playbook},
+    tool::{Access, CustomTool, Tool, ToolOutcome},
+    transcript::verify,
 };
 use ennead_command::simulate::serve;
 use futures::StreamExt;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ennead::runtime::event::Event;
+use ennead::Event;
 
 /// The screen of a run. Fails as soon as something stands there twice, or runs too early.
 #[derive(Debug, Default)]

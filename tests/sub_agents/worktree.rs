@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, sync::Arc};
 
-use ennead::{options::SessionOptions, runtime::permission::PermissionMode, transcripts};
+use ennead::{SessionOptions, permission::PermissionMode, transcript};
 use serde_json::{Value, json};
 
 use super::{model, one_agent};
@@ -51,7 +51,7 @@ fn working(tool: &'static str, input: fn(&str) -> Value) -> Arc<Scripted> {
 async fn run(place: &Place, model: &Arc<Scripted>, options: SessionOptions) -> String {
     place.run(model, options).await;
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
-    transcripts::verify(&file).unwrap_or_else(|it| panic!("{it}"));
+    transcript::verify(&file).unwrap_or_else(|it| panic!("{it}"));
     model.last_of_top().result("a")
 }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use ennead::{
-    options::{Breakpoints, GoOn},
-    runtime::{ids::SessionId, step::Step},
+    SessionId,
+    testing::{Breakpoints, GoOn, Step},
 };
 use tokio::sync::Semaphore;
 

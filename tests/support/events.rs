@@ -1,9 +1,6 @@
 //! The events of a session as a log.
 
-use ennead::{
-    events::Events,
-    runtime::event::{Event, Numbered},
-};
+use ennead::{Event, Events, Numbered};
 use futures::FutureExt;
 
 /// Everything a session told from the moment this was made.

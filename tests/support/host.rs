@@ -7,27 +7,16 @@ use std::{
 };
 
 use ennead::{
-    approval::{Approver, Question},
-    directory::{ActorKind, Live},
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        ids::SessionId,
-        permission::Scope,
-        ports::{BoxFuture, Tool},
-        run::{RunEnd, RunRequest},
-        step1_settings_resolution::{Durability, LayerText},
-        step3_context_assembly::SourceTexts,
-        step7_permission_gate::PermissionAnswer,
-        turn::input::SettingsRead,
-    },
-    session::{RunError, RunOutcome, SessionHandle},
-    tools::registry::builtin_tools,
-    world::{
-        clock::ManualClock,
-        local_files::{Fingerprints, SessionDirs, SourceFiles},
-    },
+    Endpoint, Ennead, Options, Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle,
+    SessionId, SessionOptions,
+    internal::{ActorKind, Live},
+    permission::{Approver, PermissionAnswer, Question},
+    settings::{Durability, Fingerprints, SessionDirs, SettingsRead, SourceFiles, SourceTexts},
+    testing::ManualClock,
+    tool::{BoxFuture, Tool},
 };
+use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
+use ennead_tools::registry::builtin_tools;
 use tempfile::TempDir;
 
 use super::{barrier::Barrier, breaks::Breaks, model::HeldModel, record, tools::Workshop};

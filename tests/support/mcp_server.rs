@@ -12,7 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use ennead::runtime::mcp::config::{ServerConfig, ServerTransport};
+use ennead::tool::{ServerConfig, ServerTransport};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{

@@ -3,11 +3,10 @@
 use std::{future, sync::Arc};
 
 use ennead::{
-    runtime::ports::{
-        BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
-    },
-    simulated::Playbook,
-    world::simulated::{SimulatedTransport, Simulator},
+    internal::{SimulatedTransport, Simulator},
+    model::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    testing::Playbook,
+    tool::BoxFuture,
 };
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
 

@@ -9,13 +9,13 @@ use std::sync::{
 };
 
 use ennead::{
-    options::Endpoint,
-    runtime::{
-        governor::limits::{BreakerLimits, GovernorLimits, RetryLimits},
-        ports::{BoxFuture, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    Endpoint,
+    model::{
+        GovernorLimits, Http, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
     },
-    world::http::Http,
+    tool::BoxFuture,
 };
+use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};
 use futures::{TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::{

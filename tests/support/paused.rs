@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ennead::runtime::{ports::Clock, time::Timestamp};
+use ennead::Clock;
+use ennead_runtime::time::Timestamp;
 use tokio::time::Instant;
 
 /// See the module. It starts when it is made, at 2026-09-21.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use ennead::runtime::{
+use ennead_runtime::{
     digest::Digest,
     ids::{AgentId, ToolUseId},
     transcript::{

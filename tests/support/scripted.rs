@@ -10,14 +10,11 @@ use std::{
 };
 
 use ennead::{
-    ennead::Ennead,
-    options::{Endpoint, Options, Placement, SessionOptions},
-    runtime::{
-        event::{Event, Numbered},
-        ports::{BoxFuture, Transport, TransportError, WireRequest, WireResponse},
-    },
-    session::{RunOutcome, SessionHandle},
-    world::clock::ManualClock,
+    Endpoint, Ennead, Event, Numbered, Options, Placement, RunOutcome, SessionHandle,
+    SessionOptions,
+    model::{Transport, TransportError, WireRequest, WireResponse},
+    testing::ManualClock,
+    tool::BoxFuture,
 };
 use futures::stream;
 use http::{HeaderValue, header::CONTENT_TYPE};
@@ -368,7 +365,7 @@ pub(crate) fn lines(file: &Path) -> Vec<Value> {
 }
 
 /// Everything told up to the end of the run.
-pub(crate) async fn until_end(events: &mut ennead::events::Events) -> Vec<Event> {
+pub(crate) async fn until_end(events: &mut ennead::Events) -> Vec<Event> {
     let mut told = Vec::new();
     while let Some(Numbered { event, .. }) = events.next().await {
         let is_end = matches!(event, Event::RunFinished { .. } | Event::RunFailed { .. });

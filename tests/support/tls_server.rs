@@ -18,10 +18,8 @@ use axum::{
     http::{Response, Version},
     serve::IncomingStream,
 };
-use ennead::{
-    simulated::{Exchange, Playbook},
-    world::simulated::Simulator,
-};
+use ennead::{internal::Simulator, testing::Playbook};
+use ennead_simulated::Exchange;
 use futures::{FutureExt, StreamExt, stream};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair,

@@ -2,13 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use ennead::{
-    runtime::{
-        ports::{HostProcess, Tool, WorkGuard},
-        tool::{Access, Concurrency, ToolOutcome},
-    },
-    tools::custom::CustomTool,
-};
+use ennead::tool::{Access, Concurrency, CustomTool, Tool, ToolOutcome};
+use ennead_runtime::ports::{HostProcess, WorkGuard};
 
 use super::barrier::Barrier;
 

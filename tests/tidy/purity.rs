@@ -189,7 +189,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
-    ("world/without.rs", "directories that held nothing for a session"),
+    ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
 ];
 
 // REQ: TRN-8

@@ -1,6 +1,6 @@
 //! `docs/trust.md` says what holds: its tests exist, and its list of keys is the one that is used.
 
-use ennead::runtime::step1_settings_resolution::secrets::PROVIDER_KEYS;
+use ennead_runtime::step1_settings_resolution::secrets::PROVIDER_KEYS;
 
 use super::{read, rust_files};
 

@@ -15,18 +15,18 @@ use std::{
 };
 
 use ennead::{
-    archive::{
-        Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle, layout::Layout,
+    Clock,
+    internal::{
+        Append, Archive, ArchiveMsg, ArchiveSetup, Directory, Layout, OpenTranscript, Opened,
+        Recorded, WriteError, WriterHandle,
     },
-    directory::Directory,
-    runtime::{
-        message::Message,
-        ports::Clock,
-        step1_settings_resolution::Durability,
-        time::Timestamp,
-        transcript::entry::{ConversationLine, Line, LineFrame, StoredText},
-    },
-    transcript_writer::{Append, FileOps, RealFiles, Recorded, WriteError},
+    model::Message,
+    settings::Durability,
+    testing::{FileOps, RealFiles},
+};
+use ennead_runtime::{
+    time::Timestamp,
+    transcript::entry::{ConversationLine, Line, LineFrame, StoredText},
 };
 use ractor::{Actor, ActorRef};
 use tempfile::TempDir;

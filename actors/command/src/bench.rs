@@ -14,11 +14,8 @@ mod turns;
 
 use std::{io, time::Duration};
 
-use ennead::simulated::PlaybookError;
-use ennead::{
-    errors::{OpenError, StartError},
-    session::RunError,
-};
+use ennead::testing::PlaybookError;
+use ennead::{OpenError, RunError, StartError};
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};
 use thiserror::Error;

@@ -11,13 +11,10 @@ use std::{
 };
 
 use ennead::{
-    archive::guard,
-    ennead::Ennead,
-    errors::{OpenError, StartError},
-    options::{Endpoint, Options, SessionOptions},
-    session::{RunError, RunOutcome, SessionHandle},
-    simulated::{Playbook, PlaybookError},
-    world::simulated::{Simulator, embedded},
+    Endpoint, Ennead, OpenError, Options, RunError, RunOutcome, SessionHandle, SessionOptions,
+    StartError,
+    internal::{Simulator, embedded, prepare},
+    testing::{Playbook, PlaybookError},
 };
 use ennead_runtime::{event::Numbered, ports::Tool, run::RunRequest};
 use futures::future::{self, Either};
@@ -249,7 +246,7 @@ pub(super) fn is_last(event: &Numbered) -> bool {
 fn default_transcripts(root: &Path) -> Result<PathBuf, DemoError> {
     let path = root.join(".transcripts");
     // What the surveyed directory brings under this name may lead anywhere.
-    if guard::prepare(&path).is_ok() && writable(&path).is_ok() {
+    if prepare(&path).is_ok() && writable(&path).is_ok() {
         return Ok(path);
     }
     match tempfile::Builder::new().prefix("ennead-demo-").tempdir() {

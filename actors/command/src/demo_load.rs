@@ -18,12 +18,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use ennead::{
-    ennead::Ennead,
-    options::Options,
-    session::SessionHandle,
-    world::{clock::SystemClock, http::Http},
-};
+use ennead::{Ennead, Options, SessionHandle, SystemClock, model::Http};
 use ennead_runtime::{
     event::Event,
     ids::AgentId,

@@ -6,7 +6,7 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
-use ennead::session::{Denial, RunOutcome};
+use ennead::{Denial, RunOutcome};
 use ennead_runtime::{
     catalogue::Money,
     cost::{Account, Accounts},

@@ -18,8 +18,8 @@ use axum::{
     http::{HeaderName, HeaderValue, Response, StatusCode},
 };
 use bytes::Bytes;
-use ennead::simulated::{End, Exchange, MAX_REQUEST, Piece, Script};
-use ennead::world::simulated::Simulator;
+use ennead::internal::Simulator;
+use ennead_simulated::{End, Exchange, MAX_REQUEST, Piece, Script};
 use futures::stream;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

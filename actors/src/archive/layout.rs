@@ -98,7 +98,7 @@ impl TranscriptPaths {
 
 /// The transcripts of sub-agents in the directory beside that of their session, by id. Where none
 /// can be listed there are none.
-pub fn sidechains(beside: &Path) -> BTreeMap<AgentId, PathBuf> {
+pub(crate) fn sidechains(beside: &Path) -> BTreeMap<AgentId, PathBuf> {
     let entries = std::fs::read_dir(beside.join("subagents")).into_iter().flatten().flatten();
     let of = |path: PathBuf| {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
@@ -114,7 +114,7 @@ fn checked(id: &str) -> Result<&str, BadName> {
 
 /// The name of a project's directory: every character but ASCII letters and digits becomes `-`;
 /// of a long one the first 200 stay, and a hash of the whole path.
-pub fn project_name(cwd: &str) -> String {
+pub(crate) fn project_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = cwd.chars().map(plain).collect();
     if name.len() <= MAX_NAME {
@@ -124,16 +124,6 @@ pub fn project_name(cwd: &str) -> String {
         hash.wrapping_mul(31).wrapping_add(i32::from_ne_bytes(u32::from(c).to_ne_bytes()))
     });
     format!("{}-{}", &name[..MAX_NAME], base36(hash.unsigned_abs()))
-}
-
-/// Whether a directory of this name is that project's. Other programs hash long paths otherwise,
-/// so of those only the first 200 characters count.
-pub fn is_project(directory: &str, cwd: &str) -> bool {
-    let name = project_name(cwd);
-    match name.get(..=MAX_NAME) {
-        Some(prefix) => directory.starts_with(prefix),
-        None => directory == name,
-    }
 }
 
 fn base36(mut value: u32) -> String {
@@ -161,15 +151,10 @@ mod tests {
 
     // REQ: SES-1
     #[test]
-    fn long_name_ends_with_a_hash_and_is_found_by_its_beginning() {
+    fn long_name_ends_with_a_hash() {
         let long = format!("/{}", "x".repeat(200));
         let name = project_name(&long);
         assert!(name.starts_with(&format!("-{}-", "x".repeat(199))), "{name}");
-        assert!(is_project(&name, &long));
-        assert!(is_project(&format!("-{}-zzz", "x".repeat(199)), &long));
-        assert!(!is_project("-x", &long));
-        assert!(is_project("-a-b", "/a/b"));
-        assert!(!is_project("-a-b-c", "/a/b"));
     }
 
     // REQ: SES-1

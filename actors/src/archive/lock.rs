@@ -56,7 +56,7 @@ pub enum LockError {
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
-pub struct SessionLock {
+pub(crate) struct SessionLock {
     file: File,
     epoch: u64,
 }
@@ -67,7 +67,7 @@ impl SessionLock {
     /// # Errors
     ///
     /// [`LockError::Held`] at once when somebody holds it.
-    pub fn take(path: &Path, now: Timestamp) -> Result<Self, LockError> {
+    pub(crate) fn take(path: &Path, now: Timestamp) -> Result<Self, LockError> {
         let file = super::files::private()
             .read(true)
             .write(true)
@@ -102,7 +102,7 @@ impl SessionLock {
     }
 
     /// Counts takeovers of this session, from 1.
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 }

@@ -26,7 +26,7 @@ impl World {
     }
 
     fn trusts(&self, directory: &str) -> bool {
-        recorded(&self.state(), &self.home.join(directory), &self.home).unwrap()
+        recorded_trust(&self.state(), &self.home.join(directory), &self.home).unwrap()
     }
 
     fn record(&self, directory: &str, value: Value) {
@@ -70,17 +70,17 @@ fn only_a_plain_yes_is_trust() {
 fn record_that_cannot_be_read_is_an_error_and_one_in_the_workspace_counts_for_nothing() {
     let world = World::new();
     fs::write(world.state(), "{").unwrap();
-    let error = recorded(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
+    let error = recorded_trust(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
     assert!(matches!(error, RecordError::NotARecord { .. }), "{error}");
     fs::remove_file(world.state()).unwrap();
     fs::create_dir(world.state()).unwrap();
-    let error = recorded(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
+    let error = recorded_trust(&world.state(), &world.home.join("repo"), &world.home).unwrap_err();
     assert!(matches!(error, RecordError::Unreadable { .. }), "{error}");
     fs::remove_dir(world.state()).unwrap();
     world.record("repo", true.into());
     let inside = world.home.join("repo/.claude.json");
     fs::rename(world.state(), &inside).unwrap();
-    assert!(!recorded(&inside, &world.home.join("repo"), &world.home).unwrap());
+    assert!(!recorded_trust(&inside, &world.home.join("repo"), &world.home).unwrap());
 }
 
 #[test]
@@ -102,14 +102,14 @@ fn what_waits_for_trust_is_listed_in_harmless_lines() {
         "PreToolUse hook `c` of .claude/settings.local.json",
         "MCP server `s` of .mcp.json",
     ];
-    assert_eq!(waiting(&repo, SettingSources::default()), all);
+    assert_eq!(waiting_for_trust(&repo, SettingSources::default()), all);
     let local = SettingSources { local: true, ..SettingSources::NONE };
-    assert_eq!(waiting(&repo, local), all[2..3]);
-    assert_eq!(waiting(&repo, SettingSources::NONE), [""; 0]);
-    assert_eq!(waiting(&repo.join("none"), SettingSources::default()), [""; 0]);
+    assert_eq!(waiting_for_trust(&repo, local), all[2..3]);
+    assert_eq!(waiting_for_trust(&repo, SettingSources::NONE), [""; 0]);
+    assert_eq!(waiting_for_trust(&repo.join("none"), SettingSources::default()), [""; 0]);
     let many: serde_json::Map<String, Value> =
         (0..50).map(|i| (format!("V{i}"), "1".into())).collect();
     fs::write(repo.join(".claude/settings.json"), json!({"env": many}).to_string()).unwrap();
-    let found = waiting(&repo, SettingSources { project: true, ..SettingSources::NONE });
+    let found = waiting_for_trust(&repo, SettingSources { project: true, ..SettingSources::NONE });
     assert_eq!((found.len(), found[MAX_NAMED].as_str()), (MAX_NAMED + 1, "31 more"));
 }

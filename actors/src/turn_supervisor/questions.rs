@@ -34,9 +34,10 @@ impl ActiveTurn {
             (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
-            (Pending::Approval(call), TurnInput::PermissionAnswered { call: answered, .. }) => {
-                call == answered
-            }
+            (
+                Pending::PermissionAnswer(call),
+                TurnInput::PermissionAnswered { call: answered, .. },
+            ) => call == answered,
             _ => false,
         };
         self.pending.retain(|(_, it)| !is_answered(it));
@@ -84,7 +85,7 @@ impl ActiveTurn {
             Pending::Judgement(call) => {
                 TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
-            Pending::Approval(call) => {
+            Pending::PermissionAnswer(call) => {
                 TurnInput::PermissionAnswered { call, answer: approval::nobody() }
             }
             Pending::Dispatcher => {

@@ -20,7 +20,7 @@ pub trait Timer: Send + Sync + fmt::Debug {
 
 /// The scheduler's timer; follows tokio's time where that is paused.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemTimer;
+pub(crate) struct SystemTimer;
 
 impl Timer for SystemTimer {
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {

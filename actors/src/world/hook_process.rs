@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// What handlers of a session run with.
 #[derive(Clone, Debug)]
-pub struct HookPlace {
+pub(crate) struct HookPlace {
     /// Where it runs.
     pub cwd: String,
     /// The session's project directory (`CLAUDE_PROJECT_DIR`).
@@ -40,10 +40,10 @@ pub struct HookPlace {
 
 /// Tells a process that a hook started which hooks it hangs from: names with colons between them.
 /// A session that such a process opens does not run those again (HKS-3).
-pub const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
+pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
 
 /// The chain that this process was given.
-pub fn inherited_chain() -> Vec<String> {
+pub(crate) fn inherited_chain() -> Vec<String> {
     let chain = std::env::var(CHAIN).unwrap_or_default();
     chain.split(':').filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
@@ -59,7 +59,7 @@ fn name_of(handler: &HookHandler, event: HookEvent) -> String {
 
 /// Runs a handler to its end. When it is late, or the future is dropped, all that it started is
 /// ended. `hold` is let go when none of that is left, or it ended by itself.
-pub async fn run_handler(
+pub(crate) async fn run_handler(
     handler: &HookHandler,
     place: &HookPlace,
     input: &str,

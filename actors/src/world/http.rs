@@ -21,8 +21,8 @@ use ennead_runtime::ports::{BoxFuture, Transport, TransportError, WireRequest, W
 use futures::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+pub(crate) use self::pools::HttpSetupError;
 use self::pools::{Pool, Pools};
-pub use self::{pools::HttpSetupError, trust::TrustError};
 use super::http_limits::CONNECT;
 
 /// reqwest behind the port.

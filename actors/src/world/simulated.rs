@@ -20,7 +20,7 @@ use ennead_runtime::{
 use futures::{StreamExt, TryStreamExt, stream};
 use http::HeaderMap;
 
-use crate::simulated::{Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script};
+use ennead_simulated::{Attempts, End, Exchange, Piece, Playbook, PlaybookError, Script};
 
 #[cfg(test)]
 mod tests;

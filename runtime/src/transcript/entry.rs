@@ -245,7 +245,7 @@ pub enum RecordKind {
         decision: Decision,
     },
     /// Somebody answered a question about a call.
-    Approval {
+    PermissionAnswer {
         /// The call.
         call: ToolUseId,
         /// The answer.
@@ -366,7 +366,7 @@ impl RecordKind {
             Self::Path { .. } => "path",
             Self::Hook { .. } => "hook",
             Self::Permission { .. } => "permission",
-            Self::Approval { .. } => "approval",
+            Self::PermissionAnswer { .. } => "approval",
             Self::ToolIntent { .. } => "tool_intent",
             Self::ToolEnd { .. } => "tool_end",
             Self::TurnEnd { .. } => "turn_end",

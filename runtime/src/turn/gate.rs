@@ -137,7 +137,7 @@ impl Turn {
             return;
         }
         clip(&mut answer.reason, MAX_REASON_BYTES);
-        let what = RecordKind::Approval {
+        let what = RecordKind::PermissionAnswer {
             call: call.clone(),
             allowed: answer.allowed,
             reason: answer.reason.clone(),

@@ -6,7 +6,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use ennead::{events::Events, options::Options, session::SessionHandle};
+use ennead::{Events, Options, SessionHandle};
 use ennead_runtime::{event::Event, run::RunEnd, step1_settings_resolution::Durability};
 use futures::future;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Resident memory of a session that does nothing.
 
-use ennead::options::Options;
+use ennead::Options;
 use serde::Serialize;
 
 use super::{

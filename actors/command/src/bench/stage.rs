@@ -4,14 +4,9 @@
 use std::{path::Path, sync::Arc};
 
 use ennead::{
-    ennead::Ennead,
-    options::{Breakpoints, Endpoint, Options, Placement, SessionOptions},
-    session::SessionHandle,
-    simulated::Playbook,
-    world::{
-        clock::SystemClock,
-        simulated::{SimulatedTransport, Simulator},
-    },
+    Endpoint, Ennead, Options, Placement, SessionHandle, SessionOptions, SystemClock,
+    internal::{SimulatedTransport, Simulator},
+    testing::{Breakpoints, Playbook},
 };
 use ennead_runtime::{
     ports::{Clock, Tool},

@@ -7,9 +7,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use ennead::{
-    events::Events,
-    options::{Breakpoints, GoOn, Placement},
-    session::SessionHandle,
+    Events, Placement, SessionHandle,
+    testing::{Breakpoints, GoOn},
 };
 use ennead_runtime::{event::Event, ids::SessionId, ports::Clock, step::Step};
 use futures::future;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ennead::{options::Placement, session::SessionHandle};
+use ennead::{Placement, SessionHandle};
 use futures::future;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, os::unix::fs::symlink, path::Path, sync::Arc};
 
-use ennead::world::real_paths::found;
+use ennead::internal::found;
 use ennead_runtime::{
     ids::ToolName,
     permission::{PermissionMode, Scope},

@@ -6,7 +6,7 @@ mod faults;
 
 use std::io::ErrorKind;
 
-use ennead::simulated::Playbook;
+use ennead::testing::Playbook;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

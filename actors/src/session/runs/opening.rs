@@ -11,8 +11,9 @@ use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use crate::{
-    archive::{OpenError, Opened, layout},
+    archive::{Opened, layout},
     directory::ActorKind,
+    errors::OpenError,
     session::{
         SessionMsg, SessionState,
         agents::orphans::{Found, find, outcomes},

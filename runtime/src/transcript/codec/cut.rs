@@ -74,7 +74,9 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
             rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
         }
-        RecordKind::Approval { reason, .. } | RecordKind::TurnEnd { reason, .. } => vec![reason],
+        RecordKind::PermissionAnswer { reason, .. } | RecordKind::TurnEnd { reason, .. } => {
+            vec![reason]
+        }
         RecordKind::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],

@@ -5,16 +5,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use ennead::{
-    runtime::{event::Numbered, output::OutputSettings},
-    session::SessionHandle,
-};
+use ennead::{Numbered, SessionHandle};
 use ennead_command::{
     demo::{Demo, DemoError, DemoOutcome},
     demo_load::Load,
     demo_view::View,
     print::{model_record, result_text},
 };
+use ennead_runtime::output::OutputSettings;
 
 use crate::{
     args::{self, View as Choice},

@@ -1,6 +1,6 @@
 //! `doctor`: what the harness would do, printed from what it does it by.
 
-use ennead::runtime::recovery::{backoff::DEFAULT_RETRIES, table};
+use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
 
 use crate::{
     args::{Doctor, OutputFormat},

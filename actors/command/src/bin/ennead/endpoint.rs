@@ -8,8 +8,8 @@ use std::{
 };
 
 use ennead::{
-    options::{Endpoint, Options},
-    world::simulated::{SimulatedTransport, Simulator, embedded},
+    Endpoint, Options,
+    internal::{SimulatedTransport, Simulator, embedded},
 };
 use reqwest::Url;
 

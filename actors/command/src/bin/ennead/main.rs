@@ -34,7 +34,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(ended) = ennead::tools::process_tree::reaper::serve() {
+    if let Some(ended) = ennead_tools::process_tree::reaper::serve() {
         return ended;
     }
     if std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty()) {

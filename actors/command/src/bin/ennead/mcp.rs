@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fs, sync::Arc};
 
-use ennead::runtime::mcp::config::{self, ServerConfig};
+use ennead::tool::ServerConfig;
+use ennead_runtime::mcp::config;
 
 use crate::{
     exit::{Exit, Failure},

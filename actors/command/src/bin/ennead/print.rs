@@ -8,26 +8,18 @@ use std::{
 };
 
 use ennead::{
-    archive::{self, lock::LockError},
-    ennead::Ennead,
-    errors::OpenError,
-    events::Events,
-    options::{Endpoint, SessionOptions},
-    runtime::{
-        event::Numbered,
-        permission::{RuleKind, RuleText, Scope},
-        ports::Clock,
-        recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
-        run::RunRequest,
-        step1_settings_resolution as settings,
-        step7_permission_gate::rule::Rule,
-    },
-    session::{RunOutcome, SessionHandle},
-    world::clock::SystemClock,
+    Clock, Endpoint, Ennead, Events, Numbered, OpenError, RunOutcome, RunRequest, SessionHandle,
+    SessionOptions, SystemClock,
 };
 use ennead_command::print::{
     MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, result_text,
     why,
+};
+use ennead_runtime::{
+    permission::{RuleKind, RuleText, Scope},
+    recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
+    step1_settings_resolution as settings,
+    step7_permission_gate::rule::Rule,
 };
 use serde_json::Value;
 
@@ -121,7 +113,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     end(&outcome, &record, ended_by, variables)
 }
 
-type Ended = Option<Result<RunOutcome, ennead::session::RunError>>;
+type Ended = Option<Result<RunOutcome, ennead::RunError>>;
 
 /// What a run tells, and where it is shown.
 struct Watched {
@@ -198,7 +190,7 @@ fn end(
 /// How the command ends when a session cannot be opened.
 pub(crate) fn exit_of(error: &OpenError) -> Exit {
     match error {
-        OpenError::Transcript(archive::OpenError::Lock(LockError::Held { .. })) => Exit::Locked,
+        OpenError::Locked { .. } => Exit::Locked,
         OpenError::Ended => Exit::RunFailed,
         _ => Exit::BadInput,
     }

@@ -10,11 +10,9 @@ use std::{
     sync::Arc,
 };
 
-use ennead::runtime::{
-    event::Event,
-    output::{OutputSettings, terminal::clean},
-};
+use ennead::Event;
 use ennead_command::print_view::{PrintView, Shown};
+use ennead_runtime::output::{OutputSettings, terminal::clean};
 use rustix::termios::tcgetwinsize;
 
 use crate::{exit::Failure, show};

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use ennead::runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
+use ennead_runtime::output::terminal::{OutputTarget, clean, clean_for, clean_line, escape_json};
 use rustix::fs::fstat;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use ennead::{
-    simulated::Playbook,
-    world::simulated::{EMBEDDED, Simulator, parse_in},
+    internal::{EMBEDDED, Simulator, parse_in},
+    testing::Playbook,
 };
 use ennead_command::simulate::serve;
 use tokio::net::TcpListener;

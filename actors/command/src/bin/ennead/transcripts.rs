@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ennead::{
-    runtime::output::terminal::clean_line,
-    transcripts::{self, TranscriptError},
-};
+use ennead::{transcript, transcript::TranscriptError};
+use ennead_runtime::output::terminal::clean_line;
 
 use crate::{
     exit::{Exit, Failure},
@@ -13,13 +11,13 @@ use crate::{
 };
 
 pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
-    show::result(&transcripts::trace(file).map_err(failure)?)?;
+    show::result(&transcript::trace(file).map_err(failure)?)?;
     Ok(Exit::Success)
 }
 
 pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
     for file in files {
-        for checked in transcripts::verify(file).map_err(failure)? {
+        for checked in transcript::verify(file).map_err(failure)? {
             let it = &checked.verified;
             // A line break in a name would begin a line of its own.
             show::result(&clean_line(&format!(

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use ennead::{
-    options::SessionOptions,
-    runtime::step1_settings_resolution::trust::{SettingSources, Trust},
-    trust,
+    SessionOptions,
+    permission::{SettingSources, Trust, recorded_trust, state_file, waiting_for_trust},
 };
 
 use crate::{
@@ -39,7 +38,7 @@ pub(crate) fn tell(options: &SessionOptions) {
     if options.trust != Trust::Untrusted {
         return;
     }
-    let waiting = trust::waiting(&options.workspace, options.setting_sources);
+    let waiting = waiting_for_trust(&options.workspace, options.setting_sources);
     for what in &waiting {
         show::problem(&format!("not started or set: {what}"));
     }
@@ -53,7 +52,7 @@ pub(crate) fn tell(options: &SessionOptions) {
 
 fn is_recorded(workspace: &Path) -> bool {
     let Some(home) = std::env::home_dir() else { return false };
-    match trust::recorded(&trust::state_file(&home), workspace, &home) {
+    match recorded_trust(&state_file(&home), workspace, &home) {
         Ok(is_trusted) => is_trusted,
         Err(error) => {
             show::problem(&format!("{error}; this directory counts as not trusted"));
