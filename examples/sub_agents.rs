@@ -6,8 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it did")]
 
-use ennead::{Endpoint, Ennead, Event, Options, SessionOptions, testing::Playbook};
-use ennead_runtime::output::terminal::clean;
+use ennead::{Endpoint, Ennead, Event, Options, SessionOptions, clean, testing::Playbook};
 
 const PLAYBOOK: &str = r#"
 [[rule]]
