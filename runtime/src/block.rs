@@ -35,7 +35,7 @@ struct Inner {
 /// What a block is. Texts are as the model or the user wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockKind {
-    /// Text.
+    /// Text that a person or the model wrote.
     Text(Box<str>),
     /// Reasoning, with the provider's signature if it gave one.
     Thinking {
@@ -48,9 +48,9 @@ pub enum BlockKind {
     RedactedThinking,
     /// The model asks for a tool.
     ToolUse {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         id: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         name: ToolName,
         /// The input as JSON text; always an object.
         input: Box<str>,
@@ -76,13 +76,13 @@ pub enum BlockKind {
 }
 
 impl Block {
-    /// A text block.
+    /// Returns a block of plain text.
     pub fn text(text: &str) -> Self {
         let wire = join(&[Piece::Json(r#"{"type":"text","text":"#), Piece::Text(text)]);
         Self::new(BlockKind::Text(text.into()), wire, chars(text))
     }
 
-    /// A reasoning block.
+    /// Returns a reasoning block, with the provider's signature if there is one.
     pub fn thinking(thinking: &str, signature: Option<&str>) -> Self {
         let mut wire = format!(r#"{{"type":"thinking","thinking":{}"#, quote(thinking));
         if let Some(signature) = signature {
@@ -225,7 +225,7 @@ impl Block {
         self.0.is_odd
     }
 
-    /// What it is.
+    /// Returns the kind of the block, with its content.
     pub fn kind(&self) -> &BlockKind {
         &self.0.kind
     }
@@ -306,7 +306,7 @@ pub enum NotABlock {
     /// A field that the type demands is missing.
     #[error("the block has no `{field}`")]
     Missing {
-        /// The field.
+        /// Name of the missing field.
         field: &'static str,
     },
 }

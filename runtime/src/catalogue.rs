@@ -19,7 +19,7 @@ pub use overrides::{NotACatalogue, Overrides};
 pub use price::{LongPrompt, Money, Prices};
 pub use thinking::{Disabling, Effort, Sampling, ThinkingDisplay, ThinkingSupport};
 
-/// The built-in facts.
+/// The facts that are compiled in, as JSON.
 const BUILT_IN: &str = concat!(
     include_str!("catalogue/models.toml"),
     "\n",
@@ -76,10 +76,10 @@ pub struct ModelFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlatformIds {
-    /// On `bedrock-runtime`.
+    /// Name of the model on `bedrock-runtime`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bedrock_runtime: Option<Arc<str>>,
-    /// On Vertex.
+    /// Name of the model on Vertex AI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vertex: Option<Arc<str>>,
 }
@@ -87,7 +87,7 @@ pub struct PlatformIds {
 /// Where a model is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Platform {
-    /// By its maker.
+    /// The platform of the model's maker.
     FirstParty,
     /// `bedrock-mantle`: names are `anthropic.<id>`.
     BedrockMantle,

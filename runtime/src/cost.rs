@@ -19,7 +19,7 @@ use crate::{
 /// What some model calls used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// How many calls.
+    /// Number of calls that were made.
     pub calls: u64,
     /// What the providers reported.
     pub usage: Usage,
@@ -43,11 +43,11 @@ pub enum CallKind {
 /// The calls of one model, by what came of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounts {
-    /// [`CallKind::Answer`].
+    /// Calls for answers: [`CallKind::Answer`].
     pub answers: Account,
-    /// [`CallKind::Retry`].
+    /// Calls without an answer that counts: [`CallKind::Retry`].
     pub retries: Account,
-    /// [`CallKind::Compaction`].
+    /// Calls for summaries: [`CallKind::Compaction`].
     pub compactions: Account,
 }
 
@@ -61,7 +61,7 @@ pub struct CostLedger {
 }
 
 impl Account {
-    /// One call.
+    /// Returns the account of a single call.
     pub fn of_call(usage: Usage, cost: Option<Money>) -> Self {
         let is_unpriced = cost.is_none() && usage != Usage::default();
         Self { calls: 1, usage, cost: cost.unwrap_or_default(), unpriced: is_unpriced.into() }
@@ -87,7 +87,7 @@ impl Add for Account {
 }
 
 impl Accounts {
-    /// All calls.
+    /// Returns the sum over all kinds of calls.
     pub fn total(&self) -> Account {
         self.answers + self.retries + self.compactions
     }

@@ -23,19 +23,19 @@ pub use weight::Weight;
 pub enum Event {
     /// A run began. Exactly one of `RunFinished` and `RunFailed` follows.
     RunStarted {
-        /// Which.
+        /// Id of the run that began.
         run: RunId,
     },
-    /// A turn began.
+    /// A turn of the run began.
     TurnStarted {
         /// Counted from 1 within the run.
         turn: u32,
     },
-    /// A step began.
+    /// A step of the turn began.
     StepStarted {
-        /// The turn.
+        /// Number of the turn, counted from 1 within the run.
         turn: u32,
-        /// The step.
+        /// The step that the turn has reached.
         step: Step,
     },
     /// The nine sources were put in place.
@@ -45,36 +45,36 @@ pub enum Event {
     },
     /// A shaper stage ran.
     ShaperApplied {
-        /// Its name.
+        /// Name of the stage, as in the transcript.
         stage: &'static str,
         /// Whether it changed something.
         fired: bool,
-        /// Before it.
+        /// Estimated tokens of the conversation before the stage.
         tokens_before: Tokens,
-        /// After it.
+        /// Estimated tokens of the conversation after the stage.
         tokens_after: Tokens,
     },
     /// The model is saying this.
     TextDelta {
         /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The piece.
+        /// The next piece of the answer, as it arrived.
         text: Arc<str>,
     },
     /// The model is thinking this.
     ReasoningDelta {
         /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The piece.
+        /// The next piece of the reasoning, as it arrived.
         text: Arc<str>,
     },
     /// The model is writing the input of a call.
     ToolInputPreview {
         /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// The input so far, completed to valid JSON.
         input: Arc<str>,
@@ -83,9 +83,9 @@ pub enum Event {
     MessageCompleted {
         /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// Its text.
+        /// Text of the whole answer; empty if it has none.
         text: Arc<str>,
-        /// What it cost.
+        /// Tokens of the call, as the provider reported them.
         usage: Usage,
     },
     /// What was shown of this attempt does not count.
@@ -95,16 +95,16 @@ pub enum Event {
     },
     /// The model asked for a tool.
     ToolRequested {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
     },
     /// Somebody must decide about a call.
     PermissionAsked {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// Its input, JSON text.
         input: Arc<str>,
@@ -113,13 +113,13 @@ pub enum Event {
     },
     /// A call was allowed or denied.
     PermissionDecided {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// Whether it may run.
         allowed: bool,
-        /// Why.
+        /// The reason of the decision, in words.
         reason: Arc<str>,
         /// Allow rules of which any one would have let a denied call pass, narrowest first. Empty
         /// when it was allowed, or when no allow rule would have helped.
@@ -128,16 +128,16 @@ pub enum Event {
     },
     /// A call began to run.
     ToolStarted {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
     },
     /// A call that runs says how far it is. The next one of the call replaces it.
     ToolProgress {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// The share that is done, 0 to 100; `None` where the whole is not known.
         percent: Option<u8>,
@@ -146,18 +146,18 @@ pub enum Event {
     },
     /// A call has ended.
     ToolFinished {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
-        /// Whether it failed.
+        /// Whether the call failed.
         is_error: bool,
         /// What the model reads.
         text: Arc<str>,
     },
     /// A hook has ended.
     HookFinished {
-        /// Its event.
+        /// The event that the hook runs on.
         hook: HookEvent,
         /// What came of it.
         effect: Arc<str>,
@@ -173,9 +173,9 @@ pub enum Event {
     },
     /// A remedy was chosen after a failure of the model.
     RecoveryTaken {
-        /// The failure's code.
+        /// Stable code of the failure.
         cause: &'static str,
-        /// The remedy's code.
+        /// Stable code of the remedy.
         remedy: &'static str,
         /// The model that is asked next, where it is another one.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,7 +191,7 @@ pub enum Event {
         delay_ms: u64,
         /// HTTP status of the failure, if there was an answer.
         status: Option<u16>,
-        /// The failure's code.
+        /// Stable code of the failure.
         error: &'static str,
         /// The failure in words, as the provider or the connection gave it.
         cause: Arc<str>,
@@ -207,9 +207,9 @@ pub enum Event {
     Parked {
         /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The provider.
+        /// Name of the provider, as configured.
         provider: Arc<str>,
-        /// Why it waits.
+        /// Why the call waits.
         reason: ParkReason,
         /// Until when at least, in milliseconds since 1970; `None`: until another call ends.
         until_ms: Option<u64>,
@@ -221,7 +221,7 @@ pub enum Event {
     },
     /// A sub-agent began. Its own events come wrapped in `Agent`.
     AgentStarted {
-        /// Which.
+        /// Id of the sub-agent.
         agent: AgentId,
         /// The call that asked for it.
         call: ToolUseId,
@@ -230,9 +230,9 @@ pub enum Event {
     },
     /// Something happened in a sub-agent.
     Agent {
-        /// Which.
+        /// Id of the sub-agent in which it happened.
         agent: AgentId,
-        /// What.
+        /// The event of the sub-agent.
         event: Arc<Event>,
     },
     /// A turn has ended. Its last lines are written with the next ones of the run.
@@ -242,16 +242,16 @@ pub enum Event {
     },
     /// A run has ended and left an outcome.
     RunFinished {
-        /// Which.
+        /// Id of the run that ended.
         run: RunId,
-        /// Why.
+        /// Stable code of the reason for the end.
         reason: &'static str,
     },
     /// A run has ended without one.
     RunFailed {
-        /// Which.
+        /// Id of the run that failed.
         run: RunId,
-        /// Why.
+        /// What went wrong, in words.
         reason: Arc<str>,
     },
     /// This listener was so slow that its stream has a hole here. What happened in it is in the
@@ -265,7 +265,7 @@ pub enum Event {
     },
     /// Something an operator should look at.
     Alert {
-        /// What.
+        /// What to look at, in words.
         what: Arc<str>,
     },
 }
@@ -281,7 +281,7 @@ pub struct Numbered {
     /// were joined or overtaken ([`Event::weight`]). The sum over what a listener got is the number
     /// of events that were told.
     pub stands_for: u64,
-    /// What happened.
+    /// The event that happened.
     #[serde(flatten)]
     pub event: Event,
 }

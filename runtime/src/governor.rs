@@ -42,7 +42,7 @@ enum Stage {
     Budget,
     /// Waits for its turn.
     Queued,
-    /// Under way.
+    /// Sent, and not ended yet.
     InFlight { admission: u64, is_probe: bool },
 }
 
@@ -68,7 +68,7 @@ struct Obstacle {
     for_all: bool,
 }
 
-/// The state machine.
+/// Decides when each call to one provider and key is sent.
 #[derive(Clone, Debug)]
 pub struct Governor {
     limits: GovernorLimits,
@@ -140,12 +140,12 @@ impl Governor {
         Some(soonest.map_or(*deadline, |it| it.min(*deadline)).max(now + 1))
     }
 
-    /// Calls under way.
+    /// Returns the number of calls under way.
     pub fn in_flight(&self) -> u32 {
         self.shares.in_flight()
     }
 
-    /// Calls that wait.
+    /// Returns the number of calls that wait.
     pub fn n_parked(&self) -> usize {
         self.deadlines.len()
     }

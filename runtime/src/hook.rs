@@ -29,7 +29,7 @@ pub enum HookEvent {
     PreToolUse,
     /// After a call succeeded.
     PostToolUse,
-    /// Before a compaction.
+    /// Before the conversation is compacted.
     PreCompact,
     /// Before a run ends by itself.
     Stop,
@@ -80,7 +80,7 @@ pub enum OnFailure {
     /// No decision; the failure is shown.
     #[default]
     Ignore,
-    /// A deny.
+    /// A hook that fails denies what it was asked about.
     Block,
 }
 

@@ -21,7 +21,7 @@ macro_rules! id {
                 Self(text.into())
             }
 
-            /// The text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

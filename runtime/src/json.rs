@@ -65,7 +65,7 @@ pub(crate) fn key(name: &'static str, out: &mut Vec<u8>) {
     out.extend_from_slice(&key[..end + 2]);
 }
 
-/// Appends a number.
+/// Appends a number in decimal notation.
 #[inline]
 pub(crate) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());

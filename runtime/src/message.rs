@@ -10,13 +10,13 @@ use crate::{
     tokens::Tokens,
 };
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person, a tool or the harness.
     User,
-    /// The model.
+    /// The message comes from the model.
     Assistant,
     /// The harness, to readers of the transcript; never sent to a model.
     System,
@@ -46,7 +46,7 @@ pub enum MessageKind {
 pub struct Message {
     /// Names its line in the transcript.
     pub id: EntryId,
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
     /// Why it is there.
     pub kind: MessageKind,

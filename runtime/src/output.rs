@@ -32,7 +32,7 @@ pub use normalizer::Normalizer;
 pub use policy::{Break, ChannelPolicy, ChunkPolicy, Chunking, Delivery, OutputSettings};
 pub use tool_result::{ToolResult, on_tool_result};
 
-/// Something to deliver.
+/// What a channel delivers to its listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Payload {
@@ -40,7 +40,7 @@ pub enum Payload {
     Text {
         /// From 1, without gaps, per channel, texts and reasoning together.
         id: u64,
-        /// The piece.
+        /// The next part of an answer.
         #[serde(flatten)]
         piece: Piece,
     },
@@ -48,7 +48,7 @@ pub enum Payload {
     Reasoning {
         /// As that of a text.
         id: u64,
-        /// The piece.
+        /// The next part of the reasoning.
         text: String,
     },
     /// What was delivered under these ids does not count: the attempt failed, or the whole message
@@ -64,7 +64,7 @@ pub enum Payload {
     /// The channel was too slow, and so many events are gone for it. The transcript has what they
     /// said; a message they were part of is not delivered.
     Missed {
-        /// How many.
+        /// Number of events that the listener missed.
         events: u64,
     },
     /// The run is over; nothing more of it follows.
@@ -83,28 +83,28 @@ pub enum Heard<'e> {
     TurnStarted,
     /// A piece of the answer.
     Text {
-        /// The attempt.
+        /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The piece.
+        /// The next piece of the answer.
         text: &'e str,
     },
     /// A piece of reasoning that the model marked as such.
     Reasoning {
-        /// The attempt.
+        /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// The piece.
+        /// The next piece of the reasoning.
         text: &'e str,
     },
     /// A block of the answer, whole. Its beginning may have been told as pieces.
     Block {
-        /// The attempt.
+        /// Model attempt within the turn, from 1.
         attempt: u32,
-        /// All of it.
+        /// The whole text of the block.
         text: &'e str,
     },
     /// The model does something else than to speak, so that text behind it is another block.
     Other {
-        /// The attempt.
+        /// Model attempt within the turn, from 1.
         attempt: u32,
     },
     /// The message is complete.
@@ -114,7 +114,7 @@ pub enum Heard<'e> {
     },
     /// What was told of this attempt does not count.
     Withdrawn {
-        /// The attempt.
+        /// Model attempt within the turn, from 1.
         attempt: u32,
     },
     /// A tool has given its result.
@@ -124,12 +124,12 @@ pub enum Heard<'e> {
     },
     /// Events were lost here.
     Missed {
-        /// How many.
+        /// Number of events that the listener missed.
         events: u64,
     },
     /// The run has ended.
     Ended {
-        /// Why.
+        /// Stable code of the reason for the end.
         reason: &'e str,
         /// Whether it left no outcome.
         is_failure: bool,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Flags of the command, options of the embedder.
     CliArg,
-    /// `.claude/settings.local.json`.
+    /// `.claude/settings.local.json` of the workspace.
     Local,
     /// `.claude/settings.json` of the working directory.
     Project,
@@ -35,7 +35,7 @@ impl Scope {
 /// One rule as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleText {
-    /// What it does.
+    /// What the rule does with a call that it matches.
     pub kind: RuleKind,
     /// Where it comes from.
     pub scope: Scope,
@@ -47,11 +47,11 @@ pub struct RuleText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleKind {
-    /// Refuses.
+    /// The rule refuses the call.
     Deny,
-    /// Asks.
+    /// The rule has the approver asked.
     Ask,
-    /// Lets pass.
+    /// The rule lets the call pass.
     Allow,
 }
 

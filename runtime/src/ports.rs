@@ -18,9 +18,9 @@ use crate::{
 /// A future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Reads clocks.
+/// Reads the wall clock and the monotonic clock.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The wall clock.
+    /// Returns the time of the wall clock.
     fn now(&self) -> Timestamp;
 
     /// Time since some fixed moment; never goes back. For durations.
@@ -49,7 +49,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
 /// What a call may use of its session.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
-    /// The session.
+    /// Id of the session that the call belongs to.
     pub session: SessionId,
     /// The directory the session was started in; absolute.
     pub workspace: Arc<str>,
@@ -74,7 +74,7 @@ pub struct ToolContext {
     pub processes: Option<Arc<dyn HostProcess>>,
     /// Takes how far the call is. `None`: nobody listens.
     pub progress: Option<Arc<dyn ReportProgress>>,
-    /// For durations.
+    /// Measures how long the call takes.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -163,7 +163,7 @@ pub enum WorktreeBase {
     /// The remote's default branch as it was last fetched; the present commit where there is none.
     #[default]
     Fresh,
-    /// The present commit.
+    /// The commit that `HEAD` names at present.
     Head,
 }
 
@@ -181,7 +181,7 @@ pub struct AgentOrder {
     pub tool_use: ToolUseId,
     /// A few words for people.
     pub description: String,
-    /// Its task.
+    /// The task, as the prompt of the sub-agent.
     pub prompt: String,
     /// Its type; `None` means `general-purpose`.
     pub agent_type: Option<String>,
@@ -221,7 +221,7 @@ pub struct AgentReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
-    /// It answered.
+    /// The sub-agent ended with an answer.
     Completed,
     /// It ended with an error.
     Failed,
@@ -229,7 +229,7 @@ pub enum AgentStatus {
     Cut,
     /// It made no progress.
     Stalled,
-    /// It was stopped.
+    /// The sub-agent was stopped before its end.
     Cancelled,
     /// It was never started: a limit of the tree.
     Refused,
@@ -245,14 +245,14 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>>;
 }
 
-/// One HTTP request.
+/// One HTTP request to a model server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireRequest {
-    /// Absolute.
+    /// Absolute address that the request goes to.
     pub url: Arc<str>,
     /// In order; names in lower case.
     pub headers: Arc<[(String, String)]>,
-    /// The body.
+    /// Body of the request, as JSON.
     pub body: Bytes,
     /// Until the connection stands. Who needs no connection does not look at it.
     pub connect_timeout: std::time::Duration,
@@ -264,19 +264,19 @@ pub struct WireRequest {
 /// is as the environment of the process says where it is `None`, and there is none where it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificates {
-    /// Named by `NODE_EXTRA_CA_CERTS`.
+    /// Path that `NODE_EXTRA_CA_CERTS` names; its certificates are added.
     pub extra: Option<Arc<str>>,
-    /// Named by `SSL_CERT_FILE`.
+    /// Path that `SSL_CERT_FILE` names; its certificates are added.
     pub file: Option<Arc<str>>,
 }
 
 /// The head of an answer, and its body to be read.
 pub struct WireResponse {
-    /// HTTP status.
+    /// Status of the HTTP response.
     pub status: u16,
-    /// The headers.
+    /// All headers of the response.
     pub headers: HeaderMap,
-    /// The rest.
+    /// The body, which arrives in pieces.
     pub body: ResponseBody,
 }
 
@@ -296,10 +296,10 @@ pub type ResponseBody = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>>
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// No connection.
+    /// No connection could be made.
     #[error("cannot connect to {url}: {why}")]
     Connect {
-        /// Where to.
+        /// Address that the request went to.
         url: String,
         /// The cause in words.
         why: String,
@@ -307,7 +307,7 @@ pub enum TransportError {
     /// The certificate or the handshake was refused. Never tried again.
     #[error("secure connection to {url} refused: {why}")]
     Tls {
-        /// Where to.
+        /// Address that the request went to.
         url: String,
         /// The cause in words.
         why: String,
@@ -315,7 +315,7 @@ pub enum TransportError {
     /// The answer did not begin in time.
     #[error("no answer for {ms} ms")]
     FirstByte {
-        /// The limit.
+        /// The limit that was reached, in milliseconds.
         ms: u64,
     },
     /// The request cannot be sent as it is: an address or a header that is none. Never tried again.
@@ -327,22 +327,22 @@ pub enum TransportError {
     /// Nothing came for too long.
     #[error("no byte for {ms} ms")]
     Idle {
-        /// The limit.
+        /// The limit that was reached, in milliseconds.
         ms: u64,
     },
     /// Bytes came, but for too long none that say anything: comments and pings.
     #[error("no event for {ms} ms")]
     NoEvent {
-        /// The limit.
+        /// The limit that was reached, in milliseconds.
         ms: u64,
     },
     /// The answer was not whole in time.
     #[error("the answer took longer than {ms} ms")]
     Total {
-        /// The limit.
+        /// The limit that was reached, in milliseconds.
         ms: u64,
     },
-    /// The connection broke.
+    /// The connection broke while the response arrived.
     #[error("the connection broke: {why}")]
     Broken {
         /// The cause in words.

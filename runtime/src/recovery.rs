@@ -107,7 +107,7 @@ pub struct Situation<'a> {
     pub providers: &'a [usize],
     /// Whether something is left of the context that can be cut.
     pub can_reduce: bool,
-    /// Retries per model.
+    /// Retries that each model may have.
     pub max_retries: u32,
     /// A draw for the jitter of waits, made for this attempt.
     pub jitter_draw: u64,
@@ -119,12 +119,12 @@ pub struct Situation<'a> {
     pub fits: Option<u32>,
 }
 
-/// One decision.
+/// The remedy that was chosen for one failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What the call was for.
     pub purpose: Purpose,
-    /// Its failure.
+    /// The class of the failure.
     pub class: FailureClass,
     /// The model that was asked: its place in the chain.
     pub model: usize,

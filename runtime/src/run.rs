@@ -42,7 +42,7 @@ pub enum RunEnd {
     BudgetExceeded,
     /// The cap on turns was reached.
     MaxTurns,
-    /// It was interrupted.
+    /// The run was interrupted.
     Interrupted,
     /// Its wall-clock limit was reached.
     TimedOut,
@@ -109,13 +109,13 @@ impl RunEnd {
 /// A run under way.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Which.
+    /// Id of the run.
     pub id: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
     /// Stands behind the system prompt in its turns.
     pub system: Option<Arc<str>>,
-    /// Turns begun.
+    /// Number of turns that have begun.
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
     pub usage: Usage,
@@ -128,12 +128,12 @@ pub struct Run {
 pub enum AfterTurn {
     /// Another turn; an alert goes out first, if there is one.
     Next(Option<String>),
-    /// The end.
+    /// The run ends for this reason.
     End(RunEnd),
 }
 
 impl Run {
-    /// Begins a run.
+    /// Returns a run before its first turn.
     pub fn new(id: RunId, prompt: EntryId) -> Self {
         Self { id, prompt, system: None, turns: 0, usage: Usage::default(), warned: false }
     }

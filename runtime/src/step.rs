@@ -40,7 +40,7 @@ impl Step {
         Step::StopCheck,
     ];
 
-    /// 1 to 9.
+    /// Returns the number of the step, 1 to 9.
     pub fn number(self) -> u8 {
         self as u8 + 1
     }

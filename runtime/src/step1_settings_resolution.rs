@@ -86,13 +86,13 @@ pub struct Settings {
     pub certificates: Certificates,
     /// How often lines are forced to disk.
     pub durability: Durability,
-    /// Defaults of channels.
+    /// Defaults of the channels.
     pub output: OutputSettings,
     /// Reasoning, effort, sampling and the like, as asked for; a model may take less.
     pub parameters: Parameters,
 }
 
-/// Rules and mode.
+/// Permission rules and the permission mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// The mode a session starts in.
@@ -111,9 +111,9 @@ pub struct ShaperSettings {
     pub per_result_cap_chars: u64,
     /// Tools whose results are never cut.
     pub exempt_tools: Vec<String>,
-    /// `HISTORY_SNIP`.
+    /// Whether stage `HISTORY_SNIP` runs.
     pub history_snip: bool,
-    /// `CONTEXT_COLLAPSE`.
+    /// Whether stage `CONTEXT_COLLAPSE` runs.
     pub context_collapse: bool,
     /// Has no effect; who sets it is told so. Read for turns that were recorded when it changed a word.
     pub cached_microcompact: bool,
@@ -221,7 +221,7 @@ pub enum Durability {
     /// Also synced at the end of a turn and before a call with side effects.
     #[default]
     Turn,
-    /// Every line synced.
+    /// Every line is synced to disk before it is acknowledged.
     Entry,
 }
 
@@ -275,14 +275,14 @@ pub struct LayerText {
     pub scope: Scope,
     /// Where the text came from: a path, or the name of a flag.
     pub source: String,
-    /// JSON.
+    /// The file's content, as JSON text.
     pub text: String,
 }
 
 /// The settings that hold, where each came from, and what was wrong on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The settings.
+    /// The settings that result from all layers.
     pub settings: Settings,
     /// Top-level keys and the source whose value holds.
     pub provenance: BTreeMap<String, String>,

@@ -101,11 +101,11 @@ pub struct ModelState {
     pub request: (crate::digest::Digest, u64),
     /// What was tried, and how often.
     pub ledger: Ledger,
-    /// The answer.
+    /// The answer of the model, once it has come.
     pub answer: Option<ModelAnswer>,
     /// The line of the answer.
     pub answer_entry: Option<crate::ids::EntryId>,
-    /// Of all attempts.
+    /// Tokens of all attempts together.
     pub usage: Usage,
     /// The estimate for system prompt and tools.
     pub fixed_estimate: Tokens,
@@ -154,13 +154,13 @@ pub struct CallState {
 /// How far a call is.
 #[derive(Debug)]
 pub enum CallStage {
-    /// Not decided.
+    /// The gate has not decided yet.
     Open,
     /// It will not run; this is its answer.
     Refused(Box<ToolOutcome>),
-    /// It may run.
+    /// The gate allowed the call.
     Allowed(Box<Permit>),
-    /// It runs.
+    /// The call is under way.
     Running,
     /// It has ended, and waits for those before it.
     Ended(Box<ToolOutcome>),
@@ -171,11 +171,11 @@ pub enum CallStage {
 /// A firing of hooks that is awaited.
 #[derive(Debug)]
 pub struct AwaitedFiring {
-    /// Its number.
+    /// Number of the firing within the turn.
     pub firing: u32,
     /// Why it was fired.
     pub reason: FiringReason,
-    /// What runs.
+    /// The handlers that were started, in configuration order.
     pub handlers: Vec<HookHandler>,
 }
 

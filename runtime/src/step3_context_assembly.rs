@@ -41,12 +41,12 @@ pub struct SourceTexts {
     pub auto_memory: Option<String>,
 }
 
-/// One instruction file.
+/// One instruction file that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstructionFile {
-    /// Whose it is.
+    /// Scope that the file belongs to.
     pub scope: Scope,
-    /// Absolute.
+    /// Absolute path of the file.
     pub path: String,
     /// With imports put in behind it and block comments taken out.
     pub text: String,
@@ -59,9 +59,9 @@ pub struct PathRule {
     pub path: String,
     /// Directory that the globs are relative to; absolute.
     pub base: String,
-    /// Globs.
+    /// Globs of the paths that trigger the rule.
     pub paths: Vec<String>,
-    /// What it says.
+    /// Text of the rule.
     pub text: String,
 }
 

@@ -159,7 +159,7 @@ pub enum StageResult {
     },
     /// The context got smaller.
     Changed {
-        /// The new one.
+        /// The context after the stage.
         context: ShapedContext,
         /// Full texts of what was cut, by digest; to be kept before the context is used.
         stored: Vec<(Digest, String)>,

@@ -38,13 +38,13 @@ pub struct ModelAnswer {
     pub model: Arc<str>,
     /// Its content, in order, with the bytes it came in.
     pub blocks: Vec<Block>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub stop_reason: StopReason,
     /// The sequence that stopped it, if one did.
     pub stop_sequence: Option<Arc<str>>,
     /// Why it refused, in the provider's words; for people.
     pub refusal: Option<Arc<str>>,
-    /// What it cost.
+    /// Tokens of the call, as the provider reported them.
     pub usage: Usage,
     /// Tool uses whose input is no JSON object. Their block holds `{}`; they never run.
     pub invalid_inputs: Vec<(ToolUseId, InvalidInput)>,
@@ -65,9 +65,9 @@ impl ModelAnswer {
 /// Why a model stopped. Unknown reasons are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It is done.
+    /// The model has finished its answer.
     EndTurn,
-    /// It wants tools.
+    /// The model wants tools to be run.
     ToolUse,
     /// The output ceiling cut it.
     MaxTokens,
@@ -75,7 +75,7 @@ pub enum StopReason {
     StopSequence,
     /// A server tool needs another request.
     PauseTurn,
-    /// It refuses.
+    /// The model refuses to answer.
     Refusal,
     /// The window is full.
     ContextWindowExceeded,
@@ -126,7 +126,7 @@ pub enum InvalidInput {
 /// Why there is no answer. Classified once (MDL-10); `code` is stable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFailure {
-    /// The class.
+    /// The class of the failure.
     pub class: FailureClass,
     /// HTTP status, if there was one.
     pub status: Option<u16>,
@@ -143,7 +143,7 @@ pub struct ModelFailure {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureClass {
-    /// 429.
+    /// The provider answered with status 429.
     RateLimit,
     /// The key has used up what it may for longer than a turn waits, or is held back for others' sake.
     Quota,
@@ -167,7 +167,7 @@ pub enum FailureClass {
     Network,
     /// Nothing that belongs to an answer came for too long.
     Timeout,
-    /// The stream broke.
+    /// The stream broke before its end.
     StreamBroken,
     /// Status 200, and what came is no answer in the format that was asked for.
     BadAnswer,
@@ -175,7 +175,7 @@ pub enum FailureClass {
     EmptyAnswer,
     /// A server tool needs another request. No failure: what there is goes back and is continued.
     PauseTurn,
-    /// The model refuses.
+    /// The model refuses to answer.
     Refusal,
     /// A bug of ours.
     Internal,

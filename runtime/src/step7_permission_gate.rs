@@ -60,7 +60,7 @@ pub struct Decision {
 pub struct RuleRef {
     /// Where it comes from.
     pub scope: Scope,
-    /// As written.
+    /// The rule, as it was written.
     pub text: String,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for RuleRef {
 pub enum GateStage {
     /// 1: denied tools are not even offered.
     PreFilter,
-    /// 2: hooks.
+    /// Stage 2: hooks on `PreToolUse`.
     PreToolUseHooks,
     /// 3: rules, then the mode.
     RuleEvaluation,
@@ -96,7 +96,7 @@ pub struct ResolvedPath {
     pub real: String,
     /// Every path passed through on the way, `lexical` and `real` included, without repetitions.
     pub passed: Vec<String>,
-    /// What `real` is.
+    /// The kind of thing that `real` names.
     pub kind: PathKind,
 }
 
@@ -104,11 +104,11 @@ pub struct ResolvedPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathKind {
-    /// Nothing yet.
+    /// Nothing exists at the path.
     Missing,
-    /// A regular file.
+    /// The path names a regular file.
     File,
-    /// A directory.
+    /// The path names a directory.
     Directory,
     /// A device, FIFO or socket; denied in every mode.
     Special,

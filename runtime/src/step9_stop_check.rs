@@ -16,7 +16,7 @@ use crate::{block::BlockKind, ids::ToolUseId, message::Message, message::Role};
 /// What a run has used and may use, in one unit of the caller's choice (tokens, by default).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunBudget {
-    /// Used so far.
+    /// Tokens that the run has used so far.
     pub used: u64,
     /// The limit; reaching it ends the run. `None` means no limit.
     pub max: Option<u64>,

@@ -64,7 +64,7 @@ pub struct Usage {
     pub cache_creation_1h_input_tokens: u64,
     /// Input that was read from the cache.
     pub cache_read_input_tokens: u64,
-    /// Output, thinking included.
+    /// Tokens of output, thinking included.
     pub output_tokens: u64,
     /// The part of the output that was thinking, where the provider says so.
     #[serde(skip_serializing_if = "is_zero")]

@@ -50,11 +50,11 @@ pub enum ToolEffect {
     Destructive,
 }
 
-/// What else may run beside a call.
+/// What else may run at the same time as a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concurrency {
-    /// Nothing.
+    /// No other call runs at the same time.
     Alone,
     /// Neighbouring calls that may, too; at most `max` of this tool at once.
     Together {
@@ -71,17 +71,17 @@ pub enum Access {
     Free,
     /// Reads the path in this field of the input; a missing field means the working directory.
     ReadPath {
-        /// The field.
+        /// Name of the input's field that holds the path.
         field: Cow<'static, str>,
     },
     /// Changes the path in this field of the input.
     WritePath {
-        /// The field.
+        /// Name of the input's field that holds the path.
         field: Cow<'static, str>,
     },
     /// Runs the shell command in this field of the input.
     Command {
-        /// The field.
+        /// Name of the input's field that holds the command.
         field: Cow<'static, str>,
     },
     /// Needs a rule or an answer: network, embedder's tools.
@@ -93,7 +93,7 @@ pub enum Access {
 pub struct ToolCall {
     /// The tool use that asked for it.
     pub id: ToolUseId,
-    /// The tool.
+    /// Name of the tool to run.
     pub name: ToolName,
     /// The input, JSON text of an object.
     pub input: Arc<str>,
@@ -124,7 +124,7 @@ pub struct ToolOutcome {
     pub text: String,
     /// What programs read: JSON text of the structured result (`toolUseResult` in transcripts).
     pub structured: Option<String>,
-    /// `None` means success.
+    /// How the call failed; `None` if it succeeded.
     pub error: Option<ToolErrorKind>,
     /// Of the process, if there was one.
     pub exit_code: Option<i32>,
@@ -196,7 +196,7 @@ pub enum ToolErrorKind {
     TimedOut,
     /// It was stopped from outside; what it did until then is not known.
     Interrupted,
-    /// It crashed.
+    /// The tool panicked, or its actor ended without a result.
     Crashed,
     /// A limit of the tree of agents was reached.
     LimitReached,
@@ -205,9 +205,9 @@ pub enum ToolErrorKind {
 /// Output that was left out of what the model sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
-    /// Characters before.
+    /// Characters of the result before it was cut.
     pub original_chars: u64,
-    /// Characters after.
+    /// Characters of the result that were kept.
     pub kept_chars: u64,
     /// Where the whole output lies, if it was kept.
     pub stored_at: Option<String>,
@@ -219,21 +219,21 @@ pub struct Truncation {
 pub enum ToolNote {
     /// The content of a file is known to the model.
     FileSeen {
-        /// Absolute, without links.
+        /// Absolute path of the file, without symbolic links.
         path: String,
-        /// What was seen.
+        /// State of the file when it was read or written.
         seen: FileSeen,
     },
     /// The shell's working directory is now this one.
     CwdChanged {
-        /// Absolute.
+        /// Absolute path of the directory.
         path: String,
     },
     /// The whole list of tasks.
     Todos(Vec<Todo>),
     /// A sub-agent has ended.
     AgentEnded {
-        /// Which.
+        /// Id of the sub-agent.
         agent: AgentId,
         /// Hash of the last record of its transcript.
         head: Option<Digest>,
@@ -245,9 +245,9 @@ pub enum ToolNote {
 pub struct FileSeen {
     /// Modification time in nanoseconds since 1970.
     pub mtime_ns: u64,
-    /// Bytes.
+    /// Size of the file, in bytes.
     pub size: u64,
-    /// Of the bytes.
+    /// Digest of the file's bytes.
     pub digest: Digest,
     /// Only a part was shown; not enough to overwrite the file.
     pub partial: bool,
@@ -269,11 +269,11 @@ pub struct Todo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Work on the item has not begun.
     Pending,
-    /// Under way.
+    /// Work on the item is under way.
     InProgress,
-    /// Done.
+    /// Work on the item is finished.
     Completed,
 }
 

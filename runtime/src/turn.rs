@@ -53,7 +53,7 @@ pub struct TurnSetup {
     pub facts: Arc<SessionFacts>,
     /// The key of all draws of the run.
     pub stream: Stream,
-    /// The run.
+    /// Id of the run that the turn belongs to.
     pub run: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
@@ -106,7 +106,7 @@ pub struct Turn {
 /// What waits for lines to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// The next step.
+    /// The next step of the turn.
     Step(Step),
     /// Another model call of the same step.
     AskModel,

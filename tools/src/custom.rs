@@ -59,7 +59,7 @@ pub enum CustomToolError {
     /// The schema cannot be used.
     #[error("the input schema of {name} cannot be used")]
     Schema {
-        /// The tool.
+        /// Name of the tool that the call uses.
         name: ToolName,
         /// What is wrong.
         #[source]

@@ -20,7 +20,7 @@ pub fn canonical(name: &str) -> &str {
     without_date(without_version(name))
 }
 
-/// Without `-v1`, `-v1:0`.
+/// Returns the name without a version such as `-v1` or `-v1:0`.
 fn without_version(name: &str) -> &str {
     let major = |it| without_digits(it)?.strip_suffix("-v");
     let minor = |it| major(without_digits(it)?.strip_suffix(':')?);
@@ -33,7 +33,7 @@ fn without_digits(name: &str) -> Option<&str> {
     (front.len() < name.len()).then_some(front)
 }
 
-/// Without `-20251001`, `-2025-10-01`.
+/// Returns the name without a date such as `-20251001` or `-2025-10-01`.
 fn without_date(name: &str) -> &str {
     // A zero stands for any digit.
     let fits = |rest: &str, form: &str| {

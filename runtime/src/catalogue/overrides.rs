@@ -14,7 +14,7 @@ pub struct Overrides {
     /// By name; members that are left out stay as they are known, or as they are for an unknown
     /// model.
     pub models: BTreeMap<String, Map<String, Value>>,
-    /// Names for names.
+    /// Full model names, by the alias that a user writes.
     pub aliases: BTreeMap<String, String>,
 }
 
@@ -28,9 +28,9 @@ pub enum NotACatalogue {
     /// An entry has a member that is wrong.
     #[error("the catalogue's entry for `{model}` is left out: {what}")]
     Entry {
-        /// The model.
+        /// Name of the model in the entry.
         model: String,
-        /// What is wrong.
+        /// What is wrong with the entry, in words.
         what: String,
     },
 }

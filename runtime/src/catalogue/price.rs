@@ -20,7 +20,7 @@ pub struct Money(pub u64);
 pub struct Prices {
     /// Input that is neither read from nor written to the cache.
     pub input: u64,
-    /// Output, thinking included.
+    /// Output of the model, thinking included.
     pub output: u64,
     /// Input that is kept for five minutes.
     pub cache_write_5m: u64,
@@ -43,15 +43,15 @@ pub struct Prices {
 pub struct LongPrompt {
     /// Holds for prompts of more tokens than this, cached ones counted.
     pub above: u64,
-    /// As in [`Prices`].
+    /// Price of uncached input, as in [`Prices`].
     pub input: u64,
-    /// As in [`Prices`].
+    /// Price of output, as in [`Prices`].
     pub output: u64,
-    /// As in [`Prices`].
+    /// Price of input cached for five minutes, as in [`Prices`].
     pub cache_write_5m: u64,
-    /// As in [`Prices`].
+    /// Price of input cached for an hour, as in [`Prices`].
     pub cache_write_1h: u64,
-    /// As in [`Prices`].
+    /// Price of input read from the cache, as in [`Prices`].
     pub cache_read: u64,
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThinkingSupport {
-    /// Takes `{"type":"adaptive"}`.
+    /// Whether the model takes `{"type":"adaptive"}`.
     pub adaptive: bool,
-    /// Takes `{"type":"enabled","budget_tokens":…}`.
+    /// Whether the model takes `{"type":"enabled","budget_tokens":…}`.
     pub manual: bool,
     /// Thinks when the request says nothing about it.
     pub on_by_default: bool,
@@ -27,7 +27,7 @@ pub struct ThinkingSupport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disabling {
-    /// At any effort.
+    /// Thinking can be disabled at any effort.
     #[default]
     Always,
     /// Only at effort `high` or below.
@@ -40,15 +40,15 @@ pub enum Disabling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// `low`.
+    /// The lowest effort, `low` on the wire.
     Low,
-    /// `medium`.
+    /// Medium effort, `medium` on the wire.
     Medium,
     /// `high`: the same as none given.
     High,
-    /// `xhigh`.
+    /// More than high effort, `xhigh` on the wire.
     Xhigh,
-    /// `max`.
+    /// The highest effort, `max` on the wire.
     Max,
 }
 
@@ -56,7 +56,7 @@ pub enum Effort {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// Takes them.
+    /// The model takes sampling parameters.
     #[default]
     Free,
     /// Takes them only in requests without thinking.
@@ -69,10 +69,10 @@ pub enum Sampling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingDisplay {
-    /// A summary.
+    /// The answer holds a summary of the reasoning.
     #[default]
     Summarized,
-    /// Only the signature.
+    /// The answer holds the signature of the reasoning without its text.
     Omitted,
 }
 

@@ -30,7 +30,7 @@ enum State {
 /// What the breaker says to the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerVerdict {
-    /// Go on.
+    /// The call may be made.
     Call,
     /// Go on, as the probe.
     Probe,
@@ -54,7 +54,7 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// Closed.
+    /// Returns a closed breaker.
     pub fn new(limits: BreakerLimits, stream: Stream) -> Self {
         let (failed, n_seen, doublings, n_openings) = (0, 0, 0, 0);
         Self { limits, state: State::Closed, failed, n_seen, doublings, n_openings, stream }

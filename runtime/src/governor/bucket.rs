@@ -14,7 +14,7 @@ const MINUTE_MS: u64 = 60_000;
 pub struct Level {
     /// The whole of it, in requests or tokens.
     pub limit: Option<u64>,
-    /// What is left.
+    /// What the provider says is left.
     pub remaining: u64,
     /// Milliseconds until it is whole again.
     pub reset_in_ms: Option<u64>,

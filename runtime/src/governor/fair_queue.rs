@@ -11,7 +11,7 @@ use super::{Tenant, Ticket};
 /// A call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which.
+    /// Ticket of the call that waits.
     pub ticket: Ticket,
     /// What it costs, in tokens.
     pub cost: u64,
@@ -42,7 +42,7 @@ impl FairQueue {
         Self { quantum: quantum.max(1), lanes, round, has_begun: false }
     }
 
-    /// Whether nobody waits.
+    /// Whether no call waits.
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }

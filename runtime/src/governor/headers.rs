@@ -14,13 +14,13 @@ use crate::{
 /// What an answer says about the limits of its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Requests.
+    /// Limit on the number of requests.
     pub requests: Option<Level>,
     /// Tokens of both directions.
     pub tokens: Option<Level>,
-    /// Tokens of requests.
+    /// Limit on the tokens of requests.
     pub input_tokens: Option<Level>,
-    /// Tokens of answers.
+    /// Limit on the tokens of answers.
     pub output_tokens: Option<Level>,
 }
 

@@ -14,9 +14,9 @@ pub struct Ticket(pub u64);
 /// A call that wants to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Names it.
+    /// Names the call in all later messages.
     pub ticket: Ticket,
-    /// For whom.
+    /// The tenant whose share the call counts against.
     pub tenant: Tenant,
     /// Input, estimated, in tokens.
     pub tokens: u64,
@@ -62,21 +62,21 @@ pub enum GovernorInput {
     Heard {
         /// The call it answers.
         ticket: Ticket,
-        /// What it says.
+        /// The limits that the provider reported.
         report: Report,
     },
     /// A call has ended.
     Ended {
-        /// Which.
+        /// Ticket of the call that ended.
         ticket: Ticket,
-        /// How.
+        /// How the call ended.
         outcome: Outcome,
         /// What it really cost: input and output, in tokens.
         used: Option<(u64, u64)>,
     },
     /// A call was given up, before or after it was sent.
     Abandoned(Ticket),
-    /// Time has passed.
+    /// The time that `Governor::wake_at` named has come.
     Tick,
 }
 
@@ -84,9 +84,9 @@ pub enum GovernorInput {
 /// before; between that it may be told several times that it is parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GovernorOutput {
-    /// Send it.
+    /// The call may be sent now.
     Admit(Ticket),
-    /// Wait.
+    /// The call waits, for the reason given.
     Park(Ticket, Parking),
     /// It is not to be sent.
     Refuse(Ticket, Refusal),
@@ -95,7 +95,7 @@ pub enum GovernorOutput {
 /// Why a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parking {
-    /// The reason.
+    /// What the call waits for.
     pub reason: ParkReason,
     /// Until when at least, in milliseconds on the governor's clock; `None`: until something ends.
     pub until: Option<u64>,

@@ -8,7 +8,7 @@ use super::limits::RetryLimits;
 /// Parts of one retry in which the balance is kept.
 const PARTS: u64 = 1_000;
 
-/// The balance.
+/// Counts how many retries successful calls have paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBudget {
     limits: RetryLimits,
@@ -22,7 +22,7 @@ impl RetryBudget {
         Self { limits, balance: most(limits), at: now }
     }
 
-    /// A call succeeded.
+    /// Credits the budget for a call that succeeded.
     pub fn earn(&mut self, now: u64) {
         let earned = u64::from(self.limits.percent) * PARTS / 100;
         self.set(now, self.balance_at(now).saturating_add(earned));

@@ -62,7 +62,7 @@ impl Shares {
         }
     }
 
-    /// Calls under way.
+    /// Returns the number of calls under way.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }

@@ -10,13 +10,13 @@ use super::{HookDecision, HookEvent, HookVerdict, OnFailure};
 /// How a handler ended, and what it left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerOutput {
-    /// How it ended.
+    /// How the handler ended.
     pub ended: HandlerEnd,
-    /// Its standard output.
+    /// Text of its standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Text of its standard error.
     pub stderr: String,
-    /// Milliseconds.
+    /// Wall-clock time of the handler, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -55,7 +55,7 @@ impl HandlerEnd {
         }
     }
 
-    /// As in records.
+    /// Returns the code that records use.
     pub fn code(self) -> &'static str {
         match self {
             HandlerEnd::Exited(_) => "exited",

@@ -14,7 +14,7 @@ use crate::{
 /// What every input holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookContext<'a> {
-    /// The session.
+    /// Id of the session that fires the hook.
     pub session: &'a SessionId,
     /// Absolute path of its transcript.
     pub transcript_path: &'a str,
@@ -26,34 +26,34 @@ pub struct HookContext<'a> {
     pub agent: Option<(&'a AgentId, &'a str)>,
 }
 
-/// What happened.
+/// The event that fires a hook, with its particulars.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Firing<'a> {
     /// A call is about to be decided about.
     PreToolUse {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         id: &'a ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: &'a ToolName,
-        /// JSON text.
+        /// Input of the call, as JSON text.
         input: &'a str,
     },
-    /// A call succeeded.
+    /// A tool call ended without an error.
     PostToolUse {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         id: &'a ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: &'a ToolName,
         /// JSON text, as it was run.
         input: &'a str,
         /// The structured result as JSON text; a text that is no JSON is given as a string.
         response: &'a str,
-        /// Milliseconds.
+        /// Wall-clock time of the call, in milliseconds.
         duration_ms: u64,
     },
     /// A compaction is about to begin.
     PreCompact {
-        /// `manual` or `auto`.
+        /// What caused the compaction: `manual` or `auto`.
         trigger: &'a str,
         /// What the user wants kept.
         custom_instructions: &'a str,
@@ -68,7 +68,7 @@ pub enum Firing<'a> {
 }
 
 impl Firing<'_> {
-    /// Of which event.
+    /// Returns the event that is fired.
     pub fn event(&self) -> HookEvent {
         match self {
             Firing::PreToolUse { .. } => HookEvent::PreToolUse,

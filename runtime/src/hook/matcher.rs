@@ -12,7 +12,7 @@ const BACKTRACK_LIMIT: usize = 100_000;
 #[derive(Debug, thiserror::Error)]
 #[error("the matcher `{text}` is no regular expression")]
 pub struct BadMatcher {
-    /// As written.
+    /// The matcher, as it was written.
     pub text: String,
     /// What is wrong with it.
     #[source]

@@ -15,17 +15,17 @@ const PREVIEW_CHARS: usize = 2_000;
 pub enum HookDecision {
     /// Let it pass, unless a rule says otherwise.
     Allow {
-        /// For the user.
+        /// The reason, which the user sees.
         reason: String,
     },
-    /// Ask.
+    /// The user is asked about the call.
     Ask {
-        /// For the user.
+        /// The reason, which the user sees.
         reason: String,
     },
-    /// Refuse.
+    /// The call is refused.
     Deny {
-        /// For the model.
+        /// The reason, which the model reads.
         reason: String,
     },
 }
@@ -51,7 +51,7 @@ impl HookDecision {
 /// What all handlers of one firing mean together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookVerdict {
-    /// Of PreToolUse.
+    /// The decision of a `PreToolUse` hook; `None` if it has none.
     pub decision: Option<HookDecision>,
     /// Of PreToolUse: replaces the whole input. JSON text of an object.
     pub updated_input: Option<String>,
@@ -79,7 +79,7 @@ pub struct HookVerdict {
 pub struct Overlong {
     /// What stands in its place.
     pub preview: String,
-    /// The text.
+    /// The whole text, before it was cut.
     pub whole: String,
 }
 

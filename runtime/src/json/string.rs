@@ -32,9 +32,9 @@ pub fn quote(text: &str) -> String {
 
 /// A piece of JSON text.
 pub(crate) enum Piece<'a> {
-    /// As it is.
+    /// JSON text that is copied unchanged.
     Json(&'a str),
-    /// To be quoted.
+    /// Text that is escaped and quoted.
     Text(&'a str),
 }
 

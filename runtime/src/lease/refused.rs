@@ -11,19 +11,19 @@ pub enum LeaseRefused {
     /// Sub-agents of this depth may not start others.
     #[error("sub-agents may be nested {max} deep and this is the deepest; do the work yourself")]
     TooDeep {
-        /// The limit.
+        /// Greatest depth that is allowed.
         max: u32,
     },
     /// A place comes free when a sub-agent ends.
     #[error("{max} sub-agents are running, which is the limit; wait for one to end and try again")]
     TooManyAtOnce {
-        /// The limit.
+        /// Sub-agents that may run at the same time.
         max: u32,
     },
     /// Final: agents that have ended count, too.
     #[error("this session has started {max} sub-agents, which is the limit; do the work yourself")]
     TooManyInTree {
-        /// The limit.
+        /// Sub-agents that the tree may have in all.
         max: u32,
     },
     /// Too many were started within a minute.
@@ -32,15 +32,15 @@ pub enum LeaseRefused {
          yourself, or try again in {wait_s} s"
     )]
     TooFast {
-        /// The limit.
+        /// Sub-agents that may start within a minute.
         max: u32,
         /// Seconds until one more may be started, rounded up.
         wait_s: u64,
     },
-    /// Final.
+    /// All turns of the tree are used up; the refusal is final.
     #[error("all {max} turns of this session and its sub-agents are used; report what you have")]
     TurnsUsedUp {
-        /// The limit.
+        /// Turns that the tree may take.
         max: u64,
     },
     /// Final for a call of this size.
@@ -49,9 +49,9 @@ pub enum LeaseRefused {
          enough; report what you have"
     )]
     TokensUsedUp {
-        /// The limit.
+        /// Tokens that the tree may use.
         max: u64,
-        /// Used so far.
+        /// Tokens that the tree has used so far.
         used: u64,
     },
     /// Final for a call of this size.
@@ -60,9 +60,9 @@ pub enum LeaseRefused {
          the rest is not enough; report what you have"
     )]
     MoneyUsedUp {
-        /// The limit.
+        /// Amount that the tree may spend.
         max: Money,
-        /// Spent so far.
+        /// Amount that the tree has spent so far.
         used: Money,
     },
     /// Final: a limit on money cannot be kept for a model of unknown price.
@@ -71,7 +71,7 @@ pub enum LeaseRefused {
          prices can be set under `ennead.catalogue`"
     )]
     NoPrice {
-        /// The model.
+        /// Name of the model without a price.
         model: Arc<str>,
     },
     /// Final: calls were made before whose price is not known.
@@ -80,10 +80,10 @@ pub enum LeaseRefused {
          limit on money cannot be kept"
     )]
     CostUnknown {
-        /// How many.
+        /// Number of calls whose cost is unknown.
         calls: u64,
     },
-    /// Final.
+    /// The time of the tree is used up; the refusal is final.
     #[error("the time of this session and its sub-agents is used; report what you have")]
     TimeUsedUp,
     /// Other calls hold the rest until they end.
@@ -98,7 +98,7 @@ pub enum LeaseRefused {
 }
 
 impl LeaseRefused {
-    /// The code; stable.
+    /// Returns the stable code of the refusal.
     pub fn code(&self) -> &'static str {
         match self {
             LeaseRefused::TooDeep { .. } => "agent_depth",

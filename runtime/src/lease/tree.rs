@@ -29,12 +29,12 @@ pub struct Tree {
     started: VecDeque<Duration>,
 }
 
-/// What agents used.
+/// Sum of what the agents of a tree used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Turns in which a model was asked, or could have been.
     pub turns: u64,
-    /// Of all kinds.
+    /// Tokens of all kinds together.
     pub tokens: Tokens,
     /// What those of known price cost.
     pub money: Money,
@@ -42,7 +42,6 @@ pub struct Spent {
     pub unpriced: u64,
 }
 
-/// One agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
     /// Who started it; `None` is the top session.

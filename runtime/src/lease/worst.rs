@@ -11,16 +11,16 @@ use crate::{
 /// What is set aside for a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaxCost {
-    /// Input and output.
+    /// Tokens of input and output together.
     pub tokens: Tokens,
-    /// What that costs.
+    /// What the tokens cost, if that is known.
     pub price: Price,
 }
 
 /// What something costs, if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Price {
-    /// It is.
+    /// The price is known and is this.
     Known(Money),
     /// It is not, for this model.
     Unknown(Arc<str>),

@@ -40,16 +40,16 @@ impl ServerConfig {
 pub enum ServerTransport {
     /// A child process, by its standard input and output.
     Stdio(Program),
-    /// Streamable HTTP.
+    /// The server is reached by streamable HTTP.
     Http(Address),
 }
 
-/// A child process.
+/// A program that is started as a child process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
     /// Looked for as a shell would.
     pub command: String,
-    /// Its arguments.
+    /// Arguments that the program is started with.
     pub args: Vec<String>,
     /// Variables beside those of ennead.
     pub env: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ pub struct Program {
 /// Where a remote server answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// Absolute.
+    /// Absolute address of the server.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ pub struct Address {
 /// What a text says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configured {
-    /// By name.
+    /// The servers that may be used, ordered by name.
     pub servers: Vec<ServerConfig>,
     /// What was skipped, and what is odd about the rest.
     pub problems: Vec<Problem>,
@@ -95,9 +95,9 @@ pub enum Problem {
     /// Skipped: a field is missing or of another kind.
     #[error("MCP server `{server}` is skipped: `{field}` must be {wanted}")]
     Field {
-        /// Which entry.
+        /// Name of the server's entry.
         server: String,
-        /// Which field.
+        /// Name of the invalid field.
         field: &'static str,
         /// What it must be.
         wanted: &'static str,
@@ -108,25 +108,25 @@ pub enum Problem {
     /// Skipped: the type is known and not spoken here.
     #[error("MCP server `{server}` is skipped: the type \"{kind}\" is not supported")]
     Unsupported {
-        /// Which entry.
+        /// Name of the server's entry.
         server: String,
-        /// Its type.
+        /// Transport type that the entry names.
         kind: String,
     },
     /// A field has no effect.
     #[error("MCP server `{server}`: `{field}` is not supported and has no effect")]
     NoEffect {
-        /// Which entry.
+        /// Name of the server's entry.
         server: String,
-        /// Which field.
+        /// Name of the field without effect.
         field: &'static str,
     },
     /// The server is started, with the reference as it is written.
     #[error("MCP server `{server}`: the variable {variable} is not set and has no default")]
     Unset {
-        /// Which entry.
+        /// Name of the server's entry.
         server: String,
-        /// Which variable.
+        /// Name of the variable without a value.
         variable: String,
     },
 }

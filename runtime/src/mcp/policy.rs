@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Blocked {
-    /// `disabledMcpjsonServers` names it.
+    /// The setting `disabledMcpjsonServers` names the server.
     #[error("MCP server `{0}` is switched off by `disabledMcpjsonServers`")]
     Disabled(String),
     /// `deniedMcpServers` has an entry for it.

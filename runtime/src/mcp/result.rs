@@ -18,7 +18,7 @@ pub struct CallResult {
 /// A piece of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Words.
+    /// Text for the model.
     Text(String),
     /// Something that is not shown: an image, a sound, bytes.
     Binary {
@@ -29,7 +29,7 @@ pub enum Content {
     },
     /// The name of something that can be read.
     Link {
-        /// Where.
+        /// Address of the resource.
         uri: String,
         /// What it is called.
         name: String,
@@ -38,7 +38,7 @@ pub enum Content {
     Resource {
         /// Where it is from.
         uri: String,
-        /// What it says.
+        /// Text of the resource.
         text: String,
     },
 }

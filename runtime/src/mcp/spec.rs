@@ -50,17 +50,17 @@ pub enum NotOffered {
     /// Its schema is not one of an object, or no schema.
     #[error("{tool} of MCP server `{server}` is not offered: its input schema cannot be used")]
     Schema {
-        /// Whose.
+        /// Name of the MCP server that offers the tool.
         server: Arc<str>,
-        /// Which.
+        /// Name of the tool, as the server gives it.
         tool: String,
     },
     /// A person must answer each call, and no rule may. That cannot be promised here.
     #[error("{tool} of MCP server `{server}` is not offered: it wants a person at each call")]
     WantsPerson {
-        /// Whose.
+        /// Name of the MCP server that offers the tool.
         server: Arc<str>,
-        /// Which.
+        /// Name of the tool, as the server gives it.
         tool: String,
     },
     /// It runs only as a task, which is not spoken here.
@@ -68,25 +68,25 @@ pub enum NotOffered {
         "{tool} of MCP server `{server}` is not offered: it runs only as a task, which is not supported"
     )]
     NeedsTask {
-        /// Whose.
+        /// Name of the MCP server that offers the tool.
         server: Arc<str>,
-        /// Which.
+        /// Name of the tool, as the server gives it.
         tool: String,
     },
     /// Rules could not name it, nor a model call it.
     #[error("{tool} of MCP server `{server}` is not offered: its full name has over 64 characters")]
     NameTooLong {
-        /// Whose.
+        /// Name of the MCP server that offers the tool.
         server: Arc<str>,
-        /// Which.
+        /// Name of the tool, as the server gives it.
         tool: String,
     },
     /// Another tool has the name.
     #[error("{tool} of MCP server `{server}` is not offered: there is a tool of that name")]
     NameTaken {
-        /// Whose.
+        /// Name of the MCP server that offers the tool.
         server: Arc<str>,
-        /// Which.
+        /// Name of the tool, as the server gives it.
         tool: String,
     },
 }

@@ -60,7 +60,7 @@ impl From<String> for Piece {
     }
 }
 
-/// Reads one message.
+/// Cuts one message into chunks while it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunker {
     rule: Chunking,
@@ -129,7 +129,7 @@ impl Chunker {
         }
     }
 
-    /// Whether something waits.
+    /// Whether text is held that no chunk has delivered.
     pub(super) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }

@@ -16,7 +16,7 @@ const MARKS: [char; 9] = ['*', '_', '`', '"', '\'', '~', '.', '!', ','];
 /// As many of them on each side at most.
 const MAX_MARKS: usize = 8;
 
-/// Reads one message.
+/// Takes blanks and heartbeat tokens off the edges of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edges {
     tokens: Arc<[String]>,

@@ -9,7 +9,6 @@ use super::{
     policy::{Chunking, OutputSettings},
 };
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct OpenMessage {
     now: MessageState,

@@ -36,7 +36,7 @@ pub struct Normalizer {
 }
 
 impl Normalizer {
-    /// Between two messages.
+    /// Returns a normalizer that is between two messages.
     pub fn new(policy: ChannelPolicy, settings: Arc<OutputSettings>) -> Self {
         Self {
             policy,
@@ -65,7 +65,7 @@ impl Normalizer {
         self.due
     }
 
-    /// Time has passed.
+    /// Delivers what has waited as long as the policy allows.
     pub fn tick(&mut self, now: u64, out: &mut Vec<Payload>) {
         if self.due.is_none_or(|due| now < due) {
             return;

@@ -65,7 +65,7 @@ pub enum Break {
     Paragraph,
     /// At a line end.
     Newline,
-    /// Behind a sentence.
+    /// After the end of a sentence.
     Sentence,
 }
 
@@ -73,11 +73,11 @@ pub enum Break {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputSettings {
-    /// [`Chunking::min`]; 800.
+    /// Default of [`Chunking::min`], in characters; 800.
     pub chunk_min: u32,
     /// [`Chunking::max`]; 1,200: below what common messengers take at once.
     pub chunk_max: u32,
-    /// [`Chunking::prefer`]; `paragraph`.
+    /// Default of [`Chunking::prefer`]; `paragraph`.
     pub break_preference: Break,
     /// Milliseconds without new text after which a block is delivered as it is, up to the last
     /// break; 1,000. 0: never.
@@ -133,7 +133,7 @@ impl ChannelPolicy {
         Self { chunking: ChunkPolicy::Session, ..Self::partial() }
     }
 
-    /// Every message, whole.
+    /// Returns a policy that delivers every message whole.
     pub fn messages() -> Self {
         Self { delivery: Delivery::Message, ..Self::default() }
     }
@@ -143,7 +143,7 @@ impl ChannelPolicy {
         Self::default()
     }
 
-    /// With reasoning.
+    /// Delivers reasoning as well as answers.
     #[must_use]
     pub fn reasoning(self) -> Self {
         Self { reasoning: true, ..self }

@@ -30,13 +30,13 @@ pub use tag::{MAX_TAG, REASONING};
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Of the answer.
+    /// Text of the answer.
     Said(String),
-    /// Of the reasoning.
+    /// Text of the reasoning.
     Thought(String),
 }
 
-/// Reads one message.
+/// Separates reasoning from the answer within one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TagStripper {
     in_reasoning: bool,

@@ -9,11 +9,11 @@ use crate::ids::{ToolName, ToolUseId};
 /// What a tool gave, as a channel gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolResult {
-    /// The call.
+    /// Id of the tool use, as the model issued it.
     pub call: ToolUseId,
-    /// The tool.
+    /// Name of the tool that the call uses.
     pub tool: ToolName,
-    /// Whether it failed.
+    /// Whether the call failed.
     pub is_error: bool,
     /// What the model reads of it, from its beginning.
     pub text: Arc<str>,

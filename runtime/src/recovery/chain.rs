@@ -33,7 +33,7 @@ pub struct ModelLimits {
 pub struct FallbackModel {
     /// The provider, where it was named apart from the model.
     pub provider: Option<String>,
-    /// `model`, or `provider/model`.
+    /// The model's name, or `provider/model`.
     pub model: String,
 }
 

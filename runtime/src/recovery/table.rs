@@ -41,14 +41,14 @@ pub const MAX_SILENT_MS: u64 = 900_000;
 /// The overload in a row that switches the model.
 pub const OVERLOADS_TO_SWITCH: u32 = 3;
 
-/// One row.
+/// One row of the recovery table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The failure.
+    /// The class of failure that the row applies to.
     pub class: FailureClass,
     /// All of them must hold.
     pub when: &'static [Condition],
-    /// What is done.
+    /// The remedy that the row prescribes.
     pub action: Action,
     /// How often; none may be used up.
     pub caps: &'static [Cap],
@@ -85,7 +85,7 @@ pub enum Condition {
     CeilingAboveFloor,
 }
 
-/// What is done.
+/// What a row of the table prescribes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Waits as long as the provider said, then asks again.
@@ -120,7 +120,7 @@ pub enum Action {
     Surface,
 }
 
-/// How often.
+/// How often a row may be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
     /// With all other retries of this model, as often as the settings say.
@@ -229,7 +229,7 @@ fn elsewhere() -> [ShownRow; 2] {
 }
 
 impl Condition {
-    /// In words.
+    /// Returns the condition in words, for the table.
     pub fn words(self) -> String {
         match self {
             ForTurn => "asked for an answer".into(),
@@ -250,7 +250,7 @@ impl Condition {
 }
 
 impl Action {
-    /// In words.
+    /// Returns the action in words, for the table.
     pub fn words(self) -> &'static str {
         match self {
             WaitAsNamed => "wait as named, ask again",
@@ -282,9 +282,9 @@ impl Action {
 pub struct ShownRow {
     /// The code of the class.
     pub class: String,
-    /// When it holds.
+    /// The condition of the row, in words.
     pub when: String,
-    /// What is done.
+    /// The action of the row, in words.
     pub action: String,
     /// How often; empty: as often as it comes.
     pub at_most: String,

@@ -29,7 +29,7 @@ impl fmt::Display for Answer {
 #[error("the run failed ({}): {}", .reason.code(), clean(.message))]
 #[non_exhaustive]
 pub struct RunFailed {
-    /// Why it ended.
+    /// Why the run ended.
     pub reason: RunEnd,
     /// What went wrong, in words; of an error of the model, what the provider wrote about it.
     pub message: String,

@@ -126,7 +126,7 @@ pub struct TurnMemory {
 /// What the shapers left of the first `covered` messages of the history.
 #[derive(Clone, Debug)]
 pub struct ShapedView {
-    /// In order.
+    /// The messages that remain, oldest first.
     pub messages: Messages,
     /// Messages of the history that they stand for.
     pub covered: usize,

@@ -26,7 +26,7 @@ pub struct DerivedSettings {
     pub sources: Vec<String>,
     /// Rules that do not hold, or not as they seem to, and settings without effect, in words for the user.
     pub warnings: Vec<String>,
-    /// The rules, compiled.
+    /// The permission rules, compiled.
     pub gate: Arc<GateSetup>,
     /// The models that may be asked, in order.
     pub chain: Arc<[Link]>,
@@ -84,7 +84,7 @@ impl DerivedSettings {
         self.digest == resolved.digest
     }
 
-    /// The settings.
+    /// Returns the settings that all parts were derived from.
     pub fn settings(&self) -> &Arc<Settings> {
         self.gate.settings()
     }

@@ -48,11 +48,11 @@ pub struct SessionFacts {
     pub real: BTreeMap<String, String>,
     /// The directory beside the transcript in which long texts are kept; absolute.
     pub directory: Arc<str>,
-    /// The transcript; absolute.
+    /// Absolute path of the transcript.
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// Who answers questions.
+    /// Who answers questions about permission.
     pub handler: Handler,
     /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
     /// it has its parent's settings.

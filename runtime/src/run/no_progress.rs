@@ -25,7 +25,7 @@ pub struct NoProgressWatch {
 /// What a repetition leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repetition {
-    /// Nothing.
+    /// The run makes progress.
     Fine,
     /// Tell the model this.
     Remind(String),

@@ -19,17 +19,17 @@ use crate::{
 /// What a run left.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
     /// Who asked for it, if that was said.
     pub sender: Option<Sender>,
-    /// Why it ended.
+    /// Why the run ended.
     pub end: RunEnd,
     /// The text of its last answer; empty when there is none.
     pub text: String,
     /// Everything that was said in it, the prompt first.
     pub messages: Messages,
-    /// Turns it took.
+    /// Number of turns that the run took.
     pub turns: u32,
     /// Of all its model calls, sub-agents included.
     pub usage: Usage,
@@ -65,9 +65,9 @@ pub struct RunOutcome {
 /// A call that was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The tool.
+    /// Name of the tool that the call uses.
     pub tool: ToolName,
-    /// The call.
+    /// Id of the tool use, as the model issued it.
     pub call: ToolUseId,
     /// Its input, JSON text.
     pub input: Arc<str>,

@@ -60,13 +60,13 @@ pub enum InvalidRequest {
     /// The data of an image or document is not base64.
     #[error("the {of} is not base64")]
     NotBase64 {
-        /// `image` or `document`.
+        /// Kind of the block: `image` or `document`.
         of: &'static str,
     },
     /// An address that a provider cannot fetch.
     #[error("the {of} has no http or https address")]
     NotUrl {
-        /// `image` or `document`.
+        /// Kind of the block: `image` or `document`.
         of: &'static str,
     },
     /// The prompt alone is more than the model's window holds beside the shortest answer.
@@ -80,11 +80,11 @@ pub enum InvalidRequest {
     /// No provider takes so much.
     #[error("the {of} has {bytes} bytes as base64; {max} are the most that can be sent")]
     TooLarge {
-        /// `image` or `document`.
+        /// Kind of the block: `image` or `document`.
         of: &'static str,
         /// Its length as base64.
         bytes: usize,
-        /// The most.
+        /// Greatest size that is taken, in bytes.
         max: usize,
     },
 }

@@ -12,11 +12,11 @@ pub const MAX_HOPS: u32 = 4;
 /// One file of a tree of imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Absolute.
+    /// Absolute path of the file.
     pub path: String,
     /// The file that imports it; `None` for the first one.
     pub parent: Option<String>,
-    /// Without block comments.
+    /// Text of the file without block comments.
     pub text: String,
 }
 

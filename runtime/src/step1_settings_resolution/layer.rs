@@ -15,13 +15,13 @@ use crate::{
     step7_permission_gate::rule::Rule,
 };
 
-/// Switches hooks off.
+/// Name of the setting that switches all hooks off.
 pub(super) const HOOKS_OFF: &str = "disableAllHooks";
 
 /// What one layer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsLayer {
-    /// Whose it is.
+    /// Scope that the layer comes from.
     pub scope: Scope,
     /// Where it was read.
     pub source: String,
@@ -29,7 +29,7 @@ pub struct SettingsLayer {
     pub values: Map<String, Value>,
     /// Its rules, in the order written.
     pub rules: Vec<RuleText>,
-    /// Its hooks.
+    /// Hooks that the layer configures.
     pub hooks: HookTable,
 }
 

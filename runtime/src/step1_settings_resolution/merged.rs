@@ -15,13 +15,13 @@ pub struct Merged {
     pub layers: Arc<[LayerText]>,
     /// The same as JSON, as a transcript holds it.
     pub text: Arc<str>,
-    /// What holds.
+    /// The settings that result from the merge.
     pub resolved: Arc<Resolved>,
     catalogue: Arc<Catalogue>,
 }
 
 impl Merged {
-    /// Merges.
+    /// Merges the layers, strongest first.
     pub fn new(layers: Vec<LayerText>, catalogue: &Arc<Catalogue>) -> Self {
         let text = serde_json::to_string(&layers).unwrap_or_default().into();
         let resolved = Arc::new(merge_with(&layers, catalogue));

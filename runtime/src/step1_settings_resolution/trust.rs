@@ -21,7 +21,7 @@ pub enum Trust {
     /// and add context; it cannot allow a call or change its input. Limits hold, and so do variables
     /// that make no program run (see [`variables::is_risky`]). Allow rules, directories and mode do not.
     Headless,
-    /// Everything holds.
+    /// The user trusts the workspace: all its settings apply.
     Trusted,
 }
 
@@ -50,7 +50,7 @@ impl Default for SettingSources {
 pub struct UnknownSource(pub String);
 
 impl SettingSources {
-    /// None of them.
+    /// No source of settings is read.
     pub const NONE: Self = Self { user: false, project: false, local: false };
 
     /// Reads a list such as `user,project`. An empty list names none.

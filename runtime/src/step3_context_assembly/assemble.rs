@@ -33,7 +33,6 @@ pub struct Sources {
     context: Option<Arc<Message>>,
     path_rules: PathRuleSet,
     triggered: Vec<usize>,
-    /// Source 4.
     triggered_rules: Option<Arc<Message>>,
     /// Characters of the sources so far; 7 to 9 are counted per turn.
     sizes: [u64; 9],

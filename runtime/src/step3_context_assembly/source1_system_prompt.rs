@@ -41,7 +41,7 @@ pub struct SystemPromptParts<'a> {
     pub additional_directories: &'a [String],
 }
 
-/// One segment.
+/// One segment of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Which: `base`, `model`, `git`, `directory`, `tools` or `append`.

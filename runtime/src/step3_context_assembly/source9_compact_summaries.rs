@@ -9,7 +9,7 @@ pub fn summary(messages: &[Arc<Message>]) -> Option<&Arc<Message>> {
     messages.first().filter(|it| it.kind == MessageKind::CompactSummary)
 }
 
-/// Its characters.
+/// Returns the characters of all messages together.
 pub(super) fn size(messages: &[Arc<Message>]) -> u64 {
     summary(messages).map_or(0, |it| it.blocks.iter().map(crate::block::Block::chars).sum())
 }

@@ -12,13 +12,13 @@ use crate::{digest::Digest, ids::EntryId, tokens::Tokens};
 /// How a request for a summary was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Summarised {
-    /// With a summary.
+    /// The model answered with a summary.
     Text(String),
     /// The request was itself too long.
     TooLong,
-    /// Not at all.
+    /// No summary could be made.
     Failed {
-        /// Why.
+        /// The reason of the failure, in words.
         why: String,
     },
 }
@@ -26,13 +26,13 @@ pub enum Summarised {
 /// What one stage did, as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageLog {
-    /// Which.
+    /// The stage that ran.
     pub stage: Stage,
     /// Whether it changed the context.
     pub fired: bool,
-    /// Before it.
+    /// Estimated tokens of the conversation before the stage.
     pub tokens_before: Tokens,
-    /// After it.
+    /// Estimated tokens of the conversation after the stage.
     pub tokens_after: Tokens,
     /// Why it fired or did not.
     pub why: String,

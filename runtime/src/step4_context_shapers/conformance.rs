@@ -26,14 +26,14 @@ const SUMMARY: &str = "The user asked, the tools were called, and what they foun
                        Nothing is open, and the next step is to go on from the newest messages \
                        below here.";
 
-/// A case, read.
+/// One case, as read from its file.
 #[derive(Clone, Debug)]
 pub struct ShaperCase {
     /// What is to be shaped.
     pub messages: Messages,
     /// Its size, as the case gives it.
     pub tokens: Tokens,
-    /// The parameters.
+    /// Parameters that the stages run with.
     pub setup: ShaperSetup,
     /// How the stand-in for a model behaves.
     pub summariser: Summariser,
@@ -44,14 +44,14 @@ pub struct ShaperCase {
 pub enum Summariser {
     /// Answers with 40 tokens.
     Works,
-    /// Fails.
+    /// Every request for a summary fails.
     Fails,
     /// Answers with more than it got.
     TooLong,
 }
 
 impl Summariser {
-    /// Its answer.
+    /// Returns the answer to a request for a summary.
     pub fn answer(self, request: &SummaryRequest) -> Summarised {
         match self {
             Summariser::Works => Summarised::Text(SUMMARY.into()),

@@ -17,9 +17,9 @@ pub struct CompactionWatch {
 /// One compaction that did not help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FruitlessCompaction {
-    /// The estimate before.
+    /// Estimated tokens before the compaction.
     pub before: Tokens,
-    /// The estimate after.
+    /// Estimated tokens after the compaction.
     pub after: Tokens,
     /// What the stage or the model call said.
     pub why: String,

@@ -16,12 +16,12 @@ pub const MIN_MESSAGES: usize = 50;
 /// shape every following turn again and throw the provider's cache away each time.
 const AIM_PERCENT: u64 = 75;
 
-/// What causes pressure.
+/// What puts the context under pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// Too many tokens.
+    /// The conversation has too many tokens.
     Tokens,
-    /// Too many messages.
+    /// The conversation has too many messages.
     Messages,
     /// Too much money since the last compaction.
     Cost,

@@ -38,7 +38,7 @@ pub enum Thinking {
         #[serde(default)]
         display: Option<ThinkingDisplay>,
     },
-    /// Not at all.
+    /// The model is asked not to think.
     Disabled,
 }
 
@@ -46,13 +46,13 @@ pub enum Thinking {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// Reasoning.
+    /// How the model is asked to reason.
     pub thinking: Option<Thinking>,
-    /// Effort.
+    /// Effort that the model is asked for.
     pub effort: Option<Effort>,
     /// Between 0 and 1; 1 is what a model does when nothing is said.
     pub temperature: Option<serde_json::Number>,
-    /// Nucleus sampling.
+    /// Nucleus sampling: share of the probability mass, 0 to 1.
     pub top_p: Option<serde_json::Number>,
     /// Sampling from so many.
     pub top_k: Option<u32>,

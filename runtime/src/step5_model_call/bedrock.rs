@@ -15,7 +15,7 @@ use frame::{Frame, FrameError, Frames};
 
 pub mod frame;
 
-/// Reads one stream.
+/// Reads the event stream of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BedrockReader {
     frames: Frames,
@@ -39,7 +39,7 @@ impl BedrockReader {
         }
     }
 
-    /// See [`StreamReader::progress`].
+    /// Returns the bytes of progress; see [`StreamReader::progress`].
     pub fn progress(&self) -> usize {
         self.events.progress()
     }

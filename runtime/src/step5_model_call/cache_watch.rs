@@ -24,7 +24,7 @@ const MIN_DROP: u64 = 1024;
 pub struct PromptCacheEvent {
     /// Nothing that was done on purpose explains it.
     pub unexpected: bool,
-    /// Why.
+    /// The likely reason of the drop.
     pub reason: DropReason,
     /// The first part that differs, in words; `None` when none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct PromptCacheEvent {
     pub previous: u64,
     /// Tokens that this one read from the cache.
     pub current: u64,
-    /// What is missing.
+    /// Tokens that were expected from the cache and did not come.
     pub token_drop: u64,
 }
 

@@ -95,11 +95,11 @@ impl WireFormat {
 pub enum AnswerReader {
     /// Of [`WireFormat::AnthropicMessages`] and [`WireFormat::VertexRawPredict`].
     Messages(Box<StreamReader>),
-    /// Of [`WireFormat::BedrockInvoke`].
+    /// Reads answers in [`WireFormat::BedrockInvoke`].
     Bedrock(Box<BedrockReader>),
-    /// Of [`WireFormat::OpenAiChat`].
+    /// Reads answers in [`WireFormat::OpenAiChat`].
     Chat(Box<ChatReader>),
-    /// Of [`WireFormat::OpenAiResponses`].
+    /// Reads answers in [`WireFormat::OpenAiResponses`].
     Responses(Box<ResponsesReader>),
 }
 

@@ -36,7 +36,7 @@ const ASSISTANT: Digest = Digest(*b"ennead role asst");
 /// Everything in front of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// The model.
+    /// Name of the model, as the provider knows it.
     pub model: Arc<str>,
     /// The output ceiling, in tokens.
     pub max_tokens: u32,
@@ -68,7 +68,7 @@ pub struct EncodedHead {
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedRequest {
-    /// The JSON text.
+    /// The request, as JSON text.
     pub body: Bytes,
     /// Covers the head and every block: equal requests have equal digests.
     pub digest: Digest,

@@ -51,9 +51,9 @@ pub enum StreamDelta {
     Reasoning(String),
     /// The input of a tool as far as it can be told, in place of the preview before.
     ToolInput {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         id: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         name: ToolName,
         /// Partial JSON completed to valid JSON, behind a whole value; never to be run.
         preview: String,
@@ -62,7 +62,7 @@ pub enum StreamDelta {
     Usage(Usage),
 }
 
-/// Reads one stream.
+/// Reads the event stream of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamReader {
     sse: SseParser,
@@ -86,15 +86,15 @@ pub struct StreamReport {
 /// What came of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamOutcome {
-    /// A whole message.
+    /// The stream ended with a whole message.
     Message(ModelAnswer),
     /// The provider broke off, or the stream was no valid one.
     Error {
-        /// The class.
+        /// The class of the failure.
         class: FailureClass,
         /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
         code: String,
-        /// For people.
+        /// The failure, in words for people.
         message: String,
     },
     /// The connection ended before the message did.

@@ -50,7 +50,7 @@ pub struct View {
 /// One message of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewMessage {
-    /// Never [`Role::System`].
+    /// Author of the message; never [`Role::System`].
     pub role: Role,
     /// Never empty. Results of tools come first.
     pub blocks: Vec<Block>,

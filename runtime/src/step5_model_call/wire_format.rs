@@ -47,7 +47,7 @@ pub struct Features {
     pub server_tools: bool,
     /// Images and documents by address or by file id; without it only those sent whole.
     pub linked_media: bool,
-    /// `…/count_tokens`.
+    /// Whether the format has an endpoint `…/count_tokens`.
     pub counts_tokens: bool,
     /// Reasoning goes back with its signature, as blocks of the Messages API.
     pub signed_thinking: bool,
@@ -56,7 +56,7 @@ pub struct Features {
 }
 
 impl WireFormat {
-    /// All of them.
+    /// All formats, in the order in which documents list them.
     pub const ALL: [Self; 5] = [
         Self::AnthropicMessages,
         Self::BedrockInvoke,

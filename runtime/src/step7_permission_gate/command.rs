@@ -87,7 +87,7 @@ impl ShellCommand {
         self.fault
     }
 
-    /// Where it runs.
+    /// Returns where the command runs.
     pub(crate) fn around(&self) -> &CommandContext {
         &self.around
     }

@@ -69,7 +69,7 @@ pub enum GateStep {
     },
     /// It is decided. There is a permit exactly when the call is allowed.
     Decided {
-        /// What and why.
+        /// The decision, with its stage and its reason.
         decision: Decision,
         /// What a tool needs to run.
         permit: Option<Permit>,

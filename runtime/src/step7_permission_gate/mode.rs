@@ -10,7 +10,7 @@ use crate::{
 /// What a mode does with a call before allow rules are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModeDecision {
-    /// It passes.
+    /// The mode lets the call pass.
     Allow,
     /// It is asked whatever the allow rules say.
     Ask,

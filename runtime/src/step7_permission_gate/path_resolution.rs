@@ -13,9 +13,9 @@ const MAX_LINKS: u32 = 40;
 pub enum Found {
     /// Nothing, or nothing that can be looked at.
     Missing,
-    /// A regular file.
+    /// The path names a regular file.
     File,
-    /// A directory.
+    /// The path names a directory.
     Directory,
     /// A device, FIFO or socket.
     Special,

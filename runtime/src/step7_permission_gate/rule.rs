@@ -53,11 +53,11 @@ const TOOLS_ELSEWHERE: &[&str] = &[
 /// A rule taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it does.
+    /// What the rule does with a call that it matches.
     pub kind: RuleKind,
     /// Where it comes from.
     pub scope: Scope,
-    /// As written.
+    /// The rule, as it was written.
     pub text: String,
     /// The tool, by its current name, or a glob of names.
     pub tool: String,

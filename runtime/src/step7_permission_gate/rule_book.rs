@@ -45,7 +45,6 @@ struct Compiled {
 
 #[derive(Clone, Debug)]
 enum Spec {
-    /// The whole tool.
     Whole,
     /// A path, of a `Read` or `Edit` rule.
     Path(PathPattern),

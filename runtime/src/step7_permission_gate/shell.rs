@@ -73,7 +73,7 @@ impl Fault {
 /// A text that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// The commands.
+    /// The commands of the script.
     pub(crate) list: List,
     /// Here-documents, in the order in which they are announced.
     pub(crate) documents: Vec<Word>,
@@ -87,7 +87,7 @@ pub(crate) struct Script {
     pub(crate) unknown: Vec<String>,
 }
 
-/// Reads a text.
+/// Reads a text as a shell script.
 pub(crate) fn read(text: &str) -> Script {
     let (read, fault) = match text.len() > MAX_BYTES {
         true => (&text[..text.floor_char_boundary(MAX_BYTES)], Some(Fault::TooLong)),

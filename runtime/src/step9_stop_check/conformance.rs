@@ -27,7 +27,7 @@ pub enum BadCase {
     /// A block is none.
     #[error("message {message} holds something that is no block")]
     Block {
-        /// Counted from 0.
+        /// Index of the message, counted from 0.
         message: usize,
         /// What is wrong with it.
         #[source]

@@ -50,11 +50,11 @@ pub struct Evidence<'a> {
 pub struct Verified {
     /// The end of the chain.
     pub head: Head,
-    /// Runs.
+    /// Number of runs in the transcript.
     pub runs: u64,
-    /// Turns.
+    /// Number of turns in the transcript.
     pub turns: u64,
-    /// Tool uses.
+    /// Number of tool uses in the transcript.
     pub calls: u64,
     /// Lines of other programs, with their `type`; allowed.
     pub foreign: Vec<(u64, String)>,

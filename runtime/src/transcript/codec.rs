@@ -25,7 +25,7 @@ const SEAL: usize = 128;
 pub struct Head {
     /// The number of the last line; the first line is 1.
     pub seq: u64,
-    /// Its hash.
+    /// Hash of the last line.
     pub hash: Digest,
 }
 

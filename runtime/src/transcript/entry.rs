@@ -47,7 +47,7 @@ pub enum Line {
 /// A model call of which nobody will say what it used: the most that it can have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnconfirmedUsage {
-    /// Of all kinds.
+    /// Tokens of all kinds together.
     pub tokens: Tokens,
     /// What they cost; nothing where the price is not known.
     pub cost: Money,
@@ -64,7 +64,7 @@ pub struct Record {
     /// The turn within the run, from 1; 0 outside turns.
     #[serde(default)]
     pub turn: u32,
-    /// What.
+    /// What the line records.
     #[serde(flatten)]
     pub what: RecordKind,
 }
@@ -74,7 +74,7 @@ pub struct Record {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RecordKind {
-    /// A run began.
+    /// A run began with a prompt.
     RunStart {
         /// The line of its prompt.
         prompt: EntryId,
@@ -96,9 +96,9 @@ pub enum RecordKind {
     },
     /// A step of a turn, once per step.
     TurnStep {
-        /// 1 to 9.
+        /// Number of the step, 1 to 9.
         number: u8,
-        /// Its name.
+        /// Name of the step, as in [`Step::name`].
         step: Step,
         /// What it found or decided; one shape per step.
         detail: StepDetail,
@@ -108,18 +108,18 @@ pub enum RecordKind {
     ShapersPassed {
         /// The context that they left as it was.
         tokens: Tokens,
-        /// Which, in order.
+        /// The stages that were passed by, in order.
         stages: Vec<PassedStage>,
     },
     /// A shaper stage ran.
     Shaper {
-        /// Its name.
+        /// Name of the stage.
         stage: String,
         /// Whether it changed something.
         fired: bool,
-        /// Before it.
+        /// Estimated tokens of the conversation before the stage.
         tokens_before: Tokens,
-        /// After it.
+        /// Estimated tokens of the conversation after the stage.
         tokens_after: Tokens,
         /// How long it took, in microseconds.
         elapsed_us: u64,
@@ -136,7 +136,7 @@ pub enum RecordKind {
     ModelAttempt {
         /// From 1 within the turn, over both purposes.
         attempt: u32,
-        /// `turn` or `compaction`.
+        /// Purpose of the call: `turn` or `compaction`.
         purpose: String,
         /// The failure that made it necessary; `None` for the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub enum RecordKind {
         /// model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
-        /// See `provider`.
+        /// Model that was asked, where it was not the first of the chain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// Whether it was streamed.
@@ -178,7 +178,7 @@ pub enum RecordKind {
         cost: Option<Money>,
         /// Milliseconds to the first token, and in all.
         first_token_ms: Option<u64>,
-        /// Milliseconds in all.
+        /// Milliseconds from the request to the end of the answer.
         duration_ms: u64,
         /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was
         /// not.
@@ -193,9 +193,9 @@ pub enum RecordKind {
     },
     /// A path of a call was looked at.
     Path {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// What was found.
+        /// What the path was resolved to.
         path: ResolvedPath,
         /// The same as JSON text, when this record cannot hold all of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,20 +203,20 @@ pub enum RecordKind {
     },
     /// A hook handler has ended.
     Hook {
-        /// Which event.
+        /// The event that the hooks run on.
         event: HookEvent,
         /// The call, for tool events.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<ToolUseId>,
         /// Its place among the handlers of this firing, from 0.
         index: u32,
-        /// What ran.
+        /// The command or the address that ran.
         handler: String,
         /// The exit code; `None` when it did not exit by itself.
         exit: Option<i32>,
         /// `exited`, `timed_out`, `crashed`, or `refused` when the harness could not run it.
         ended: String,
-        /// Milliseconds.
+        /// Wall-clock time of the handler, in milliseconds.
         duration_ms: u64,
         /// What came of it.
         effect: String,
@@ -225,14 +225,14 @@ pub enum RecordKind {
         message: Option<Stored>,
         /// Its outputs as escaped text when short, else as digests of stored texts.
         stdout: Stored,
-        /// Likewise.
+        /// Its standard error, stored in the same way.
         stderr: Stored,
     },
     /// A call was decided about; exactly one per tool use.
     Permission {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// Of the call as it will be run.
         digest: Digest,
@@ -241,23 +241,23 @@ pub enum RecordKind {
         input: Option<Stored>,
         /// The mode in force.
         mode: PermissionMode,
-        /// What and why.
+        /// The decision, with its stage and its reason.
         decision: Decision,
     },
     /// Somebody answered a question about a call.
     PermissionAnswer {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The answer.
+        /// Whether the call may run.
         allowed: bool,
-        /// In words.
+        /// The reason, in words; the model reads that of a refusal.
         reason: String,
     },
     /// A call is about to run.
     ToolIntent {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The tool.
+        /// Name of the tool that the call uses.
         tool: ToolName,
         /// Of the call as it will be run.
         digest: Digest,
@@ -266,15 +266,15 @@ pub enum RecordKind {
     },
     /// A call has ended; stands in front of its result line.
     ToolEnd {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
         /// The failure, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolErrorKind>,
-        /// Of the process.
+        /// Exit code of the process; `None` if there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// Milliseconds.
+        /// Wall-clock time of the call, in milliseconds.
         duration_ms: u64,
         /// What the session remembers of it, JSON text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -287,7 +287,7 @@ pub enum RecordKind {
     TurnEnd {
         /// Why; the code of a run's end.
         reason: String,
-        /// Where.
+        /// The step that the turn had reached; `None` where it ended outside its steps.
         at_step: Option<Step>,
         /// Its model call that was under way, where the tree of agents had something set aside for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,9 +295,9 @@ pub enum RecordKind {
     },
     /// A run ended; its last record.
     RunEnd {
-        /// Why; the code.
+        /// Stable code of the reason for the end.
         reason: String,
-        /// Turns taken.
+        /// Turns that the run took.
         turns: u32,
         /// Of this run, sub-agents included.
         usage: Usage,
@@ -307,16 +307,16 @@ pub enum RecordKind {
     },
     /// Something an operator should look at.
     Alert {
-        /// What.
+        /// What happened, in words.
         what: String,
     },
     /// Bytes that are no line were found and passed over.
     Repair {
-        /// Where they begin.
+        /// Offset in the file at which the bytes begin.
         offset: u64,
-        /// How many.
+        /// Number of the bytes.
         length: u64,
-        /// Of them.
+        /// Digest of the bytes.
         digest: Digest,
     },
 }
@@ -324,9 +324,9 @@ pub enum RecordKind {
 /// A shaper stage that did not run; on the wire a pair, since every turn has five of them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PassedStage {
-    /// Its name.
+    /// Name of the stage that did nothing.
     pub stage: Cow<'static, str>,
-    /// Why not.
+    /// Why the stage did nothing.
     pub why: Cow<'static, str>,
 }
 
@@ -348,7 +348,7 @@ pub struct DiscardedAnswer {
 /// Head of a sub-agent's transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SidechainHead {
-    /// Which.
+    /// Id of the sub-agent.
     pub agent: AgentId,
     /// Hash of its last record.
     pub head: Digest,

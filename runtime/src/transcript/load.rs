@@ -68,9 +68,9 @@ pub struct Loaded {
 /// A call without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCall {
-    /// The call.
+    /// Id of the tool use, as the model issued it.
     pub call: ToolUseId,
-    /// The tool.
+    /// Name of the tool that the call uses.
     pub tool: ToolName,
     /// The line of the answer that asked for it.
     pub line: EntryId,
@@ -79,9 +79,9 @@ pub struct OpenCall {
 /// A run that has no end yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRun {
-    /// Which.
+    /// Id of the run that was open.
     pub run: RunId,
-    /// Turns begun.
+    /// Number of turns that had begun.
     pub turn: u32,
     /// The last step on record of a turn that has not ended; `None` between turns.
     pub step: Option<Step>,

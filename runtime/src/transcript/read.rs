@@ -15,10 +15,10 @@ use crate::{
     transcript::entry::{AnswerFields, Boundary, ConversationLine, Line, Record, ToolResultFields},
 };
 
-/// One line, read.
+/// One line of a file, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// What stands there.
+    /// The content of the line.
     pub entry: Entry,
     /// Its place in the chain; `None` for lines of others.
     pub seal: Option<Seal>,
@@ -35,7 +35,7 @@ pub struct Read {
 pub enum Entry {
     /// Something that was said.
     Conversation {
-        /// The line.
+        /// The line, parsed and checked.
         line: Box<ConversationLine>,
         /// It belongs to a sub-agent.
         sidechain: bool,
@@ -46,7 +46,7 @@ pub enum Entry {
     Harness(Box<Record>),
     /// Anything else: titles, tags, progress, kinds that are not known here.
     Other {
-        /// Its `type`.
+        /// Value of the line's field `type`.
         kind: Box<str>,
         /// Its name, if it is part of the links.
         id: Option<EntryId>,
@@ -71,7 +71,7 @@ impl Entry {
 /// A line's place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// Its number.
+    /// Sequence number of the record.
     pub seq: u64,
     /// Hash of the line before, as the line says.
     pub prev: Digest,
@@ -91,7 +91,7 @@ pub enum NotALine {
     /// It is JSON without a field that its type needs, or with one of another shape.
     #[error("a record without a usable `{field}`")]
     Record {
-        /// The field.
+        /// Name of the missing field.
         field: &'static str,
     },
 }

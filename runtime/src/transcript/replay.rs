@@ -33,7 +33,7 @@ use crate::{
 pub struct Replayed {
     /// Turns, those that ended early included.
     pub turns: u64,
-    /// Lines of turns.
+    /// Number of lines that turns wrote.
     pub lines: u64,
 }
 
@@ -44,7 +44,7 @@ pub enum ReplayError {
     /// The turn makes another line than the one that is recorded.
     #[error("line {line}, {}: the turn makes {expected}, recorded is {found}", step.name())]
     Differs {
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
         /// Where the turn is.
         step: Step,
@@ -60,7 +60,7 @@ pub enum ReplayError {
         line: u64,
         /// Where the turn is.
         step: Step,
-        /// What is missing.
+        /// Name of the missing part.
         what: &'static str,
     },
     /// A text beside the transcript is not at hand, or another one.
@@ -68,17 +68,17 @@ pub enum ReplayError {
     NotStored {
         /// The line that names it.
         line: u64,
-        /// Its name.
+        /// Digest that names the stored text.
         digest: Digest,
     },
     /// The prompt of a run is not written as one of its session.
     #[error("line {line}: the prompt of this session stands as {expected}, recorded is {found}")]
     WrongPrompt {
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
         /// What should stand there, around the first difference.
         expected: String,
-        /// What stands there.
+        /// The text that the transcript holds there, around the first difference.
         found: String,
     },
     /// What a run starts from cannot be read.

@@ -33,7 +33,7 @@ const LOST: &str = "The result of this call is missing from the transcript. What
 /// A turn that is gone.
 #[derive(Clone, Debug)]
 pub struct OpenTurn {
-    /// The run.
+    /// Id of the run that the turn belongs to.
     pub run: RunId,
     /// Counted from 1 within the run.
     pub number: u32,

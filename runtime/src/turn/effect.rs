@@ -30,13 +30,13 @@ pub enum Effect {
     ReadSources,
     /// Run this shaper stage.
     Shape(Box<ShapeOrder>),
-    /// Ask the model.
+    /// Sends a request to the model.
     CallModel(Box<ModelCallOrder>),
     /// Come back with [`super::TurnInput::TimerFired`] after so many milliseconds.
     Wait {
         /// The attempt that waits.
         attempt: u32,
-        /// How long.
+        /// Length of the wait, in milliseconds.
         ms: u64,
     },
     /// Let these calls in, in order, or refuse them; check their inputs.
@@ -45,16 +45,16 @@ pub enum Effect {
     RunHooks(Box<HookFiring>),
     /// Find out what lies at a path.
     ResolvePath {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
         /// As the model wrote it; empty means the working directory.
         given: String,
     },
     /// Judge a shell command. It may be long, so not where others wait.
     JudgeCommand {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// What to judge.
+        /// The command and the rules that apply to it.
         order: Box<CommandOrder>,
     },
     /// Ask whoever can answer.
@@ -66,18 +66,18 @@ pub enum Effect {
         /// Rules that would settle it.
         suggestions: Vec<String>,
     },
-    /// Run a call.
+    /// Runs one tool call that the gate allowed.
     ExecuteTool {
         /// Lets exactly this call run.
         permit: Box<Permit>,
         /// The call, as the turn knows it; who runs it checks the permit against it.
         call: ToolCall,
-        /// Its declaration.
+        /// Declaration of the tool.
         spec: Arc<ToolSpec>,
     },
     /// Write these lines, then say [`super::TurnInput::Recorded`] if they are awaited.
     Append(Box<Append>),
-    /// Tell the listeners.
+    /// Sends an event to all listeners.
     Tell(Event),
     /// The turn is over. Its last lines are in the report.
     Finish(Box<TurnReport>),
@@ -86,7 +86,7 @@ pub enum Effect {
 /// Lines of one input, written at once.
 #[derive(Debug)]
 pub struct Append {
-    /// In order.
+    /// The lines, in the order in which they are written.
     pub lines: Vec<Line>,
     /// Texts that the lines refer to; written before them.
     pub stored: Vec<StoredText>,
@@ -103,11 +103,11 @@ pub struct Append {
 /// Something that a session remembers.
 #[derive(Clone, Debug)]
 pub enum HistoryUpdate {
-    /// A message.
+    /// A message was added to the conversation.
     Message(Arc<Message>),
     /// A summary that stands for everything but these messages, which follow it.
     Compacted {
-        /// The summary.
+        /// The summary that replaces what came before it.
         summary: Arc<Message>,
         /// The newest messages, verbatim.
         preserved: Messages,
@@ -127,11 +127,11 @@ impl HistoryUpdate {
 /// What a shaper stage works on.
 #[derive(Clone, Debug)]
 pub struct ShapeOrder {
-    /// Which.
+    /// The shaper stage to run.
     pub stage: Stage,
     /// What the stage before left.
     pub context: ShapedContext,
-    /// Gates and caps.
+    /// Thresholds and caps of the stages.
     pub setup: Arc<ShaperSetup>,
     /// The second phase of auto_compact: the request and the summary that came of it.
     pub summary: Option<(SummaryRequest, String, crate::ids::EntryId)>,
@@ -142,12 +142,12 @@ pub struct ShapeOrder {
 pub enum Purpose {
     /// For the turn's answer.
     Turn,
-    /// For a summary.
+    /// The call asks for a summary of the conversation.
     Compaction,
 }
 
 impl Purpose {
-    /// As in records.
+    /// Returns the name that records use.
     pub fn name(self) -> &'static str {
         match self {
             Purpose::Turn => "turn",
@@ -156,10 +156,10 @@ impl Purpose {
     }
 }
 
-/// One model attempt.
+/// One attempt to get an answer from a model.
 #[derive(Clone, Debug)]
 pub struct ModelCallOrder {
-    /// Why.
+    /// What the answer is for.
     pub purpose: Purpose,
     /// Counts up within the turn, over both purposes.
     pub attempt: u32,
@@ -169,7 +169,7 @@ pub struct ModelCallOrder {
     pub format: WireFormat,
     /// The model, by its name there.
     pub model: Arc<str>,
-    /// Body and digest.
+    /// The encoded body and its digest.
     pub request: EncodedRequest,
     /// Whether it repeats a call that failed.
     pub is_retry: bool,
@@ -191,7 +191,7 @@ pub struct ModelCallOrder {
 pub struct HookFiring {
     /// Counted from 0 within the turn.
     pub firing: u32,
-    /// The event.
+    /// The event that the hooks run on.
     pub event: HookEvent,
     /// The call, for tool events.
     pub call: Option<ToolUseId>,
@@ -199,7 +199,7 @@ pub struct HookFiring {
     pub tool: Option<ToolName>,
     /// What the handlers read on standard input: JSON text.
     pub input: Arc<str>,
-    /// In configuration order.
+    /// The handlers to run, in configuration order.
     pub handlers: Vec<HookHandler>,
 }
 

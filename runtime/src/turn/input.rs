@@ -18,7 +18,7 @@ use crate::{
     tool::ToolOutcome,
 };
 
-/// Something that happened.
+/// Something that happened and that the turn reacts to.
 #[derive(Debug)]
 pub enum TurnInput {
     /// Do this step now.
@@ -29,7 +29,7 @@ pub enum TurnInput {
     SourcesRead(Box<SourceTexts>),
     /// A shaper stage has ended, after so many microseconds.
     Shaped {
-        /// Which.
+        /// The shaper stage that ran.
         stage: Stage,
         /// What came of it; `Err` when its actor crashed.
         result: Result<Box<StageResult>, Crashed>,
@@ -54,30 +54,30 @@ pub enum TurnInput {
     },
     /// The path of a call was looked at.
     PathResolved {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// What is there.
+        /// What the path was resolved to.
         path: Box<ResolvedPath>,
     },
     /// The command of a call was judged.
     CommandJudged {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
         /// What came of it.
         judged: Box<Judged>,
     },
     /// Somebody answered a question about a call.
     PermissionAnswered {
-        /// The call.
+        /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The answer.
+        /// The answer of the approver.
         answer: PermissionAnswer,
     },
     /// A call has ended.
     ToolFinished {
-        /// Which.
+        /// Id of the tool use that ended.
         call: ToolUseId,
-        /// How.
+        /// The result of the call, or its failure.
         outcome: Box<ToolOutcome>,
     },
     /// Lines up to this ticket are as safe as their mode promises.
@@ -117,7 +117,7 @@ pub struct Answered {
     pub is_in_doubt: bool,
     /// Milliseconds to the first token.
     pub first_token_ms: Option<u64>,
-    /// Milliseconds in all.
+    /// Milliseconds from the request to the end of the answer.
     pub duration_ms: u64,
     /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was not.
     pub parked_ms: Option<NonZeroU32>,

@@ -17,14 +17,12 @@ pub(super) struct TextPosition {
     pub(super) chars: usize,
 }
 
-/// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Breaks {
     /// Per kind, the places of this kind or a better one, in order.
     queues: [VecDeque<TextPosition>; N_KINDS],
     /// Starts of lines of code, the line behind the opening one left out.
     lines_of_code: VecDeque<TextPosition>,
-    /// The last character.
     last: Option<char>,
     /// Line ends in the blanks at the end, and the place behind the last of them.
     n_lines: usize,

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeldLine {
     pub(super) text: String,

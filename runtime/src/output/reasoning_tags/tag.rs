@@ -14,9 +14,9 @@ pub const MAX_TAG: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
-    /// `</…>`.
+    /// Whether it is a closing tag, `</…>`.
     pub(super) closes: bool,
-    /// `<…/>`.
+    /// Whether it is an empty tag, `<…/>`.
     pub(super) is_empty: bool,
 }
 
@@ -32,17 +32,15 @@ pub(super) enum Kind {
 pub(super) enum Read {
     /// It may become a tag.
     More,
-    /// It is one.
+    /// The text is a whole tag.
     Tag(Tag),
     /// It is none, without this character.
     NoTag,
 }
 
-/// From `<` on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidate {
     text: String,
-    /// In small letters.
     name: String,
     closes: bool,
     part: Part,
@@ -53,7 +51,6 @@ enum Part {
     /// Nothing yet, or blanks.
     #[default]
     Start,
-    /// Behind `/`.
     Slash,
     Name,
     Attributes,

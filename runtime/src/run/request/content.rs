@@ -22,18 +22,18 @@ pub struct PromptBlock(Block);
 /// The formats that models read images in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageType {
-    /// JPEG.
+    /// A JPEG image.
     Jpeg,
-    /// PNG.
+    /// A PNG image.
     Png,
     /// GIF; models see its first picture.
     Gif,
-    /// WebP.
+    /// A WebP image.
     Webp,
 }
 
 impl ImageType {
-    /// Its media type.
+    /// Returns the media type, such as `image/png`.
     pub fn media_type(self) -> &'static str {
         match self {
             ImageType::Jpeg => "image/jpeg",
@@ -45,7 +45,7 @@ impl ImageType {
 }
 
 impl PromptBlock {
-    /// A text.
+    /// Returns a block of plain text.
     pub fn text(text: &str) -> Self {
         Self(Block::text(text))
     }

@@ -21,12 +21,12 @@ pub struct Frames {
     pending: Vec<u8>,
 }
 
-/// One whole frame.
+/// One whole frame of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Names and values of the headers that are texts, in order.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// What it carries.
+    /// Bytes that the frame carries.
     pub payload: &'a [u8],
 }
 

@@ -16,7 +16,6 @@ use crate::step5_model_call::{
 /// Characters of a body that is no error object which are shown to people.
 pub(super) const MAX_SHOWN_CHARS: usize = 300;
 
-/// What was said.
 #[derive(Debug, Default)]
 pub(super) struct ProviderError {
     /// The type of the error in the words of the Messages API; empty when there is none.

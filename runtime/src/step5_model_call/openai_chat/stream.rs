@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Reads one stream.
+/// Reads the stream of one chat completion.
 #[derive(Clone, Debug)]
 pub struct ChatReader(Reader<Chat>);
 

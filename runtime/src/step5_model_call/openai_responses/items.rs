@@ -24,7 +24,7 @@ pub(super) struct Slot {
     pub(super) whole: Option<String>,
 }
 
-/// Items as blocks.
+/// Turns output items into content blocks.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) blocks: Vec<Block>,

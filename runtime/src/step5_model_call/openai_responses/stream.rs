@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// Reads one stream.
+/// Reads the stream of one response.
 #[derive(Clone, Debug)]
 pub struct ResponsesReader(Reader<Responses>);
 

@@ -9,7 +9,6 @@ use crate::step5_model_call::{
     stream::wire::{ReportedUsage, Text},
 };
 
-/// Any event.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(rename = "type", borrow)]
@@ -118,7 +117,6 @@ impl<'a> Response<'a> {
     }
 }
 
-/// An output item.
 #[derive(Debug, Deserialize)]
 pub(super) struct Item<'a> {
     #[serde(rename = "type", borrow)]

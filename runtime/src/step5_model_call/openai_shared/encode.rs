@@ -107,7 +107,7 @@ pub(crate) enum Part<'a> {
 /// A message of the user: first what tools gave, then what is said.
 #[derive(Debug, Default)]
 pub(crate) struct UserMessage<'a> {
-    /// Call and text.
+    /// Results in order: id of the call and text.
     pub(crate) results: Vec<(&'a str, Cow<'a, str>)>,
     pub(crate) parts: Vec<Part<'a>>,
 }

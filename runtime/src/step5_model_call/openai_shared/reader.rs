@@ -23,7 +23,7 @@ pub(crate) struct Broken {
     pub(crate) class: FailureClass,
     /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
     pub(crate) code: String,
-    /// For people.
+    /// The failure, in words for people.
     pub(crate) message: String,
     /// It is about the form, and nothing that the provider said.
     pub(crate) is_ours: bool,

@@ -21,10 +21,10 @@ use crate::{
 /// How long a provider is asked to keep what it was sent. Each use starts the time anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PromptCaching {
-    /// Nothing is marked.
+    /// No block is marked for caching.
     #[serde(rename = "off")]
     Off,
-    /// Five minutes.
+    /// Marked blocks are cached for five minutes.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,

@@ -93,7 +93,7 @@ impl Machine {
         self.n_bytes
     }
 
-    /// Blocks so far.
+    /// Returns the number of blocks so far.
     pub(super) fn n_blocks(&self) -> usize {
         self.blocks.len()
     }

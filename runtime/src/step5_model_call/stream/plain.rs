@@ -30,7 +30,6 @@ pub(super) enum Plain<'a> {
     BlockStop(u64),
     /// The message is whole.
     MessageStop,
-    /// Nothing.
     Ping,
 }
 

@@ -83,7 +83,6 @@ pub(super) enum Addition<'a> {
     Signature(Option<Cow<'a, str>>),
     /// Of the input of a tool.
     Json(Option<Cow<'a, str>>),
-    /// Of a compaction.
     Content(Option<Cow<'a, str>>),
     Citation(Option<&'a RawValue>),
     /// A kind that this version does not know.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::ids::ToolUseId;
 
-/// What was repaired.
+/// A repair that the view made to a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ViewNote {
     /// A call without result got an error result.
@@ -49,7 +49,7 @@ pub enum ViewNote {
     TooLarge {
         /// The type of the block.
         kind: Box<str>,
-        /// Its size.
+        /// Size of the block, in bytes.
         bytes: usize,
     },
 }

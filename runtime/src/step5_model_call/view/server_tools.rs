@@ -28,7 +28,7 @@ pub(super) enum ServerBlock {
     Call(String),
     /// The result of the call with this id.
     Result(String),
-    /// Nothing.
+    /// The block has nothing to do with a server's tool.
     None,
 }
 

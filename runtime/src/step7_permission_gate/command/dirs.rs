@@ -35,7 +35,7 @@ impl Dirs {
         self.0.as_ref().map(|it| it.iter().map(String::as_str))
     }
 
-    /// These and others.
+    /// Returns the union; unknown where either set is, or where it would grow too large.
     pub(crate) fn or(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
             (Some(left), Some(right)) if Arc::ptr_eq(left, right) || left.is_superset(right) => {

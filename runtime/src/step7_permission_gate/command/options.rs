@@ -27,9 +27,9 @@ pub(crate) fn has_letter(arg: &str, letter: char, valued: &str) -> bool {
 
 /// Options that a rule with a `*` does not cover.
 pub(crate) struct Table {
-    /// The program.
+    /// Name of the program.
     pub(crate) name: &'static str,
-    /// Letters.
+    /// Letters of its short options.
     pub(crate) short: &'static str,
     /// Letters that take the rest of a cluster as value.
     pub(crate) valued: &'static str,

@@ -7,7 +7,7 @@ use crate::step7_permission_gate::shell::{
     word::Word,
 };
 
-/// One simple command.
+/// One simple command of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Variables that are set for it, or by it when it has no words.

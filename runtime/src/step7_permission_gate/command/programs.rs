@@ -32,7 +32,7 @@ pub(crate) const LOOKED_THROUGH: &[&str] = &[
     "xvfb-run",
 ];
 
-/// Shells.
+/// Programs that read shell scripts.
 pub(crate) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"];
 
 /// Builtins that run a text or a file, or change what names mean.

@@ -69,7 +69,6 @@ struct Walk<'a> {
     functions: BTreeMap<String, Arc<Command>>,
     /// Functions that are being looked at.
     calls: Vec<String>,
-    /// Names in arithmetic.
     names: Vec<String>,
     /// Variables whose values are not known.
     unknown: Vec<String>,

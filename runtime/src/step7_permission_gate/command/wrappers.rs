@@ -5,7 +5,7 @@
 
 use crate::step7_permission_gate::shell::{Fault, word::Word};
 
-/// One wrapper.
+/// A program that runs the command that follows it.
 pub(super) struct Wrapper {
     pub(super) name: &'static str,
     /// Options without a value.
@@ -16,7 +16,7 @@ pub(super) struct Wrapper {
     pub(super) n_operands: usize,
 }
 
-/// All of them.
+/// All wrappers that the gate looks through.
 pub(super) const WRAPPERS: [Wrapper; 8] = [
     Wrapper {
         name: "timeout",
@@ -48,7 +48,7 @@ pub(crate) struct Stripped {
     pub(crate) fault: Option<Fault>,
 }
 
-/// Steps over wrappers.
+/// Steps over the wrappers in front of a command.
 pub(crate) fn strip(words: &[Word]) -> Stripped {
     let mut found = Stripped::default();
     loop {

@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// After `[[`.
+    /// Reads the rest of a test, after its `[[`.
     fn test(&mut self) -> Kind {
         let mut words = vec![Word::plain("[[")];
         loop {

@@ -18,7 +18,7 @@ pub(super) struct Reader<'a> {
     pub(super) fault: Option<Fault>,
     pub(super) documents: Vec<Word>,
     pub(super) announced: Vec<Announced>,
-    /// Names in arithmetic.
+    /// Names of variables that occur in arithmetic.
     pub(super) names: Vec<String>,
     /// Variables that are set, but not by an assignment.
     pub(super) set: Vec<String>,

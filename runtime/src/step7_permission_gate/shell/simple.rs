@@ -188,7 +188,7 @@ impl Reader<'_> {
     }
 }
 
-/// `1`, `-`, `1-`.
+/// Whether a target is a descriptor: `1`, `-`, `1-`.
 fn is_descriptor(target: &Word) -> bool {
     let digits = target.text.strip_suffix('-').unwrap_or(&target.text);
     target.is_known() && !target.text.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())

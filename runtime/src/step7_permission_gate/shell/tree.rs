@@ -9,7 +9,6 @@ pub(crate) struct List(pub(crate) Vec<Item>);
 /// One member of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// The first pipeline.
     pub(crate) first: Pipeline,
     /// Those after `&&` and `||`.
     pub(crate) rest: Vec<(Connector, Pipeline)>,
@@ -29,7 +28,6 @@ pub(crate) enum Connector {
 pub(crate) struct Pipeline {
     /// It begins with `!`.
     pub(crate) is_negated: bool,
-    /// The commands.
     pub(crate) commands: Vec<Command>,
 }
 
@@ -41,7 +39,7 @@ pub(crate) struct Command {
     pub(crate) redirections: Vec<Redirection>,
 }
 
-/// Kinds of commands.
+/// The kinds of commands that a script consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Simple(Simple),
@@ -49,7 +47,7 @@ pub(crate) enum Kind {
     Subshell(List),
     /// Conditions with what follows from them, and what follows from none.
     If(Vec<(List, List)>, List),
-    /// `while` and `until`.
+    /// A loop, `while` or `until`: condition and body.
     While(List, List),
     /// `for` and `select`: the variable, its values (`None`: the arguments), the body.
     For(String, Option<Vec<Word>>, List),
@@ -59,13 +57,13 @@ pub(crate) enum Kind {
     Case(Word, Vec<(Vec<Word>, List, bool)>),
     Function(String, Box<Command>),
     Coprocess(Box<Command>),
-    /// `((…))`.
+    /// An arithmetic command, `((…))`.
     Arithmetic(Word),
     /// The words of `[[ … ]]`, the brackets included.
     Test(Vec<Word>),
 }
 
-/// A simple command.
+/// A simple command: assignments, words and redirections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Simple {
     pub(crate) assignments: Vec<Assignment>,
@@ -82,7 +80,7 @@ pub(crate) struct Assignment {
     pub(crate) value: Word,
 }
 
-/// A redirection.
+/// One redirection of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirection {
     pub(crate) kind: Redirect,
@@ -93,15 +91,15 @@ pub(crate) struct Redirection {
 /// What a redirection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirect {
-    /// `<`
+    /// Reads from a file: `<`.
     Read,
     /// `>`, `>>`, `>|`, `&>`, `&>>`, and `>&` in front of a file.
     Write,
-    /// `<>`
+    /// Reads and writes a file: `<>`.
     ReadWrite,
     /// `<&` and `>&` in front of a descriptor.
     Copy,
-    /// `<<<`
+    /// Reads a text in the script: `<<<`.
     Text,
     /// `<<`, with the number of the here-document.
     Document(usize),

@@ -5,7 +5,6 @@ use super::tree::List;
 /// A word without its quotes. What the shell has yet to work out stands in it as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// The text.
     pub(crate) text: String,
     /// Where the text is not plain; in order, none empty but quotes around nothing.
     pub(crate) spans: Vec<Span>,
@@ -121,7 +120,7 @@ impl Word {
         out.push_str(&self.text[at..]);
     }
 
-    /// As [`Word::write_canonical`] does.
+    /// Returns the text that [`Word::write_canonical`] writes.
     pub(crate) fn canonical(&self) -> String {
         let mut out = String::with_capacity(self.text.len() + 2);
         self.write_canonical(&mut out);

@@ -19,7 +19,7 @@ use crate::{
 /// The copied lines in front of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forked {
-    /// Number of lines.
+    /// Number of copied lines at the front.
     pub lines: u64,
     /// The session that they were copied from, as they say; empty when there are none.
     pub from: String,

@@ -11,7 +11,7 @@ use crate::{
 pub struct Violation {
     /// Where, from 1. What is missing is named at the line where it should have been there.
     pub line: u64,
-    /// What.
+    /// The rule that was broken, with its particulars.
     pub what: ViolationKind,
 }
 
@@ -84,11 +84,11 @@ wrong! {
     NoSummary, "no_summary", "no summary follows the compaction boundary";
     /// Nothing asked for this.
     UnknownCall { call: ToolUseId }, "unknown_call", "no tool use {call} is open";
-    /// A second decision.
+    /// A call was decided about a second time.
     SecondDecision { call: ToolUseId }, "second_decision", "{call} was decided about twice";
-    /// No decision.
+    /// A call ran without a decision.
     NoDecision { call: ToolUseId }, "no_decision", "{call} was not decided about";
-    /// It was denied.
+    /// A call ran although it was denied.
     NotAllowed { call: ToolUseId }, "not_allowed", "{call} was not allowed";
     /// What was decided about is not what the model asked for or what ran.
     WrongDigest { call: ToolUseId }, "wrong_digest", "the digest of {call} is another one";
@@ -96,7 +96,7 @@ wrong! {
     WrongTool { call: ToolUseId }, "wrong_tool", "{call} is for another tool";
     /// A second result, or a second end.
     SecondResult { call: ToolUseId }, "second_result", "{call} has a second result";
-    /// No result.
+    /// A call has no result when its turn ends.
     NoResult { call: ToolUseId }, "no_result", "{call} has no result";
     /// Results in another order than the tool uses.
     ResultOrder { call: ToolUseId }, "result_order", "the result of {call} stands in front of an earlier one";

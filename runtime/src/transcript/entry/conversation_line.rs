@@ -20,18 +20,18 @@ pub struct LineFrame {
     pub cwd: Arc<str>,
     /// The checked-out branch, if any.
     pub git_branch: Option<Arc<str>>,
-    /// Version of ennead.
+    /// Version of ennead that writes the line.
     pub version: &'static str,
 }
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationLine {
-    /// When.
+    /// Time at which the message was recorded.
     pub at: Timestamp,
     /// The conversation line before it.
     pub parent: Option<EntryId>,
-    /// What.
+    /// The message itself.
     pub message: Arc<Message>,
     /// Of an answer: who gave it, why it ended, what it cost.
     pub answer: Option<AnswerFields>,
@@ -50,7 +50,7 @@ pub struct AnswerFields {
     pub asked: Option<Arc<str>>,
     /// Wire name of the stop reason.
     pub stop_reason: Arc<str>,
-    /// What it cost.
+    /// Tokens of the call, as the provider reported them.
     pub usage: Usage,
 }
 
@@ -64,9 +64,9 @@ impl AnswerFields {
 /// What a tool result line holds beside its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResultFields {
-    /// `toolUseResult`: JSON text.
+    /// The structured result (`toolUseResult`), as JSON text.
     pub structured: Option<Arc<str>>,
-    /// `sourceToolAssistantUUID`.
+    /// Line of the answer that holds the tool use (`sourceToolAssistantUUID`).
     pub source: EntryId,
 }
 
@@ -75,7 +75,7 @@ pub struct ToolResultFields {
 pub struct Boundary {
     /// `auto`, `manual` or `reactive`.
     pub trigger: &'static str,
-    /// The estimate before.
+    /// Estimated tokens of the conversation before the compaction.
     pub pre_tokens: Tokens,
     /// First and last message that stay verbatim behind the summary.
     pub preserved: Option<(EntryId, EntryId)>,

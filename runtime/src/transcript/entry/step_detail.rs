@@ -9,7 +9,7 @@ use crate::tokens::Tokens;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum StepDetail {
-    /// 1.
+    /// What step 1, settings resolution, found.
     Settings {
         /// The layers, JSON text.
         layers: Stored,
@@ -22,7 +22,7 @@ pub enum StepDetail {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         models: Option<Stored>,
     },
-    /// 2.
+    /// What step 2, state initialization, found.
     State {
         /// Messages in the conversation.
         messages: u64,
@@ -31,7 +31,7 @@ pub enum StepDetail {
         /// Tokens of the run before this turn, sub-agents included.
         used: u64,
     },
-    /// 3.
+    /// What step 3, context assembly, found.
     Context {
         /// The source texts, JSON text.
         texts: Stored,
@@ -40,7 +40,7 @@ pub enum StepDetail {
         /// The estimate for the whole request.
         tokens: Tokens,
     },
-    /// 4.
+    /// What step 4, context shaping, did.
     Shaping {
         /// The estimate for the request as it goes out.
         tokens: Tokens,
@@ -49,44 +49,44 @@ pub enum StepDetail {
         /// What is left of the context budget.
         remaining: Tokens,
     },
-    /// 5.
+    /// What step 5, the model call, did.
     Model {
-        /// Attempts made.
+        /// Number of attempts, failed ones included.
         attempts: u32,
         /// `ok`, or the code of the failure.
         outcome: String,
     },
-    /// 6.
+    /// What step 6, dispatch, decided.
     Dispatch {
         /// Tool uses in the answer.
         calls: u32,
         /// Those refused for their number, name or input.
         refused: u32,
     },
-    /// 7.
+    /// What step 7, the permission gate, decided.
     Gate {
         /// Calls that may run.
         allowed: u32,
         /// Calls that may not.
         denied: u32,
     },
-    /// 8.
+    /// What step 8, tool execution, did.
     Execution {
         /// Results that are no error.
         succeeded: u32,
         /// Results that are one.
         failed: u32,
     },
-    /// 9.
+    /// What step 9, the stop check, decided.
     Stop {
         /// Whether the run is over.
         done: bool,
         /// Why, if it is.
         reason: Option<String>,
     },
-    /// Nothing to do.
+    /// The step had nothing to do.
     Nothing {
-        /// Why.
+        /// The reason, in words.
         nothing: String,
     },
 }

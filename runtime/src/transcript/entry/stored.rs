@@ -38,7 +38,7 @@ impl Repeated {
         Self { digest: stored.digest(), stored }
     }
 
-    /// Of the text.
+    /// Returns the digest of the text.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -52,11 +52,11 @@ impl Repeated {
 /// A text to be kept beside the transcript before the line that names it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredText {
-    /// Its name.
+    /// Digest of the text, which names its file.
     pub digest: Digest,
-    /// The text.
+    /// The text to be stored.
     pub text: Arc<str>,
-    /// Where it belongs.
+    /// The folder that its file belongs to.
     pub place: TextFolder,
 }
 

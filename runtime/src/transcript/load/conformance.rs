@@ -11,7 +11,7 @@ use crate::message::{Message, Role};
 pub struct Outcome {
     /// `{role, content}`, as a model would get them.
     pub messages: Vec<Value>,
-    /// What was wrong.
+    /// Everything that was wrong with the transcript.
     pub report: Vec<Report>,
     /// Whether the session can go on. No damage prevents that.
     pub resumable: bool,

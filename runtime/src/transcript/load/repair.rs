@@ -15,12 +15,12 @@ use crate::{
 /// What the model reads where the outcome of a call is not known.
 pub const UNKNOWN_OUTCOME: &str = "The call was interrupted and its outcome is not known. It may have had some or all of its effect. It was not run again.";
 
-/// A repaired conversation.
+/// A conversation after its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// What a model accepts.
     pub messages: Messages,
-    /// What was wrong.
+    /// Everything that was wrong with the conversation.
     pub report: Vec<Report>,
     /// Calls whose result was made up.
     pub open: Vec<OpenCall>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that was wrong, and how it was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What.
+    /// What was wrong.
     pub kind: ReportKind,
     /// The line, from 1, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,12 +45,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// What was wrong.
+/// What can be wrong with a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReportKind {
-    /// There is nothing.
+    /// The file has no lines.
     Empty,
     /// No JSON; passed over.
     BadLine,

@@ -28,11 +28,11 @@ pub struct Tail {
 /// Bytes at the end of a file that are no whole line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// Where they begin.
+    /// Offset in the file at which the bytes begin.
     pub offset: u64,
-    /// How many.
+    /// Number of the bytes.
     pub length: u64,
-    /// Of them.
+    /// Digest of the bytes.
     pub digest: Digest,
 }
 

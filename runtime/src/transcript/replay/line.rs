@@ -17,7 +17,7 @@ const SHOWN: usize = 200;
 
 /// A sealed line of ours.
 pub(super) struct FileLine<'a> {
-    /// From 1.
+    /// Number of the line, counted from 1.
     pub(super) number: u64,
     /// Where it begins in the file.
     pub(super) offset: usize,

@@ -38,11 +38,9 @@ pub(crate) struct Play {
     pub(crate) conversation: Conversation,
     /// Steps, answers, results and ends, as words.
     pub(crate) log: Vec<String>,
-    /// What was alerted.
     pub(crate) alerts: Vec<String>,
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
-    /// The transcript.
     pub(crate) lines: Vec<Line>,
     /// Long texts beside it.
     pub(crate) stored: BTreeMap<Digest, String>,
@@ -366,7 +364,6 @@ impl Play {
         })
     }
 
-    /// Conversation lines.
     pub(crate) fn said(&self) -> impl Iterator<Item = &ConversationLine> {
         self.lines.iter().filter_map(|it| match it {
             Line::Conversation(line) => Some(&**line),

@@ -69,7 +69,6 @@ pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> TurnInput {
     TurnInput::CommandJudged { judged: Box::new(order.judge()), call }
 }
 
-/// What is alerted.
 pub(super) fn alert(event: &Event) -> Option<String> {
     match event {
         Event::Alert { what } => Some(what.to_string()),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// 2026-09-21T14:13:20Z.
+/// The time of the tests, 2026-09-21T14:13:20Z.
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 
 #[track_caller]

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::step7_permission_gate::shell::word::Word;
 
-/// Commands that read.
+/// Commands of git that only read.
 const READS: [&str; 24] = [
     "status",
     "log",

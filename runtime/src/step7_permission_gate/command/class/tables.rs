@@ -15,7 +15,7 @@ struct Tool {
     changes: &'static [&'static str],
 }
 
-/// Programs with subcommands.
+/// Programs whose subcommands are classified one by one.
 const TOOLS: &[Tool] = &[
     Tool {
         names: &["cargo"],

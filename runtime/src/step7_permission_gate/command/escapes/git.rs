@@ -70,7 +70,7 @@ pub(in super::super) struct GitCall<'a> {
     pub(in super::super) global: &'a [Word],
     /// The command; empty when there is none.
     pub(in super::super) command: &'a str,
-    /// What follows it.
+    /// Words that follow the command.
     pub(in super::super) args: &'a [Word],
 }
 
