@@ -44,11 +44,11 @@ const MAX_RESTARTS: u32 = 3;
 /// What the archive hears.
 #[expect(missing_debug_implementations, reason = "holds functions")]
 pub enum ArchiveMsg {
-    /// Open a transcript.
+    /// Opens a transcript and starts its writer.
     Open(OpenTranscript),
     /// Close it once everything sent before is answered.
     Close {
-        /// The transcript.
+        /// Path of the transcript.
         file: PathBuf,
         /// Hears that it is closed; also when it was not open.
         done: Option<CloseReply>,
@@ -69,7 +69,7 @@ pub(crate) type LockSlot = Arc<Mutex<Option<SessionLock>>>;
 /// A transcript to be opened for appending.
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct OpenTranscript {
-    /// Where.
+    /// Paths of the transcript and of its folder.
     pub place: TranscriptPaths,
     /// What all its conversation lines have in common. With an agent in it, it is a sidechain and
     /// covered by the lock of its top session.
@@ -89,7 +89,7 @@ pub struct OpenTranscript {
 pub enum Opened {
     /// Lines can be appended.
     Ready {
-        /// Takes them.
+        /// Sends lines to the writer.
         handle: WriterHandle,
         /// The end of the chain.
         head: Head,
@@ -123,7 +123,6 @@ pub struct ArchiveSetup {
 #[derive(Debug)]
 pub struct Archive;
 
-/// What it holds.
 #[expect(missing_debug_implementations, reason = "holds functions")]
 pub struct ArchiveState {
     setup: ArchiveSetup,

@@ -22,7 +22,7 @@ const LIMIT: usize = 64 * 1024;
 /// Where a transcript ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
-    /// Bytes.
+    /// Bytes of the transcript that the checkpoint covers.
     pub offset: u64,
     /// The end of the chain.
     pub head: Head,

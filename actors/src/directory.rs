@@ -23,21 +23,21 @@ pub enum ActorKind {
     McpServer,
     /// Owns the process of one MCP server and speaks with it.
     McpConnection,
-    /// Keeps the writers.
+    /// Opens transcripts and supervises their writers.
     Archive,
-    /// Writes one transcript.
+    /// Writes the lines of one transcript.
     TranscriptWriter,
-    /// One conversation.
+    /// Holds one conversation and runs its prompts.
     Session,
     /// A conversation with a parent.
     SubAgent,
-    /// Admits hooks.
+    /// Admits hooks and runs their handlers.
     HookRunner,
     /// Runs the handlers of one firing.
     HookExecution,
     /// Owns the processes of one command.
     ShellProcess,
-    /// Walks one turn.
+    /// Walks one turn through its nine steps.
     TurnSupervisor,
     /// Reads settings and sources.
     SourceReader,
@@ -45,9 +45,9 @@ pub enum ActorKind {
     ShaperStage,
     /// Asks the model once.
     ModelCall,
-    /// Looks at paths.
+    /// Resolves paths and judges commands for the gate.
     GateWorker,
-    /// Admits tool calls.
+    /// Admits tool calls of a turn.
     ToolDispatcher,
     /// Runs one tool call.
     ToolExecutor,
@@ -60,7 +60,7 @@ pub enum ActorKind {
 }
 
 impl ActorKind {
-    /// All kinds.
+    /// All kinds of actors, in the order of the tree.
     pub const ALL: [ActorKind; 21] = [
         ActorKind::Shard,
         ActorKind::Governor,
@@ -89,13 +89,13 @@ impl ActorKind {
 /// An actor that lives.
 #[derive(Clone)]
 pub struct Live {
-    /// What it is.
+    /// The kind of the actor.
     pub kind: ActorKind,
     /// The session it works for; a sub-agent's own id for what is below it.
     pub session: Option<SessionId>,
     /// The step a turn supervisor is at.
     pub step: Option<Step>,
-    /// The actor.
+    /// Handle of the actor.
     pub cell: ActorCell,
 }
 
@@ -119,7 +119,7 @@ struct Entries {
 /// A call of the model that is not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ParkedCall {
-    /// Why it waits.
+    /// Why the call waits.
     pub reason: ParkReason,
     /// Until when at least, in milliseconds since 1970; `None`: until another call ends.
     pub until_ms: Option<u64>,
@@ -152,12 +152,12 @@ impl Directory {
         all
     }
 
-    /// How many live.
+    /// Returns the number of live actors.
     pub fn len(&self) -> usize {
         self.0.actors.len()
     }
 
-    /// Whether nobody lives.
+    /// Whether no actor is alive.
     pub fn is_empty(&self) -> bool {
         self.0.actors.is_empty()
     }
@@ -211,7 +211,7 @@ pub(crate) struct ParkedMark {
 }
 
 impl ParkedMark {
-    /// Says why.
+    /// Records why the call waits, and until when.
     pub(crate) fn set(&self, reason: ParkReason, until_ms: Option<u64>) {
         let call = ParkedCall { reason, until_ms };
         self.directory.0.parked.insert(self.session.clone(), call);

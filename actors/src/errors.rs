@@ -39,9 +39,9 @@ pub enum OpenError {
     /// The working directory cannot be used.
     #[error("cannot use the directory {path}")]
     Workspace {
-        /// Which.
+        /// Path of the workspace, as it was given.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -77,7 +77,7 @@ pub enum OpenError {
         "no model is named for {provider}: give one with --model, or as `model` in the settings"
     )]
     NoModel {
-        /// The provider.
+        /// Name of the provider without a model.
         provider: Arc<str>,
     },
     /// The shard has ended.

@@ -31,11 +31,11 @@ pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
 
 /// Handlers to be run for a turn.
 pub(crate) struct HookRequest {
-    /// What.
+    /// The event and the handlers that run on it.
     pub(crate) firing: HookFiring,
-    /// Where.
+    /// Directory and variables of the handlers.
     pub(crate) place: HookPlace,
-    /// Who waits.
+    /// The turn that waits for the result.
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Kept until the handlers are gone.
     pub(crate) token: TaskTrackerToken,
@@ -45,7 +45,7 @@ pub(crate) struct HookRequest {
 pub(crate) enum HookMsg {
     /// Run these handlers. Holds a slot until they have ended.
     Run(Admitted<HookRequest>),
-    /// Handlers have ended.
+    /// All handlers of a request have ended.
     Finished(u64, Vec<HandlerOutput>),
     /// An execution, or a turn that is watched, has ended.
     Gone(ActorId),

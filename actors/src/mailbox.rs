@@ -33,7 +33,7 @@ pub struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphor
 /// Work that was let in, with the slot it holds.
 #[derive(Debug)]
 pub struct Admitted<M> {
-    /// What was sent.
+    /// The message that was sent.
     pub work: M,
     /// Moves along with the work and is dropped when the work is done.
     pub slot: Slot,

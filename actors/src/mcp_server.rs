@@ -53,7 +53,7 @@ pub(crate) enum McpMsg {
     Call(Admitted<Box<Order>>),
     /// Which tools are there?
     Tools(oneshot::Sender<Tools>),
-    /// The connection stands.
+    /// The connection is open, and the tools are listed.
     Connected { tools: Arc<[Listed]>, orders: Orders },
     /// There is no connection, or none any more. Its leaf ends once nothing of the server is left.
     Ended { why: String },
@@ -167,7 +167,7 @@ impl Actor for McpServer {
 }
 
 impl McpServerState {
-    /// Begins an attempt.
+    /// Starts the attempt to connect, after a pause.
     async fn start(&mut self, myself: &ActorRef<McpMsg>, pause: Duration) -> HandlerResult {
         self.phase = Phase::Starting;
         let (stopper, stop) = oneshot::channel();

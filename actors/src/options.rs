@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// Where sessions run.
+/// The threads that sessions run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// On threads of their own, one scheduler each; all actors of a session stay on one. Waking a
@@ -55,7 +55,7 @@ pub struct Options {
     pub placement: Placement,
     /// The key of all draws; from the operating system unless said otherwise.
     pub seed: Option<u64>,
-    /// Reads clocks.
+    /// Reads the wall clock and the monotonic clock.
     pub clock: Arc<dyn Clock>,
     /// Waits out the pauses between two attempts at the model.
     pub timer: Arc<dyn Timer>,
@@ -67,7 +67,7 @@ pub struct Options {
     pub governor: GovernorLimits,
     /// Reads settings and instruction files.
     pub files: Arc<dyn SourceFiles>,
-    /// Writes transcripts.
+    /// Writes and syncs the files of transcripts.
     pub file_ops: Arc<dyn FileOps>,
     /// Limits on MCP servers; from the environment unless said otherwise.
     pub mcp: McpLimits,
@@ -190,7 +190,7 @@ impl Endpoint {
 pub struct SessionOptions {
     /// The working directory; made absolute when the session is opened.
     pub workspace: PathBuf,
-    /// The model server.
+    /// The model server that answers.
     pub endpoint: Endpoint,
     /// Servers to turn to when the first cannot answer, in order.
     pub fallbacks: Vec<Endpoint>,

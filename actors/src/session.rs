@@ -89,7 +89,7 @@ pub(crate) enum SessionMsg {
     StopAgent(ToolUseId),
     /// How does the session stand?
     Status(oneshot::Sender<Status>),
-    /// End.
+    /// Ends the session after its lines are written.
     Close(oneshot::Sender<()>),
     /// Is the transcript open?
     Ready(oneshot::Sender<Result<(), OpenError>>),
@@ -99,7 +99,7 @@ pub(crate) enum SessionMsg {
     Loaded(Box<Result<runs::Earlier, String>>),
     /// Read the settings for a prompt that may be too long.
     Measure,
-    /// They were read.
+    /// The settings files were read, to measure the prompt.
     Measured(Box<Look>),
     /// Lines are safe, or lost.
     Recorded(Recorded),
@@ -174,7 +174,6 @@ pub(crate) struct SessionState {
     agents: Agents,
     /// Used by all runs that have ended, those of earlier processes included.
     spent: Usage,
-    /// Likewise.
     cost: CostLedger,
     processes: processes::Processes,
     outcomes: BTreeMap<RunId, RunOutcome>,

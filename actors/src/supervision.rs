@@ -75,7 +75,6 @@ pub(crate) fn spawn<A: Actor>(
 
 struct Leaf;
 
-/// Begin.
 struct Go;
 
 struct State {

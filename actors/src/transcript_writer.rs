@@ -45,7 +45,7 @@ use crate::{
 /// again.
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct Append {
-    /// The lines.
+    /// The lines, in the order in which they are written.
     pub lines: Arc<Vec<Line>>,
     /// Texts that they name; kept beside the transcript before the lines are written.
     pub stored: Vec<StoredText>,
@@ -53,7 +53,7 @@ pub struct Append {
     pub sync: bool,
     /// Comes back with the answer.
     pub ticket: u64,
-    /// Hears the answer.
+    /// Receives the result of the append.
     pub reply: ReplyTo,
 }
 
@@ -63,7 +63,7 @@ pub(crate) type ReplyTo = Arc<dyn Fn(Recorded) + Send + Sync>;
 /// The answer to an [`Append`].
 #[derive(Debug)]
 pub struct Recorded {
-    /// Of the append.
+    /// Ticket of the append that is answered.
     pub ticket: u64,
     /// The place of its last line. After an error it is not known how much of it is on the file;
     /// sent again, the rest is written.
@@ -74,13 +74,13 @@ pub struct Recorded {
 pub(crate) enum WriterMsg {
     /// Open the file. Sent by the writer to itself.
     Start,
-    /// Append these lines.
+    /// Appends lines to the transcript.
     Append(Append),
     /// What was written up to there is on disk, or not. Sent by the flusher.
     Synced {
-        /// Bytes.
+        /// Bytes of the file that were synced.
         upto: u64,
-        /// How it went.
+        /// The result of the sync.
         result: io::Result<()>,
     },
     /// Answer what is open, leave a checkpoint, end.
@@ -116,7 +116,6 @@ pub(crate) const NOT_OPENED: &str = "not opened";
 #[derive(Debug)]
 pub(crate) struct TranscriptWriter;
 
-/// What it holds.
 pub(crate) struct TranscriptWriterState {
     setup: WriterSetup,
     file: Option<TranscriptFile>,

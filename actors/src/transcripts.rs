@@ -29,7 +29,7 @@ use crate::checkpoint;
 /// A transcript that is in order.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// The file.
+    /// Path of the transcript.
     pub file: PathBuf,
     /// What was found in it.
     pub verified: Verified,
@@ -42,15 +42,15 @@ pub enum TranscriptError {
     /// It cannot be read.
     #[error("cannot read {}: {cause}", file.display())]
     Unreadable {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// Something in it is wrong.
     #[error("{}: {violation}", file.display())]
     Violated {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
         /// The first thing that is wrong.
         violation: Violation,
@@ -58,27 +58,27 @@ pub enum TranscriptError {
     /// It holds nothing, but sidechains lie beside it.
     #[error("{}: [emptied] it holds nothing, but sub-agents left transcripts beside it", file.display())]
     Emptied {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
     },
     /// Not one line of it is of a transcript.
     #[error("{}: it is no transcript: not one of its lines is a message or a record", file.display())]
     NoTranscript {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
     },
     /// A sub-agent's transcript without what was noted about it when it was started.
     #[error("{}: [no_meta] the .meta.json beside it is missing or says nothing", file.display())]
     NoMeta {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
     },
     /// A turn that is walked again from the record does something else than what is recorded.
     #[error("{}: [replay] {error}", file.display())]
     Differs {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// The first difference.
+        /// The first line that differs, and how.
         error: ReplayError,
     },
 }

@@ -33,18 +33,18 @@ pub enum RecordError {
     /// It cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why the file cannot be read.
         #[source]
         cause: ReadError,
     },
     /// It is not JSON of the known shape.
     #[error("{} is no record of trust: {cause}", path.display())]
     NotARecord {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why the file cannot be parsed.
         #[source]
         cause: serde_json::Error,
     },

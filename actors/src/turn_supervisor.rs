@@ -41,7 +41,6 @@ use crate::{
 pub(crate) struct TurnSupervisorSetup {
     /// The session's world and listeners.
     pub(crate) shared: Arc<SessionContext>,
-    /// The session.
     pub(crate) session: ActorRef<SessionMsg>,
     /// Which turn of the session this is; names it in messages to the session.
     pub(crate) key: u64,
@@ -75,7 +74,6 @@ pub(crate) struct ActiveTurn {
     dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
     /// Calls that were let in and do not run yet: their slots, and the inputs that fit the schema.
     slots: BTreeMap<ToolUseId, (Slot, Arc<str>)>,
-    /// Calls that run.
     running: Vec<ToolUseId>,
     /// The firing of hooks that is awaited, and how many handlers it has.
     firing: Option<(u32, usize)>,

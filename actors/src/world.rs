@@ -37,11 +37,11 @@ pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
 /// Everything that a session takes from outside. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// Reads clocks.
+    /// Reads the wall clock and the monotonic clock.
     pub clock: Arc<dyn Clock>,
-    /// Waits.
+    /// Waits for a length of time.
     pub timer: Arc<dyn Timer>,
-    /// Reaches model servers.
+    /// Sends requests to model servers.
     pub transport: Arc<dyn Transport>,
     /// How long model servers are waited for, unless settings say otherwise.
     pub http: HttpLimits,

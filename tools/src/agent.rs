@@ -25,7 +25,6 @@ mod worktree;
 use safety::made_safe;
 use worktree::{Changed, Held, WorktreeRequest};
 
-/// The tool.
 pub(crate) struct Agent;
 
 /// A task for a sub-agent.

@@ -38,7 +38,6 @@ const DEFAULT_OUTPUT_CHARS: u64 = 30_000;
 /// Characters that `BASH_MAX_OUTPUT_LENGTH` may raise that to.
 const MAX_OUTPUT_CHARS: u64 = 150_000;
 
-/// The tool.
 pub(crate) struct Bash;
 
 /// A command.

@@ -37,12 +37,12 @@ pub(crate) trait BuiltIn: 'static {
     ) -> impl Future<Output = ToolOutcome> + Send + 'static;
 }
 
-/// One call, unpacked.
+/// One call with its parsed input.
 #[derive(Debug)]
 pub(crate) struct BuiltInCall<I> {
     /// The tool use that asked for it.
     pub(crate) id: ToolUseId,
-    /// What was asked.
+    /// Input of the call, as the schema describes it.
     pub(crate) input: I,
     /// The path that the gate decided about.
     pub(crate) path: Option<ResolvedPath>,

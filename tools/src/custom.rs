@@ -53,7 +53,7 @@ pub enum CustomToolError {
     /// Model servers accept `^[a-zA-Z0-9_-]{1,64}$`.
     #[error("{name:?} is no name of a tool: 1 to 64 of a-z, A-Z, 0-9, _ and -")]
     Name {
-        /// As given.
+        /// The name, as it was given.
         name: String,
     },
     /// The schema cannot be used.
@@ -61,7 +61,7 @@ pub enum CustomToolError {
     Schema {
         /// Name of the tool that the call uses.
         name: ToolName,
-        /// What is wrong.
+        /// What is wrong with the schema.
         #[source]
         cause: SchemaError,
     },

@@ -67,7 +67,7 @@ pub(crate) fn parsed<I: DeserializeOwned>(input: &str) -> Result<I, Box<ToolOutc
     })
 }
 
-/// Whole milliseconds.
+/// Returns whole milliseconds, rounded down.
 pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

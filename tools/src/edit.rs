@@ -28,7 +28,6 @@ const SNIPPET_CONTEXT: usize = 4;
 /// Lines of the snippet.
 const MAX_SNIPPET_LINES: usize = 60;
 
-/// The tool.
 pub(crate) struct Edit;
 
 /// A file and what to change in it.

@@ -25,7 +25,6 @@ const MARK: &str = "\u{feff}";
 /// A file taken into memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// What it holds.
     pub(crate) bytes: Vec<u8>,
     /// How it is protected.
     pub(crate) permissions: Permissions,
@@ -35,14 +34,11 @@ pub(crate) struct Loaded {
 /// Why a file could not be taken into memory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
-    /// More than [`MAX_FILE_BYTES`].
+    /// The file has more than [`MAX_FILE_BYTES`] bytes.
     #[error(
         "The file has {size} bytes, more than the {MAX_FILE_BYTES} this tool takes. Use Grep, or a part of it with Bash."
     )]
-    TooLarge {
-        /// Bytes.
-        size: u64,
-    },
+    TooLarge { size: u64 },
     /// The system says no.
     #[error("Cannot read: {0}.")]
     Io(#[from] io::Error),

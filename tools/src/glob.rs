@@ -33,7 +33,6 @@ use crate::{
 /// Paths that are listed.
 const MAX_LISTED: usize = 100;
 
-/// The tool.
 pub(crate) struct Glob;
 
 /// A pattern and where to look.

@@ -21,7 +21,6 @@ use crate::{
 mod page;
 mod search;
 
-/// The tool.
 pub(crate) struct Grep;
 
 /// What to look for, where, and what to show of it.
@@ -72,7 +71,6 @@ pub(crate) struct GrepInput {
     multiline: bool,
 }
 
-/// What is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {

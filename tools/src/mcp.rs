@@ -74,7 +74,7 @@ pub enum CallError {
     Silent {
         /// Whose tool it is.
         server: String,
-        /// The limit.
+        /// Length of the silence that was allowed, in minutes.
         minutes: u64,
     },
 }

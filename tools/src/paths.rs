@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 /// Why a checked path could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// Nothing is there.
+    /// Nothing exists at the path.
     #[error("File does not exist.")]
     Missing,
     /// A directory is there.
@@ -203,7 +203,7 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// The file.
+    /// Returns the file that was opened.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

@@ -48,7 +48,7 @@ fn marks_with(mark: &str) -> OsString {
 /// What becomes of processes that are still there when the first one has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// They are ended.
+    /// The processes that are left are ended.
     Ends,
     /// They are meant to stay.
     Stays,

@@ -30,7 +30,6 @@ const DEFAULT_LIMIT: usize = 2000;
 /// Characters of one page: about 25 000 tokens.
 const MAX_PAGE_CHARS: usize = 100_000;
 
-/// The tool.
 pub(crate) struct Read;
 
 /// A file, or a range of its lines.

@@ -48,7 +48,7 @@ pub enum SchemaError {
     /// It is not a JSON schema.
     #[error("the schema is not a JSON schema: {why}")]
     NotASchema {
-        /// What is wrong.
+        /// What is wrong with it, in words.
         why: String,
     },
 }

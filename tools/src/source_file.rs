@@ -39,13 +39,13 @@ const FILE: OFlags =
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Nothing is there.
+    /// Nothing exists at the path.
     #[error("it does not exist")]
     Missing,
     /// A link leads out of the directory that the file belongs to.
     #[error("it is a link that leads out of {}", root.display())]
     Outside {
-        /// The directory.
+        /// The directory that the path leads out of.
         root: PathBuf,
     },
     /// Links lead in a circle, or on and on.
@@ -66,7 +66,7 @@ pub enum ReadError {
     /// It is not UTF-8.
     #[error("it is no UTF-8 text")]
     NotText,
-    /// The system refuses.
+    /// The operating system refuses to read the file.
     #[error("{0}")]
     Io(#[source] io::Error),
 }
@@ -113,7 +113,6 @@ pub struct Root {
     handle: File,
     /// As it was given.
     given: PathBuf,
-    /// Without links.
     real: PathBuf,
 }
 
@@ -196,7 +195,7 @@ impl Opened {
         Ok(bytes)
     }
 
-    /// The handle.
+    /// Returns the handle of the open file.
     pub fn into_file(self) -> File {
         self.file
     }

@@ -36,7 +36,6 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Cancelled by hand.
 #[derive(Debug, Default)]
 pub(crate) struct Switch {
     on: AtomicBool,

@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::built_in::{BuiltIn, BuiltInCall};
 
-/// The tool.
 pub(crate) struct TodoWrite;
 
 /// The list.

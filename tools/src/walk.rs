@@ -15,7 +15,6 @@ use crate::hidden::Hidden;
 pub(crate) struct Root {
     /// As it is named in results.
     pub(crate) named: PathBuf,
-    /// Where it is.
     pub(crate) real: PathBuf,
 }
 
@@ -41,9 +40,9 @@ const VERSION_CONTROL: [&str; 6] = [".git", ".svn", ".hg", ".bzr", ".jj", ".sl"]
 /// Whether the walk goes into the directories of version control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionControl {
-    /// It does.
+    /// The walk shows them.
     Shown,
-    /// It does not.
+    /// The walk leaves them out.
     LeftOut,
 }
 

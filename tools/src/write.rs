@@ -22,7 +22,6 @@ pub(crate) mod replace;
 
 use replace::{Replacement, replace};
 
-/// The tool.
 pub(crate) struct Write;
 
 /// A file and what it is to hold.

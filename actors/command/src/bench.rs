@@ -55,7 +55,7 @@ impl Default for Bench {
 pub struct Figures {
     /// Whether the build checks what a release does not; then the figures say little.
     pub debug_build: bool,
-    /// Of idle sessions.
+    /// Memory that idle sessions take.
     pub memory: Memory,
     /// Of turns: alone and many at once, with and without a call.
     pub turns: Vec<TurnCost>,

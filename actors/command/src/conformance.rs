@@ -31,7 +31,7 @@ pub struct CaseResult {
     pub class: String,
     /// What came out; null when it cannot be run.
     pub got: Value,
-    /// How that compares.
+    /// How the result compares with the expectation.
     pub verdict: Verdict,
 }
 
@@ -42,7 +42,7 @@ pub enum Verdict {
     Pass,
     /// It is something else.
     Miss {
-        /// What differs.
+        /// What differs, in words.
         why: String,
     },
     /// The case cannot be run.
@@ -71,15 +71,15 @@ pub enum ConformanceError {
     /// Something in it cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
-        /// What.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// A file holds something that is no case.
     #[error("{}{}: {why}", path.display(), line.map(|it| format!(", line {it}")).unwrap_or_default())]
     BadCase {
-        /// Which file.
+        /// Path of the case.
         path: PathBuf,
         /// Which line, from 1.
         line: Option<usize>,
@@ -89,7 +89,7 @@ pub enum ConformanceError {
     /// There is nothing of the layout in it.
     #[error("{} holds no case files (*.jsonl, sse_streams/, transcripts/)", path.display())]
     NoCases {
-        /// The directory.
+        /// Directory that holds no case.
         path: PathBuf,
     },
 }

@@ -62,23 +62,23 @@ pub enum DemoError {
     /// There is nothing to survey.
     #[error("cannot survey {}: {cause}", path.display())]
     NoDirectory {
-        /// The directory.
+        /// Directory that cannot be surveyed.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// Its path cannot be put into a prompt.
     #[error("cannot survey {}: its path holds a line break or is no UTF-8", path.display())]
     NoName {
-        /// The directory.
+        /// Directory whose name cannot be put into a prompt.
         path: PathBuf,
     },
     /// No place for transcripts.
     #[error("cannot write transcripts to {}: {cause}", path.display())]
     NoTranscripts {
-        /// The directory.
+        /// Directory that transcripts were to be written to.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// The simulated model cannot be served.
@@ -105,7 +105,7 @@ impl Demo {
         Self { root: root.into(), transcripts: None, tools: Vec::new() }
     }
 
-    /// Writes transcripts there.
+    /// Writes the transcripts to this directory.
     #[must_use]
     pub fn transcripts(mut self, directory: impl Into<PathBuf>) -> Self {
         self.transcripts = Some(directory.into());

@@ -37,7 +37,7 @@ use super::{
 /// What hosting many conversations cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Conversations at once.
+    /// Number of conversations that run at once.
     pub n_conversations: u32,
     /// Those that did not end with an answer.
     pub n_failed: u32,

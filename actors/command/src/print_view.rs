@@ -19,7 +19,7 @@ use ennead_runtime::{
 /// Characters of a cause that a note shows.
 const MAX_CAUSE: usize = 300;
 
-/// Something to show.
+/// A piece of output for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The next piece of the answer.

@@ -23,19 +23,19 @@ pub enum UnsafeTranscripts {
     /// It, or a file in it, is a link.
     #[error("{} is a link; transcripts are not written through links: remove it, or name a directory for transcripts", path.display())]
     Link {
-        /// Which.
+        /// Path of the symbolic link.
         path: PathBuf,
     },
     /// Others may write into it.
     #[error("{} may be written by others; take that right away (chmod go-w), or name a directory for transcripts", path.display())]
     Writable {
-        /// Which.
+        /// Path that other users may write to.
         path: PathBuf,
     },
     /// It is somebody else's.
     #[error("{} belongs to another user; name a directory for transcripts", path.display())]
     Foreign {
-        /// Which.
+        /// Path that another user owns.
         path: PathBuf,
     },
 }

@@ -13,7 +13,7 @@ const MAX_NAME: usize = 200;
 /// Where one transcript and what belongs to it lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptPaths {
-    /// The transcript.
+    /// Path of the transcript itself.
     pub file: PathBuf,
     /// The directory beside it: stored texts, tool results, sub-agents. Made when first needed.
     pub beside: PathBuf,
@@ -23,7 +23,7 @@ pub struct TranscriptPaths {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{id}` cannot name a transcript")]
 pub struct BadName {
-    /// The id.
+    /// The id, as it was given.
     pub id: String,
 }
 
@@ -45,7 +45,7 @@ impl Layout {
         Self::new(config.join("projects").join(project_name(cwd)))
     }
 
-    /// The directory.
+    /// Returns the directory that transcripts are written to.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -85,7 +85,7 @@ impl TranscriptPaths {
         self.file.with_extension("meta.json")
     }
 
-    /// Who writes: `<session>.lock`.
+    /// Returns the path of the lock, `<session>.lock`, which names the writer.
     pub fn lock(&self) -> PathBuf {
         self.file.with_extension("lock")
     }

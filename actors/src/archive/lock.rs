@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a holder's text; what is longer was written by nobody we know.
 const MAX_TEXT: u64 = 64 * 1024;
 
-/// Who writes.
+/// The process that holds the lock of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// Which start of the machine `pid` belongs to.
     pub boot_id: String,
-    /// The machine.
+    /// Name of the machine that it runs on.
     pub host: String,
     /// Counts takeovers of this session, from 1.
     pub epoch: u64,
@@ -43,7 +43,7 @@ impl std::fmt::Display for Holder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Somebody else writes.
+    /// Another process holds the lock.
     #[error("the session is written by {}", .holder.as_ref().map_or("an unknown process".into(), ToString::to_string))]
     Held {
         /// Who, if the text of the lock can be read.

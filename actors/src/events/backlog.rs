@@ -47,7 +47,6 @@ pub(super) const MAX_JOINED: usize = 256 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: VecDeque<Waiting>,
@@ -145,7 +144,7 @@ impl Backlog {
         Some(Numbered { seq, first_seq, stands_for, event })
     }
 
-    /// Events that wait.
+    /// Returns the number of events that wait.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }

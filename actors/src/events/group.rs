@@ -11,11 +11,8 @@ pub(super) enum Key {
     Reasoning(u32),
     /// The input of a call.
     Preview(ToolUseId),
-    /// The step.
     Step,
-    /// The context.
     Context,
-    /// The shaper.
     Shaper,
 }
 

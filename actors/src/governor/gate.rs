@@ -71,7 +71,7 @@ struct State {
 /// A call that wants to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// For whom.
+    /// The tenant whose share the call counts against.
     pub(crate) tenant: Tenant,
     /// Input, estimated, in tokens.
     pub(crate) tokens: u64,
@@ -123,7 +123,7 @@ impl ProviderLimiter {
         u64::try_from(self.0.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The provider.
+    /// Returns the name of the provider.
     pub(crate) fn provider(&self) -> &Arc<str> {
         &self.0.provider
     }

@@ -20,7 +20,7 @@ const LAST_LIMIT: Duration = Duration::from_secs(2);
 pub(super) struct Attempt {
     pub(super) server: Arc<Server>,
     pub(super) timer: Arc<dyn Timer>,
-    /// Before it begins.
+    /// Time to wait before the attempt begins.
     pub(super) pause: Duration,
     /// Closed when it is not wanted any more.
     pub(super) stop: oneshot::Receiver<()>,

@@ -28,7 +28,7 @@ const WHOLE: Duration = Duration::from_secs(600);
 /// time for an event is at work.
 const MANY_BYTES: usize = 64 * 1024;
 
-/// Watches one exchange.
+/// Watches one exchange and ends it when it stalls.
 pub(super) struct Watchdog {
     limits: HttpLimits,
     began: Instant,
@@ -166,7 +166,6 @@ impl Watchdog {
 enum Wait {
     /// The end of the answer.
     Whole,
-    /// Its beginning.
     Head,
     /// The next piece, since the one before.
     Byte(Instant),

@@ -26,7 +26,6 @@ pub(crate) struct SessionContext {
     pub(crate) session: SessionId,
     /// What the rules know of it.
     pub(crate) facts: Arc<SessionFacts>,
-    /// Clock, network, files.
     pub(crate) world: World,
     /// Where its files lie.
     pub(crate) place: SessionDirs,
@@ -42,11 +41,8 @@ pub(crate) struct SessionContext {
     pub(crate) tenant: TenantId,
     /// The tools by name.
     pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
-    /// Its listeners.
     pub(crate) hub: EventHub,
-    /// Who lives.
     pub(crate) directory: Directory,
-    /// Answers questions.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Makes turns stand still.
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,

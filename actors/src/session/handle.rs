@@ -45,19 +45,19 @@ pub struct Status {
     pub step: Option<Step>,
     /// Why its call of the model is not sent yet, if it waits for the governor.
     pub parked: Option<ParkedCall>,
-    /// Prompts that wait.
+    /// Number of prompts that wait for their run.
     pub queued: usize,
-    /// Sub-agents at work.
+    /// Number of sub-agents at work.
     pub agents: usize,
 }
 
 impl SessionHandle {
-    /// Its id.
+    /// Returns the id of the session.
     pub fn id(&self) -> &SessionId {
         &self.session
     }
 
-    /// Its transcript.
+    /// Returns the path of the transcript.
     pub fn transcript(&self) -> &std::path::Path {
         &self.transcript
     }

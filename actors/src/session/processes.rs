@@ -14,7 +14,7 @@ use crate::{directory::ActorKind, supervision::spawn_leaf};
 /// The way from a tool to its session.
 pub(crate) struct ProcessPort {
     pub(crate) session: ActorRef<SessionMsg>,
-    /// Its turn.
+    /// Key of the turn that the process works for.
     pub(crate) key: u64,
 }
 

@@ -95,7 +95,7 @@ pub(super) struct Active {
 pub(super) enum Phase {
     /// A turn begins behind the message that is being handled.
     Next,
-    /// A turn walks.
+    /// A turn is under way.
     Turning(InFlight),
     /// A turn was ended, and what it started is waited for.
     Stopping(InFlight, RunEnd),
@@ -117,7 +117,7 @@ pub(super) struct InFlight {
     pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
     /// Whether everything it started is over.
     pub(super) quiet: bool,
-    /// Waits for that.
+    /// The turn supervisor whose end is awaited.
     pub(super) ending: Option<ActorId>,
     /// The last step that it recorded.
     recorded: Option<Step>,

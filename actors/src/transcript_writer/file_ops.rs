@@ -6,7 +6,7 @@ use std::{
     io::{self, Write},
 };
 
-/// Writes and syncs.
+/// Writes and syncs the bytes of transcripts.
 pub trait FileOps: Send + Sync + Debug {
     /// One write; may write less than it was given.
     ///
@@ -23,7 +23,7 @@ pub trait FileOps: Send + Sync + Debug {
     fn sync(&self, file: &File) -> io::Result<()>;
 }
 
-/// The file system.
+/// Writes to the file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFiles;
 

@@ -13,18 +13,18 @@ pub enum WriteError {
     /// The write failed, perhaps behind a part of the bytes.
     #[error("the transcript {} cannot be written: {}", file.display(), in_words(cause))]
     Write {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: Arc<io::Error>,
     },
     /// Only a part was written, and the system does not say why.
     #[error("only {written} of {length} bytes were written to the transcript {}", file.display())]
     Short {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// Bytes that were.
+        /// Bytes that were written before.
         written: usize,
         /// Bytes that should have been.
         length: usize,
@@ -34,25 +34,25 @@ pub enum WriteError {
     Stored {
         /// Where it was to be.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: Arc<io::Error>,
     },
     /// After an earlier failure the end of the file cannot be read.
     #[error("the end of the transcript {} cannot be read: {}", file.display(), in_words(cause))]
     Read {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: Arc<io::Error>,
     },
     /// It is written and may not be on disk.
     #[error("the transcript {} cannot be forced to disk: {}", file.display(), in_words(cause))]
     Sync {
-        /// Which.
+        /// Path of the transcript.
         file: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: Arc<io::Error>,
     },

@@ -28,7 +28,7 @@ impl Timer for SystemTimer {
     }
 }
 
-/// The machine's clocks.
+/// Reads the clocks of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
@@ -73,7 +73,7 @@ impl ManualClock {
         Self { ms: AtomicU64::new(ms) }
     }
 
-    /// Moves it forward.
+    /// Moves both clocks forward by this much.
     pub fn advance(&self, by: Duration) {
         let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         self.ms.fetch_add(by, Ordering::SeqCst);

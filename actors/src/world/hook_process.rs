@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What handlers of a session run with.
 #[derive(Clone, Debug)]
 pub(crate) struct HookPlace {
-    /// Where it runs.
+    /// Directory that the handler runs in.
     pub cwd: String,
     /// The session's project directory (`CLAUDE_PROJECT_DIR`).
     pub project: String,

@@ -36,7 +36,7 @@ pub struct SessionDirs {
     pub home: PathBuf,
     /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub config: PathBuf,
-    /// The organisation's directory.
+    /// The directory of the organisation's settings.
     pub managed: PathBuf,
     /// What a repository's own files may change.
     pub trust: Trust,
@@ -54,7 +54,7 @@ pub type Fingerprints = Arc<[Fingerprint]>;
 pub struct Fingerprint {
     /// Whose settings it holds.
     pub scope: Scope,
-    /// Where it lies.
+    /// Path of the file.
     pub path: PathBuf,
     /// Modification time in nanoseconds, size, inode; `None`: it is not there.
     pub state: Option<(i128, u64, u64)>,
@@ -77,7 +77,7 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
     fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
 }
 
-/// The machine's files.
+/// Reads settings and instruction files from the machine's disk.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
     barren: EmptyDirs,

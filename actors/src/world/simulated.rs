@@ -96,7 +96,7 @@ pub struct RequestLog {
 /// One request and who answered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// The path.
+    /// Path of the request's address.
     pub path: String,
     /// Digest of the body.
     pub digest: Digest,
@@ -114,7 +114,7 @@ impl Simulator {
         Arc::new(Self { playbook, attempts: Mutex::default(), log: Mutex::default() })
     }
 
-    /// What it plays.
+    /// Returns the playbook that it plays.
     pub fn playbook(&self) -> &Playbook {
         &self.playbook
     }

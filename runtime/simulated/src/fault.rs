@@ -31,14 +31,12 @@ pub(super) struct RawFault {
     size: usize,
 }
 
-/// What goes wrong.
 #[derive(Debug)]
 pub(super) struct Fault {
     /// Answer with this status instead.
     status: Option<u16>,
     /// The `type` of the error.
     pub(super) error: Option<String>,
-    /// Its text.
     pub(super) message: Option<String>,
     /// The whole body instead of an error object.
     pub(super) body: Option<Vec<u8>>,

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::request::{list, str_of};
 
-/// Of `/v1/messages`.
+/// Fields of a request to `/v1/messages`.
 const MESSAGES: &[&str] = &[
     "model",
     "max_tokens",
@@ -31,7 +31,7 @@ const MESSAGES: &[&str] = &[
     "speed",
 ];
 
-/// Of `/v1/messages/count_tokens`.
+/// Fields of a request to `/v1/messages/count_tokens`.
 const COUNT_TOKENS: &[&str] = &[
     "model",
     "messages",
@@ -47,7 +47,7 @@ const COUNT_TOKENS: &[&str] = &[
     "speed",
 ];
 
-/// Of Chat Completions.
+/// Fields of a Chat Completions request.
 const CHAT: &[&str] = &[
     "model",
     "messages",
@@ -118,7 +118,7 @@ const RESPONSES: &[&str] = &[
     "prompt_cache_retention",
 ];
 
-/// Of one message.
+/// Fields of a message in a request.
 const MESSAGE: &[&str] = &["role", "content"];
 
 /// Of blocks that a request may hold, by their type. Those of other types are not looked into.

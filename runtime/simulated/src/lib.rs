@@ -60,18 +60,18 @@ pub struct Exchange<'a> {
     pub path: &'a str,
     /// Names in lower case.
     pub headers: &'a [(String, String)],
-    /// The body.
+    /// Body of the request, as it arrived.
     pub body: &'a [u8],
 }
 
 /// What is to be sent, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Who answered.
+    /// Id of the rule that answered; `None` if none did.
     pub rule: Option<Arc<str>>,
     /// How long to wait before the head, in milliseconds.
     pub delay_ms: u64,
-    /// HTTP status.
+    /// Status of the HTTP response.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,

@@ -23,7 +23,7 @@ use ennead_runtime::digest::Digest;
 pub(super) enum Dialect {
     #[default]
     Messages,
-    /// Chat Completions.
+    /// The Chat Completions API.
     Chat {
         /// A stream shall end with the usage.
         with_usage: bool,

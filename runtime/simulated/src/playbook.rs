@@ -39,11 +39,10 @@ pub struct PlaybookError {
     pub playbook: String,
     /// The name of the rule, or its number from 1 when it has none. `None`: the file as a whole.
     pub rule: Option<String>,
-    /// What is wrong.
+    /// What is wrong, in words.
     pub what: String,
 }
 
-/// One rule, compiled.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) name: Arc<str>,

@@ -28,7 +28,6 @@ fn request(messages: Value) -> Value {
     json!({"model": "sim-1", "max_tokens": 100, "stream": true, "messages": messages})
 }
 
-/// One question.
 fn asked(text: &str) -> Value {
     request(json!([{"role": "user", "content": text}]))
 }

@@ -41,7 +41,7 @@ use git::Git;
 pub(crate) use git::GitError;
 use lock::Claim;
 
-/// Below the workspace.
+/// Directory of all worktrees, below the workspace.
 const DIRECTORY: [&str; 2] = [".claude", "worktrees"];
 
 /// Names that are tried; calls of one conversation hardly ever share their ids.

@@ -93,7 +93,7 @@ impl Capture {
         }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(super) fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
@@ -105,12 +105,12 @@ impl Capture {
             .then(|| String::from_utf8_lossy(&self.head).into_owned())
     }
 
-    /// Its start.
+    /// Returns the start of the output.
     pub(super) fn head(&self) -> String {
         String::from_utf8_lossy(&self.head).into_owned()
     }
 
-    /// Its end.
+    /// Returns the end of the output.
     pub(super) fn tail(&self) -> String {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
         // The cut may go through a character.
@@ -123,7 +123,7 @@ impl Capture {
         (self.head_cap / 4) as u64
     }
 
-    /// Characters so far.
+    /// Returns the number of characters so far.
     pub(super) fn n_chars(&self) -> u64 {
         self.n_chars
     }

@@ -28,7 +28,7 @@ const MAX_OUTPUT_BYTES: u64 = 5_000_000_000;
 /// Bytes that a pipe holds at most; so much can be left in it when its writers are gone.
 const PIPE_BYTES: u64 = 1 << 20;
 
-/// What to run.
+/// A shell command to be run.
 #[derive(Debug)]
 pub(super) struct Order<'a> {
     pub(super) id: &'a ToolUseId,
@@ -40,7 +40,7 @@ pub(super) struct Order<'a> {
     pub(super) max_chars: usize,
 }
 
-/// How it ended.
+/// How a shell command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// By itself; 128 and the signal's number, if a signal ended it.
@@ -50,7 +50,7 @@ pub(super) enum Ending {
     TooMuchOutput,
 }
 
-/// What it was.
+/// A shell command that has ended, with its output.
 #[derive(Debug)]
 pub(super) struct ShellResult {
     pub(super) ending: Ending,
@@ -159,7 +159,7 @@ fn script(order: &Order<'_>) -> OsString {
     script
 }
 
-/// In single quotes.
+/// Returns the text in single quotes, for the shell.
 fn quoted(text: &std::ffi::OsStr) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut out = vec![b'\''];

@@ -39,7 +39,7 @@ pub(super) fn shown(command: &str, cwd: &Path, output: &str) -> Option<ToolNote>
     Some(ToolNote::FileSeen { path, seen: loaded.seen(!whole) })
 }
 
-/// `3p`, `3,9p`, `3,$p`.
+/// Whether the text is a range of lines for `sed`: `3p`, `3,9p`, `3,$p`.
 fn is_line_range(text: &str) -> bool {
     let Some(range) = text.strip_suffix('p') else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

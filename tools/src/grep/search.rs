@@ -32,7 +32,7 @@ const MAX_LINE_CHARS: usize = 500;
 /// Bytes that one line, or one file in multi-line mode, may take in memory.
 const MAX_HEAP: usize = 64 << 20;
 
-/// Searches and shows.
+/// Searches all files of the root and formats the matches.
 pub(super) fn search(
     input: &GrepInput,
     root: &Root,

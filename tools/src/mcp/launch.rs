@@ -10,7 +10,7 @@ pub(super) const MAX_TOOLS: usize = 1000;
 /// What to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Launch {
-    /// The server.
+    /// Configuration of the server to connect to.
     pub config: ServerConfig,
     /// Where it runs, and what it is told is the project; absolute.
     pub workspace: PathBuf,
@@ -25,9 +25,9 @@ pub enum ConnectError {
     /// The program cannot be started.
     #[error("cannot start {command}: {cause}")]
     Start {
-        /// Which.
+        /// The command that could not be started.
         command: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: std::io::Error,
     },

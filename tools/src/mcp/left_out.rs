@@ -42,7 +42,7 @@ impl Connection {
         match self.0 {}
     }
 
-    /// Ends the server.
+    /// Ends the connection, and with it the server.
     pub async fn close(self) {
         match self.0 {}
     }

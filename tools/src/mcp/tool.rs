@@ -19,7 +19,7 @@ use crate::{
 /// One tool of one server.
 pub struct McpTool {
     declaration: Declaration,
-    /// Its name there.
+    /// Name that the server knows the tool by.
     remote: Arc<str>,
     server: Arc<dyn Server>,
 }
@@ -28,9 +28,9 @@ pub struct McpTool {
 #[derive(Debug, thiserror::Error)]
 #[error("the input schema of {name} cannot be used")]
 pub struct McpToolError {
-    /// Which.
+    /// Name of the tool, as the model sees it.
     pub name: ToolName,
-    /// What is wrong.
+    /// What is wrong with its schema.
     #[source]
     pub cause: SchemaError,
 }

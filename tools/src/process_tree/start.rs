@@ -30,9 +30,9 @@ const REAPER_LIMIT: Duration = Duration::from_secs(10);
 /// What a program reads.
 #[derive(Debug)]
 pub enum ProcessInput {
-    /// Nothing.
+    /// Standard input is empty.
     Nothing,
-    /// This file.
+    /// Standard input is this file.
     File(File),
     /// What is written to [`Started::input`].
     Piped,
@@ -43,7 +43,7 @@ pub enum ProcessInput {
 pub struct Launch<'a> {
     /// Its name or path.
     pub program: &'a OsStr,
-    /// What it reads.
+    /// The standard input of the program.
     pub input: ProcessInput,
     /// What becomes of what it leaves behind.
     pub rest: Rest,
@@ -57,7 +57,7 @@ pub struct Launch<'a> {
 /// A program that was started.
 #[derive(Debug)]
 pub struct Started {
-    /// All its processes.
+    /// All processes that descend from the program.
     pub tree: ProcessTree,
     /// The way to its input, if that is [`ProcessInput::Piped`].
     pub input: Option<Sender>,

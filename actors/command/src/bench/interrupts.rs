@@ -34,7 +34,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// All of them.
+    /// All places at which a turn is interrupted.
     pub const ALL: [Waiting; 3] = [Waiting::Tool, Waiting::Stream, Waiting::Hook];
 
     fn prompt(self) -> &'static str {
@@ -49,10 +49,10 @@ impl Waiting {
 /// The median and the worst.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// The median.
+    /// The median of all samples.
     #[serde(rename = "median_us", serialize_with = "as_us")]
     pub median: Duration,
-    /// The longest.
+    /// The longest of all samples.
     #[serde(rename = "max_us", serialize_with = "as_us")]
     pub max: Duration,
 }
@@ -72,9 +72,9 @@ impl Latency {
 /// What interrupts took while turns waited.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interrupt {
-    /// What for.
+    /// What the turn waited for when it was interrupted.
     pub waiting: Waiting,
-    /// How many.
+    /// Number of samples that were taken.
     pub n: u32,
     /// From asking how the session stands to the answer, while the turn waits.
     pub status: Latency,

@@ -13,7 +13,7 @@ use crate::demo_load::resident_kib;
 /// What idle sessions take.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
-    /// Sessions.
+    /// Number of sessions that were measured.
     pub n_sessions: u32,
     /// Resident memory of the process before any of them was opened, in kibibytes; 0 where the
     /// system does not say.

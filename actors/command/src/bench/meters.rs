@@ -40,7 +40,7 @@ impl ModelTime {
         Duration::from_nanos(self.wall_ns.load(Ordering::Relaxed))
     }
 
-    /// Processor time.
+    /// Returns the processor time of the simulated model.
     pub(super) fn cpu(&self) -> Duration {
         Duration::from_nanos(self.cpu_ns.load(Ordering::Relaxed))
     }

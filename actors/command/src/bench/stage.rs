@@ -133,7 +133,7 @@ impl Stage {
         })
     }
 
-    /// Opens so many.
+    /// Opens `n` sessions, one after another.
     pub(super) async fn open(&self, n: u32) -> Result<Vec<SessionHandle>, BenchError> {
         let mut sessions = Vec::new();
         for _ in 0..n {
@@ -142,7 +142,7 @@ impl Stage {
         Ok(sessions)
     }
 
-    /// Ends everything.
+    /// Closes everything that the stage started.
     pub(super) async fn end(self) {
         self.ennead.shutdown().await;
     }
@@ -158,7 +158,7 @@ pub(super) async fn answered(session: &SessionHandle, prompt: &str) -> Result<u3
     }
 }
 
-/// Closes sessions.
+/// Closes the sessions and waits for their end.
 pub(super) async fn close(sessions: &[SessionHandle]) {
     future::join_all(sessions.iter().map(SessionHandle::close)).await;
 }

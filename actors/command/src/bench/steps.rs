@@ -26,7 +26,7 @@ use crate::demo::is_last;
 /// What a step costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepCost {
-    /// Which.
+    /// The step that was measured.
     pub step: Step,
     /// Turns behind each of the two figures.
     pub n_turns: u32,
@@ -68,7 +68,6 @@ impl Breakpoints for StepClock {
     }
 }
 
-/// Samples by step.
 type Samples = [Vec<Duration>; 9];
 
 pub(super) async fn measure(n_turns: u32) -> Result<Vec<StepCost>, BenchError> {

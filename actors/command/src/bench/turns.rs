@@ -15,7 +15,7 @@ use super::{
     stage::{RUNS_PER_SESSION, Stage, answered, close},
 };
 
-/// What is run.
+/// The sessions and turns that are run.
 pub(super) struct Load {
     /// What each run holds, in words.
     pub(super) what: &'static str,
@@ -25,12 +25,12 @@ pub(super) struct Load {
     pub(super) n_turns: u32,
 }
 
-/// What turns cost.
+/// What a turn costs in time and processor time.
 #[derive(Clone, Debug, Serialize)]
 pub struct TurnCost {
     /// What each run holds.
     pub what: &'static str,
-    /// Sessions at once.
+    /// Number of sessions that run at once.
     pub n_sessions: u32,
     /// Turns that were run.
     pub n_turns: u32,

@@ -14,7 +14,7 @@ pub(super) fn accepted(case: &Value, got: Value) -> Outcome {
     (got, compared)
 }
 
-/// Section G.
+/// Compares a case of context shaping with what was computed.
 pub(super) fn shaping(case: &Value, got: &Value) -> Result<(), String> {
     let expected = &case["expected"];
     let fired = list(&got["fired"]);

@@ -32,12 +32,12 @@ struct Flags {
 }
 
 impl Fate {
-    /// In a reset.
+    /// Makes the connection end in a reset.
     pub(super) fn reset(&self) {
         self.0.reset.store(true, Ordering::Release);
     }
 
-    /// Without another byte.
+    /// Makes the connection end without another byte.
     pub(super) fn mute(&self) {
         self.0.mute.store(true, Ordering::Release);
     }

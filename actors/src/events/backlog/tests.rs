@@ -178,7 +178,6 @@ fn bytes_are_bounded_as_well() {
     assert_eq!(backlog.push(11, &completed("")), Err(Full));
 }
 
-/// Any event, small.
 fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => Just(text("abc")),

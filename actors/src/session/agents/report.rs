@@ -68,15 +68,15 @@ pub(super) fn report(
 
 /// A tool wants a sub-agent.
 pub(crate) struct SpawnRequest {
-    /// Its turn.
+    /// Key of the turn that made the call.
     pub(crate) key: u64,
     /// The limits in its turn's settings.
     pub(crate) limits: AgentLimits,
     /// The layers that these settings were made of.
     pub(crate) layers: Arc<[LayerText]>,
-    /// What for.
+    /// What the sub-agent is to do.
     pub(crate) order: AgentOrder,
-    /// Who waits.
+    /// Receives the report of the sub-agent.
     pub(crate) reply: oneshot::Sender<AgentReport>,
 }
 

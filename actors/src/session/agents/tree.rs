@@ -30,11 +30,11 @@ use crate::{
 pub(crate) enum TreeMsg {
     /// May this sub-agent be started by this one (`None`: the top session)?
     Admit { agent: AgentId, parent: Option<AgentId>, from: ActorRef<SessionMsg> },
-    /// The answer.
+    /// Answers `Admit`, once for each agent.
     Admitted { agent: AgentId, result: Result<(), LeaseRefused> },
     /// May a model call use so much?
     Debit(Box<Debit>),
-    /// The answer.
+    /// Answers `Debit`, once for each call.
     Debited { call: CallName, result: Result<(), LeaseRefused> },
     /// Whatever model call this agent (`None`: the top session) was at is over.
     Settle { agent: Option<AgentId>, used: Spent },

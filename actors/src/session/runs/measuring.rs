@@ -24,7 +24,7 @@ const FITS_ALWAYS: u64 = 12_288;
 /// Whether the window is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::session) enum Measuring {
-    /// Nobody has looked.
+    /// The settings have not been read yet.
     #[default]
     Unknown,
     /// The settings are about to be read.

@@ -180,7 +180,7 @@ fn repairs(reports: &[Report]) -> Vec<Arc<str>> {
     told
 }
 
-/// An earlier conversation.
+/// What a resumed session knows of its earlier conversation.
 pub(crate) struct Earlier {
     loaded: Loaded,
     /// Its sub-agents, by their transcripts.

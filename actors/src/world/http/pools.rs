@@ -36,7 +36,6 @@ pub(super) struct Pools(Arc<Mutex<Kept>>);
 #[derive(Default)]
 struct Kept {
     n_made: u64,
-    /// The oldest first.
     pools: Vec<Pool>,
     /// Addresses of servers as they are written and as they are read, the oldest first. To read one
     /// takes longer than all else that is done for a request before reqwest gets it.
@@ -57,9 +56,7 @@ pub(super) struct Pool {
 struct Kind {
     /// For loopback addresses: no proxy.
     is_near: bool,
-    /// For `https`.
     is_secure: bool,
-    /// Time for connecting.
     connect: Duration,
     /// Who vouches for servers. `None`: nobody, as nothing is encrypted.
     trust: Option<Certificates>,

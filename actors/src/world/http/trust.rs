@@ -35,20 +35,20 @@ pub enum TrustError {
     /// A file cannot be read.
     #[error("cannot read `{}`, which {variable} names", path.display())]
     Unreadable {
-        /// Who names it.
+        /// Variable that names the file.
         variable: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
     /// A file has no certificate that can be used.
     #[error("`{}`, which {variable} names, holds no certificate in PEM", path.display())]
     NoCertificate {
-        /// Who names it.
+        /// Variable that names the file.
         variable: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// What the system trusts cannot be used.

@@ -10,7 +10,6 @@ pub(super) fn whole(answer: &AnswerParts<'_>) -> Bytes {
     Bytes { bytes: response(answer, status(answer)).into_bytes(), event_ends: Vec::new() }
 }
 
-/// Numbers events.
 #[derive(Default)]
 struct Events {
     out: Bytes,

@@ -42,10 +42,9 @@ const OPENAI: Variables = Variables {
 /// How long a connection is tried for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who is asked.
+/// The model server that is asked.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where requests go.
     pub(crate) endpoint: Endpoint,
     /// Options of the runtime that go with it.
     pub(crate) options: Options,
@@ -53,7 +52,6 @@ pub(crate) struct Server {
     pub(crate) base: Option<String>,
     /// It is the embedded simulated model, and what people must be told about that.
     pub(crate) why_simulated: Option<String>,
-    /// What names it.
     pub(crate) variables: Variables,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     NotVerified,
     /// Another process writes the transcript.
     Locked,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
     /// SIGTERM, SIGHUP or SIGQUIT.
     Terminated,
@@ -36,7 +36,7 @@ Exit codes:
   143  terminated (SIGTERM, SIGHUP, SIGQUIT)";
 
 impl Exit {
-    /// The number.
+    /// Returns the exit code of the process.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Success => 0,
@@ -66,7 +66,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// With these words.
+    /// Returns a failure that is reported in these words.
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into() }
     }

@@ -20,7 +20,6 @@ use crate::{exit::Failure, show};
 /// Columns of a terminal that does not give its own number.
 const COLUMNS: usize = 80;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Screen {
     view: PrintView,
