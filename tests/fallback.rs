@@ -52,7 +52,7 @@ fn used(provider: &str, model: &str) -> Option<FallbackUsed> {
     Some(FallbackUsed { provider: provider.into(), model: model.into() })
 }
 
-// T9.6  REQ: MDL-10, MDL-13
+// REQ: MDL-10, MDL-13
 #[tokio::test]
 async fn bad_request_wrong_key_and_open_bill_are_surfaced_and_asked_of_nobody_else() {
     for (status, kind) in
@@ -126,7 +126,7 @@ async fn what_had_to_be_changed_for_a_model_is_told_once_for_each() {
     assert_eq!(alerts, [of("claude-haiku-4-5"), of("claude-sonnet-4-5")]);
 }
 
-// T9.7  REQ: MDL-6, MDL-10
+// REQ: MDL-6, MDL-10
 #[tokio::test]
 async fn wait_that_the_server_names_is_waited() {
     let model =
@@ -144,10 +144,9 @@ async fn wait_that_the_server_names_is_waited() {
     assert_eq!(attempts[1].0.as_deref(), Some("rate_limit"));
 }
 
-// T9.7  REQ: MDL-6, MDL-10
+// REQ: MDL-6, MDL-10
 #[tokio::test]
 async fn rate_limit_without_a_wait_is_asked_again_as_often_as_the_settings_say() {
-    // The wording of T9.7 has no retry here; the requirement has, and it comes first.
     let model = Model::says(vec![rate_limited()]).await;
     let world = World::start().await;
     let options = world.session(&[&model]).own_setting("maxRetries", 2.into());
@@ -190,7 +189,7 @@ async fn used_up_account_is_not_waited_for() {
     assert_eq!(attempts(&session)[0].2, "quota");
 }
 
-// T9.8  REQ: MDL-6, MDL-10
+// REQ: MDL-6, MDL-10
 #[tokio::test]
 async fn two_overloads_are_two_retries() {
     let model = Model::says(vec![overloaded(), overloaded(), Reply::text("hello")]).await;
@@ -214,7 +213,7 @@ fn signatures(ask: &Ask) -> Vec<String> {
     blocks.filter_map(|it| it["signature"].as_str().map(str::to_owned)).collect()
 }
 
-// T9.8  REQ: MDL-8
+// REQ: MDL-8
 #[tokio::test]
 async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_the_first() {
     let model = Model::start(|ask| match (ask.model(), ask.number) {
@@ -263,7 +262,7 @@ async fn server_that_answers_with_a_page_is_left_after_a_few_tries() {
     assert!(waited < 4_000, "{waited} ms");
 }
 
-// T9.5  REQ: MDL-7
+// REQ: MDL-7
 #[tokio::test]
 async fn finished_call_of_a_stream_that_broke_is_asked_for_again_and_runs_once() {
     let call = || json!({"type": "tool_use", "id": "t", "name": "Touch", "input": {"a": 1}});
@@ -284,7 +283,7 @@ async fn finished_call_of_a_stream_that_broke_is_asked_for_again_and_runs_once()
     assert_eq!(asked, [true, false, true]);
 }
 
-// T9.11  REQ: MDL-4
+// REQ: MDL-4
 #[tokio::test]
 async fn call_that_the_output_ceiling_cut_does_not_run_and_more_is_asked_for() {
     let half = json!({"type": "tool_use", "id": "t", "name": "Touch", "input": "{\"a\":"});
@@ -298,7 +297,7 @@ async fn call_that_the_output_ceiling_cut_does_not_run_and_more_is_asked_for() {
     assert_eq!(ceilings, [32_000, 64_000]);
 }
 
-// T9.12  REQ: MDL-10
+// REQ: MDL-10
 #[tokio::test]
 async fn paused_answer_goes_back_as_it_came() {
     let text = |text: &str| vec![json!({"type": "text", "text": text})];
@@ -312,7 +311,7 @@ async fn paused_answer_goes_back_as_it_came() {
     assert_eq!(*last, json!({"role": "assistant", "content": text("one")}));
 }
 
-// T9.12  REQ: MDL-8, MDL-10
+// REQ: MDL-8, MDL-10
 #[tokio::test]
 async fn another_model_does_not_go_on_with_a_paused_answer() {
     let model = Model::start(|ask| match (ask.model(), ask.number) {
@@ -333,7 +332,7 @@ async fn another_model_does_not_go_on_with_a_paused_answer() {
     }
 }
 
-// D57  REQ: MDL-10
+// REQ: MDL-10
 #[tokio::test]
 async fn answer_of_reasoning_alone_is_asked_for_again_once() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
@@ -351,7 +350,7 @@ async fn answer_of_reasoning_alone_is_asked_for_again_once() {
     }
 }
 
-// D49  REQ: MDL-8, SHP-7
+// REQ: MDL-8, SHP-7
 #[tokio::test]
 async fn summary_is_asked_of_the_next_model_when_the_first_is_overloaded() {
     let is_summary = |ask: &Ask| ask.body.contains("is about to be replaced by a summary");
@@ -378,7 +377,7 @@ async fn summary_is_asked_of_the_next_model_when_the_first_is_overloaded() {
     verify(&session);
 }
 
-// D50  REQ: MDL-5, MDL-10
+// REQ: MDL-5, MDL-10
 #[tokio::test]
 async fn request_that_is_too_large_with_nothing_to_leave_out_fails_once_and_clearly() {
     let model = Model::says(vec![Reply::error(413, "request_too_large", "over 32 MB")]).await;

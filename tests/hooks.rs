@@ -93,20 +93,20 @@ async fn answers_of_pre_tool_use_hooks_decide() {
         it
     };
     let cases: Vec<(&str, Vec<Value>, Result<&str, &str>)> = vec![
-        ("T3.1 failing", vec![answers(1, &json!(""), "broken")], Ok("exit code 1: broken")),
-        ("T3.2 failing, saying deny", vec![answers(1, &decides("deny", "r"), "")], Err("r")),
-        ("T3.3 two beats allow", vec![answers(2, &decides("allow", ""), "no")], Err("no")),
+        ("failing", vec![answers(1, &json!(""), "broken")], Ok("exit code 1: broken")),
+        ("failing, saying deny", vec![answers(1, &decides("deny", "r"), "")], Err("r")),
+        ("two beats allow", vec![answers(2, &decides("allow", ""), "no")], Err("no")),
         (
-            "T3.4 deny beats allow",
+            "deny beats allow",
             vec![answers(0, &decides("allow", ""), ""), answers(0, &decides("deny", "d"), "")],
             Err("d"),
         ),
         (
-            "T3.4 ask beats allow; nobody is there",
+            "ask beats allow; nobody is there",
             vec![answers(0, &decides("allow", ""), ""), answers(0, &decides("ask", "q"), "")],
             Err("q"),
         ),
-        ("T3.12 no event name", vec![answers(0, &no_name, "")], Ok("not valid")),
+        ("no event name", vec![answers(0, &no_name, "")], Ok("not valid")),
         ("failing that blocks", vec![block(answers(1, &json!(""), "x"))], Err("failing denies")),
         (
             "no such program",
@@ -159,7 +159,6 @@ async fn input_of_a_hook_replaces_the_call_and_must_fit_the_schema() {
 // REQ: HKS-4, PRM-2
 #[tokio::test]
 async fn replaced_input_goes_through_the_rules() {
-    // T3.10
     let updates = json!({"hookSpecificOutput": {
         "hookEventName": "PreToolUse", "updatedInput": {"command": "echo replaced"},
     }});
@@ -203,7 +202,6 @@ async fn post_tool_use_adds_context_and_undoes_nothing() {
         (vec![answers(0, &context, "")], "mind the gap", RunEnd::NoPendingTools),
         (vec![answers(0, &block, "")], "that was wrong", RunEnd::NoPendingTools),
         (vec![answers(2, &json!(""), "from stderr")], "from stderr", RunEnd::NoPendingTools),
-        // T3.15
         (
             vec![answers(0, &stop, ""), answers(0, &context, "")],
             "mind the gap",
@@ -219,7 +217,6 @@ async fn post_tool_use_adds_context_and_undoes_nothing() {
             assert_eq!(came.text, "enough");
         }
     }
-    // T3.7
     let came = probe_under(hooks("PostToolUse", &[command("echo plain")])).await;
     assert_eq!(came.result, "probed");
 }
@@ -287,7 +284,6 @@ async fn handlers_of_one_event_run_side_by_side() {
 // REQ: HKS-2
 #[tokio::test]
 async fn same_command_of_two_layers_runs_once() {
-    // T3.6
     let place = Place::new();
     let (options, ran) = probed(&place);
     let once =

@@ -66,8 +66,6 @@ async fn told(session: &SessionHandle) -> Vec<String> {
     });
     alerts.collect()
 }
-
-// T7.5, T7.11, T7.12
 // REQ: TOL-11
 #[tokio::test]
 async fn tools_of_a_server_are_tools_of_the_session() {
@@ -83,8 +81,6 @@ async fn tools_of_a_server_are_tools_of_the_session() {
     let told = std::fs::read_to_string(session.transcript()).unwrap();
     assert!(told.contains("heard"), "the transcript has the result");
 }
-
-// T7.10
 #[tokio::test]
 async fn result_that_is_too_long_is_kept_in_a_file() {
     let host = start(&Pauses::default()).await;
@@ -305,8 +301,6 @@ async fn tool_that_cannot_be_offered_is_told_and_the_others_stay() {
     let why = "text of MCP server `srv` is not offered: its input schema cannot be used";
     assert_eq!(alerts, [why]);
 }
-
-// T7.2, T7.4
 #[tokio::test]
 async fn servers_of_a_project_are_used_as_far_as_it_is_trusted() {
     for (trust, settings, server) in [
@@ -348,8 +342,6 @@ async fn servers_of_a_project_that_are_in_no_file_are_told_and_the_session_goes_
         check_usable(&session).await;
     }
 }
-
-// T7.2
 #[tokio::test]
 async fn server_of_the_options_wins_over_one_of_the_project() {
     let host = start(&Pauses::default()).await;

@@ -213,8 +213,6 @@ async fn part_of_a_kept_result_may_be_printed_and_copied() {
     assert!(model.last().result("a").contains("one"), "{}", model.last().result("a"));
     assert_eq!(place.read("workspace/copy.txt"), "one\ntwo\n");
 }
-
-// T8.9
 // REQ: TOL-6
 #[tokio::test]
 async fn search_does_not_find_itself_unless_it_is_asked_to() {

@@ -288,13 +288,13 @@ fn check_caps(world: &World) {
     assert!(0 < n_turns);
 }
 
-// T9.6, T9.8, T9.11  REQ: MDL-4, MDL-5, MDL-6, MDL-7, MDL-10
+// REQ: MDL-4, MDL-5, MDL-6, MDL-7, MDL-10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sequence_of_five_outcomes_ends_with_the_right_message() {
     check_all(5, 9_330, false).await;
 }
 
-// T9.8  REQ: MDL-8, MDL-10
+// REQ: MDL-8, MDL-10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_sequence_of_four_outcomes_ends_right_with_a_model_to_turn_to() {
     check_all(4, 1_554, true).await;

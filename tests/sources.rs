@@ -179,7 +179,6 @@ async fn settings_that_are_no_file_end_the_run_with_a_line() {
 // REQ: PRM-2, HKS-1
 #[tokio::test]
 async fn repository_may_forbid_whatever_its_trust_and_allow_only_when_trusted() {
-    // T1.12, T1.13
     for (trust, hook_runs, allows) in [
         (Trust::Untrusted, false, false),
         (Trust::Headless, true, false),
@@ -231,7 +230,6 @@ async fn instruction_files_come_before_the_prompt_and_never_in_the_system_prompt
 // REQ: CTX-2
 #[tokio::test]
 async fn agents_file_stands_in_where_there_is_no_other() {
-    // T4.8
     let place = Place::new();
     place.write("workspace/AGENTS.md", "agents' text");
     let model = says(vec![]);
@@ -247,7 +245,6 @@ async fn agents_file_stands_in_where_there_is_no_other() {
 // REQ: CTX-1
 #[tokio::test]
 async fn rule_for_paths_is_shown_once_such_a_file_was_read() {
-    // T4.6
     let place = Place::new();
     let rule = "---\npaths: [\"src/**/*.{ts,tsx}\"]\n---\nT-typed";
     place.write("workspace/.claude/rules/deep/ts.md", rule);

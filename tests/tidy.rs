@@ -4,10 +4,12 @@
 
 mod cases;
 mod code;
+mod configuration_page;
 mod files;
 mod listing;
 mod manifests;
 mod purity;
+mod references;
 mod requirements;
 mod trust_page;
 

@@ -47,7 +47,7 @@ fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
     texts.append_system_prompt.clone_from(&shared.append_system_prompt);
 }
 
-/// What a sub-agent is not given (compat 4.5, 4.6): the memory, which is its parent's; and, where it
+/// What a sub-agent is not given: the memory, which is its parent's; and, where it
 /// only looks or plans, the instructions for work that it will not do.
 fn for_agent(kind: &str, texts: &mut SourceTexts) {
     texts.auto_memory = None;

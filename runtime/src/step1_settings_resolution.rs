@@ -10,6 +10,8 @@ pub mod layer;
 pub mod merge;
 mod merged;
 mod models;
+#[cfg(test)]
+mod page;
 pub mod secrets;
 pub mod trust;
 

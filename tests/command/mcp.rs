@@ -14,8 +14,6 @@ use crate::support::{
 fn configuration() -> String {
     json!({ "mcpServers": { "srv": entry() } }).to_string()
 }
-
-// T7.4
 #[test]
 fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
     let inline = configuration();
@@ -45,8 +43,6 @@ fn tools_of_servers_are_used_by_rule_and_the_transcript_is_in_order() {
         assert_eq!(verified.code, Some(0), "{verified:?}");
     }
 }
-
-// T7.1
 #[test]
 fn server_that_fails_or_cannot_be_spoken_to_is_told_on_standard_error() {
     let place = Place::new();

@@ -11,7 +11,6 @@ use crate::support::scripted::{Place, alerts, call, says, text};
 // REQ: HKS-2
 #[tokio::test]
 async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
-    // T3.9
     // The shell waits for the sleep, which alone holds the pipe open.
     let mut late = vec!["sleep 1000 > PIPE; true"];
     // One that left its session can be found there only.
@@ -66,7 +65,6 @@ async fn hook_has_answered_when_it_has_ended_whatever_it_left_behind() {
 // REQ: HKS-4
 #[tokio::test]
 async fn overlong_context_is_kept_in_a_file_that_the_model_may_read() {
-    // T3.14
     let place = Place::new();
     let (options, ran) = probed(&place);
     let script = place.script(
@@ -91,7 +89,6 @@ fn stop_inputs(place: &Place) -> Vec<bool> {
 // REQ: HKS-6
 #[tokio::test]
 async fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
-    // T3.8
     let place = Place::new();
     let seen = place.text("outside/stops");
     let stop = command(&format!("cat >> {seen}; echo >> {seen}; echo 'not yet' >&2; exit 2"));
@@ -133,7 +130,6 @@ async fn hook_can_stop_the_run_before_a_call() {
 // REQ: HKS-1
 #[tokio::test]
 async fn matcher_chooses_by_the_name_of_the_tool() {
-    // T3.5, for tools that are here.
     for (matcher, runs) in [
         ("probe", true),
         ("pro.*", true),

@@ -127,7 +127,7 @@ async fn worktree_of_an_agent_that_was_cut_off_goes_once_nobody_works_there() {
     assert!(left[2].contains("\nlocked ennead: "), "{left:?}");
 }
 
-// T4.6  REQ: CTX-2, AGT-1
+// REQ: CTX-2, AGT-1
 #[tokio::test]
 async fn rule_for_files_is_shown_to_an_agent_that_reads_such_a_file_in_its_worktree() {
     for (paths, is_shown) in [("*.txt", true), ("other/*.txt", false)] {
@@ -184,7 +184,7 @@ async fn what_is_hidden_from_the_parent_is_hidden_from_an_agent_in_a_worktree() 
     }
 }
 
-// D74  REQ: AGT-9, AGT-1
+// REQ: AGT-9, AGT-1
 #[tokio::test]
 async fn checkout_is_left_alone_in_every_mode() {
     type Case = (&'static str, fn(&str) -> Value);
@@ -204,7 +204,7 @@ async fn checkout_is_left_alone_in_every_mode() {
     }
 }
 
-// T8.5, D74  REQ: TOL-8, AGT-1
+// REQ: TOL-8, AGT-1
 #[tokio::test]
 async fn no_command_of_an_agent_moves_the_next_one() {
     let place = repository();

@@ -1,11 +1,11 @@
-//! Tests cite what they prove as `REQ:` and ids; every id stands in `tests/requirements.md`.
+//! Tests cite what they prove as `REQ:` and ids; every id is in `tests/requirements.md`.
 
 use std::collections::BTreeSet;
 
 use super::{read, rust_files};
 
 /// The ids in the first column of the tables.
-fn known() -> BTreeSet<String> {
+pub(super) fn known() -> BTreeSet<String> {
     let text = read("tests/requirements.md");
     let ids = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
     let known: BTreeSet<String> = ids.filter(|it| is_id(it)).map(str::to_owned).collect();
@@ -14,7 +14,7 @@ fn known() -> BTreeSet<String> {
 }
 
 /// Three capital letters, a dash, a number.
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(area, number)| {
         area.len() == 3
             && area.bytes().all(|it| it.is_ascii_uppercase())

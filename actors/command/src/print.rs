@@ -145,7 +145,7 @@ pub fn why(outcome: &RunOutcome) -> String {
     }
 }
 
-/// The result object (compat 10.2).
+/// The result object.
 pub fn result_object(
     outcome: &RunOutcome,
     session: &SessionId,

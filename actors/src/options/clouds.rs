@@ -84,7 +84,6 @@ mod tests {
             "anthropic.claude-opus-5",
             "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages",
         );
-        // T9.18
         for (location, host) in [
             ("global", "aiplatform.googleapis.com"),
             ("eu", "aiplatform.eu.rep.googleapis.com"),

@@ -38,8 +38,6 @@ impl World {
         fs::write(self.state(), text.to_string()).unwrap();
     }
 }
-
-// T1.12
 #[test]
 fn trust_is_inherited_below_and_ends_at_the_top_of_a_repository() {
     let world = World::new();

@@ -16,7 +16,7 @@ pub struct HttpLimits {
     /// Until a streamed answer begins, connecting included; 300 s. An answer in one piece, of which
     /// nothing comes before it is whole, may take 600 s to begin whatever is said here.
     pub first_byte: Duration,
-    /// Between two pieces of an answer; 300 s (compat 9.4).
+    /// Between two pieces of an answer; 300 s.
     pub idle: Duration,
     /// Between two pieces of a stream that say something, pings and comments not counted; 600 s, as
     /// models may think for minutes behind pings.

@@ -1,4 +1,4 @@
-//! Reads `.claude/rules/**/*.md` (compat 4.3): rules that hold from the start, and rules with a
+//! Reads `.claude/rules/**/*.md`: rules that hold from the start, and rules with a
 //! `paths` header that wait for a matching file to be read.
 
 mod header;

@@ -1,4 +1,4 @@
-//! How a model takes thinking, effort and sampling (compat 9.6), as data that a wire format reads.
+//! How a model takes thinking, effort and sampling, as data that a wire format reads.
 
 use serde::{Deserialize, Serialize};
 

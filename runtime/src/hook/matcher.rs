@@ -112,8 +112,6 @@ mod tests {
         let matcher = Matcher::parse(Some(r"^(a|aa)+(?=b)\1$")).unwrap();
         assert!(matcher.matches(&"a".repeat(64)));
     }
-
-    // T3.6
     #[test]
     fn same_command_from_two_files_runs_once() {
         let handler = |scope, command: &str| HookHandler {

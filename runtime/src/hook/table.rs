@@ -147,8 +147,6 @@ pub fn merge_tables(tables: impl IntoIterator<Item = HookTable>) -> HookTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // D22
     #[test]
     fn bad_entries_are_dropped_and_the_rest_holds() {
         let hooks = serde_json::json!({

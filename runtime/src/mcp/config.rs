@@ -1,4 +1,4 @@
-//! What `.mcp.json` and `--mcp-config` say: `{"mcpServers": {"name": {…}}}` (compat 7.1).
+//! What `.mcp.json` and `--mcp-config` say: `{"mcpServers": {"name": {…}}}`.
 //!
 //! An entry that cannot be used is skipped and told; the others stay. Only a text that is no such
 //! object at all is an error.

@@ -1,4 +1,4 @@
-//! `${VAR}` and `${VAR:-default}` in a server's configuration (compat 7.1).
+//! `${VAR}` and `${VAR:-default}` in a server's configuration.
 //!
 //! The environment is an argument. A variable that is not set and has no default stays as it is
 //! written; the server is started all the same, and it is told.
@@ -58,8 +58,6 @@ mod tests {
         assert_eq!(expand(text, &environment, &mut unset), expanded, "{text}");
         assert_eq!(unset, missing, "{text}");
     }
-
-    // T7.3
     #[test]
     fn variables_have_their_value_or_their_default_or_stay() {
         check("${B:-https://d}/mcp", "https://d/mcp", &[]);

@@ -1,4 +1,4 @@
-//! What a server's tool is called (compat 7.3).
+//! What a server's tool is called.
 
 use crate::ids::ToolName;
 
@@ -36,8 +36,6 @@ fn tidy(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // T7.5
     #[test]
     fn odd_characters_become_underscores() {
         assert_eq!(tool_name("my.srv", "read file").unwrap(), "mcp__my_srv__read_file");

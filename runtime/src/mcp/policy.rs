@@ -1,4 +1,4 @@
-//! Which configured servers may be started (compat 7.2).
+//! Which configured servers may be started.
 //!
 //! Settings may switch off servers of a project by name, and allow and deny lists of all scopes are
 //! taken together. A deny always wins. What an untrusted repository says can only make it stricter.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The pause before the first attempt.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Attempts in a row (compat 7.5: 5, doubling from 1 s).
+/// Attempts in a row: 5, with pauses that double from 1 s.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Standing so long, a server has shown that it works.

@@ -1,4 +1,4 @@
-//! What the model reads of a result (compat 7.4, 7.5).
+//! What the model reads of a result.
 
 use serde_json::Value;
 
@@ -87,8 +87,6 @@ mod tests {
         let outcome = CallResult { content, structured, is_error: false }.outcome();
         assert_eq!((outcome.text.as_str(), outcome.error), (text, None));
     }
-
-    // T7.11
     #[test]
     fn what_the_server_calls_an_error_is_one() {
         let content = vec![Content::Text("boom".into())];

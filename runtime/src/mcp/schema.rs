@@ -1,4 +1,4 @@
-//! Input schemas of servers, as model servers take them (compat 7.5).
+//! Input schemas of servers, as model servers take them.
 //!
 //! The root must be an object without `anyOf`, `oneOf` and `allOf`. What stands in these is merged
 //! into the root, looser than it was written: the server still checks what it gets. A property that
@@ -129,8 +129,6 @@ mod tests {
         let found = normalized(schema.as_object().unwrap()).map(Value::Object);
         assert_eq!(found, sent, "{schema}");
     }
-
-    // T7.12
     #[test]
     fn combined_roots_become_an_object_with_all_their_properties() {
         let a = json!({"type": "object", "properties": {"a": {"type": "string"}, "k": {}},
@@ -148,8 +146,6 @@ mod tests {
             Some(json!({"type": "object", "properties": properties, "required": ["a", "k"]})),
         );
     }
-
-    // T7.12
     #[test]
     fn property_that_branches_know_differently_takes_what_each_of_them_takes() {
         let kind = |kind: &str| json!({"const": kind});

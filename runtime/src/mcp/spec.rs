@@ -1,4 +1,4 @@
-//! What a server's tool is to a session (compat 7.5).
+//! What a server's tool is to a session.
 //!
 //! A server's hints give no right: every call needs a rule or an answer, whatever the server says of
 //! it. That a tool only reads is believed for the rest: such calls run beside each other, nothing is
@@ -203,8 +203,6 @@ mod tests {
         assert_eq!((tools.len(), left_out.len()), (1, 0), "{left_out:?}");
         tools[0].1.clone()
     }
-
-    // T7.5
     #[test]
     fn a_tool_is_careful_unless_its_server_says_that_it_only_reads() {
         let spec = only(listed("read file"), CallLimits::default());
@@ -242,8 +240,6 @@ mod tests {
             assert_eq!(spec.output_cap, Some(cap), "{asked}");
         }
     }
-
-    // T7.15
     #[test]
     fn what_cannot_be_offered_is_told_and_the_others_stay() {
         let meta = json!({"anthropic/requiresUserInteraction": true});

@@ -177,7 +177,6 @@ fn waits_double_up_to_the_cap_and_end_after_ten() {
 // REQ: MDL-6
 #[test]
 fn what_the_provider_asks_for_is_waited_and_a_quota_is_not() {
-    // T9.7
     check_in(SITUATION, &[(RateLimit, Some(3_000))], &[retry(3_000)]);
     // Nobody comes back at once, and not all at the same moment.
     check_in(SITUATION, &[(RateLimit, Some(0))], &[retry(250)]);
@@ -237,7 +236,6 @@ fn a_ceiling_that_did_not_fit_is_not_asked_for_again() {
 // REQ: MDL-10
 #[test]
 fn third_overload_in_a_row_switches_when_there_is_whom_to_switch_to() {
-    // T9.8
     check(&[Overloaded; 3], &[retry(250), retry(500), retry(1_000)]);
     check_chain(
         &[Overloaded, Overloaded, Overloaded, Overloaded],
@@ -305,14 +303,14 @@ fn server_that_answers_with_garbage_is_left_after_three_tries() {
     check_chain(&[BadAnswer; 3], &[whole(250), whole(500), Surface]);
 }
 
-// D57  REQ: MDL-10
+// REQ: MDL-10
 #[test]
 fn empty_answer_is_asked_for_again_once() {
     assert_eq!(MAX_EMPTY_ANSWERS, 1);
     check_chain(&[EmptyAnswer, EmptyAnswer], &[AskAgain, Surface]);
 }
 
-// T9.12  REQ: MDL-10
+// REQ: MDL-10
 #[test]
 fn paused_answer_is_continued_ten_times() {
     let expected: Vec<_> =
@@ -320,7 +318,7 @@ fn paused_answer_is_continued_ten_times() {
     check(&[PauseTurn; 11], &expected);
 }
 
-// D48, D49  REQ: SHP-6, MDL-10
+// REQ: SHP-6, MDL-10
 #[test]
 fn summary_has_retries_and_chain_and_is_shrunk_three_times_instead_of_compacted() {
     let summary = Situation { purpose: Purpose::Compaction, ..CHAIN };

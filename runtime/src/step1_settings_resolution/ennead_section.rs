@@ -16,7 +16,7 @@ use crate::{
 /// All of them, none required.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct EnneadSettings {
+pub(super) struct EnneadSettings {
     max_turns: Option<NonZeroU32>,
     max_tool_calls: Option<NonZeroU32>,
     max_parallel_calls: Option<NonZeroU32>,

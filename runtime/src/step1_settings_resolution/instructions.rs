@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(paths, expected);
     }
 
-    // T4.3, D36, D37  REQ: CTX-2
+    // REQ: CTX-2
     #[test]
     fn imports_are_followed_outside_code_only() {
         let files = &[("/r/docs/a.md", "@c.md"), ("/r/docs/c.md", "c"), ("/r/b.md", "b")];
@@ -198,7 +198,7 @@ mod tests {
         check("@~/a @~/b @i.png @missing", home, &["/h/a", "/h/b"]);
     }
 
-    // T4.4  REQ: CTX-2
+    // REQ: CTX-2
     #[test]
     fn chains_end_after_four_hops_and_rings_are_cut() {
         let chain =
@@ -207,7 +207,7 @@ mod tests {
         check("@a", &[("/r/a", "@b @CLAUDE.md"), ("/r/b", "@a")], &["/r/a", "/r/b"]);
     }
 
-    // T4.5  REQ: CTX-2
+    // REQ: CTX-2
     #[test]
     fn block_comments_are_removed_but_not_from_code() {
         let text = "a\n<!-- note\nmore -->\nb <!-- inline -->\n```\n<!-- kept -->\n```\n";

@@ -160,7 +160,7 @@ fn merge_key(into: &mut Map<String, Value>, key: &str, value: &Value) {
     }
 }
 
-/// The hooks of the layers, but for those that are switched off (compat 3.1). The switch counts as
+/// The hooks of the layers, but for those that are switched off. The switch counts as
 /// the strongest layer that has it says; hooks of the organisation are only its own to switch off.
 fn hooks(read: Vec<SettingsLayer>, merged: &Value) -> HookTable {
     let is_off = |it: Option<&Value>| it.and_then(Value::as_bool) == Some(true);

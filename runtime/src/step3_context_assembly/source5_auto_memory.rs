@@ -30,8 +30,6 @@ pub(super) fn text(texts: &SourceTexts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // T4.10
     #[test]
     fn index_is_cut_at_200_lines_or_25_kilobytes() {
         assert_eq!(index_start(&"a line\n".repeat(300)).lines().count(), 200);

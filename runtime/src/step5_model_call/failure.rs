@@ -91,7 +91,7 @@ pub fn from_response(
     let names_wait = is_retryable(class) || class == FailureClass::Quota;
     let retry_after_ms = names_wait.then(|| retry_after(headers, now)).flatten();
     let class = match class {
-        // How it says that a spend limit is reached (compat 9.5).
+        // How it says that a spend limit is reached.
         FailureClass::RateLimit if retry_after_ms.is_none() && is_first_party(base) => {
             FailureClass::Quota
         }

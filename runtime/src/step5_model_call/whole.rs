@@ -147,7 +147,6 @@ mod tests {
         );
         assert_eq!((&*answer.message_id, &*answer.model), ("m", "x"));
         assert_eq!(answer.executable_tools().map(|it| it.as_str()).collect::<Vec<_>>(), ["t"]);
-        // T9.13
         assert_eq!(answer.usage.context(), Tokens(100_050));
     }
 

@@ -99,7 +99,6 @@ fn check_failure(case: &Case, failure: &ModelFailure) {
 // REQ: MDL-1, MDL-2
 #[test]
 fn every_stream_reads_as_its_case_says() {
-    // T9.1, T9.2, T9.3, T9.4, T9.5, T9.12
     for case in streams() {
         let report = read(case.format, [&case.bytes[..]]);
         match report.outcome {

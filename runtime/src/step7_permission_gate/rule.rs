@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Tools that rules may name though a session does not have them, by their current names: settings
-/// are shared with other runtimes (compat 8).
+/// are shared with other runtimes.
 const TOOLS_ELSEWHERE: &[&str] = &[
     "Agent",
     "AskUserQuestion",
@@ -121,7 +121,7 @@ impl Rule {
     }
 
     /// Why a deny or ask rule can hold for no call of a session with these tools: a name that nobody
-    /// knows (compat 2.1). Names with `_` or `*` may be those of servers that are not there yet.
+    /// knows. Names with `_` or `*` may be those of servers that are not there yet.
     pub fn names_nothing(&self, tools: &[Arc<ToolSpec>]) -> Option<String> {
         let (name, text) = (self.tool.as_str(), &self.text);
         let own = tools.iter().map(|it| it.name.as_str());
@@ -214,7 +214,7 @@ mod tests {
         check_names("toString", "Bash", false);
     }
 
-    // T2.10  REQ: PRM-3
+    // REQ: PRM-3
     #[test]
     fn deny_and_ask_rules_for_tools_that_nobody_knows_are_told() {
         let warns = |kind, text| rule(kind, text).unwrap().names_nothing(&[]);

@@ -205,7 +205,7 @@ impl Turn {
         let (call, tool) = (state.call.clone(), state.call.name.clone());
         let polls = state.spec.as_ref().is_some_and(|it| it.polls);
         // The session holds the memory as well, so taking anything in copies it.
-        // Each command of a sub-agent starts where the agent works (T8.5).
+        // Each command of a sub-agent starts where the agent works.
         let is_kept = |it: &&ToolNote| {
             self.facts.agent.is_none() || !matches!(it, ToolNote::CwdChanged { .. })
         };

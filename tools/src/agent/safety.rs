@@ -76,8 +76,6 @@ fn starts_with_any(text: &str, all: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // T5.10
     // REQ: AGT-1
     #[test]
     fn imitations_are_disarmed_and_marked() {

@@ -64,8 +64,6 @@ fn the_environment_says_who_runs_the_command() {
     let command = "echo $CLAUDECODE $CLAUDE_CODE_SESSION_ID $MINE ${HOME-unset}";
     check(&mut world, command, None, "1 session 7 unset");
 }
-
-// T8.4
 #[test]
 fn exit_code_one_is_an_answer_of_searches_and_a_failure_of_others() {
     let mut world = World::new();
@@ -79,8 +77,6 @@ fn exit_code_one_is_an_answer_of_searches_and_a_failure_of_others() {
     let outcome = bash(&mut world, "grep nope none");
     assert!(outcome.text.starts_with("Exit code 2\n"), "{}", outcome.text);
 }
-
-// T8.5
 // REQ: TOL-8
 #[test]
 fn the_directory_is_kept_inside_the_workspace_and_reset_outside() {
@@ -131,16 +127,12 @@ fn a_directory_that_vanished_does_not_stop_the_next_command() {
     check(&mut world, "pwd", None, &root);
     assert_eq!(world.context.memory.cwd.as_deref(), Some(root.as_str()));
 }
-
-// T8.6
 #[test]
 fn variables_are_not_kept() {
     let mut world = World::new();
     bash(&mut world, "export A=1");
     check(&mut world, "echo ${A-empty}", None, "empty");
 }
-
-// T8.7
 // REQ: TOL-8
 #[test]
 fn long_output_goes_to_a_file_and_of_a_failure_both_ends_are_shown() {
@@ -174,8 +166,6 @@ fn output_at_the_limit_is_shown_whole_and_one_more_is_not() {
         assert_eq!(outcome.text.chars().count() == n, whole);
     }
 }
-
-// T8.2, the part about the shell
 #[test]
 fn a_file_that_a_simple_command_printed_may_be_edited() {
     let cases = [
@@ -237,8 +227,6 @@ async fn said_there(fifo: &mut pipe::Receiver) {
 async fn all_gone(fifo: &mut pipe::Receiver) {
     assert_eq!(fifo.read(&mut [0; 1]).await.unwrap(), 0);
 }
-
-// T8.8, the part about killing
 // REQ: TOL-8
 #[tokio::test]
 async fn a_runaway_is_gone_after_a_timeout() {

@@ -31,8 +31,6 @@ fn a_unique_text_is_replaced_and_shown_with_line_numbers() {
     // What was written was seen, so the next change needs no reading.
     world.ok::<Edit>(change(&path, "2b", "3"));
 }
-
-// T8.1
 #[test]
 fn a_text_that_occurs_twice_is_an_error_that_names_the_count() {
     let mut world = World::new();
@@ -45,8 +43,6 @@ fn a_text_that_occurs_twice_is_an_error_that_names_the_count() {
     assert!(world.ok::<Edit>(all).text.contains("in 2 places"));
     assert_eq!(world.content("a"), "z\ny\nz\n");
 }
-
-// T8.2, the part that needs no shell
 #[test]
 fn a_file_that_was_never_read_is_not_edited() {
     let mut world = World::new();

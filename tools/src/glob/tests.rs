@@ -19,8 +19,6 @@ fn names(world: &mut World, input: serde_json::Value) -> Vec<String> {
     let root = world.path("");
     all.iter().map(|name| name.as_str().unwrap().strip_prefix(&root).unwrap().into()).collect()
 }
-
-// T8.9, the part about Glob
 #[test]
 fn of_many_files_the_hundred_newest_are_listed_ignored_ones_included() {
     let mut world = World::new();

@@ -98,8 +98,6 @@ fn only_matching_counts_matches_and_lines() {
     let totals = "Found 4 matches on 3 matching lines in 2 files (2 files searched).";
     assert!(text.ends_with(totals), "{text}");
 }
-
-// T8.9, the part about Grep
 #[test]
 fn ignored_files_are_left_out_unless_they_are_named() {
     let mut world = World::new();
@@ -112,8 +110,6 @@ fn ignored_files_are_left_out_unless_they_are_named() {
     let named = grep(&mut world, json!({"pattern": "needle", "path": ignored}));
     assert!(named.starts_with("ignored/f\n"), "{named}");
 }
-
-// T8.10
 #[test]
 fn what_cannot_be_searched_for_is_an_error_with_the_diagnostic() {
     let mut world = world();

@@ -168,8 +168,6 @@ mod tests {
         assert_eq!(tool.check_input(r#"{"x":1}"#), Ok(()));
         block_on(tool.call("id".into(), r#"{"x":1}"#, world.context.clone()))
     }
-
-    // T7.11
     #[test]
     fn an_answer_of_the_server_is_the_outcome_and_its_error_is_one() {
         let world = World::new();
@@ -182,8 +180,6 @@ mod tests {
         assert_eq!(outcome.error, Some(ToolErrorKind::Crashed));
         assert!(outcome.text.contains("`s` ended"), "{}", outcome.text);
     }
-
-    // T7.10
     #[test]
     fn result_of_200_000_characters_is_kept_in_a_file_and_its_beginning_shown() {
         let world = World::new();

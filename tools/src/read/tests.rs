@@ -81,8 +81,6 @@ fn long_lines_are_cut_and_then_the_file_was_seen_in_part() {
         assert_eq!(seen(&outcome).unwrap().partial, partial);
     }
 }
-
-// T8.18
 // REQ: TOL-5
 #[test]
 fn a_directory_is_an_error_and_an_empty_file_is_not() {

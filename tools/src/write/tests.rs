@@ -53,8 +53,6 @@ fn a_file_must_have_been_read_whole_and_not_have_changed() {
     let result = structured(&outcome);
     assert_eq!((&result["type"], &result["originalFile"]), (&json!("update"), &json!("1\n3\n")));
 }
-
-// T8.3
 #[test]
 fn a_partial_page_is_not_enough_to_replace_the_file() {
     let mut world = World::new();

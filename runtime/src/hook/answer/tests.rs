@@ -37,23 +37,17 @@ fn permission(decision: &str) -> HandlerOutput {
     );
     exited(0, &format!(r#"{{"hookSpecificOutput":{specific}}}"#), "")
 }
-
-// T3.1
 #[test]
 fn exit_one_is_an_error_that_the_user_sees_and_no_decision() {
     let verdict = pre(&[exited(1, "", "first\nsecond")]);
     assert_eq!(verdict.decision, None);
     assert_eq!(verdict.errors, ["a PreToolUse hook failed with exit code 1: first"]);
 }
-
-// T3.2
 #[test]
 fn valid_answer_decides_whatever_the_exit_code() {
     let output = HandlerOutput { ended: HandlerEnd::Exited(1), ..permission("deny") };
     assert_eq!(pre(&[output]).decision, deny("r"));
 }
-
-// T3.3
 #[test]
 fn exit_two_is_not_softened_by_an_allow() {
     let output =
@@ -64,7 +58,7 @@ fn exit_two_is_not_softened_by_an_allow() {
     assert_eq!(pre(&[output]).decision, deny("r"));
 }
 
-// T3.4  REQ: HKS-4
+// REQ: HKS-4
 #[test]
 fn strictest_decision_wins() {
     assert_eq!(pre(&[permission("allow"), permission("deny")]).decision, deny("r"));
@@ -74,14 +68,12 @@ fn strictest_decision_wins() {
     assert_eq!(deferred.decision, ask);
     assert!(deferred.errors[0].contains("`defer`"), "{:?}", deferred.errors);
 }
-
-// T3.7
 #[test]
 fn plain_text_after_a_call_reaches_nobody() {
     assert_eq!(verdict(HookEvent::PostToolUse, &[exited(0, "ctx", "")]), HookVerdict::default());
 }
 
-// T3.8  REQ: HKS-6
+// REQ: HKS-6
 #[test]
 fn stop_hook_holds_a_run_eight_times_in_a_row() {
     let blocked = verdict(HookEvent::Stop, &[exited(2, "", "go on")]);
@@ -89,8 +81,6 @@ fn stop_hook_holds_a_run_eight_times_in_a_row() {
     assert_eq!((0..20).filter(|&n_held| may_hold(n_held)).count(), 8);
     assert!(!may_hold(MAX_STOP_HOLDS));
 }
-
-// T3.10
 #[test]
 fn new_input_needs_no_decision() {
     let specific = r#"{"hookEventName":"PreToolUse","updatedInput":{"command":"ls"}}"#;
@@ -100,8 +90,6 @@ fn new_input_needs_no_decision() {
     assert_eq!(verdict.updated_input.as_deref(), Some(r#"{"command":"ls"}"#));
     assert_eq!(verdict.errors.len(), 1, "several inputs are told");
 }
-
-// T3.12
 #[test]
 fn answer_for_no_event_is_an_error() {
     let output = exited(0, r#"{"hookSpecificOutput":{"permissionDecision":"deny"}}"#, "");
@@ -109,8 +97,6 @@ fn answer_for_no_event_is_an_error() {
     assert_eq!(verdict.decision, None);
     assert_eq!(verdict.errors.len(), 1);
 }
-
-// T3.14
 #[test]
 fn long_context_becomes_a_preview() {
     let long = "\u{e9}".repeat(12_000);
@@ -123,8 +109,6 @@ fn long_context_becomes_a_preview() {
     verdict.stored(overlong, "/spill/1.txt");
     assert!(verdict.additional_context[0].ends_with("(all of it: /spill/1.txt)"));
 }
-
-// T3.15, D23
 #[test]
 fn end_of_the_run_beats_every_other_answer() {
     let context =
@@ -134,8 +118,6 @@ fn end_of_the_run_beats_every_other_answer() {
     assert_eq!(verdict.stop.as_deref(), Some("s"));
     assert_eq!(verdict.additional_context, ["c"]);
 }
-
-// T3.13, the part that is not HTTP
 #[test]
 fn block_after_a_call_gives_the_reason_to_the_model() {
     let output = exited(0, r#"{"decision":"block","reason":"x"}"#, "");
@@ -147,15 +129,13 @@ fn block_after_a_call_gives_the_reason_to_the_model() {
     let approve = exited(0, r#"{"decision":"approve"}"#, "");
     assert!(matches!(pre(&[approve]).decision, Some(HookDecision::Allow { .. })));
 }
-
-// D20
 #[test]
 fn exit_two_blocks_though_the_answer_is_not_valid() {
     let output = exited(2, r#"{"hookSpecificOutput":7}"#, "no");
     assert_eq!(pre(&[output]).decision, deny("no"));
 }
 
-// D28  REQ: HKS-4
+// REQ: HKS-4
 #[test]
 fn slow_or_crashed_hook_makes_no_decision_unless_failing_denies() {
     for end in [HandlerEnd::TimedOut, HandlerEnd::Crashed, HandlerEnd::Exited(3)] {

@@ -26,8 +26,6 @@ fn http(name: &str, url: &str) -> ServerConfig {
     let address = Address { url: url.into(), headers: BTreeMap::new() };
     ServerConfig { name: name.into(), reach: ServerTransport::Http(address), timeout_ms: None }
 }
-
-// T7.1
 #[test]
 fn address_without_a_type_is_skipped_and_with_one_it_is_http() {
     check_skipped(
@@ -41,8 +39,6 @@ fn address_without_a_type_is_skipped_and_with_one_it_is_http() {
         assert_eq!(found.problems, []);
     }
 }
-
-// T7.2
 #[test]
 fn the_entry_of_the_stronger_scope_wins_as_a_whole() {
     let scope = |env: Value| configured(json!({"a": {"command": "x", "env": env}})).servers;
@@ -52,8 +48,6 @@ fn the_entry_of_the_stronger_scope_wins_as_a_whole() {
     let found = strongest([project.clone(), user.clone()]);
     assert_eq!(found, [project[0].clone(), user[1].clone()]);
 }
-
-// T7.3
 #[test]
 fn variables_are_expanded_in_every_text_and_what_is_unset_is_told() {
     let found = configured(json!({

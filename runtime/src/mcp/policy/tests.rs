@@ -29,8 +29,6 @@ fn check(said: Value, server: &ServerConfig, may: bool) {
     let blocked = policy(&[(Scope::User, said)], Trust::Headless).blocks(server, true);
     assert_eq!(blocked.is_none(), may, "{server:?}: {blocked:?}");
 }
-
-// T7.4
 #[test]
 fn project_servers_connect_unless_they_are_switched_off() {
     let server = ServerConfig::stdio("a", "x", &[]);
@@ -41,8 +39,6 @@ fn project_servers_connect_unless_they_are_switched_off() {
     assert_eq!(policy.blocks(&server, false), None, "it is about servers of a project");
     assert_eq!(policy.blocks(&server, true), Some(Blocked::Disabled("a".into())));
 }
-
-// T7.6
 #[test]
 fn an_address_entry_makes_remote_servers_need_one() {
     let list = [json!({"serverUrl": "https://*.ex.com/*"}), json!({"serverName": "gh"})];

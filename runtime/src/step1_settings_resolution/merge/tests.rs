@@ -30,7 +30,7 @@ fn resolve(texts: &[(Scope, &str)]) -> Resolved {
     merge(&layers(texts))
 }
 
-// T1.1  REQ: TRN-4
+// REQ: TRN-4
 #[test]
 fn strongest_scope_gives_the_scalar() {
     let texts = [
@@ -50,7 +50,7 @@ fn strongest_scope_gives_the_scalar() {
     assert_eq!(resolve(&turned).settings, resolve(&texts).settings);
 }
 
-// T1.2, T1.3  REQ: PRM-3
+// REQ: PRM-3
 #[test]
 fn rules_of_all_scopes_hold_in_the_order_of_scopes() {
     let found = resolve(&[
@@ -74,7 +74,7 @@ fn rules_of_all_scopes_hold_in_the_order_of_scopes() {
     );
 }
 
-// T1.4, T1.5  REQ: TRN-4
+// REQ: TRN-4
 #[test]
 fn lists_are_joined_without_repetitions_but_for_the_fallback_chain() {
     let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
@@ -99,7 +99,7 @@ fn check_chain(texts: &[(Scope, &str)], models: &[&str], max_retries: u32, n_war
     assert_eq!(found.warnings.len(), n_warnings, "{:?}", found.warnings);
 }
 
-// T1.4  REQ: TRN-4, MDL-8
+// REQ: TRN-4, MDL-8
 #[test]
 fn models_to_turn_to_are_those_of_the_strongest_list() {
     let (user, project) = (Scope::User, Scope::Project);
@@ -128,7 +128,7 @@ fn retries_are_at_most_fifteen_and_the_own_key_counts_before_the_variable() {
     check_chain(&of(both), &[], 0, 0);
 }
 
-// T1.7  REQ: TRN-4
+// REQ: TRN-4
 #[test]
 fn bad_entry_is_dropped_and_the_rest_of_the_file_holds() {
     let found = resolve(&[(
@@ -145,7 +145,7 @@ fn bad_entry_is_dropped_and_the_rest_of_the_file_holds() {
     assert_eq!(found.warnings.len(), 6, "{:?}", found.warnings);
 }
 
-// T1.8  REQ: TRN-4
+// REQ: TRN-4
 #[test]
 fn file_that_is_no_object_is_skipped_whole() {
     for text in [r#"{"model":"b",}"#, "[]", "", "null"] {
@@ -155,7 +155,7 @@ fn file_that_is_no_object_is_skipped_whole() {
     }
 }
 
-// T1.9, T1.11  REQ: TRN-4
+// REQ: TRN-4
 #[test]
 fn variables_merge_one_by_one_and_later_drop_ins_win() {
     let found = resolve(&[

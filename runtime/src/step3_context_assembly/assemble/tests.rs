@@ -104,7 +104,7 @@ fn nine_sources_stand_in_their_places() {
     assert_eq!(places, [1, 2, 3, 4, 5].map(Some));
 }
 
-// T4.1  REQ: CTX-2
+// REQ: CTX-2
 #[test]
 fn instructions_are_said_by_the_user_nearest_last() {
     let assembled = assemble_context(&sources(), &[]);
@@ -117,7 +117,7 @@ fn instructions_are_said_by_the_user_nearest_last() {
     assert!(!assembled.system.iter().any(|it| it.contains("CLAUDE.md") || it.contains("MEMORY")));
 }
 
-// T4.6  REQ: CTX-2
+// REQ: CTX-2
 #[test]
 fn path_rule_is_shown_once_a_file_of_its_kind_was_read() {
     let mut sources = Arc::new(sources());

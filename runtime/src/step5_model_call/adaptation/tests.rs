@@ -31,7 +31,6 @@ fn check(model: &str, asked: Value, sent: Value, changes: &[Change]) {
 // REQ: MDL-8
 #[test]
 fn budget_becomes_adaptive_and_temperature_goes_where_both_are_refused() {
-    // T9.17
     let asked = json!({
         "thinking": {"type": "enabled", "budget_tokens": 4096, "display": "omitted"},
         "temperature": 0.5, "top_k": 3,

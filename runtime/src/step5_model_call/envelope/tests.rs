@@ -95,7 +95,6 @@ fn each_provider_is_named_model_version_and_betas_where_it_looks() {
         json!({"anthropic_version": "bedrock-2023-05-31", "anthropic_beta": ["b1", "b2"]}),
         &[],
     );
-    // T9.18
     check(
         WireFormat::VertexRawPredict,
         "https://h/publishers/anthropic/models/us.anthropic.m-v1%3A0:streamRawPredict",

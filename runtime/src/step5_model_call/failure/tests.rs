@@ -37,7 +37,6 @@ fn check_wait(headers: &[(&str, &str)], wait_ms: Option<u64>) {
 #[test]
 fn status_and_type_name_one_class() {
     check(400, &error("invalid_request_error", "messages: at least one"), InvalidRequest);
-    // T9.6
     check(
         400,
         &error("invalid_request_error", "prompt is too long: 209000 tokens > 200000 maximum"),
@@ -89,7 +88,6 @@ fn status_and_type_name_one_class() {
 // REQ: MDL-6
 #[test]
 fn waiting_time_is_read_from_every_header_that_names_one() {
-    // T9.7
     check_wait(&[("retry-after", "3")], Some(3_000));
     check_wait(&[("retry-after", "0.25")], Some(250));
     check_wait(&[("retry-after", "2.5004")], Some(2_500));
@@ -243,7 +241,7 @@ fn servers_of_anthropic_are_known_by_their_host() {
     }
 }
 
-// T9.7  REQ: MDL-10, MDL-13
+// REQ: MDL-10, MDL-13
 #[test]
 fn quota_that_is_used_up_is_told_from_a_pause() {
     let class = |base: &str, wait: Option<&str>| {

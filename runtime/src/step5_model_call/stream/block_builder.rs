@@ -271,7 +271,6 @@ mod tests {
             let deltas: Vec<&str> = deltas.iter().map(String::as_str).collect();
             check(START, &deltas, &made(input), invalid);
         };
-        // T9.1
         check(&["", r#"{"a":"#, "1}"], r#"{"a":1}"#, None);
         check(&[], "{}", None);
         check(&["{\n\"a\": 1 \r\n}"], "{ \"a\": 1   }", None);
@@ -287,7 +286,6 @@ mod tests {
     // REQ: MDL-1
     #[test]
     fn omitted_thinking_keeps_its_signature() {
-        // T9.2
         check(
             r#"{"type":"thinking","thinking":"","signature":""}"#,
             &[r#"{"type":"signature_delta","signature":"S"}"#],

@@ -241,7 +241,6 @@ fn texts_of_one_read_are_shown_as_one_and_previews_behind_whole_values() {
 // REQ: MDL-2
 #[test]
 fn usage_is_replaced_and_not_added() {
-    // T9.3
     let bytes = stream(&[
         r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}"#,
         r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":12,"input_tokens":null}}"#,
@@ -261,7 +260,6 @@ fn shapes_that_nobody_expected_are_passed_over_or_named() {
     let outcome = |events: &[&str]| conformance_report([&stream(events)[..]]);
     let open =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-    // T9.4
     for ignored in [
         r#"{"type":"foo","index":"x","delta":7}"#,
         r#"{"type":"ping","usage":[]}"#,

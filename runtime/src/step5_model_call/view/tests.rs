@@ -114,7 +114,6 @@ fn lines_of_one_response_belong_together() {
 // REQ: SHP-12
 #[test]
 fn missing_results_are_made_up_and_strays_left_out() {
-    // T9.10
     check(
         &[
             user(&[text("a"), result("stray")]),
@@ -220,7 +219,6 @@ fn what_a_provider_would_refuse_is_replaced_in_the_view_only() {
 // REQ: MDL-10
 #[test]
 fn paused_answer_goes_back_unchanged_as_the_last_message() {
-    // T9.12
     let search = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{"q": 1}}"#;
     let paused = [signed("t"), Block::from_wire(search).unwrap()];
     let mut view = compile(&[user(&[text("a")])]);

@@ -185,8 +185,6 @@ fn plan_mode_asks_about_changes_whatever_the_rules_allow() {
     check(Mode::Plan, texts, &write(), &file("x"), "ask");
     check(Mode::Plan, texts, &bash(), &run("make"), "ask");
 }
-
-// T2.15
 #[test]
 fn bypass_keeps_ask_rules_and_critical_removals() {
     let mode = Mode::BypassPermissions;
@@ -197,8 +195,6 @@ fn bypass_keeps_ask_rules_and_critical_removals() {
     check(mode, &["deny user Bash(curl *)"], &bash(), &run("curl x"), "deny");
     check(Mode::Default, &["allow user Bash(rm *)"], &bash(), &run("rm -rf /h"), "ask");
 }
-
-// T2.9, T2.10
 #[test]
 fn edit_rules_govern_everything_that_changes_files() {
     let allow = &["allow project Edit(src/**)"];
@@ -211,8 +207,6 @@ fn edit_rules_govern_everything_that_changes_files() {
     check(Mode::Default, &["deny user Read(//etc/**)"], &grep, r#"{"path":"/etc/ssl"}"#, "deny");
     check(Mode::Default, &[], &grep, "{}", "allow");
 }
-
-// T2.18 and unknown specifiers
 #[test]
 fn specifier_that_is_not_understood_never_allows() {
     let agent = spec("Agent", Access::Free, ToolEffect::SideEffects);
@@ -234,7 +228,7 @@ fn specifier_that_is_not_understood_never_allows() {
     check(Mode::Default, &["allow user WebFetch(domain:*.example.com)"], &fetch, url, "allow");
 }
 
-// T2.14, D17  REQ: PRM-1
+// REQ: PRM-1
 #[test]
 fn tools_denied_as_a_whole_are_not_offered_and_not_run() {
     let setup = setup(
@@ -294,7 +288,7 @@ fn stage(step: &GateStep) -> Option<(bool, GateStage)> {
     }
 }
 
-// T2.17, T3.10  REQ: PRM-2
+// REQ: PRM-2
 #[test]
 fn hook_allow_does_not_override_deny_or_ask_rules() {
     let rules = GateStage::RuleEvaluation;

@@ -30,7 +30,7 @@ fn check(refused_ones: &[&str], others: &[&str]) {
     }
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn git_is_not_pointed_to_the_checkout() {
     check(
@@ -73,7 +73,7 @@ fn git_is_not_pointed_to_the_checkout() {
     );
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn no_command_works_in_the_checkout() {
     check(
@@ -104,7 +104,7 @@ fn no_command_works_in_the_checkout() {
     );
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn files_are_written_where_the_shell_may_be() {
     check(
@@ -141,7 +141,7 @@ fn files_are_written_where_the_shell_may_be() {
     );
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn change_of_directory_that_may_not_last_is_not_relied_on() {
     check(
@@ -178,7 +178,7 @@ fn change_of_directory_that_may_not_last_is_not_relied_on() {
     );
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn words_end_where_the_shell_ends_them() {
     for command in [
@@ -227,7 +227,7 @@ fn words_end_where_the_shell_ends_them() {
     );
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn other_ways_to_a_directory_are_known() {
     check(
@@ -264,7 +264,7 @@ fn other_ways_to_a_directory_are_known() {
     assert_eq!(isolated.command(&read("cd", "/h/.w"), 0), Err(THERE));
 }
 
-// D74  REQ: AGT-9
+// REQ: AGT-9
 #[test]
 fn command_that_takes_long_to_follow_is_refused() {
     for command in [

@@ -76,8 +76,6 @@ fn each_request_of_a_session_of_thirty_turns_goes_on_from_the_one_before() {
     assert_eq!(bodies[0].matches(MARK).count(), 3);
     assert_eq!(bodies[20].matches(MARK).count(), 4);
 }
-
-// T9.19
 // REQ: CTX-7
 #[test]
 fn tools_make_the_same_bytes_in_whatever_order_they_are_registered() {

@@ -130,7 +130,7 @@ fn every_call_that_reaches_the_gate_has_one_decision() {
     assert_eq!(decisions(&play).iter().map(|it| it.0).collect::<Vec<_>>(), [true, false, true]);
 }
 
-// T2.10  REQ: PRM-3
+// REQ: PRM-3
 #[test]
 fn rules_that_cannot_hold_are_told_when_they_come_into_force() {
     let rules = json!({ "permissions": {

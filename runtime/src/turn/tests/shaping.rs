@@ -134,7 +134,7 @@ fn loading_the_transcript_gives_the_same_history() {
     }
 }
 
-// D48  REQ: SHP-7
+// REQ: SHP-7
 #[test]
 fn request_for_a_summary_that_is_too_long_is_made_shorter() {
     let too_long = || failure(FailureClass::ContextOverflow);
@@ -146,7 +146,7 @@ fn request_for_a_summary_that_is_too_long_is_made_shorter() {
     assert!(play.log().contains("summary auto_compact"));
 }
 
-// D46, D47  REQ: SHP-7, SHP-13
+// REQ: SHP-7, SHP-13
 #[test]
 fn without_a_summary_the_context_stays_and_three_times_end_the_run() {
     let cut = || answer("max_tokens", vec![Block::text("half a sum")]);

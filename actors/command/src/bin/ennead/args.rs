@@ -1,4 +1,4 @@
-//! What may stand on the command line.
+//! The flags and sub-commands of the command line.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ use crate::{
     args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Args {
-    /// Print the version.
+    /// Print the version and exit.
     #[arg(short = 'v', visible_short_alias = 'V', long)]
     version: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
-/// One prompt.
+/// Flags of a run that answers one prompt.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Print {
     /// Run one prompt and print its result; what is piped in is appended to it (at most 10 MB).
@@ -46,7 +46,7 @@ pub(crate) struct Print {
     /// `text`: the answer; `json`: one object with the answer, what it cost and how it ended.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
-    /// The model.
+    /// Model that is asked, by its name or an alias.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// Models to turn to when the first cannot answer: at most three, separated by commas.
@@ -68,7 +68,7 @@ pub(crate) struct Print {
     /// Replaces the built-in system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
-    /// Stands behind the system prompt.
+    /// Follows the system prompt.
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
     /// Names the session, a UUID; the name of an earlier one goes on with it.
@@ -81,7 +81,7 @@ pub(crate) struct Print {
     /// Without it they do once you have trusted the directory in an interactive program.
     #[arg(long)]
     pub(crate) trust: bool,
-    /// Settings and instruction files that are read: user, project, local; all unless said otherwise.
+    /// Settings and instruction files that are read: user, project, local; all by default.
     /// Hooks of a source that is named here start, but can only deny, ask and add context.
     #[arg(long, value_name = "LIST")]
     pub(crate) setting_sources: Option<String>,
@@ -95,7 +95,7 @@ pub(crate) struct Print {
     /// Further directories that count as workspace.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// Where transcripts go; `.transcripts` in the working directory unless said otherwise.
+    /// Where transcripts go; `.transcripts` in the working directory by default.
     #[arg(long, value_name = "DIR")]
     pub(crate) transcripts: Option<PathBuf>,
     /// How often lines are forced to disk.
@@ -116,7 +116,7 @@ pub(crate) enum Durability {
     Process,
     /// At the end of each turn and before calls with side effects.
     Turn,
-    /// Every line.
+    /// After every line.
     Entry,
 }
 
@@ -126,12 +126,12 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Print the nine steps of each turn of a transcript.
     Trace {
-        /// The transcript.
+        /// Path of the transcript.
         file: PathBuf,
     },
-    /// Check transcripts and the sidechains beside them: chain, steps, decisions, results, ends.
+    /// Check transcripts and the sidechains that belong to them: chain, steps, decisions, results, ends.
     Verify {
-        /// The transcripts.
+        /// Paths of the transcripts.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
@@ -148,7 +148,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
     Conformance {
-        /// The directory.
+        /// Directory that holds the case files.
         dir: PathBuf,
         /// Write one JSON line per case, {file, id, got}.
         #[arg(long, value_name = "FILE")]
@@ -158,10 +158,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Demo {
-    /// What to survey.
+    /// Directory to survey.
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Host so many surveys at once and print what hosting them costs.
+    /// Host this many surveys at once and print what hosting them costs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) agents: Option<u32>,
     /// Where transcripts go; DIR/.transcripts, or a temporary directory where DIR is read-only.
@@ -184,13 +184,13 @@ pub(crate) enum View {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Turns behind each figure about turns and steps.
+    /// Number of turns from which each figure about turns and steps is made.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) turns: u32,
-    /// Sessions that are opened to lie idle. As many run prompts at once, but at most 64.
+    /// Number of idle sessions that are opened. As many run prompts at once, but at most 64.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) sessions: u32,
-    /// Interrupts of each kind.
+    /// Number of interrupts of each kind.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) interrupts: u32,
     /// Print one JSON object; its times are microseconds.
@@ -269,11 +269,4 @@ fn in_one_line(error: &clap::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     Terminated,
 }
 
-/// Stands at the end of `--help`.
+/// The end of `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
   0    success

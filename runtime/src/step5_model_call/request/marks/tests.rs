@@ -106,8 +106,6 @@ fn marks_stand_on_tools_static_system_and_the_last_two_boundaries() {
     check(&[user(&[hi.clone(), image])], &["0/1"]);
     check(&[user(&[hi, server])], &["0/0"]);
 }
-
-// T9.9
 // REQ: CTX-7
 #[test]
 fn marks_that_blocks_bring_along_are_not_sent() {

@@ -53,7 +53,6 @@ fn check_reads(reader: Target<'_>, messages: &[Arc<Message>], expected: &[&str])
 // REQ: MDL-8
 #[test]
 fn reasoning_goes_back_to_the_model_that_signed_it_on_any_platform() {
-    // T9.8, T9.2
     let omitted = r#"{"type":"thinking","thinking":"","signature":"S"}"#;
     let hidden = r#"{"type":"redacted_thinking","data":"R"}"#;
     let messages = [
