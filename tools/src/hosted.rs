@@ -1,6 +1,6 @@
 //! Work with child processes in an actor of its own.
 //!
-//! Apart from the work itself, because here are two sides that may each be gone without a word:
+//! Each of two sides may end without notice:
 //! the call that waits, and the actor that owns the processes.
 
 use std::future::Future;

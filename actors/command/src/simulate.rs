@@ -1,6 +1,6 @@
 //! The simulated model as a server: the Messages API over HTTP, with faults on a real socket.
 //!
-//! Alone because only the command and the tests need it; an embedder without the feature `cli`
+//! Only the command and the tests need it; an embedder without the feature `cli`
 //! gets the same answers from `world::simulated`, and no HTTP server.
 
 mod caller;

@@ -1,6 +1,6 @@
 //! What waits for one listener, bounded in events and in bytes.
 //!
-//! Alone because it is pure, and because what may be lost is decided here (MDL-3). Every event has
+//! It is pure, and decides what may be lost (MDL-3). Every event has
 //! a [`Weight`]. What is `Kept` is never left out, joined or moved. Of the rest:
 //!
 //! * From [`JOIN_FROM`] waiting events on, a text or reasoning delta joins the one of its attempt

@@ -1,9 +1,9 @@
 //! Where a call asks whether it may be sent.
 //!
 //! The state machine of `runtime::governor` behind a mutex that is held for a step of it and never
-//! across an await. Who may go on goes on at once, on its own thread. Who may not is parked here and
-//! woken by whoever makes room, or by the governor's timer. Apart from the actor, because all threads
-//! use it and only one owns the actor.
+//! across an await. Who may go on goes on at once, on its own thread. Who may not is parked here
+//! and woken by the call that makes room, or by the governor's timer. It is not part of the actor,
+//! because all threads use it and only one owns the actor.
 
 use std::{
     collections::BTreeMap,

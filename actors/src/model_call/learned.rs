@@ -1,6 +1,6 @@
 //! What model servers named of their models' limits, by address and model.
 //!
-//! Alone because sessions share it, as long as their `Ennead` lives: what one was refused, the next does
+//! Sessions share it as long as their `Ennead` lives: what one was refused, the next does
 //! not ask for. A session that is open learns for itself, from the same words.
 
 use std::{

@@ -1,6 +1,6 @@
 //! Claude at other providers: their addresses and how they are logged in to.
 //!
-//! Alone because the hosts follow rules of the clouds, not of a wire format.
+//! The hosts follow rules of the clouds, not of a wire format.
 
 use std::sync::Arc;
 

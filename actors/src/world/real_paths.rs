@@ -1,6 +1,6 @@
 //! Where the directories of a session really are.
 //!
-//! Apart from the gate, which looks anew for each call: these are looked at once, when a session is
+//! The gate looks anew for each call; these are looked at once, when a session is
 //! opened. They have most of their parts in common, and each part costs one `lstat`, about a
 //! microsecond.
 

@@ -1,6 +1,6 @@
 //! The simulated model in process: a [`Transport`] that no packet leaves.
 //!
-//! Alone because it is the provider that runs when no key is set, with or without the HTTP server
+//! It is the provider that runs when no key is set, with or without the HTTP server
 //! of the command. Both share the [`Simulator`], which keeps the two things that the pure
 //! engine does not: the counts of attempts, and a log of what was asked.
 

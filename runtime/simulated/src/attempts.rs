@@ -1,6 +1,6 @@
 //! Counts how often a rule was asked in a conversation.
 //!
-//! Alone because it is the only thing that the engine needs remembered, and its callers keep it.
+//! It is the only state that the engine needs, and its callers hold it.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,6 @@
 //! Whether a provider knows all members of a block and finds those that it needs.
 //!
-//! Apart from reading, which takes what it can: a transcript may hold a key with a changed letter, and
+//! Reading is more lenient: a transcript may hold a key with a changed letter, and
 //! providers refuse a whole request for one.
 
 use std::{borrow::Cow, collections::BTreeMap};

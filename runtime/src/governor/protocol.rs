@@ -1,5 +1,4 @@
-//! What is said to a governor and what it answers. Apart from what it does about it, because everybody
-//! who asks needs the words and nobody the rest.
+//! The inputs of a governor and its outputs.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The retries that all sessions of one provider may make together (MDL-6).
 //!
-//! Alone because it is what keeps a thousand sessions, each of which retries politely, from being a
+//! The budget keeps a thousand sessions, each of which retries politely, from being a
 //! storm together: what fails more often than it succeeds soon retries at a fixed low rate.
 
 use super::limits::RetryLimits;

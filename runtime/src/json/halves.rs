@@ -1,7 +1,8 @@
 //! Halves of surrogate pairs that stand alone in escapes.
 //!
-//! JSON allows `"\ud83d"`; no text of Rust can hold it, so the parser refuses it. Servers that cut their
-//! answers by UTF-16 units send such halves. Alone because only what cannot be read is looked at.
+//! JSON allows `"\ud83d"`; no text of Rust can hold it, so the parser refuses it. Servers that cut
+//! their answers by UTF-16 units send such halves. Only texts that cannot be parsed are searched
+//! for them.
 
 /// The JSON text with `\ufffd` in the place of each half that stands alone; `None` when there is none.
 pub(crate) fn without_lone_halves(json: &str) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Texts as JSON strings.
 //!
-//! Alone because lines and requests are full of them, and nearly all are names, ids and codes that
-//! need no escape: those are looked at many bytes at a time and copied in one piece. The others, JSON
+//! Lines and requests are full of strings, and nearly all are names, ids and codes that need no
+//! escape: those are looked at many bytes at a time and copied in one piece. The others, JSON
 //! inside of JSON above all, are copied from one escape to the next.
 
 use crate::digest::HEX;

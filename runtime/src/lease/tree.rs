@@ -1,4 +1,4 @@
-//! What a whole tree has used and set aside. Apart from the lease, since it lies at the top alone.
+//! What a whole tree has used and set aside. Only the session at the top of a tree holds it.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,6 +1,6 @@
 //! Which part of a text is a fenced code block, told while the text arrives.
 //!
-//! Alone because two ask it for different reasons: tags in code are left alone, and a block of
+//! Two readers need it: tags in code are left as they are, and a block of
 //! code is not split. It follows CommonMark (three or more backticks or tildes, closed by as many
 //! of the same), except that a fence may be indented by any number of blanks and `>`, as it is in
 //! lists and quotes, and that a line of more than [`MAX_LINE`] bytes opens nothing.

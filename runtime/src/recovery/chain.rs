@@ -1,6 +1,6 @@
 //! The models that a turn may ask, in order: the one of the settings, then those it falls back on.
 //!
-//! Apart from the ledger, because it is about who there is and not about when to move on. A turn
+//! The ledger decides when the next model is asked; the chain lists the models. A turn
 //! begins with the first model whatever the turn before had to turn to.
 
 use std::sync::Arc;

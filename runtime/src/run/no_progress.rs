@@ -1,6 +1,6 @@
 //! Notices a run that goes in circles: the same call with the same result, the same denial.
 //!
-//! Apart from the run, because these are counts over all its turns that nothing else reads. They
+//! The counts run over all turns of a run, and nothing else reads them. They
 //! hold digests, not texts, and are made again from the transcript by counting once more.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Whom a user names to vouch for model servers, by the variables that other programs read.
 //!
-//! Alone because it is the one key whose scope counts: a repository that could say whom to believe could
+//! The scope of the key counts: a repository that could name an authority could
 //! read what goes to the model.
 
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What a repository's own settings may say, by how far they are trusted.
 //!
-//! Apart from merging, because it is about who speaks and not about what wins. Whatever makes a
-//! session stricter holds at once; what loosens it, or runs something, waits for trust.
+//! Merging decides which value wins; this module decides which values count at all. Whatever makes
+//! a session stricter holds at once; what loosens it, or runs something, waits for trust.
 
 pub mod variables;
 

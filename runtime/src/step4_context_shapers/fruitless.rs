@@ -1,6 +1,6 @@
 //! Ends a run that compacts again and again and gets nowhere.
 //!
-//! Apart from the stages, because it counts over the turns of a run. A compaction that fails, frees
+//! The count runs over the turns of a run. A compaction that fails, frees
 //! nothing or leaves the context under pressure was fruitless; three in a row are enough.
 
 use crate::tokens::Tokens;

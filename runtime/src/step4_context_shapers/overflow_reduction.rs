@@ -1,6 +1,6 @@
 //! Cuts what the five shapers left where it does not fit the window.
 //!
-//! Apart from the five, because what they never touch gives way here: the newest results and those
+//! What the five shapers never touch gives way here: the newest results and those
 //! of exempt tools become references that can be read, oldest first; then old texts do; then the
 //! oldest messages go. The prompt that is being worked on stays whole, so a run ends with a refusal
 //! only when that prompt alone is too large. Goes down to where pressure begins, so that the next

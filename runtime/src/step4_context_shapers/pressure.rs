@@ -1,6 +1,6 @@
 //! When is a context under pressure, and how far down do the stages take it?
 //!
-//! Apart from the stages, because all but the first ask the same question.
+//! All stages but the first ask the same question.
 
 use super::{ShapedContext, ShaperSetup};
 use crate::tokens::Tokens;

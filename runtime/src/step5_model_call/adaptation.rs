@@ -1,6 +1,6 @@
 //! The parameters of a request, and what becomes of them on a model that refuses some.
 //!
-//! Alone because both sides are data: what was asked for comes from settings, what a model takes
+//! Both sides are data: what was asked for comes from settings, what a model takes
 //! from the catalogue. No model is named in code. A request never fails over a parameter; what was
 //! changed is named.
 

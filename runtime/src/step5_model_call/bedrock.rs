@@ -1,7 +1,7 @@
 //! Reads the answers of the older Bedrock: frames of AWS around the events of the Messages API.
 //!
-//! Alone because only the wrapping differs. What is inside goes to the same reader as a stream of
-//! server-sent events; what Bedrock says in its own words is put into theirs.
+//! Only the wrapping differs. What is inside goes to the same reader as a stream of
+//! server-sent events; errors in Bedrock's own form are turned into theirs.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;

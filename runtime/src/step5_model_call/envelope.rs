@@ -1,6 +1,6 @@
 //! How a request for Claude opens, by who serves it.
 //!
-//! Alone because tools, system prompt and messages are the same everywhere; only what stands in
+//! Tools, system prompt and messages are the same everywhere; only what comes in
 //! front of them differs, and where a model, a version and betas are named.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Names what went wrong with a model call, once (MDL-10).
 //!
-//! Alone because everything behind it (retries, the overflow chain, the switch of models) looks at
+//! Everything after it (retries, the overflow chain, the switch of models) looks at
 //! the class only and never again at a status or a text.
 
 mod error_body;

@@ -1,6 +1,6 @@
 //! When two names mean one model.
 //!
-//! Alone because reasoning is signed by a model, not by a name: `claude-opus-4-8`,
+//! Reasoning is signed by a model, not by a name: `claude-opus-4-8`,
 //! `us.anthropic.claude-opus-4-8-v1:0` and `claude-opus-4-8@20260101` read each other's signatures.
 
 use crate::catalogue::canonical;

@@ -1,9 +1,9 @@
 //! The numbers that servers name when a request does not fit.
 //!
-//! Alone because every server has words of its own for three amounts: the window, the prompt and the
-//! highest output ceiling. Forms of OpenAI and Azure, Anthropic, vLLM, llama.cpp, LM Studio,
-//! OpenRouter, Mistral, Groq, Together and TGI, DeepSeek, Google, Amazon and xAI are read, also where a
-//! gateway such as LiteLLM has put words in front of them. Ollama cuts prompts and names no numbers.
+//! Every server has words of its own for three amounts: the window, the prompt and the highest
+//! output ceiling. Forms of OpenAI and Azure, Anthropic, vLLM, llama.cpp, LM Studio, OpenRouter,
+//! Mistral, Groq, Together and TGI, DeepSeek, Google, Amazon and xAI are read, also where a gateway
+//! such as LiteLLM has put words in front of them. Ollama cuts prompts and names no numbers.
 
 use crate::catalogue::{Catalogue, ModelFacts};
 

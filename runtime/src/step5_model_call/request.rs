@@ -1,6 +1,6 @@
 //! Writes requests for the Messages API.
 //!
-//! Alone because its cost rule is its own: blocks are encoded once, so a request is kept texts
+//! It has a cost rule of its own: blocks are encoded once, so a request is kept texts
 //! joined, and the digest of a request is a chain of which the unchanged front is kept.
 
 mod marks;

@@ -1,6 +1,6 @@
 //! Server-sent events from bytes, whatever way they were cut.
 //!
-//! Alone because the format knows nothing of models: it finds lines and events, and every model
+//! The format knows nothing of models: it finds lines and events, and every model
 //! server that streams speaks it. An event that lies within one chunk is handed on without a copy.
 
 use std::{borrow::Cow, ops::ControlFlow};

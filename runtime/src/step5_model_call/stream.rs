@@ -1,6 +1,6 @@
 //! Reads the stream of a Messages answer: bytes in, things to show and one outcome out.
 //!
-//! Alone because it is the same for every way the bytes come: a socket, a recording, the simulated
+//! It is the same for every source of bytes: a socket, a recording, the simulated
 //! model. Nothing of a stream may run or be kept before its outcome is a whole message.
 
 use super::{

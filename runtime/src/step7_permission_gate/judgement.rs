@@ -1,7 +1,8 @@
-//! Whether a shell command may run: the part of the gate whose work grows with what the model wrote.
+//! Whether a shell command may run: the part of the gate whose work grows with what the model
+//! wrote.
 //!
-//! Alone because whoever drives the gate does it where it delays nobody else. It is a pure function
-//! of the order, so a replay does it again.
+//! The driver of the gate does it on a thread where it delays no other session. It is a pure
+//! function of the order, so a replay does it again.
 
 use std::{cell::OnceCell, sync::Arc};
 

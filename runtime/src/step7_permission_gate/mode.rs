@@ -1,6 +1,6 @@
 //! Modes: what passes where no rule decides.
 //!
-//! Alone because a mode is a table, and the table should be seen at once.
+//! A mode is a table, and this file shows the table at once.
 
 use crate::{
     permission::PermissionMode,

@@ -1,6 +1,6 @@
 //! Where a path leads: by text, and link by link as the kernel walks it.
 //!
-//! Pure; whoever has a file system lends its eyes. Alone because the walk must be testable on
+//! Pure: the caller looks at the file system. So the walk can be tested on
 //! trees that cannot be made everywhere.
 
 use super::{PathKind, ResolvedPath};

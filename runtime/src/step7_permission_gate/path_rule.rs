@@ -1,6 +1,6 @@
 //! Path patterns: gitignore's language, anchored by where a rule stands.
 //!
-//! Alone because rules, hidden paths and searching tools must mean the same by a pattern.
+//! A pattern has the same meaning in rules, in hidden paths and in searching tools.
 
 mod meeting;
 

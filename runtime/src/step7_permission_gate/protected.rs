@@ -1,6 +1,6 @@
 //! Protected paths: places where a write can make somebody else's program run something.
 //!
-//! Alone because it is data. No rule and no mode lets a write to them pass unasked (cases B4).
+//! The lists are data. No rule and no mode lets a write to them pass unasked (cases B4).
 
 use super::{path_rule::fold, rule::wildcard};
 

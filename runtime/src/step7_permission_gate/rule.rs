@@ -1,6 +1,6 @@
 //! One permission rule as written: its parts, and which tools it names.
 //!
-//! Alone because settings resolution checks rules with it before the gate ever sees them.
+//! Settings resolution checks rules with it before the gate receives them.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The rules of a gate, read once and ready to match.
 //!
-//! Alone because reading patterns is dear and matching is not: a book is made once per turn, every
+//! Compiling patterns is expensive and matching is not: a book is made once per turn, and every
 //! call looks things up in it.
 
 use std::sync::Arc;

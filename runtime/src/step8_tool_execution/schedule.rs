@@ -1,6 +1,6 @@
 //! Which calls of an answer run now, and which wait.
 //!
-//! Apart from running them, because the order is a rule and the running is the executors'. Calls
+//! The order is decided here; executors run the calls. Calls
 //! are known by their place in the request; results go back in that order whatever order the calls
 //! end in.
 

@@ -1,6 +1,6 @@
 //! Step 4 of a turn, and its repetition inside step 5: the chain of shapers.
 //!
-//! Apart from the other steps, because it is walked stage by stage, and auto_compact with hooks and
+//! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What a model call can cost at most, what it cost, and whether the provider's cache helped.
 //!
-//! Apart from the call itself, because nothing about what happens next is decided here.
+//! Nothing here decides what the turn does next.
 
 use super::Turn;
 use crate::{

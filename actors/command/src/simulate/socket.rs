@@ -1,6 +1,6 @@
 //! A connection that can be reset, or end without an answer.
 //!
-//! Alone because axum has no word for either: a body that fails makes it close the connection in
+//! axum can express neither: a body that fails makes it close the connection in
 //! good order, and a client that sees a proper end has not seen a reset; and every request is
 //! answered with a head.
 

@@ -1,6 +1,6 @@
 //! A sub-agent that crashed: what it used is read from its transcript.
 //!
-//! Apart from the end of the others, which say it themselves. The writer of a transcript hangs under
+//! Sub-agents that end in order report it themselves. The writer of a transcript is a child of
 //! the archive and so outlives the crash: what was handed over to it is written before it is read.
 
 use std::{

@@ -1,6 +1,6 @@
 //! What a tool of a parent sees of sub-agents: the way to order one, and the report of its end.
 //!
-//! Apart from the sub-agents themselves, because this side runs in the executor of a call and not
+//! This side runs in the executor of a call and not
 //! in the session.
 
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
 //! The HTTP clients, each with its pool of connections, and which of them are given up.
 //!
-//! Apart from the transport, because what is shared between exchanges is here and nothing else is. A
-//! connection of HTTP/2 carries many exchanges, and giving one of them up closes it for no other:
-//! one that has fallen silent would be taken again for each retry. So a client is forgotten by which
-//! an exchange went that did not end. Exchanges under way keep their connections.
+//! This module holds what exchanges share, and nothing else. A connection of HTTP/2 carries many
+//! exchanges, and giving one of them up closes it for no other: one that has fallen silent would be
+//! taken again for each retry. So a client is forgotten by which an exchange went that did not end.
+//! Exchanges under way keep their connections.
 
 use std::{
     fmt,

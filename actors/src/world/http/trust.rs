@@ -1,9 +1,8 @@
-//! Whose word is taken for who a model server is: the system's certificate authorities, and those in
-//! files that the user names.
+//! Whose word is taken for who a model server is: the system's certificate authorities, and those
+//! in files that the user names.
 //!
-//! Apart from the transport, because it reads files and knows nothing of requests. The variables are
-//! the ones that other programs read, so that a machine which is set up for a company's own authority
-//! needs nothing more.
+//! It reads files and knows nothing of requests. The variables are the ones that other programs
+//! read, so that a machine which is set up for a company's own authority needs nothing more.
 
 use std::{env, io, path::PathBuf, sync::Arc};
 

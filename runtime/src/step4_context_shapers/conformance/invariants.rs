@@ -1,6 +1,6 @@
 //! What holds of every shaping, checked on a case and its result.
 //!
-//! Apart from running a case, because the property tests check the same list on random histories.
+//! The property tests check the same list on random histories.
 
 use std::{collections::BTreeMap, sync::Arc};
 

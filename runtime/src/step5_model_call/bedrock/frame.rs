@@ -1,6 +1,6 @@
 //! Frames of `application/vnd.amazon.eventstream`: bytes in, headers and payload out.
 //!
-//! Alone because it knows nothing of models. Both checksums of a frame are checked, so a byte that
+//! It knows nothing of models. Both checksums of a frame are checked, so a byte that
 //! changed on the way ends the stream instead of becoming an answer.
 
 use thiserror::Error;

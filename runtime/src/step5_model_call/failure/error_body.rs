@@ -1,6 +1,6 @@
 //! What the body and the headers of an error answer say, whoever wrote them.
 //!
-//! Alone because every provider, and every gateway in front of one, has a shape of its own; behind
+//! Every provider, and every gateway in front of one, has a shape of its own; after
 //! this there is one.
 
 use http::HeaderMap;

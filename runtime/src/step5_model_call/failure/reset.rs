@@ -1,6 +1,6 @@
 //! When a limit is filled up again, as headers and messages of providers say it.
 //!
-//! Alone because both the turn, which waits, and the governor, which holds others back, go by it.
+//! Both the turn, which waits, and the governor, which holds other calls back, use it.
 
 use crate::time::Timestamp;
 

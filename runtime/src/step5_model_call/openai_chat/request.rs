@@ -1,6 +1,6 @@
 //! Writes requests for Chat Completions.
 //!
-//! Alone because the shape of messages is its own; what it costs is said in `openai_shared`.
+//! Messages have a shape of their own; `openai_shared` describes the cost.
 
 use crate::{
     block::{BlockKind, quote},

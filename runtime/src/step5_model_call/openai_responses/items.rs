@@ -1,6 +1,6 @@
 //! The output items of a response, and what they are as blocks.
 //!
-//! Apart from the events because here is decided what of an answer is kept, and in which form.
+//! This module decides what of an answer is kept, and in which form.
 
 use super::wire::Item;
 use crate::{

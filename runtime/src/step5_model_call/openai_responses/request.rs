@@ -1,6 +1,6 @@
 //! Writes requests for the Responses API.
 //!
-//! Alone because its input is a flat list of items; what it costs is said in `openai_shared`.
+//! Its input is a flat list of items; `openai_shared` describes the cost.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
 //! The calls of an answer: their ids, and their arguments while they arrive.
 //!
-//! Alone because ids need care. The history pairs calls and results by them, over the whole
-//! conversation and whoever is asked next, and many servers that copy this format do not make them
-//! so.
+//! Ids need care. The history pairs calls and results by them, over the whole conversation and with
+//! every model that is asked next, and many servers that copy this format do not make them so.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! What a view is made of, seen as the OpenAI formats see it, and the joining of a request.
 //!
-//! Alone because both formats have the same limits: a result of a tool is text, images stand with
+//! Both formats have the same limits: a result of a tool is text, images belong to
 //! the user, and reasoning of another provider is not sent.
 //!
 //! Cost: a message is put into a format once. Its text is kept in the [`PrefixChain`] under the

@@ -1,8 +1,8 @@
 //! Drives a stream: bytes become events, events are handed to a format, and what is left at the
 //! end becomes the one report that all formats give.
 //!
-//! Alone because a format must not be able to forget what holds for all of them: an error ends the
-//! stream, nothing is read behind the outcome, and an answer has a size.
+//! What holds for all formats is decided here once: an error ends the
+//! stream, nothing is read after the outcome, and an answer has a size.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
 //! One block while it arrives: begin, additions, end.
 //!
-//! Alone because the message knows only indexes; what a kind of block is made of is known here.
+//! The message knows only indexes; this module knows the parts of each kind of block.
 //! Blocks that arrive whole keep the provider's bytes.
 
 use std::borrow::Cow;

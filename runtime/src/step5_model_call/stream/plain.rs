@@ -1,6 +1,6 @@
 //! Events in the very words of the provider.
 //!
-//! Alone because it is a short cut and nothing else: an event as the Messages API writes it, its
+//! It is a short cut and nothing else: an event as the Messages API writes it, its
 //! fields in order and without white space, is read by comparing bytes. Nearly all events of a
 //! stream are such: deltas, begins and ends of blocks, pings. Whatever looks different is left to the parser of
 //! `wire`, which comes to the same; a test holds the two against each other.

@@ -1,6 +1,6 @@
 //! What a provider takes: the promise of the compiler, said a second time and in another way.
 //!
-//! Apart from the compiler, so that no mistake of it is repeated here.
+//! It shares no code with the compiler, so that it repeats no mistake of it.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
 //! Keeps a view below the bytes that a request may have.
 //!
-//! Apart from the tokens, because pictures take few of those: ten large ones in the results of one turn
-//! are more bytes than a provider takes. The oldest give way to a text; those of the last prompt stay.
+//! The limit on tokens does not cover it, because pictures take few tokens: ten large ones in the
+//! results of one turn are more bytes than a provider takes. The oldest give way to a text; those
+//! of the last prompt stay.
 
 use super::{ViewMessage, ViewNote};
 use crate::{

@@ -1,7 +1,7 @@
 //! Tools that a provider runs itself, in a conversation that another one may have to read.
 //!
-//! Alone because their calls and results pair within the answers, by rules of their own. Where they
-//! cannot stand, a text stands for them, so that the model still knows what was found.
+//! Their calls and results pair within the answers, by rules of their own. Where they
+//! are not allowed, a text replaces them, so that the model still knows what was found.
 
 use std::collections::{BTreeMap, BTreeSet};
 

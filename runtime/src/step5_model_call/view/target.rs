@@ -1,6 +1,6 @@
 //! Who is to read a view, and what of a conversation they can read.
 //!
-//! Alone because these are rules about providers and models; how messages are put together is the
+//! These are rules about providers and models; how messages are put together is the
 //! same for all. Signatures hold on every platform that serves the model, and on no other model.
 
 use super::server_tools::as_text;

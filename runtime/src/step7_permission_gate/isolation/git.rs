@@ -1,6 +1,6 @@
 //! What points git to a repository, an index or files; and `env` to a directory.
 //!
-//! Alone because it is what is known of options and variables of programs, not of the shell.
+//! It knows options and variables of programs, and nothing of the shell.
 
 use crate::step7_permission_gate::shell::word::{Piece, Word};
 

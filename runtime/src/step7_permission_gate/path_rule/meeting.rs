@@ -1,6 +1,6 @@
 //! Whether a pattern of a shell and one of a rule have a path in common.
 //!
-//! Alone because both are patterns: neither can be held against the other as a text.
+//! Both are patterns, so neither can be matched against the other as a text.
 
 /// Components of either that are looked at; longer ones count as meeting.
 const MAX_PARTS: usize = 64;

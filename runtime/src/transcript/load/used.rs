@@ -1,6 +1,6 @@
 //! What a transcript says was used: the sums with which a session goes on.
 //!
-//! Apart from the conversation, because that of sub-agents is not loaded, and what they used is.
+//! The conversations of sub-agents are not loaded; what they used is.
 
 use std::sync::Arc;
 

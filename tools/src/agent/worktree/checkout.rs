@@ -1,6 +1,6 @@
 //! What git knows of one worktree: its place, its branch, its state, how it goes.
 //!
-//! Apart from the worktree of a call, because one whose owner is gone is looked at as well.
+//! A checkout whose owner is gone is looked at as well as that of a call.
 
 use std::{
     ffi::OsStr,

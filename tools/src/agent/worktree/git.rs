@@ -1,8 +1,8 @@
 //! Git, run for the worktrees of sub-agents.
 //!
-//! Alone because of how it is run: as a shell command is, in a session of its own with all that it
+//! Git is run as a shell command is, in a session of its own with all that it
 //! starts (filters and helpers are the user's programs), until its end, its limit or an interrupt.
-//! Whichever it is, nothing of it is left then.
+//! No process of it is left after that.
 
 use std::{
     any::Any,

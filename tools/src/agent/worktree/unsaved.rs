@@ -1,7 +1,7 @@
 //! What would be lost with a worktree that `git status` does not speak of: changes of files that
 //! git was told not to look at, and repositories of their own within it.
 //!
-//! Apart from what git knows of the worktree, because the files themselves are looked at. What
+//! The files themselves are looked at, in addition to what git knows of the worktree. What
 //! cannot be found out counts as lost.
 
 use std::{
