@@ -1,5 +1,6 @@
 //! Lines reach the file once, in order, and stay, whatever fails on the way.
 
+mod lock;
 mod world;
 
 use std::{

@@ -130,7 +130,7 @@ pub struct ToolOutcome {
     pub exit_code: Option<i32>,
     /// From start to end, in milliseconds.
     pub duration_ms: u64,
-    /// Output that was left out.
+    /// What the model does not see of the output, for the record of the call; `None` when it sees all.
     pub truncation: Option<Truncation>,
     /// What the session should remember.
     pub notes: Vec<ToolNote>,

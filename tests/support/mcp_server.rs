@@ -92,6 +92,7 @@ impl ServerHandler for Server {
             tool("echo", any.clone()).annotate(ToolAnnotations::new().read_only(true)),
             tool("fail", any.clone()),
             tool("hold", any.clone()),
+            tool("garble", any.clone()),
             tool("big", any.clone()),
             tool("step", any),
             tool("text", text),
@@ -110,6 +111,13 @@ impl ServerHandler for Server {
                 CallToolResult::success(said(&format!("heard {arguments}")))
             }
             "fail" => CallToolResult::error(said("boom")),
+            "garble" => {
+                // Beside the library, which would not.
+                std::io::stdout().write_all(b"no message\n").unwrap();
+                std::io::stdout().flush().unwrap();
+                context.ct.cancelled().await;
+                CallToolResult::success(said("not read any more"))
+            }
             "big" => CallToolResult::success(said(&"x".repeat(200_000))),
             "step" => {
                 if let Some(token) = context.meta.get_progress_token() {

@@ -12,6 +12,8 @@ mod launch;
 #[cfg(not(feature = "mcp"))]
 mod left_out;
 #[cfg(feature = "mcp")]
+mod lines;
+#[cfg(feature = "mcp")]
 mod progress;
 #[cfg(feature = "mcp")]
 mod tasks;
@@ -65,6 +67,17 @@ pub enum CallError {
     Gone {
         /// Whose tool it is.
         server: String,
+    },
+    /// The server wrote something during the call of which nobody knows what it answers. Its process
+    /// is ended, and all calls under way fail.
+    #[error(
+        "MCP server `{server}` wrote {what} during the call, so it was ended; what it did until then stays done"
+    )]
+    Garbled {
+        /// Whose tool it is.
+        server: String,
+        /// What it wrote, in words.
+        what: String,
     },
     /// The server refused the call.
     #[error("{0}")]

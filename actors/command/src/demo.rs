@@ -11,12 +11,16 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Ennead, OpenError, Options, RunError, RunOutcome, SessionHandle, SessionOptions,
+    Endpoint, Ennead, Events, OpenError, Options, RunError, RunOutcome, SessionHandle, SessionOptions,
     StartError,
     internal::{Simulator, embedded, prepare},
     testing::{Playbook, PlaybookError},
 };
-use ennead_runtime::{event::Numbered, ports::Tool, run::RunRequest};
+use ennead_runtime::{
+    event::{Event, Numbered},
+    ports::Tool,
+    run::RunRequest,
+};
 use futures::future::{self, Either};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -139,14 +143,7 @@ impl Demo {
             opened(session.clone());
             let mut events = session.events();
             let run = std::pin::pin!(session.run(survey.request()));
-            let watching = std::pin::pin!(async {
-                while let Some(event) = events.next().await {
-                    watch(&event);
-                    if is_last(&event) {
-                        return;
-                    }
-                }
-            });
+            let watching = std::pin::pin!(watch_run(&mut events, &mut watch));
             let outcome = match future::select(run, watching).await {
                 Either::Left((outcome, watching)) => {
                     if outcome.is_ok() {
@@ -238,9 +235,24 @@ pub(super) fn simulator() -> Result<Arc<Simulator>, DemoError> {
     Ok(Simulator::new(playbook))
 }
 
+/// Shows the events of a run until it has ended.
+async fn watch_run(events: &mut Events, watch: &mut impl FnMut(&Numbered)) {
+    while let Some(event) = events.next().await {
+        watch(&event);
+        if is_last(&event) {
+            return;
+        }
+    }
+}
+
+/// Whether no run is under way after this event. Of a listener that was slow, the end of the run may
+/// lie in the hole.
 pub(super) fn is_last(event: &Numbered) -> bool {
-    use ennead_runtime::event::Event;
-    matches!(event.event, Event::RunFinished { .. } | Event::RunFailed { .. })
+    match &event.event {
+        Event::RunFinished { .. } | Event::RunFailed { .. } => true,
+        Event::Lagged { run, .. } => run.is_none(),
+        _ => false,
+    }
 }
 
 fn default_transcripts(root: &Path) -> Result<PathBuf, DemoError> {
@@ -263,12 +275,33 @@ fn writable(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use ennead::internal::{CAPACITY, EventHub};
+
     use super::*;
 
     #[test]
     fn a_directory_that_is_not_there_is_named() {
         let error = Demo::new("/nowhere/at/all").prepare().unwrap_err().to_string();
         assert!(error.starts_with("cannot survey /nowhere/at/all: "), "{error}");
+    }
+
+    // REQ: TRN-11
+    #[tokio::test]
+    async fn run_whose_last_event_is_in_a_hole_is_watched_to_its_end() {
+        let hub = EventHub::new(None);
+        let mut events = hub.subscribe();
+        hub.publish(Event::RunStarted { run: "r".into() });
+        for turn in 1..=2 * CAPACITY as u32 {
+            hub.publish(Event::TurnStarted { turn });
+        }
+        hub.publish(Event::RunFinished { run: "r".into(), reason: "no_pending_tools" });
+        let mut seen = Vec::new();
+        let mut watch = |it: &Numbered| seen.push(it.event.clone());
+        let watching = watch_run(&mut events, &mut watch);
+        tokio::time::timeout(Duration::from_secs(60), watching).await.expect("it has an end");
+        assert!(matches!(seen.last(), Some(Event::Lagged { run: None, .. })), "{:?}", seen.last());
     }
 
     #[test]

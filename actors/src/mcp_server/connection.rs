@@ -4,14 +4,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead_runtime::ports::WorkGuard;
+use ennead_runtime::{mcp::result::CallResult, ports::WorkGuard};
 use ennead_tools::mcp::{CallError, Caller, Connection, connect};
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{McpMsg, Order, server::Server};
-use crate::{mailbox::Admitted, world::clock::Timer};
+use crate::{
+    mailbox::{Admitted, Slot},
+    world::clock::Timer,
+};
 
 /// What cannot be killed is not waited for any longer.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
@@ -71,10 +74,11 @@ async fn serve(
 ) {
     let caller = connection.caller();
     let mut running = FuturesUnordered::new();
+    let mut unanswered = Vec::new();
     let why = loop {
         tokio::select! {
             biased;
-            Some(()) = running.next(), if !running.is_empty() => {}
+            Some(left) = running.next(), if !running.is_empty() => unanswered.extend(left),
             why = connection.ended() => break why,
             order = incoming.recv() => match order {
                 Some(order) => running.push(carry_out(caller.clone(), order)),
@@ -83,31 +87,45 @@ async fn serve(
         }
     };
     // What was answered at the very end counts.
-    while let Some(Some(())) = running.next().now_or_never() {}
+    while let Some(Some(left)) = running.next().now_or_never() {
+        unanswered.extend(left);
+    }
     // This is said before the calls under way are answered, so that whoever goes on to call again
     // comes behind it. What has not come to the server waits for the next one.
     let _gone = back.cast(McpMsg::Ended { why });
     while let Ok(order) = incoming.try_recv() {
         let _gone = back.cast(McpMsg::Call(order));
     }
+    // A call whose reply is dropped has lost its server.
     drop(running);
+    for Unanswered { reply, error, .. } in unanswered {
+        let _gone = reply.send(Err(error));
+    }
     connection.close().await;
 }
 
+/// A call that failed with its connection. It is answered once the actor knows of that.
+struct Unanswered {
+    reply: oneshot::Sender<Result<CallResult, CallError>>,
+    error: CallError,
+    _slot: Slot,
+}
+
 /// One call, its slot included.
-async fn carry_out(caller: Caller, order: Admitted<Box<Order>>) {
-    let Admitted { work, slot: _slot } = order;
+async fn carry_out(caller: Caller, order: Admitted<Box<Order>>) -> Option<Unanswered> {
+    let Admitted { work, slot } = order;
     let Order { tool, arguments, progress, mut reply } = *work;
     if reply.is_closed() {
-        return;
+        return None;
     }
-    match caller.call(tool, arguments, progress, reply.closed()).await {
-        // Said by dropping the reply, once the actor knows.
-        Some(Err(CallError::Gone { .. })) => std::future::pending().await,
-        Some(answer) => {
+    match caller.call(tool, arguments, progress, reply.closed()).await? {
+        Err(error @ (CallError::Gone { .. } | CallError::Garbled { .. })) => {
+            Some(Unanswered { reply, error, _slot: slot })
+        }
+        answer => {
             // Whoever waited may have gone just now.
             let _gone = reply.send(answer);
+            None
         }
-        None => {}
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     step7_permission_gate::{Decision, ResolvedPath},
     time::Timestamp,
     tokens::{Tokens, Usage},
-    tool::{ToolEffect, ToolErrorKind},
+    tool::{ToolEffect, ToolErrorKind, Truncation},
 };
 
 pub use conversation_line::{
@@ -279,6 +279,9 @@ pub enum RecordKind {
         /// What the session remembers of it, JSON text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notes: Option<Stored>,
+        /// What the model does not see of its output, if that is not all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncation: Option<Truncation>,
         /// Head of the sidechain, when the call was a sub-agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,

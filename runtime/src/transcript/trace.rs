@@ -8,7 +8,7 @@ use super::{
     entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
     read::{Entry, read_line},
 };
-use crate::{block::BlockKind, output::terminal::clean_line, run::Sender};
+use crate::{block::BlockKind, output::terminal::clean_line, run::Sender, tool::Truncation};
 
 /// The nine sources of the context, in order.
 const SOURCES: usize = 9;
@@ -178,12 +178,21 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
         RecordKind::ToolIntent { call, tool, .. } => {
             out.end(format_args!("    {call} {tool} starts"))
         }
-        RecordKind::ToolEnd { call, error, duration_ms, .. } => match error {
-            Some(error) => {
-                out.end(format_args!("    {call} failed ({error:?}) after {duration_ms} ms"))
+        RecordKind::ToolEnd { call, error, duration_ms, truncation, .. } => {
+            match error {
+                Some(error) => {
+                    write!(out, "    {call} failed ({error:?}) after {duration_ms} ms")?;
+                }
+                None => write!(out, "    {call} ended after {duration_ms} ms")?,
             }
-            None => out.end(format_args!("    {call} ended after {duration_ms} ms")),
-        },
+            if let Some(Truncation { original_chars, kept_chars, stored_at }) = truncation {
+                write!(out, ", shown are {kept_chars} of {original_chars} characters")?;
+                if let Some(path) = stored_at {
+                    write!(out, ", all are in {path}")?;
+                }
+            }
+            out.end(format_args!(""))
+        }
         RecordKind::TurnEnd { reason, at_step, .. } => match at_step {
             Some(step) => out.end(format_args!("  ended at {}: {reason}", step.name())),
             None => out.end(format_args!("  ended: {reason}")),

@@ -79,6 +79,7 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
                     exit_code: outcome.exit_code,
                     duration_ms: outcome.duration_ms,
                     notes: None,
+                    truncation: None,
                     sidechain: None,
                 };
                 journal.record(at, what);

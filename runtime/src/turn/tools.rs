@@ -239,6 +239,7 @@ impl Turn {
             exit_code: outcome.exit_code,
             duration_ms: outcome.duration_ms,
             notes,
+            truncation: outcome.truncation.clone(),
             sidechain,
         };
         self.journal.record(self.now, what);

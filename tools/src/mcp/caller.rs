@@ -18,11 +18,11 @@ use rmcp::{
 };
 use serde_json::{Map, Value};
 use tokio::{
-    sync::{Notify, broadcast},
+    sync::{broadcast, watch},
     time::{sleep, timeout},
 };
 
-use super::{CallError, connection::GRACE, progress::progress, wire::content};
+use super::{CallError, connection::GRACE, lines::Health, progress::progress, wire::content};
 
 /// A call during which the server says nothing for so long is cancelled; progress counts.
 const SILENCE: Duration = Duration::from_secs(30 * 60);
@@ -69,18 +69,18 @@ pub struct Caller {
     name: String,
     peer: Peer<RoleClient>,
     heard: Heard,
-    broken: Arc<Notify>,
+    health: Health,
 }
 
 impl Caller {
-    /// For the connection of `client`; notifies `broken` when that takes nothing any more.
+    /// For the connection of `client`; `health` hears when that takes nothing any more.
     pub(super) fn new(
         name: String,
         peer: Peer<RoleClient>,
         client: &Client,
-        broken: Arc<Notify>,
+        health: Health,
     ) -> Self {
-        Self { name, peer, heard: client.heard.clone(), broken }
+        Self { name, peer, heard: client.heard.clone(), health }
     }
 
     /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
@@ -89,8 +89,8 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// [`CallError`]; [`CallError::Gone`] only once [`Connection::ended`](super::Connection::ended)
-    /// ends, too.
+    /// [`CallError`]; [`CallError::Gone`] and [`CallError::Garbled`] only where
+    /// [`Connection::ended`](super::Connection::ended) ends, too.
     pub async fn call(
         &self,
         tool: String,
@@ -101,12 +101,14 @@ impl Caller {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut heard = self.heard.subscribe();
+        let mut garbled = self.health.garbled();
         let mut given_up = pin!(given_up);
         let options = PeerRequestOptions::no_options();
         let mut sending = pin!(self.peer.send_request_with_option(request, options));
         let sent = tokio::select! {
             biased;
             sent = &mut sending => sent,
+            what = garbage(&mut garbled) => return Some(Err(self.garbled(&what))),
             () = &mut given_up => match timeout(GRACE, sending).await {
                 Ok(Ok(handle)) => {
                     self.cancel(handle.id).await;
@@ -114,7 +116,7 @@ impl Caller {
                 }
                 Ok(Err(_)) => return None,
                 Err(_) => {
-                    self.broken.notify_one();
+                    self.health.break_off();
                     return None;
                 }
             },
@@ -127,6 +129,7 @@ impl Caller {
         let without_answer = tokio::select! {
             biased;
             answer = handle.await_response() => return Some(self.read(answer)),
+            what = garbage(&mut garbled) => return Some(Err(self.garbled(&what))),
             () = &mut given_up => None,
             () = silence(&mut heard, &token, progress.as_deref()) => {
                 let (server, minutes) = (self.name.clone(), SILENCE.as_secs() / 60);
@@ -144,7 +147,7 @@ impl Caller {
         match timeout(GRACE, self.peer.notify_cancelled(cancelled)).await {
             // A server that is gone has stopped, too.
             Ok(_told_or_gone) => {}
-            Err(_) => self.broken.notify_one(),
+            Err(_) => self.health.break_off(),
         }
     }
 
@@ -167,6 +170,10 @@ impl Caller {
         }
     }
 
+    fn garbled(&self, what: &str) -> CallError {
+        CallError::Garbled { server: self.name.clone(), what: what.to_owned() }
+    }
+
     fn failed(&self, error: ServiceError) -> CallError {
         let server = self.name.clone();
         match error {
@@ -177,6 +184,15 @@ impl Caller {
             ServiceError::McpError(error) => CallError::Refused(error.message.into_owned()),
             other => CallError::Refused(other.to_string()),
         }
+    }
+}
+
+/// What the server wrote in place of a message, once it did.
+async fn garbage(garbled: &mut watch::Receiver<Option<Arc<str>>>) -> Arc<str> {
+    match garbled.wait_for(Option::is_some).await.ok().and_then(|it| it.clone()) {
+        Some(what) => what,
+        // As long as there is a caller there is a sender.
+        None => std::future::pending().await,
     }
 }
 

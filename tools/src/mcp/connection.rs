@@ -3,7 +3,7 @@
 //! It starts no task that outlives it. Dropping it ends the process and all that the process
 //! started; [`Connection::close`] asks first.
 
-use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsStr, pin::pin, process::Stdio, time::Duration};
 
 use ennead_runtime::{
     mcp::{
@@ -13,12 +13,13 @@ use ennead_runtime::{
     ports::{BoxFuture, WorkGuard},
 };
 use rmcp::{ServiceExt, service::RunningServiceCancellationToken};
-use tokio::{io::AsyncReadExt, process::ChildStderr, sync::Notify};
+use tokio::{io::AsyncReadExt, process::ChildStderr};
 
 use super::{
     caller::{Caller, Client},
     launch::{ConnectError, Launch, said_at_the_end},
-    tasks::{Tap, TaskTools},
+    lines::{Health, Lines},
+    tasks::TaskTools,
     wire::{list, why_not_greeted, why_not_listed},
 };
 use crate::process_tree::{self, ProcessInput, ProcessTree, Rest, Started, new_mark};
@@ -33,8 +34,8 @@ pub(super) const GRACE: Duration = Duration::from_millis(500);
 pub struct Connection {
     name: String,
     caller: Caller,
-    /// Notified by a call that could not be taken back.
-    broken: Arc<Notify>,
+    /// Whether it can still be used, as its calls and its lines find out.
+    health: Health,
     /// The loop of the protocol; `None` once it has ended.
     serving: Option<BoxFuture<'static, ()>>,
     stop: RunningServiceCancellationToken,
@@ -69,10 +70,11 @@ pub async fn connect(
     let (Some(output), Some(input)) = (stdout, input) else {
         return Err(ConnectError::Handshake { why: "it has no pipes".into(), said: String::new() });
     };
+    let (name, health) = (launch.config.name.to_string(), Health::new());
     let greeted = {
         let mut greeting = pin!(async {
             let tasks = TaskTools::looking();
-            let output = Tap { inner: output, tasks: tasks.clone() };
+            let output = Lines::new(output, name.clone(), health.clone(), tasks.clone());
             let service = Client::new().serve((output, input)).await;
             let service = service.map_err(|error| why_not_greeted(&error))?;
             let tools = list(service.peer()).await.map_err(|error| why_not_listed(&error))?;
@@ -101,12 +103,11 @@ pub async fn connect(
         }
     };
     let tools = tools.ok_or(ConnectError::TooManyTools)?;
-    let (name, broken) = (launch.config.name.to_string(), Arc::new(Notify::new()));
     let peer = service.peer().clone();
     let connection = Connection {
-        caller: Caller::new(name.clone(), peer, service.service(), Arc::clone(&broken)),
+        caller: Caller::new(name.clone(), peer, service.service(), health.clone()),
         name,
-        broken,
+        health,
         stop: service.cancellation_token(),
         serving: Some(Box::pin(async move {
             // However it ended, it is over.
@@ -135,7 +136,11 @@ impl Connection {
                     Ok(status) => break format!("it ended with {status}"),
                     Err(error) => break format!("it cannot be waited for: {error}"),
                 },
-                () = self.broken.notified() => break "it takes no messages any more".to_owned(),
+                garbage = self.health.broken() => match garbage {
+                    // Nothing more is read of it.
+                    Some(what) => return format!("it wrote {what}"),
+                    None => break "it takes no messages any more".to_owned(),
+                },
                 () = self.errors.read() => {}
             }
         };

@@ -102,7 +102,7 @@ impl fmt::Debug for McpTool {
 
 fn kind_of(error: &CallError) -> ToolErrorKind {
     match error {
-        CallError::Gone { .. } => ToolErrorKind::Crashed,
+        CallError::Gone { .. } | CallError::Garbled { .. } => ToolErrorKind::Crashed,
         CallError::Silent { .. } => ToolErrorKind::TimedOut,
         CallError::NotConnected { .. } | CallError::Refused(_) => ToolErrorKind::Failed,
     }

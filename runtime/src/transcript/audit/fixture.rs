@@ -140,6 +140,7 @@ pub(super) fn tool_end(call: &str, error: Option<ToolErrorKind>) -> Line {
         exit_code: None,
         duration_ms: 3,
         notes: None,
+        truncation: None,
         sidechain: None,
     };
     record(1, what)

@@ -77,7 +77,10 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::PermissionAnswer { reason, .. } | RecordKind::TurnEnd { reason, .. } => {
             vec![reason]
         }
-        RecordKind::ToolEnd { notes, .. } => notes.iter_mut().filter_map(stored).collect(),
+        RecordKind::ToolEnd { notes, truncation, .. } => {
+            let place = truncation.iter_mut().filter_map(|it| it.stored_at.as_mut());
+            notes.iter_mut().filter_map(stored).chain(place).collect()
+        }
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
         // What is said of passed stages is fixed and short.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::turn::tests::play::Play;
 
+mod long;
 mod sessions;
 
 /// Replays what was played, given the texts beside it.

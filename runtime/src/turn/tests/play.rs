@@ -223,8 +223,10 @@ impl Play {
             Effect::ReadSources => TurnInput::SourcesRead(Box::new(self.world.sources.clone())),
             Effect::Shape(order) => self.world.shape(&order),
             Effect::CallModel(order) => {
-                self.requests.push(ModelCallOrder::clone(&order));
-                self.worst.push(turn.worst_case());
+                if self.world.keeps_requests {
+                    self.requests.push(ModelCallOrder::clone(&order));
+                    self.worst.push(turn.worst_case());
+                }
                 self.world.model(&order)
             }
             Effect::Wait { attempt, .. } => {

@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub(crate) echo: bool,
     /// The turn is let stand after each input, as at a breakpoint; else it collects.
     pub(crate) stands: bool,
+    /// Whether the play keeps what was sent.
+    pub(crate) keeps_requests: bool,
     /// The input, counted over everything, before which somebody asks for a stop.
     pub(crate) stop_at: Option<u64>,
     /// The input, counted over everything, that is the last one of its turn.
@@ -89,6 +91,7 @@ impl World {
             shuffle: None,
             echo: false,
             stands: true,
+            keeps_requests: true,
             stop_at: None,
             interrupt_at: None,
             kill_at: None,

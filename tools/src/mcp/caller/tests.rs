@@ -6,7 +6,7 @@ use ennead_runtime::{
     mcp::{config::ServerConfig, spec::Listed},
     ports::{Progress, WorkGuard},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::*;
 use crate::mcp::{Connection, Launch, connect};
@@ -167,4 +167,62 @@ async fn tools_that_run_only_as_tasks_are_listed_as_such() {
         server_in(&std::env::temp_dir(), &tools, "exec sleep 100000").await;
     let needs: Vec<_> = listed.iter().map(|it| (it.name.as_str(), it.needs_task)).collect();
     assert_eq!(needs, [("only", true), ("both", false), ("never", false)]);
+}
+
+/// Calls the tool; the connection stays meanwhile.
+async fn call(connection: &mut Connection) -> Result<CallResult, CallError> {
+    let caller = connection.caller();
+    let call = caller.call("t".into(), Map::new(), None, std::future::pending());
+    tokio::select! {
+        answer = call => answer.unwrap(),
+        why = connection.ended() => panic!("{why}"),
+    }
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn answer_that_cannot_be_read_fails_its_call_and_the_server_goes_on() {
+    let good =
+        r#"echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"good"}]}}'"#;
+    for (bad, why) in [
+        (r#"echo '{"jsonrpc":"2.0","id":2,"result":{oops'"#, "what is no JSON"),
+        (r#"echo '{"jsonrpc":"2.0","id":2,"outcome":{}}'"#, "no message of the protocol"),
+        (
+            r#"printf '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"\377"}]}}\n'"#,
+            "bytes that are no UTF-8",
+        ),
+        // The end of the line comes with the next call.
+        (
+            r#"printf '{"jsonrpc":"2.0","id":2,"result":{"content":"'; head -c 17000000 /dev/zero | tr '\0' x"#,
+            "a line of more than 16777216 bytes",
+        ),
+    ] {
+        let then = format!("read -r call; {bad}; read -r call; echo; {good}; exec sleep 100000");
+        let (mut connection, _gone) = server(&then).await;
+        let answer = call(&mut connection).await;
+        let Err(CallError::Refused(told)) = &answer else { panic!("{answer:?}") };
+        assert!(
+            told.contains("`s` gave an answer that cannot be read") && told.contains(why),
+            "{told}"
+        );
+        let answer = call(&mut connection).await.unwrap();
+        assert_eq!(answer.outcome().text, "good");
+    }
+}
+
+// REQ: TOL-11
+#[tokio::test]
+async fn line_that_answers_nobody_knows_whom_fails_every_call_and_ends_the_connection() {
+    let then = "read -r call; read -r call; echo no message; exec sleep 100000";
+    let (mut connection, gone) = server(then).await;
+    let caller = connection.caller();
+    let call = || caller.call("t".into(), Map::new(), None, std::future::pending());
+    let (one, other, why) = tokio::join!(call(), call(), connection.ended());
+    for answer in [one, other] {
+        let Some(Err(CallError::Garbled { server, what })) = answer else { panic!("{answer:?}") };
+        assert!(server == "s" && what.starts_with("what is no JSON"), "{what}");
+    }
+    assert!(why.starts_with("it wrote what is no JSON"), "{why}");
+    drop(connection);
+    assert!(gone.await.is_err(), "nothing of it is left");
 }

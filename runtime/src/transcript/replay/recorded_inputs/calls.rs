@@ -103,14 +103,16 @@ impl RecordedInputs<'_> {
     ) -> Result<Option<TurnInput>, ReplayError> {
         let lines = &self.lines[self.next..];
         let found = lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
-            RecordKind::ToolEnd { call, error, exit_code, duration_ms, notes, .. }
-                if *call == asked.id =>
-            {
-                Some((i, *error, *exit_code, *duration_ms, notes))
+            RecordKind::ToolEnd {
+                call, error, exit_code, duration_ms, notes, truncation, ..
+            } if *call == asked.id => {
+                Some((i, *error, *exit_code, *duration_ms, notes, truncation.clone()))
             }
             _ => None,
         });
-        let Some((i, error, exit_code, duration_ms, notes)) = found else { return Ok(None) };
+        let Some((i, error, exit_code, duration_ms, notes, truncation)) = found else {
+            return Ok(None);
+        };
         let Some(text) = lines.get(i + 1).and_then(|it| result_text(it)) else { return Ok(None) };
         let number = lines[i].number;
         let notes = notes.as_ref().map(|it| text_of(it, number, self.stored)).transpose()?;
@@ -127,7 +129,7 @@ impl RecordedInputs<'_> {
             error,
             exit_code,
             duration_ms,
-            truncation: None,
+            truncation,
             notes,
         };
         Ok(Some(TurnInput::ToolFinished { call: asked.id.clone(), outcome: Box::new(outcome) }))

@@ -10,7 +10,8 @@ use crate::{
     catalogue::{Catalogue, ModelFacts},
     entropy::Stream,
     step5_model_call::FailureClass,
-    transcript::entry::StepDetail,
+    tool::{ToolOutcome, Truncation},
+    transcript::{entry::StepDetail, trace},
     turn::tests::{
         play::{Play, play},
         random::random,
@@ -283,6 +284,26 @@ fn words_that_do_not_fit_a_record_are_told_whole() {
     let mut world = World::new(vec![calls(&[&path, "b:Bash:no"]), failed]);
     world.layers = [Vec::new()].into();
     check(&play(world));
+}
+
+// REQ: SES-4, TRN-3
+#[test]
+fn output_that_was_cut_is_told_by_its_record_and_walked_again() {
+    let stored_at = Some("/t/s/tool-results/a.txt".into());
+    let cut = Truncation { original_chars: 30_000, kept_chars: 2_000, stored_at };
+    let outcome = ToolOutcome { truncation: Some(cut.clone()), ..ToolOutcome::ok("begins") };
+    let mut world = World::new(vec![calls(&["a:Read:a.rs"]), text("done")]);
+    world.outcomes.insert("a".into(), outcome);
+    let play = play(world);
+    check(&play);
+    let recorded = play.records().find_map(|it| match &it.what {
+        RecordKind::ToolEnd { truncation, .. } => truncation.clone(),
+        _ => None,
+    });
+    assert_eq!(recorded, Some(cut));
+    let shown = trace::render(&play.bytes()).unwrap();
+    let told = "shown are 2000 of 30000 characters, all are in /t/s/tool-results/a.txt";
+    assert!(shown.contains(told), "{shown}");
 }
 
 proptest! {
