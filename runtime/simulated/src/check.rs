@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use super::{
-    request::{list, str_of},
+    members::{list, str_of},
     tool_choice::ToolChoice,
 };
 

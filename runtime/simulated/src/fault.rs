@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{End, count::Count, template::Templates, wire};
+use super::{count::Count, script::End, template::Templates, wire};
 use ennead_runtime::digest::Digest;
 
 /// Bytes a made-up event or garbage may have.
@@ -80,23 +80,6 @@ enum Action {
     HugeEvent,
     /// An `error` event is put in where the next event would begin; then the body ends.
     ErrorEvent,
-}
-
-/// What the real API calls the errors of these statuses.
-pub(super) fn error_type(status: u16) -> &'static str {
-    match status {
-        401 => "authentication_error",
-        402 => "billing_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        409 => "conflict_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        504 => "timeout_error",
-        529 => "overloaded_error",
-        500.. => "api_error",
-        _ => "invalid_request_error",
-    }
 }
 
 impl RawFault {

@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 
-use super::request::{list, str_of};
+use super::members::{list, str_of};
 
 /// Fields of a request to `/v1/messages`.
 const MESSAGES: &[&str] = &[

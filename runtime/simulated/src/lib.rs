@@ -7,17 +7,20 @@
 
 mod playbook;
 
+mod answer;
 mod attempts;
 mod check;
 mod condition;
 mod count;
 mod fault;
 mod fields;
+mod members;
 mod models;
 mod openai;
 mod pace;
 mod reply;
 mod request;
+mod script;
 mod template;
 mod tool_choice;
 mod wire;
@@ -33,15 +36,16 @@ use minijinja::value::Value;
 pub use self::{
     attempts::{Attempt, Attempts},
     playbook::{Playbook, PlaybookError},
+    script::{End, Exchange, Piece, Script},
 };
 use self::{
+    answer::Block,
     fault::Fault,
     openai::Dialect,
     playbook::{Local, Rule},
-    reply::Block,
     request::{Request, Scope},
     template::Templates,
-    wire::AnswerParts,
+    wire::{AnswerParts, request_id},
 };
 use ennead_runtime::digest::Digest;
 
@@ -50,60 +54,6 @@ pub const MAX_REQUEST: usize = 32 << 20;
 
 /// Bytes that the named values of one request may take together.
 const MAX_VALUES: usize = 64 << 20;
-
-/// A request as it came over the wire.
-#[derive(Clone, Copy, Debug)]
-pub struct Exchange<'a> {
-    /// `POST` is the only one that is answered.
-    pub method: &'a str,
-    /// The path, without a query.
-    pub path: &'a str,
-    /// Names in lower case.
-    pub headers: &'a [(String, String)],
-    /// Body of the request, as it arrived.
-    pub body: &'a [u8],
-}
-
-/// What is to be sent, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
-    /// Id of the rule that answered; `None` if none did.
-    pub rule: Option<Arc<str>>,
-    /// How long to wait before the head, in milliseconds.
-    pub delay_ms: u64,
-    /// Status of the HTTP response.
-    pub status: u16,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body, in order.
-    pub pieces: Vec<Piece>,
-    /// What comes after the last piece.
-    pub end: End,
-    /// It ends so before anything is sent: there is no head, and there are no pieces.
-    pub before_head: bool,
-}
-
-/// Bytes of a body that are sent at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// How long to wait before it, in milliseconds.
-    pub delay_ms: u64,
-    /// The bytes; may be empty.
-    pub bytes: Bytes,
-}
-
-/// How a body ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// As it should, though perhaps too early for what is in it.
-    Closed,
-    /// The connection is closed in good order, and the body has no end.
-    Dropped,
-    /// The connection is reset.
-    Reset,
-    /// Nothing comes any more, and nobody closes.
-    Stall,
-}
 
 impl Playbook {
     /// Answers a request to a Messages API (`/v1/messages` and `/v1/messages/count_tokens`), to
@@ -366,10 +316,6 @@ impl Playbook {
             before_head: false,
         }
     }
-}
-
-fn request_id(digest: Digest) -> String {
-    format!("req_sim_{}", &digest.to_string()[..24])
 }
 
 fn set_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) {

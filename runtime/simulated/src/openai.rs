@@ -11,10 +11,8 @@ mod responses;
 use serde_json::Value as Json;
 
 use super::{
-    fault,
     fields::{self, Refused},
-    request_id,
-    wire::{AnswerParts, Bytes, quoted},
+    wire::{AnswerParts, Bytes, error_type, quoted, request_id},
 };
 use ennead_runtime::digest::Digest;
 
@@ -111,7 +109,7 @@ impl Dialect {
     ) -> String {
         let said = quoted(said);
         if self == Self::Messages {
-            let kind = quoted(kind.unwrap_or(fault::error_type(status)));
+            let kind = quoted(kind.unwrap_or(error_type(status)));
             let code = code.map(|it| format!(r#","code":{it}"#)).unwrap_or_default();
             let id = request_id(digest);
             return format!(

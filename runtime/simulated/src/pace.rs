@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Deserialize;
 
-use super::{Piece, wire};
+use super::{script::Piece, wire};
 
 /// Pieces a body may be cut into.
 const MAX_PIECES: usize = 1 << 20;

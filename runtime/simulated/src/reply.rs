@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{
+    answer::{Block, Usage},
     count::Count,
     request::{Request, Scope},
     template::{MAX_OUTPUT, TemplateId, Templates},
@@ -63,23 +64,6 @@ enum Shape {
     Plain(Json),
     List(Vec<Shape>),
     Map(Vec<(String, Shape)>),
-}
-
-/// One content block of an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Block {
-    Text(String),
-    Thinking { text: String, signature: String },
-    Tool { id: String, name: String, input: String },
-}
-
-/// The four counts of a `usage`.
-#[derive(Debug)]
-pub(super) struct Usage {
-    pub(super) input: u64,
-    pub(super) output: u64,
-    pub(super) cache_creation: u64,
-    pub(super) cache_read: u64,
 }
 
 impl BlockRule {
@@ -224,16 +208,6 @@ impl Shape {
                     .collect::<Result<_, String>>()?,
             ),
         })
-    }
-}
-
-impl Block {
-    fn len(&self) -> usize {
-        match self {
-            Block::Text(text) => text.len(),
-            Block::Thinking { text, signature } => text.len() + signature.len(),
-            Block::Tool { name, input, .. } => name.len() + input.len(),
-        }
     }
 }
 

@@ -5,7 +5,11 @@ use std::sync::{Arc, OnceLock};
 use minijinja::value::{Enumerator, Object, Serde, Value};
 use serde_json::Value as Json;
 
-use super::{openai::Dialect, tool_choice::ToolChoice};
+use super::{
+    members::{list, str_of},
+    openai::Dialect,
+    tool_choice::ToolChoice,
+};
 use ennead_runtime::digest::Digest;
 
 /// One request, taken apart.
@@ -219,14 +223,6 @@ fn values(results: &[ToolResult]) -> Value {
         })
         .collect::<Vec<_>>()
         .into()
-}
-
-pub(super) fn list(value: &Json) -> &[Json] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-pub(super) fn str_of(value: &Json) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// A string, or the texts of the text blocks, one per line.

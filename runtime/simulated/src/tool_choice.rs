@@ -6,8 +6,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    reply::Block,
-    request::{list, str_of},
+    answer::Block,
+    members::{list, str_of},
 };
 use ennead_runtime::digest::Digest;
 

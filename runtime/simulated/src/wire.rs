@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use memchr::memmem;
 
-use super::reply::{Block, Usage};
+use super::answer::{Block, Usage};
+use ennead_runtime::digest::Digest;
 
 /// All that is said about an answer.
 #[derive(Debug)]
@@ -181,4 +182,26 @@ fn delta(index: usize, kind: &str, field: &str, text: &str, out: &mut Bytes) {
             r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":{text}}}}}"#
         ),
     );
+}
+
+/// Returns the type that the Messages API gives to errors of this status.
+pub(super) fn error_type(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        409 => "conflict_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        504 => "timeout_error",
+        529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+/// Returns the id of the request with this digest.
+pub(super) fn request_id(digest: Digest) -> String {
+    format!("req_sim_{}", &digest.to_string()[..24])
 }

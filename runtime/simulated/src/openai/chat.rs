@@ -1,7 +1,7 @@
 //! An answer in the bytes of Chat Completions.
 
 use crate::{
-    reply::{Block, Usage},
+    answer::{Block, Usage},
     wire::{AnswerParts, Bytes, quoted},
 };
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::request::{list, str_of};
+use crate::members::{list, str_of};
 
 /// The ceiling when a request names none.
 const DEFAULT_CEILING: u64 = 4_096;
