@@ -2,15 +2,22 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    process::{Child, Stdio},
-    sync::mpsc,
+    process::{Child, Command, Stdio},
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
+use ennead::{
+    Endpoint, Ennead, Options, Placement, SessionOptions,
+    tool::{Access, CustomTool},
+};
+use ennead_command::signals::Signals;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use super::{Place, Server, text};
+use crate::support::model_server::{ModelServer, Reply};
 
 fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
@@ -83,6 +90,75 @@ fn a_second_signal_ends_the_command_although_its_thread_is_blocked() {
     });
     assert_eq!(code, Some(Some(143)));
     drop(reader);
+}
+
+/// What `embedder` writes once its scheduler thread is blocked.
+const BLOCKED: &str = "the only scheduler thread is blocked";
+
+/// Not a test: the embedder of the next one, in a process of its own. It takes signals as the command
+/// does, and its tool blocks the only scheduler thread for good.
+#[test]
+#[ignore = "it never ends by itself"]
+#[expect(clippy::print_stdout, reason = "its parent waits for it")]
+fn embedder() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut signals = Signals::take().await.unwrap();
+        let server = ModelServer::start(|_| {
+            let call = json!({"type": "tool_use", "id": "t1", "name": "block", "input": {}});
+            Reply::message(vec![call], "tool_use")
+        })
+        .await;
+        let place = Place::new();
+        let options = Options { placement: Placement::Threads(1), ..Options::default() };
+        let ennead = Ennead::start(options).await.unwrap();
+        let tool = CustomTool::raw("block", "Blocks.", r#"{"type":"object"}"#, |_, _| async move {
+            println!("{BLOCKED}");
+            loop {
+                thread::park();
+            }
+        });
+        let endpoint = Endpoint::messages(server.address(), None);
+        let options = SessionOptions {
+            home: Some(place.work()),
+            tools: vec![Arc::new(tool.access(Access::Free).build().unwrap())],
+            ..SessionOptions::new(place.work(), endpoint).isolated()
+        };
+        let session = ennead.open(options).await.unwrap();
+        let mut run = std::pin::pin!(session.prompt("go"));
+        tokio::select! {
+            outcome = &mut run => panic!("{outcome:?}"),
+            _ = signals.next() => {}
+        }
+        session.interrupt();
+        let outcome = run.await;
+        panic!("{outcome:?}");
+    });
+}
+
+// REQ: SUR-2
+#[test]
+fn a_second_signal_ends_the_process_although_a_scheduler_thread_is_blocked() {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["command::signals::embedder", "--exact", "--ignored", "--nocapture"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_blocked = lines.map_while(Result::ok).any(|it| it.contains(BLOCKED));
+    assert!(is_blocked, "{:?}", child.wait());
+    let pid = Pid::from_child(&child);
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait().unwrap().code()));
+    let step = |signal| {
+        kill_process(pid, signal).unwrap();
+        ended.recv_timeout(Duration::from_millis(100)).ok()
+    };
+    // Signals that come close together count as one.
+    let code = (0..600).find_map(|_| step(Signal::INT));
+    assert_eq!(code, Some(Some(130)));
 }
 
 // REQ: MDL-11

@@ -11,6 +11,7 @@ pub mod process_tree;
 pub mod registry;
 pub mod schema;
 pub mod source_file;
+pub mod withdrawn_keys;
 
 // The tools, in the order the model is told of them.
 mod agent;

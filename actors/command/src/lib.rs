@@ -9,6 +9,8 @@ pub mod conformance;
 pub mod demo;
 pub mod demo_load;
 pub mod demo_view;
+pub mod exit;
 pub mod print;
 pub mod print_view;
+pub mod signals;
 pub mod simulate;

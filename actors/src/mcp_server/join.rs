@@ -20,6 +20,7 @@ use ennead_runtime::{
 use ennead_tools::{
     mcp::{Launch, McpTool},
     source_file::Root,
+    withdrawn_keys,
 };
 use futures::{StreamExt, stream};
 use ractor::ActorRef;
@@ -92,7 +93,7 @@ async fn found(
             return told;
         }
     };
-    let policy = Policy::of(&layers, place.trust, &|name| std::env::var(name).ok());
+    let policy = Policy::of(&layers, place.trust, &withdrawn_keys::text);
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
     let secrets = Secrets::of(&layers, &endpoints);
@@ -225,7 +226,7 @@ fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
 /// that gets it.
 fn configured(text: &str, secrets: &Secrets, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
     let environment = |server: &str, name: &str| {
-        secrets.is_for(server, name).then(|| std::env::var(name).ok()).flatten()
+        secrets.is_for(server, name).then(|| withdrawn_keys::text(name)).flatten()
     };
     match config::read_for(text, &environment) {
         Ok(configured) => {

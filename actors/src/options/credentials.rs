@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use ennead_runtime::step5_model_call::ModelFailure;
+use ennead_tools::withdrawn_keys;
 
 use super::Endpoint;
 
@@ -78,7 +79,7 @@ pub(crate) fn secret_variables(endpoints: &[Endpoint]) -> Arc<[(String, String)]
     }
     let text = |it: std::ffi::OsString| it.to_string_lossy().into_owned();
     let environment: Vec<_> =
-        std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        withdrawn_keys::variables().map(|(name, value)| (text(name), text(value))).collect();
     let names = endpoints.iter().flat_map(|it| it.variables(&environment));
     let names: std::collections::BTreeSet<&str> = names.collect();
     names.into_iter().map(|it| (it.to_owned(), String::new())).collect()

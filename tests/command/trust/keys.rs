@@ -1,6 +1,6 @@
 //! The key stays at home: it is in no child process, and no text of a server brings it back.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
@@ -58,6 +58,66 @@ fn keys_and_named_secrets_are_in_no_shell_hook_or_server() {
         assert!(found.lines().any(|it| it == line), "{line}: {found}");
     }
     assert!(!found.contains("COPY="), "{found}");
+}
+
+/// `ennead` with all its copies of the key, as it is started by whom this returns.
+fn with_copies(mut command: Command) -> Command {
+    command.env("COPY", format!("copied {KEY}")).env("PLAIN", "plain");
+    command
+}
+
+// REQ: TOL-8
+#[test]
+fn no_ancestor_of_a_command_shows_a_key_also_to_root() {
+    let place = Place::new();
+    let model = Bytes::running(
+        "p=$PPID; while [ \"$p\" -gt 1 ]; do echo \"== $(cat /proc/$p/comm)\"; \
+         tr '\\0' '\\n' < /proc/$p/environ; \
+         p=$(awk '/^PPid:/ { print $2 }' /proc/$p/status); done > ancestors 2>&1",
+    );
+    let command = model.command(&place, &["--permission-mode", "bypassPermissions"]);
+    let ended: super::super::Ended = with_copies(command).output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // What it is for has arrived all the same.
+    assert!(model.requests()[0].contains(KEY), "{:?}", model.requests());
+    let found = fs::read_to_string(place.work().join("ancestors")).unwrap();
+    assert!(found.contains("== ennead\n") && found.contains("PLAIN=plain"), "{found}");
+    assert!(!found.contains(KEY), "{found}");
+}
+
+// REQ: TOL-8
+#[test]
+fn memory_and_files_of_the_command_are_hidden_from_other_processes_of_its_user() {
+    let place = Place::new();
+    let model = Bytes::running(
+        "p=$(awk '/^PPid:/ { print $2 }' /proc/$PPID/status); { cat /proc/$p/comm; \
+         for it in environ maps; do cat /proc/$p/$it > /dev/null && echo \"read $it\"; done; \
+         readlink /proc/$p/fd/0 && echo 'read fd'; : <> /proc/$p/mem && echo 'opened mem'; \
+         } > looks 2> refusals",
+    );
+    let plain = model.command(&place, &["--permission-mode", "bypassPermissions"]);
+    let command = match rustix::process::geteuid().is_root() {
+        // Without the capabilities that let root look everywhere, as it is in most containers.
+        true => {
+            let mut command = Command::new("setpriv");
+            let dropped = "-sys_ptrace,-perfmon,-sys_admin";
+            command.args(["--bounding-set", dropped, "--inh-caps", dropped, "--"]);
+            command.arg(plain.get_program()).args(plain.get_args()).current_dir(place.work());
+            for (name, value) in plain.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            command
+        }
+        false => plain,
+    };
+    let ended: super::super::Ended = with_copies(command).output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let look = |name: &str| fs::read_to_string(place.work().join(name)).unwrap();
+    assert_eq!(look("looks"), "ennead\n", "{}", look("refusals"));
+    assert!(3 <= look("refusals").matches("ermission denied").count(), "{}", look("refusals"));
 }
 
 // REQ: TOL-8

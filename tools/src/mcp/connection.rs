@@ -22,7 +22,10 @@ use super::{
     tasks::TaskTools,
     wire::{list, why_not_greeted, why_not_listed},
 };
-use crate::process_tree::{self, ProcessInput, ProcessTree, Rest, Started, new_mark};
+use crate::{
+    process_tree::{self, ProcessInput, ProcessTree, Rest, Started, new_mark},
+    withdrawn_keys,
+};
 
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
@@ -218,6 +221,8 @@ async fn start(program: &Program, launch: &Launch, hold: WorkGuard) -> std::io::
         for name in &launch.withheld {
             command.env_remove(name);
         }
+        let is_withheld = |name: &OsStr| launch.withheld.iter().any(|it| name == it.as_str());
+        command.envs(withdrawn_keys::withdrawn().filter(|(name, _)| !is_withheld(name)));
         command
             .args(&program.args)
             .current_dir(&launch.workspace)

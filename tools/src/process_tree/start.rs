@@ -21,6 +21,7 @@ use super::{
     link::{self, ASK_TO_END, Report},
     reaper, sweep,
 };
+use crate::withdrawn_keys;
 
 /// How long a reaper has to end everything before it is done without it. It itself waits five
 /// seconds for a process that does not die.
@@ -84,7 +85,7 @@ impl Launch<'_> {
         let marks = marks_with(&mark);
         let configure = |command: &mut Command| {
             configure(command)?;
-            command.env(MARKER, &marks);
+            command.env(MARKER, &marks).env_remove(withdrawn_keys::SOCKET);
             Ok(())
         };
         let (input, writer) = match input {

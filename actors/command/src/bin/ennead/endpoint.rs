@@ -1,7 +1,6 @@
 //! Which model server is asked: the one of the environment, or the embedded simulated model.
 
 use std::{
-    env,
     net::{TcpStream, ToSocketAddrs},
     sync::Arc,
     time::Duration,
@@ -11,6 +10,7 @@ use ennead::{
     Endpoint, Options,
     internal::{SimulatedTransport, Simulator, embedded},
 };
+use ennead_tools::withdrawn_keys;
 use reqwest::Url;
 
 use crate::exit::{Exit, Failure};
@@ -212,5 +212,7 @@ fn has_proxy() -> bool {
 /// A variable that is set and not empty. What is no UTF-8 in it shows as signs that no key and no
 /// address has.
 fn variable(name: &str) -> Option<String> {
-    env::var_os(name).map(|it| it.to_string_lossy().into_owned()).filter(|it| !it.is_empty())
+    withdrawn_keys::variable(name)
+        .map(|it| it.to_string_lossy().into_owned())
+        .filter(|it| !it.is_empty())
 }

@@ -9,13 +9,11 @@ mod conformance;
 mod demo;
 mod doctor;
 mod endpoint;
-mod exit;
 mod mcp;
 mod print;
 mod rules;
 mod screen;
 mod show;
-mod signals;
 mod simulate;
 mod transcripts;
 mod trusted;
@@ -23,7 +21,11 @@ mod trusted;
 use std::process::ExitCode;
 
 use args::{Args, Command};
-use exit::{Exit, Failure};
+use ennead_command::{
+    exit::{self, Exit, Failure},
+    signals,
+};
+use ennead_tools::withdrawn_keys;
 
 // Turns make many small blocks on several threads. Measured beside mimalloc: the CPU of a round is the
 // same while sessions are few; a thousand that wait take a fifth less memory, and with it the
@@ -36,6 +38,11 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(ended) = ennead_tools::process_tree::reaper::serve() {
         return ended;
+    }
+    // Before anything else, as it may start this program once more.
+    let kept = withdrawn_keys::withdraw().and_then(|()| withdrawn_keys::hide_memory());
+    if let Err(error) = kept {
+        show::problem(&format!("commands can read the keys of this process: {error}"));
     }
     if std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty()) {
         tracing_subscriber::fmt()

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, sync::Arc};
 
 use ennead::tool::ServerConfig;
 use ennead_runtime::mcp::config;
+use ennead_tools::withdrawn_keys;
 
 use crate::{
     exit::{Exit, Failure},
@@ -24,7 +25,7 @@ pub(crate) fn servers_of(given: &[String]) -> Result<Vec<ServerConfig>, Failure>
                 (value.as_str(), text)
             }
         };
-        let configured = config::read(&text, &|name| std::env::var(name).ok())
+        let configured = config::read(&text, &withdrawn_keys::text)
             .map_err(|error| bad(format!("the MCP configuration of {source}: {error}")))?;
         configured.problems.iter().for_each(|it| show::problem(&it.to_string()));
         let named = configured.servers.into_iter().map(|it| (it.name.clone(), it));

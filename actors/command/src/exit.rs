@@ -4,7 +4,7 @@ use std::{error::Error, fmt, process::ExitCode};
 
 /// How the command ends. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// It did what it was asked.
     Success,
     /// A run ended with an error.
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
 }
 
 /// The end of `--help`.
-pub(crate) const HELP: &str = "\
+pub const HELP: &str = "\
 Exit codes:
   0    success
   1    the run ended with an error
@@ -37,7 +37,7 @@ Exit codes:
 
 impl Exit {
     /// Returns the exit code of the process.
-    pub(crate) fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         match self {
             Exit::Success => 0,
             Exit::RunFailed => 1,
@@ -59,20 +59,20 @@ impl From<Exit> for ExitCode {
 
 /// Why it was not done, in one line that says what to do.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// How the command ends.
-    pub(crate) exit: Exit,
+    pub exit: Exit,
     what: String,
 }
 
 impl Failure {
     /// Returns a failure that is reported in these words.
-    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into() }
     }
 
-    /// With the words of an error and of its causes.
-    pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
+    /// Ends the command so, with the words of an error and of its causes, each once.
+    pub fn of(exit: Exit, error: &dyn Error) -> Self {
         let mut what = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {

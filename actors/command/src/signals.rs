@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(1_500);
 
 /// The signals that end the command.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     received: mpsc::UnboundedReceiver<Exit>,
 }
 
@@ -30,7 +30,7 @@ impl Signals {
     /// # Errors
     ///
     /// When the system does not let us.
-    pub(crate) async fn take() -> Result<Self, Failure> {
+    pub async fn take() -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::of(Exit::RunFailed, &error);
         let (sender, received) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
@@ -45,7 +45,7 @@ impl Signals {
     }
 
     /// Waits for the next one; says how the command ends because of it.
-    pub(crate) async fn next(&mut self) -> Exit {
+    pub async fn next(&mut self) -> Exit {
         match self.received.recv().await {
             Some(exit) => exit,
             // The thread ends with the command only.
@@ -113,7 +113,7 @@ fn is_ignored(kind: SignalKind) -> bool {
 
 /// Has a write past the limit on the size of files fail, and with it the session that wrote; the
 /// signal's own way is to end the process, and all sessions with it. To be called on a runtime.
-pub(crate) fn let_large_writes_fail() {
+pub fn let_large_writes_fail() {
     let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     // A handler is enough, and stays for as long as the process lives.
     let _handled = signal(kind);
