@@ -35,6 +35,7 @@ pub mod entropy;
 pub mod event;
 pub mod hook;
 pub mod ids;
+pub mod input_schema;
 mod json;
 pub mod message;
 pub mod permission;

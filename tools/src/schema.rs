@@ -10,7 +10,10 @@ mod unchecked;
 
 use std::sync::{Arc, OnceLock};
 
-use ennead_runtime::ids::ToolName;
+use ennead_runtime::{
+    ids::ToolName,
+    input_schema::{MAX_BYTES, TooComplex, measure, steps},
+};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -45,6 +48,9 @@ pub enum SchemaError {
     /// A tool's input is an object.
     #[error("the schema is not one of an object: its `type` is not \"object\"")]
     NotAnObject,
+    /// It is larger than any schema needs to be, or refers to what is not in it.
+    #[error("the schema is too complex: {0}")]
+    TooComplex(#[source] TooComplex),
     /// It is not a JSON schema.
     #[error("the schema is not a JSON schema: {why}")]
     NotASchema {
@@ -78,10 +84,14 @@ impl Schema {
     ///
     /// [`SchemaError`], when no input could be checked with it.
     pub fn from_text(text: &str) -> Result<Self, SchemaError> {
+        if MAX_BYTES < text.len() {
+            return Err(SchemaError::TooComplex(TooComplex::Bytes));
+        }
         let value: Value = serde_json::from_str(text).map_err(SchemaError::NotJson)?;
         if value.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaError::NotAnObject);
         }
+        measure(&value).map_err(SchemaError::TooComplex)?;
         let schema = Self::new(value, |_| Ok(()));
         match schema.validator() {
             Err(why) => Err(SchemaError::NotASchema { why: why.clone() }),
@@ -113,6 +123,8 @@ impl Schema {
             .map_err(|why| format!("the input schema of {tool} cannot be used: {why}"))?;
         let value: Value = serde_json::from_str(input)
             .map_err(|error| format!("the input of {tool} is not JSON: {error}"))?;
+        steps(&self.schema, &value)
+            .map_err(|why| format!("the input of {tool} is not taken: {why}"))?;
         let mut complaints = validator.complaints(&value);
         if complaints.is_empty() {
             let read = (self.read)(input);
@@ -238,6 +250,74 @@ mod tests {
         let why = Schema::of::<Input>().check(&"T".into(), &input).unwrap_err();
         assert!(why.contains("name") && why.contains("count") && why.contains("more"), "{why}");
         assert!(why.len() < 500, "{why}");
+    }
+
+    #[track_caller]
+    fn refused_at_once(schema: &Value, input: &str, why: &str) {
+        let schema = Schema::from_text(&schema.to_string()).unwrap();
+        let refused = schema.check(&"T".into(), input).unwrap_err();
+        assert!(refused.contains(why) && refused.len() < 2_000, "{refused}");
+    }
+
+    // REQ: TOL-1
+    #[cfg(feature = "schema")]
+    #[test]
+    fn schema_that_would_cost_hours_is_refused_before_it_is_applied() {
+        let level = |n: usize| {
+            let next = serde_json::json!({"$ref": format!("#/$defs/l{}", n + 1)});
+            (format!("l{n}"), serde_json::json!({"anyOf": [next, next, next]}))
+        };
+        let mut levels: Map<String, Value> = (0..80).map(level).collect();
+        levels.insert("l80".into(), serde_json::json!({"type": "string"}));
+        let doubling = serde_json::json!({
+            "type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": levels,
+        });
+        refused_at_once(&doubling, r#"{"a":1}"#, "more than 100000 steps");
+        let circle = serde_json::json!({"type": "object", "allOf": [{"$ref": "#"}]});
+        refused_at_once(&circle, "{}", "more than 100000 steps");
+        // Tries every way to cut a text, and then gives up; the limit of the validator ends it.
+        let evil = serde_json::json!({
+            "type": "object", "properties": {"a": {"pattern": "^(?=(a|a|b)*(a|aa)*(aa|a)*c)x"}},
+        });
+        let text = format!(r#"{{"a":"{}"}}"#, "a".repeat(4_000));
+        refused_at_once(&evil, &text, "does not fit its schema");
+        let distinct = serde_json::json!({
+            "type": "object", "properties": {"a": {"uniqueItems": true}},
+        });
+        let numbers = serde_json::json!({"a": (0..1_000_000).collect::<Vec<_>>()}).to_string();
+        refused_at_once(&distinct, &numbers, "more than 100000 steps");
+    }
+
+    // REQ: TOL-1
+    #[cfg(feature = "schema")]
+    #[test]
+    fn the_longest_chain_of_references_and_the_most_patterns_fit_the_stack_and_the_time() {
+        let next = |n: usize| serde_json::json!({"$ref": format!("#/$defs/l{}", n + 1)});
+        let mut levels: Map<String, Value> =
+            (0..150).map(|n| (format!("l{n}"), serde_json::json!({"not": next(n)}))).collect();
+        levels.insert("l150".into(), serde_json::json!({"type": "string"}));
+        // Twice as deep as any input can be checked by.
+        let chain = serde_json::json!({
+            "type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": levels,
+        });
+        refused_at_once(&chain, r#"{"a":1}"#, "within each other");
+        let pattern = serde_json::json!({"pattern": "(x{20}){20}"});
+        let patterns = serde_json::json!({"type": "object", "allOf": vec![pattern; 250]});
+        let schema = Schema::from_text(&patterns.to_string()).unwrap();
+        assert_eq!(schema.check(&"T".into(), "{}"), Ok(()));
+        let huge = serde_json::json!({"type": "object", "not": {"pattern": "((x{99}){99}){99}"}});
+        assert!(Schema::from_text(&huge.to_string()).is_err());
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn schema_beyond_its_bounds_is_no_schema_of_a_tool() {
+        let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(MAX_BYTES));
+        let refused =
+            |text: &str| matches!(Schema::from_text(text), Err(SchemaError::TooComplex(_)));
+        assert!(refused(&long));
+        assert!(refused(r#"{"type":"object","allOf":[{"$ref":"https://example.org/s"}]}"#));
+        assert!(refused(r#"{"type":"object","allOf":[{"$ref":"file:///etc/passwd"}]}"#));
     }
 
     #[test]

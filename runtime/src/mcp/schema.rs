@@ -4,7 +4,11 @@
 //! into the root, looser than it was written: the server still checks what it gets. A property that
 //! branches know differently may be what any of them says, and for `allOf` must be what all say.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value, json};
+
+use crate::input_schema::{MAX_BYTES, measure};
 
 /// Keys of a root that a model server refuses.
 const COMBINERS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -12,8 +16,17 @@ const COMBINERS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// How deep combined schemas may hold others; deeper ones count for nothing.
 const MAX_DEPTH: usize = 8;
 
-/// The schema as it is sent. `None`: no input could be an object, so the tool cannot be offered.
+/// Schemas that one property is given by branches. Of more, a property may be anything, or must be what
+/// the first ones say: looser, too, and the work stays linear.
+const MAX_BRANCHES: usize = 64;
+
+/// The schema as it is sent. `None`: no input could be an object, or the schema is too large, so the tool
+/// cannot be offered.
 pub fn normalized(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let whole = Value::Object(schema.clone());
+    if measure(&whole).is_err() || MAX_BYTES < whole.to_string().len() {
+        return None;
+    }
     match schema.get("type") {
         None => {}
         Some(Value::String(kind)) if kind == "object" => {}
@@ -63,7 +76,7 @@ fn merge(root: &mut Map<String, Value>, key: &str, more: &Map<String, Value>, al
     let entry = root.entry(key).or_insert_with(|| json!({}));
     if let Value::Object(known) = entry {
         for (name, schema) in more {
-            let both = match known.get(name) {
+            let both = match known.remove(name) {
                 None => schema.clone(),
                 Some(known) => combined(known, schema, all_hold),
             };
@@ -73,38 +86,55 @@ fn merge(root: &mut Map<String, Value>, key: &str, more: &Map<String, Value>, al
 }
 
 /// One schema for two: that both hold, or that one does.
-fn combined(known: &Value, more: &Value, all_hold: bool) -> Value {
+fn combined(known: Value, more: &Value, all_hold: bool) -> Value {
     let takes_all = |it: &Value| *it == Value::Bool(true) || *it == json!({});
-    if known == more || takes_all(if all_hold { more } else { known }) {
-        return known.clone();
+    if known == *more || takes_all(if all_hold { more } else { &known }) {
+        return known;
     }
-    if takes_all(if all_hold { known } else { more }) {
+    if takes_all(if all_hold { &known } else { more }) {
         return more.clone();
     }
     let key = if all_hold { "allOf" } else { "anyOf" };
     // A list of before is made longer, if there is nothing beside it.
-    let list = known.as_object().filter(|it| it.len() == 1).and_then(|it| it.get(key)?.as_array());
-    let mut list = list.cloned().unwrap_or_else(|| vec![known.clone()]);
+    let mut list = match known {
+        Value::Object(mut it) if it.len() == 1 && it.get(key).is_some_and(Value::is_array) => {
+            match it.remove(key) {
+                Some(Value::Array(list)) => list,
+                _ => Vec::new(),
+            }
+        }
+        other => vec![other],
+    };
     if !list.contains(more) {
-        list.push(more.clone());
+        match (list.len() < MAX_BRANCHES, all_hold) {
+            (true, _) => list.push(more.clone()),
+            (false, true) => {}
+            (false, false) => return json!({}),
+        }
     }
     json!({ key: list })
 }
 
-/// What all of the branches (or any of them) require.
+/// What all of the branches (or any of them) require, each once, in the order in which it is met.
 fn required_of(branches: &[Map<String, Value>], any: bool) -> Vec<Value> {
-    let lists: Vec<Vec<Value>> = branches
-        .iter()
-        .map(|it| it.get("required").and_then(Value::as_array).cloned().unwrap_or_default())
-        .collect();
-    let mut found: Vec<Value> = Vec::new();
-    for name in lists.iter().flatten() {
-        let is_required = any || lists.iter().all(|list| list.contains(name));
-        if is_required && !found.contains(name) {
-            found.push(name.clone());
+    let lists = branches.iter().map(|it| it.get("required").and_then(Value::as_array));
+    let mut met = Vec::new();
+    let mut n_lists: BTreeMap<&str, usize> = BTreeMap::new();
+    for list in lists {
+        let mut of_list = BTreeSet::new();
+        for name in list.into_iter().flatten().filter_map(Value::as_str) {
+            if !of_list.insert(name) {
+                continue;
+            }
+            let n = n_lists.entry(name).or_default();
+            *n += 1;
+            if *n == 1 {
+                met.push(name);
+            }
         }
     }
-    found
+    let is_required = |name: &&str| any || n_lists.get(name) == Some(&branches.len());
+    met.into_iter().filter(is_required).map(Value::from).collect()
 }
 
 fn add_required(root: &mut Map<String, Value>, more: Vec<Value>) {
@@ -112,11 +142,9 @@ fn add_required(root: &mut Map<String, Value>, more: Vec<Value>) {
         return;
     }
     if let Value::Array(known) = root.entry("required").or_insert_with(|| json!([])) {
-        for name in more {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
+        let has: BTreeSet<String> =
+            known.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        known.extend(more.into_iter().filter(|it| it.as_str().is_none_or(|it| !has.contains(it))));
     }
 }
 
@@ -184,6 +212,27 @@ mod tests {
             json!({"type": ["object", "null"]}),
             Some(json!({"type": "object", "properties": {}})),
         );
+    }
+
+    // REQ: TOL-1
+    #[test]
+    fn many_branches_are_merged_in_linear_work_and_too_large_a_schema_is_not_used() {
+        let branch = |n: usize| {
+            let name = format!("only{n}");
+            json!({"properties": {"a": {"const": n}, name.as_str(): {}}, "required": [name]})
+        };
+        let of = |key: &str, n: usize| {
+            let branches: Vec<Value> = (0..n).map(branch).collect();
+            normalized(json!({ key: branches }).as_object().unwrap())
+        };
+        let property = |key: &str, n: usize| of(key, n).unwrap()["properties"]["a"].clone();
+        let list = |it: Value, key: &str| it[key].as_array().map(Vec::len);
+        assert_eq!(list(property("anyOf", MAX_BRANCHES), "anyOf"), Some(MAX_BRANCHES));
+        assert_eq!(property("anyOf", MAX_BRANCHES + 1), json!({}));
+        assert_eq!(list(property("allOf", 2_000), "allOf"), Some(MAX_BRANCHES));
+        assert_eq!(of("allOf", 2_000).unwrap()["required"].as_array().map(Vec::len), Some(2_000));
+        assert_eq!(of("anyOf", 20_000), None);
+        check(json!({"description": "x".repeat(MAX_BYTES)}), None);
     }
 
     #[test]
