@@ -4,6 +4,8 @@
 //! is so long that a step for every pair of its bytes, events or blocks would take hours, and the test
 //! ends after two minutes. Meanwhile another session on the same thread answers prompt after prompt.
 
+mod wire;
+
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
@@ -12,10 +14,11 @@ use ennead::{
     tool::{Access, CustomTool, ToolOutcome},
 };
 use ennead_runtime::transcript::replay::replay;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use self::wire::{Part, Wire, call, text};
 use crate::support::{
     model_server::{ModelServer, Reply, letting_through},
     record,
@@ -27,45 +30,10 @@ const HANGS: Duration = Duration::from_secs(120);
 /// Brackets, commas, escapes.
 const MANY: usize = 600_000;
 
-fn event(kind: &str, fields: Value) -> String {
-    let mut event = json!({ "type": kind });
-    event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    format!("event: {kind}\ndata: {event}\n\n")
-}
+/// The prompt that is answered with the attack.
+const ATTACK: &str = "attack";
 
-/// A message of these blocks, each with the deltas of its input or text.
-fn message(blocks: impl Iterator<Item = (Value, Vec<Value>)>) -> String {
-    let start = json!({"message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
-        "content": [], "stop_reason": null, "usage": {"input_tokens": 1, "output_tokens": 1}}});
-    let mut events = event("message_start", start);
-    for (index, (block, deltas)) in blocks.enumerate() {
-        events += &event("content_block_start", json!({"index": index, "content_block": block}));
-        for delta in deltas {
-            events += &event("content_block_delta", json!({"index": index, "delta": delta}));
-        }
-        events += &event("content_block_stop", json!({"index": index}));
-    }
-    events += &event("message_delta", json!({"delta": {"stop_reason": "tool_use"}, "usage": {}}));
-    events + &event("message_stop", json!({}))
-}
-
-fn call(number: usize, pieces: &[&str]) -> (Value, Vec<Value>) {
-    let block =
-        json!({"type": "tool_use", "id": format!("toolu_{number}x"), "name": "echo", "input": {}});
-    let delta = |it: &&str| json!({"type": "input_json_delta", "partial_json": it});
-    (block, pieces.iter().map(delta).collect())
-}
-
-fn one_call(pieces: &[&str]) -> String {
-    message([call(1, pieces)].into_iter())
-}
-
-async fn open(
-    ennead: &Ennead,
-    place: &TempDir,
-    server: &ModelServer,
-    prompt: &str,
-) -> SessionHandle {
+async fn open(ennead: &Ennead, place: &TempDir, endpoint: Endpoint) -> SessionHandle {
     let echo =
         CustomTool::raw("echo", "Measures.", r#"{"type":"object"}"#, |input, _| async move {
             ToolOutcome::ok(format!("{} bytes", input.len()))
@@ -74,26 +42,43 @@ async fn open(
     let options = SessionOptions {
         home: Some(place.path().to_owned()),
         tools: vec![Arc::new(echo.access(Access::Free).build().unwrap())],
-        ..SessionOptions::new(place.path(), Endpoint::messages(server.address(), None)).isolated()
+        ..SessionOptions::new(place.path(), endpoint).isolated()
     };
-    let options = options.model(prompt).durability(Durability::Process);
+    let options = options.model("hostile").durability(Durability::Process);
     let options = options.setting("hooks", json!({ "PreToolUse": hook }));
     // What comes fits the window, so nothing is summed up.
     let facts = json!({ "models": { "hostile": { "window": 100_000_000 } } });
-    let options = options.own_setting("catalogue", facts);
+    let options = options.own_setting("catalogue", facts).own_setting("maxRetries", json!(0));
     ennead.open(options).await.unwrap()
 }
 
 /// Sends this answer. The run ends well; what the model asked for was run, or refused with a reason.
-async fn check(answer: String) {
-    check_ends(answer, (RunEnd::NoPendingTools, "done"), 2).await;
+async fn check(wire: Wire, parts: impl IntoIterator<Item = Part>) {
+    check_ends(wire, parts, (RunEnd::NoPendingTools, "done"), 2).await;
 }
 
 /// The same, with how it ends after how many turns.
-async fn check_ends(answer: String, end: (RunEnd, &str), n_turns: u64) {
-    let server = ModelServer::start(move |ask| match ask.model() {
-        "hostile" if !ask.body.contains("tool_result") => Reply::events(answer.clone()),
-        _ => Reply::text("done"),
+async fn check_ends(
+    wire: Wire,
+    parts: impl IntoIterator<Item = Part>,
+    end: (RunEnd, &str),
+    n_turns: u64,
+) {
+    let answer = Reply::bytes(wire.stream(parts), wire.content_type());
+    check_reply(wire, answer, end, n_turns).await;
+}
+
+/// Sends this reply to the first request of the session that is attacked, for as long as it asks for a
+/// stream.
+async fn check_reply(wire: Wire, reply: Reply, end: (RunEnd, &str), n_turns: u64) {
+    let done = wire.stream([text("done")]);
+    let server = ModelServer::start(move |ask| {
+        let has_result = ["tool_result", "function_call_output", r#""role":"tool""#];
+        match ask.body.contains(ATTACK) && !has_result.iter().any(|it| ask.body.contains(it)) {
+            true if ask.streamed() || wire == Wire::Bedrock => reply.clone(),
+            true => Reply::error(400, "invalid_request_error", "no"),
+            false => Reply::bytes(done.clone(), wire.content_type()),
+        }
     })
     .await;
     let place = TempDir::new().unwrap();
@@ -103,10 +88,10 @@ async fn check_ends(answer: String, end: (RunEnd, &str), n_turns: u64) {
         ..Options::default()
     };
     let ennead = Ennead::start(options).await.unwrap();
-    let hostile = open(&ennead, &place, &server, "hostile").await;
-    let other = open(&ennead, &place, &server, "other").await;
+    let hostile = open(&ennead, &place, wire.endpoint(server.address())).await;
+    let other = open(&ennead, &place, wire.endpoint(server.address())).await;
     let run = async {
-        let mut run = std::pin::pin!(hostile.prompt("go"));
+        let mut run = std::pin::pin!(hostile.prompt(ATTACK));
         loop {
             tokio::select! {
                 outcome = &mut run => break outcome.unwrap(),
@@ -131,35 +116,97 @@ async fn check_ends(answer: String, end: (RunEnd, &str), n_turns: u64) {
     ennead.shutdown().await;
 }
 
-// REQ: MDL-1, MDL-2
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deeply_nested_input_is_refused_in_linear_time() {
-    check(one_call(&["{\"a\":", &"[".repeat(MANY / 2), &"]".repeat(MANY / 2), "}"])).await;
-    check(one_call(&[&"{\"a\":[".repeat(MANY / 4), &"]}".repeat(MANY / 4)])).await;
+/// All inputs of calls that are made to cost.
+async fn inputs(wire: Wire, many: usize) {
+    let one = |pieces: &[&str]| check(wire, [call(pieces)]);
+    one(&["{\"a\":", &"[".repeat(many / 2), &"]".repeat(many / 2), "}"]).await;
+    one(&[&"{\"a\":[".repeat(many / 4), &"]}".repeat(many / 4)]).await;
+    one(&["{\"a\":[", &"1,".repeat(many), "1]}"]).await;
+    one(&["{\"a\":\"", &"\\u00e9\\\\\\\"".repeat(many / 4), "\"}"]).await;
 }
 
-// REQ: MDL-1, MDL-2
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_commas_and_long_escapes_cost_linear_time() {
-    check(one_call(&["{\"a\":[", &"1,".repeat(MANY), "1]}"])).await;
-    check(one_call(&["{\"a\":\"", &"\\u00e9\\\\\\\"".repeat(MANY / 4), "\"}"])).await;
-}
-
-// REQ: MDL-1, MDL-2
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_tiny_deltas_cost_linear_time() {
+/// Many of everything that there can be many of.
+async fn many_parts(wire: Wire) {
     let mut pieces = vec!["{\"a\":["];
     pieces.extend(["1", ","].repeat(50_000));
     pieces.push("1]}");
-    check(one_call(&pieces)).await;
+    check(wire, [call(&pieces)]).await;
+    let texts = (0..4_000).map(|n| text(&n.to_string()));
+    check(wire, texts.chain([call(&["{}"])])).await;
+    // Nearly all are refused as too many, which is an end of its own.
+    let calls = (0..4_000).map(|_| call(&["{\"n\":1}"]));
+    check_ends(wire, calls, (RunEnd::NoProgress, ""), 1).await;
+}
+
+/// What is one piece, and large; and what never ends.
+async fn giants(wire: Wire) {
+    let words = "words and \"quotes\" ".repeat(400_000);
+    check(wire, [text(&words), call(&["{}"])]).await;
+    let failed = (RunEnd::Error, "");
+    let message = format!(r#"{{"error":{{"type":"x","message":"{}"}}}}"#, "n[o".repeat(8_000_000));
+    check_reply(wire, Reply::body(400, &message), failed, 1).await;
+    let nested = format!(r#"{{"error":{}"#, "[".repeat(20_000_000));
+    check_reply(wire, Reply::body(400, &nested), failed, 1).await;
+    let flood = Reply::bytes(wire.stream([text("done")]), wire.content_type());
+    let flood = (0..50_000).fold(flood, |it, _| it.header("x-flood", "0123456789"));
+    check_reply(wire, flood, failed, 1).await;
+    let endless = Reply::bytes(wire.endless(20 << 20), wire.content_type());
+    check_reply(wire, endless, failed, 1).await;
 }
 
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_blocks_and_many_calls_cost_linear_time() {
-    let text = |n: usize| (json!({"type": "text", "text": format!("{n}")}), Vec::new());
-    check(message((0..4_000).map(text).chain([call(1, &["{}"])]))).await;
-    // Nearly all are refused as too many, which is an end of its own.
-    let calls = message((0..4_000).map(|n| call(n, &["{\"n\":1}"])));
-    check_ends(calls, (RunEnd::NoProgress, ""), 1).await;
+async fn deeply_nested_inputs_many_commas_and_long_escapes_cost_linear_time() {
+    inputs(Wire::Messages, MANY).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_tiny_deltas_blocks_and_calls_cost_linear_time() {
+    many_parts(Wire::Messages).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giant_events_errors_and_heads_and_lines_without_end_cost_linear_time() {
+    giants(Wire::Messages).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_answers_of_bedrock_cost_linear_time() {
+    inputs(Wire::Bedrock, MANY / 2).await;
+    many_parts(Wire::Bedrock).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giants_of_bedrock_cost_linear_time() {
+    giants(Wire::Bedrock).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_answers_of_chat_completions_cost_linear_time() {
+    inputs(Wire::Chat, MANY / 2).await;
+    many_parts(Wire::Chat).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giants_of_chat_completions_cost_linear_time() {
+    giants(Wire::Chat).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_answers_of_the_responses_api_cost_linear_time() {
+    inputs(Wire::Responses, MANY / 2).await;
+    many_parts(Wire::Responses).await;
+}
+
+// REQ: MDL-1, MDL-2
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giants_of_the_responses_api_cost_linear_time() {
+    giants(Wire::Responses).await;
 }

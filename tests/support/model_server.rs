@@ -3,9 +3,12 @@
 //! Written on plain TCP, because what it is for is what HTTP libraries prevent: bodies that end too
 //! early, and bodies that do not end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use ennead::{
@@ -71,7 +74,10 @@ enum Body {
         stop: &'static str,
     },
     Text(String),
-    Events(String),
+    Bytes {
+        bytes: Arc<[u8]>,
+        content_type: &'static str,
+    },
 }
 
 /// What happens in the middle of an answer.
@@ -107,9 +113,10 @@ impl Reply {
         Self { status, headers: Vec::new(), body: Body::Text(text.into()), end: End::Proper }
     }
 
-    /// A stream of these events, however they are made.
-    pub(crate) fn events(text: String) -> Self {
-        Self { status: 200, headers: Vec::new(), body: Body::Events(text), end: End::Proper }
+    /// A stream of these bytes, however they are made.
+    pub(crate) fn bytes(bytes: Vec<u8>, content_type: &'static str) -> Self {
+        let body = Body::Bytes { bytes: bytes.into(), content_type };
+        Self { status: 200, headers: Vec::new(), body, end: End::Proper }
     }
 
     /// With this header.
@@ -133,10 +140,10 @@ impl Reply {
         Self { end: End::Stall, ..self }
     }
 
-    fn encode(&self, ask: &Ask) -> (String, &'static str) {
+    fn encode(&self, ask: &Ask) -> (Cow<'_, [u8]>, &'static str) {
         match &self.body {
-            Body::Text(text) => (text.clone(), "application/json"),
-            Body::Events(text) => (text.clone(), "text/event-stream"),
+            Body::Text(text) => (text.as_bytes().into(), "application/json"),
+            Body::Bytes { bytes, content_type } => (Cow::Borrowed(bytes), content_type),
             Body::Message { blocks, stop } => {
                 let message = json!({
                     "id": format!("msg_{}", ask.number), "type": "message", "role": "assistant",
@@ -144,8 +151,11 @@ impl Reply {
                     "usage": {"input_tokens": 100, "output_tokens": 1},
                 });
                 match ask.streamed() {
-                    true => (stream(&message, blocks, stop), "text/event-stream"),
-                    false => (whole(message, blocks, stop), "application/json"),
+                    true => {
+                        let events = stream(&message, blocks, stop);
+                        (events.into_bytes().into(), "text/event-stream")
+                    }
+                    false => (whole(message, blocks, stop).into_bytes().into(), "application/json"),
                 }
             }
         }
@@ -280,8 +290,8 @@ async fn serve(stream: TcpStream, script: Arc<Script>, count: Arc<AtomicUsize>) 
             End::Proper | End::HungUp => &body[..],
             End::Cut | End::Stall => &body[..half],
         };
-        let sent = format!("{head}{sent}");
-        if stream.write_all(sent.as_bytes()).await.is_err() {
+        let sent = [head.as_bytes(), sent].concat();
+        if stream.write_all(&sent).await.is_err() {
             return;
         }
         match reply.end {
