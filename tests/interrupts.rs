@@ -5,6 +5,7 @@
 use std::fs;
 
 use ennead::{Event, Placement, RunEnd, internal::ActorKind, testing::Step};
+use ennead_runtime::ports::shells::Detached;
 use serde_json::json;
 
 use crate::support::{
@@ -84,7 +85,7 @@ async fn interrupt_ends_hosted_work_that_heeds_nobody_and_none_begins_afterwards
     assert!(!log.has(|it| matches!(it, Event::Alert { .. })), "nothing was late");
     let (begun, told) = tokio::sync::oneshot::channel();
     let late = host.workshop.processes.lock().unwrap().take().unwrap();
-    late.host(Box::pin(async move { begun.send(()).unwrap() }));
+    late.host(Box::pin(async move { begun.send(()).unwrap() }), Detached::default());
     assert!(told.await.is_err(), "its turn is over");
     host.workshop.wait.open();
     check_usable(&session).await;

@@ -38,7 +38,9 @@ use crate::{
     mcp_server::{self, McpServers},
     model_call::learned::Learned,
     options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
-    session::{OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup},
+    session::{
+        OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup, shells::SessionShells,
+    },
     shard::{ShardHandle, ShardMsg},
     world::{local_files::SessionDirs, real_paths::RealPaths},
 };
@@ -261,6 +263,7 @@ impl Ennead {
             endpoints: Arc::clone(&endpoints),
             tenant: options.tenant.unwrap_or_default(),
             tools,
+            shells: SessionShells::default(),
             hub: EventHub::new(None),
             directory: self.directory.clone(),
             approver: options.approver,

@@ -12,6 +12,7 @@ mod handle;
 pub(crate) mod processes;
 mod recorder;
 mod runs;
+pub(crate) mod shells;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,7 +23,10 @@ use std::{
 use ennead_runtime::{
     cost::CostLedger,
     ids::{AgentId, RunId, ToolUseId},
-    ports::{BoxFuture, CommittedOutcome},
+    ports::{
+        BoxFuture, CommittedOutcome,
+        shells::{Detached, ShellStatus},
+    },
     run::{RunRequest, conversation::Conversation},
     tokens::Usage,
     transcript::load::UsageTotals,
@@ -80,7 +84,9 @@ pub(crate) enum SessionMsg {
     /// A tool wants a sub-agent.
     SpawnAgent(Box<agents::SpawnRequest>),
     /// A tool of this turn wants a command run, in an actor of its own.
-    HostProcess { key: u64, work: BoxFuture<'static, ()> },
+    HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
+    /// A command goes on in the background.
+    ShellKept(Box<ShellStatus>),
     /// End the run under way now.
     Interrupt,
     /// End the run under way after its present turn.
@@ -91,6 +97,10 @@ pub(crate) enum SessionMsg {
     Status(oneshot::Sender<Status>),
     /// Ends the session after its lines are written.
     Close(oneshot::Sender<()>),
+    /// End the commands in the background, then close the transcript and end.
+    EndShells(oneshot::Sender<()>),
+    /// Nothing of them is left, or it was not waited for any longer.
+    ShellsEnded(oneshot::Sender<()>),
     /// Is the transcript open?
     Ready(oneshot::Sender<Result<(), OpenError>>),
     /// The transcript was opened, or not.
@@ -176,6 +186,8 @@ pub(crate) struct SessionState {
     spent: Usage,
     cost: CostLedger,
     processes: processes::Processes,
+    /// Commands that an earlier process left in the background; the model is not told yet.
+    lost_shells: Vec<ShellStatus>,
     outcomes: BTreeMap<RunId, RunOutcome>,
     closing: Option<oneshot::Sender<()>>,
     _registration: Registration,
@@ -233,6 +245,7 @@ impl Actor for Session {
             spent: Usage::default(),
             cost: CostLedger::default(),
             processes: processes::Processes::default(),
+            lost_shells: Vec::new(),
             outcomes: BTreeMap::new(),
             closing: None,
             _registration: registration,
@@ -297,9 +310,10 @@ impl SessionState {
                 return Ok(Some(Box::pin(self.call_waits(myself, call))));
             }
             SessionMsg::SpawnAgent(request) => self.spawn_agent(myself, *request)?,
-            SessionMsg::HostProcess { key, work } => {
-                return Ok(Some(Box::pin(self.host_process(myself, key, work))));
+            SessionMsg::HostProcess { key, work, detached } => {
+                return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
+            SessionMsg::ShellKept(status) => self.shell_kept(&status),
             SessionMsg::Interrupt => return Ok(Some(Box::pin(self.interrupt(myself)))),
             SessionMsg::Stop => self.stop_after_turn(),
             SessionMsg::StopAgent(call) => self.stop_agent(&call),
@@ -308,6 +322,10 @@ impl SessionState {
                 let _gone = reply.send(self.status());
             }
             SessionMsg::Close(reply) => return Ok(Some(Box::pin(self.close(myself, reply)))),
+            SessionMsg::EndShells(reply) => {
+                return Ok(Some(Box::pin(self.end_shells(myself, reply))));
+            }
+            SessionMsg::ShellsEnded(reply) => self.close_transcript(myself, reply)?,
             SessionMsg::Ready(reply) => self.tell_when_ready(reply),
             SessionMsg::Opened(opened) => return Ok(Some(Box::pin(self.opened(myself, opened)))),
             SessionMsg::Loaded(earlier) => self.loaded(myself, *earlier)?,

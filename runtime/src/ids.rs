@@ -72,6 +72,10 @@ id! {
     AgentId
 }
 id! {
+    /// Names a command of a session that goes on in the background: `bash_1`, `bash_2` and so on.
+    ShellId
+}
+id! {
     /// Names one tool call, as the model issued it.
     ToolUseId
 }

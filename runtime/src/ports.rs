@@ -1,14 +1,18 @@
 //! The world as traits. The rules name what they need; `tools` and `actors` bring it.
 
+pub mod shells;
+
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
+use self::shells::{Detached, KeepShells};
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
+    step1_settings_resolution::ShellSettings,
     step7_permission_gate::Permit,
     time::Timestamp,
     tokens::Usage,
@@ -72,6 +76,8 @@ pub struct ToolContext {
     pub agents: Option<Arc<dyn SpawnAgent>>,
     /// Runs child processes beside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
+    /// What holds for commands that go on in the background.
+    pub shell: ShellSettings,
     /// Takes how far the call is. `None`: nobody listens.
     pub progress: Option<Arc<dyn ReportProgress>>,
     /// Measures how long the call takes.
@@ -170,8 +176,12 @@ pub enum WorktreeBase {
 /// Runs what owns a child process.
 pub trait HostProcess: Send + Sync + fmt::Debug {
     /// Runs this work in an actor of its own below the session. Work for a turn that is over is
-    /// dropped; so is work whose actor is killed, at its next await.
-    fn host(&self, work: BoxFuture<'static, ()>);
+    /// dropped; so is work whose actor is killed, at its next await. Work that is detached ends with
+    /// the session and not with its turn.
+    fn host(&self, work: BoxFuture<'static, ()>, detached: Detached);
+
+    /// The commands of the session that go on in the background.
+    fn shells(&self) -> &dyn KeepShells;
 }
 
 /// What a sub-agent is to do.

@@ -80,6 +80,8 @@ pub struct Settings {
     pub shapers: ShaperSettings,
     /// Limits on the tree of sub-agents.
     pub agents: AgentLimits,
+    /// Commands in the background.
+    pub shell: ShellSettings,
     /// Where the worktrees of sub-agents begin (`worktree.baseRef`).
     pub worktree_base: WorktreeBase,
     /// How long a model server is waited for.
@@ -197,6 +199,25 @@ impl Default for AgentLimits {
     }
 }
 
+/// What holds for shell commands that go on after their call (TOL-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShellSettings {
+    /// Whether a command that reaches its time limit goes on in the background; true. Otherwise it is
+    /// killed.
+    pub background_at_limit: bool,
+    /// Commands of one session that run in the background at once; 16. With 0 there are none.
+    pub max_background: u32,
+    /// Seconds after which a command in the background is killed; `None` means with its session.
+    pub max_background_seconds: Option<NonZeroU64>,
+}
+
+impl Default for ShellSettings {
+    fn default() -> Self {
+        Self { background_at_limit: true, max_background: 16, max_background_seconds: None }
+    }
+}
+
 /// How long a model server is waited for, in milliseconds (MDL-12). What is not said is as the
 /// embedder has it; a wait cannot be without end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,6 +281,7 @@ impl Default for Settings {
             secrets: SecretEnv::default(),
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
+            shell: ShellSettings::default(),
             worktree_base: WorktreeBase::default(),
             http: HttpSettings::default(),
             certificates: Certificates::default(),

@@ -37,7 +37,7 @@ use crate::{
         RunEnd, conversation::TurnMemory, derived_settings::DerivedSettings, facts::SessionFacts,
     },
     step::Step,
-    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings},
+    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,
     step9_stop_check::RunBudget,
@@ -246,6 +246,11 @@ impl Turn {
     /// Limits on the tree of agents.
     pub fn agent_limits(&self) -> AgentLimits {
         self.settings().agents
+    }
+
+    /// What holds for commands in the background.
+    pub fn shell_settings(&self) -> ShellSettings {
+        self.settings().shell
     }
 
     /// Where the worktrees of its sub-agents begin.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use ennead::tool::{Access, Concurrency, CustomTool, Tool, ToolOutcome};
-use ennead_runtime::ports::{HostProcess, WorkGuard};
+use ennead_runtime::ports::{HostProcess, WorkGuard, shells::Detached};
 
 use super::barrier::Barrier;
 
@@ -111,10 +111,11 @@ impl Workshop {
             CustomTool::raw("host", "Hosts work that heeds nobody.", SCHEMA, move |_, context| {
                 let host = context.processes.unwrap();
                 let (waiting, hold) = (waiting.clone(), context.hold);
-                host.host(Box::pin(async move {
+                let work = Box::pin(async move {
                     let _hold = hold;
                     waiting.pass().await;
-                }));
+                });
+                host.host(work, Detached::default());
                 *processes.lock().unwrap() = Some(host);
                 std::future::pending()
             })

@@ -2,12 +2,16 @@
 //!
 //! Every call is a new shell without a terminal and without input. Only its working directory is
 //! kept for the next call, as long as it lies in the workspace. When the call ends, however it
-//! ends, every process that it started ends with it.
+//! ends, every process that it started ends with it, unless the command goes on in the background:
+//! because that was asked for, or because it reached its time limit.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ennead_runtime::{
-    ports::ToolContext,
+    ports::{
+        ToolContext,
+        shells::{BackgroundShell, ShellsFull},
+    },
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
@@ -16,15 +20,22 @@ use serde::Deserialize;
 use crate::{
     blocking::interrupted,
     built_in::{BuiltIn, BuiltInCall},
-    hosted::hosted,
+    hosted::{Worked, hosted_with_rest},
 };
+use background::Kept;
+use process::{Ending, Followed, Running};
 
 mod answer;
+mod background;
 mod capture;
 mod cwd;
+mod manage;
 mod process;
 mod shown;
+mod unread;
 mod words;
+
+pub(crate) use manage::{BashOutput, KillShell};
 
 /// Milliseconds a command may take if nothing else is said.
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -51,6 +62,9 @@ pub(crate) struct BashInput {
     /// What it does, in five to ten words.
     #[expect(dead_code, reason = "for people; they read it in the input")]
     description: Option<String>,
+    /// Whether it goes on in the background; then there is no time limit. BashOutput shows what it
+    /// prints, KillShell ends it.
+    run_in_background: Option<bool>,
 }
 
 impl BuiltIn for Bash {
@@ -63,7 +77,8 @@ impl BuiltIn for Bash {
             name: "Bash".into(),
             description: "Runs a shell command. The working directory is kept between calls while \
                 it lies in the workspace, but not for a sub-agent; variables are not. There is no terminal and no input. \
-                Processes left in the background end with the command. Long output is put in a \
+                Processes left behind with & end with the command; with run_in_background the command itself goes on, \
+                until it ends or the session does. So does one that reaches its time limit. Long output is put in a \
                 file. Use Read, Edit, Write, Glob and Grep for what they can do."
                 .into(),
             input_schema,
@@ -85,7 +100,12 @@ impl BuiltIn for Bash {
             let why = "The command has a NUL byte in it.";
             return ToolOutcome::failed(ToolErrorKind::Failed, why);
         }
-        hosted(context, |context| run(call, context)).await.unwrap_or_else(|| {
+        if call.input.run_in_background == Some(true)
+            && let Some(why) = no_background(&context)
+        {
+            return ToolOutcome::failed(ToolErrorKind::Failed, why);
+        }
+        hosted_with_rest(context, |context| run(call, context)).await.unwrap_or_else(|| {
             let why = "What ran the command crashed. The command was killed with all its \
                 processes; what it did until then stays done.";
             ToolOutcome::failed(ToolErrorKind::Crashed, why)
@@ -93,8 +113,30 @@ impl BuiltIn for Bash {
     }
 }
 
+/// Why no further command can go on in the background, if none can.
+fn no_background(context: &ToolContext) -> Option<String> {
+    let Some(host) = &context.processes else {
+        return Some("No command can go on in the background here.".into());
+    };
+    if number(context, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS").is_some() {
+        let why =
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS is set: no command goes on in the background.";
+        return Some(why.into());
+    }
+    let full = ShellsFull::if_full(context.shell, host.shells().running().len());
+    full.map(|why| format!("The command was not started: {why}."))
+}
+
+/// Whether a command that has reached its time limit goes on in the background.
+fn may_go_on(command: &str, context: &ToolContext) -> bool {
+    context.shell.background_at_limit
+        && no_background(context).is_none()
+        && words::is_worth_waiting_for(command)
+}
+
 /// Runs a command from its start to the answer. Dropping the future ends its processes.
-async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome {
+async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolOutcome> {
+    let whole = |result| Worked { result, rest: None };
     let default = number(&context, "BASH_DEFAULT_TIMEOUT_MS").unwrap_or(DEFAULT_TIMEOUT_MS);
     let most = number(&context, "BASH_MAX_TIMEOUT_MS").unwrap_or(MAX_TIMEOUT_MS).max(default);
     let timeout_ms = call.input.timeout.unwrap_or(default).min(most);
@@ -105,8 +147,12 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome 
         Ok(file) => file.into_temp_path(),
         Err(error) => {
             let why = format!("Cannot make a temporary file: {error}.");
-            return ToolOutcome::failed(ToolErrorKind::Failed, why);
+            return whole(ToolOutcome::failed(ToolErrorKind::Failed, why));
         }
+    };
+    let cannot_run = |error| {
+        let why = format!("Cannot run a shell: {error}.");
+        whole(ToolOutcome::failed(ToolErrorKind::Failed, why))
     };
     let start = cwd::start(&context);
     let order = process::Order {
@@ -114,18 +160,51 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> ToolOutcome 
         command: &call.input.command,
         cwd: &start.path,
         cwd_file: &cwd_file,
-        timeout: Duration::from_millis(timeout_ms),
         max_chars: usize::try_from(max_chars).unwrap_or(usize::MAX),
     };
-    let ran = match process::run(&order, &context).await {
-        Ok(ran) => ran,
-        Err(error) => {
-            let why = format!("Cannot run a shell: {error}.");
-            return ToolOutcome::failed(ToolErrorKind::Failed, why);
-        }
+    let mut running = match Running::start(&order, &context).await {
+        Ok(running) => running,
+        Err(error) => return cannot_run(error),
     };
     let command = call.input.command;
-    answer::answer(command, start, cwd_file, timeout_ms, ran, context).await
+    let ending = if call.input.run_in_background == Some(true) {
+        Followed::Stopped(None)
+    } else {
+        let until = process::foreground(Duration::from_millis(timeout_ms), &context);
+        match running.follow(until, |_| ()).await {
+            Ok(Followed::Stopped(Ending::TimedOut)) if may_go_on(&command, &context) => {
+                Followed::Stopped(Some(timeout_ms))
+            }
+            Ok(Followed::Ended(ending) | Followed::Stopped(ending)) => Followed::Ended(ending),
+            Err(error) => return cannot_run(error),
+        }
+    };
+    let (ending, running) = match ending {
+        Followed::Ended(ending) => (ending, running),
+        Followed::Stopped(limit_ms) => {
+            match background::keep(running, &command, &context).await {
+                Ok(Kept { shell, going_on }) => {
+                    let result = answer::in_background(&shell.status(), limit_ms);
+                    // It cannot be undone: an interrupt from now on does not end it.
+                    context.settled.set(result.clone());
+                    let rest = Box::pin(async move {
+                        going_on.await;
+                        drop(cwd_file);
+                    });
+                    return Worked { result, rest: Some(rest) };
+                }
+                Err((_, running)) if limit_ms.is_some() => (Ending::TimedOut, running),
+                Err((why, _)) => {
+                    let why = format!("The command was killed as soon as it was started: {why}.");
+                    return whole(ToolOutcome::failed(ToolErrorKind::Failed, why));
+                }
+            }
+        }
+    };
+    match running.finish(ending).await {
+        Ok(ran) => whole(answer::answer(command, start, cwd_file, timeout_ms, ran, context).await),
+        Err(error) => cannot_run(error),
+    }
 }
 
 /// A number among the session's variables; one that cannot be read counts as not said.

@@ -5,34 +5,68 @@
 
 use std::future::Future;
 
-use ennead_runtime::ports::{ToolContext, WorkGuard};
+use ennead_runtime::ports::{BoxFuture, ToolContext, WorkGuard, shells::Detached};
 use tokio::sync::oneshot;
+
+/// What came of hosted work, and what goes on in the background.
+pub(crate) struct Worked<T> {
+    pub(crate) result: T,
+    /// Belongs to the session and no more to the call. It holds nothing of the call's context.
+    pub(crate) rest: Option<BoxFuture<'static, ()>>,
+}
 
 /// Has the host of `context` run the work, if there is one, and waits for what comes of it. `None`
 /// when the host died: nothing of the work is left then. Dropping the future ends the work, too.
 pub(crate) async fn hosted<T, F>(
-    mut context: ToolContext,
+    context: ToolContext,
     work: impl FnOnce(ToolContext) -> F,
 ) -> Option<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    let Some(host) = context.processes.take() else { return Some(work(context).await) };
+    let whole = |context| {
+        let work = work(context);
+        async move { Worked { result: work.await, rest: None } }
+    };
+    hosted_with_rest(context, whole).await
+}
+
+/// The same for work of which a part may go on after the call. Without a host nothing goes on.
+pub(crate) async fn hosted_with_rest<T, F>(
+    mut context: ToolContext,
+    work: impl FnOnce(ToolContext) -> F,
+) -> Option<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Worked<T>> + Send + 'static,
+{
+    let Some(host) = context.processes.clone() else { return Some(work(context).await.result) };
     // Goes with the last clone of the hold, and so behind the last process.
     let (kept, gone) = oneshot::channel::<()>();
     context.hold = WorkGuard::new((context.hold, kept));
     let work = work(context);
     let (mut reply, result) = oneshot::channel();
-    host.host(Box::pin(async move {
-        let result = tokio::select! {
+    let detached = Detached::default();
+    let detach = detached.clone();
+    let work = async move {
+        let Worked { result, rest } = tokio::select! {
             biased;
             () = reply.closed() => return,
-            result = work => result,
+            worked = work => worked,
         };
-        // Whoever waited may have gone just now; the work is over anyway.
-        let _gone = reply.send(result);
-    }));
+        if rest.is_some() {
+            detach.detach();
+        }
+        let is_awaited = reply.send(result).is_ok();
+        // Whoever waited may have gone just now: then nobody knows of what would go on.
+        if let Some(rest) = rest.filter(|_| is_awaited) {
+            rest.await;
+        }
+    };
+    host.host(Box::pin(work), detached);
+    // Or the work would keep what hosts it.
+    drop(host);
     if let Ok(result) = result.await {
         return Some(result);
     }
@@ -45,14 +79,14 @@ where
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use ennead_runtime::ports::{BoxFuture, HostProcess};
+    use ennead_runtime::ports::{HostProcess, shells::KeepShells};
 
     use super::*;
-    use crate::test_support::{World, block_on};
+    use crate::test_support::{TestShells, World, block_on};
 
     /// Keeps the work for the test to run.
     #[derive(Default)]
-    struct Kept(Mutex<Option<BoxFuture<'static, ()>>>);
+    struct Kept(Mutex<Option<BoxFuture<'static, ()>>>, TestShells);
 
     impl std::fmt::Debug for Kept {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,8 +95,12 @@ mod tests {
     }
 
     impl HostProcess for Kept {
-        fn host(&self, work: BoxFuture<'static, ()>) {
+        fn host(&self, work: BoxFuture<'static, ()>, _: Detached) {
             *self.0.lock().unwrap() = Some(work);
+        }
+
+        fn shells(&self) -> &dyn KeepShells {
+            &self.1
         }
     }
 

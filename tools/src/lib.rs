@@ -10,6 +10,7 @@ pub mod mcp;
 pub mod process_tree;
 pub mod registry;
 pub mod schema;
+pub mod shells;
 pub mod source_file;
 pub mod withdrawn_keys;
 

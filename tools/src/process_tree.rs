@@ -92,6 +92,13 @@ impl ProcessTree {
         Ok(processes.told_status().unwrap_or(status))
     }
 
+    /// Lets go of its owner's `hold`, and keeps this one until nothing of the tree is left.
+    pub fn hold_by(&mut self, hold: WorkGuard) {
+        if let Some(processes) = &mut self.processes {
+            processes.hold = hold;
+        }
+    }
+
     /// Asks all of the first one's group to end. Nobody waits for that.
     pub fn ask_to_end(&self) {
         if let Some(processes) = &self.processes {
@@ -137,7 +144,7 @@ struct Processes {
     mark: String,
     has_exited: bool,
     is_ended: bool,
-    _hold: WorkGuard,
+    hold: WorkGuard,
 }
 
 impl Processes {

@@ -8,13 +8,19 @@ use std::sync::{Arc, LazyLock};
 use ennead_runtime::ports::Tool;
 
 use crate::{
-    agent::Agent, bash::Bash, built_in::Declared, edit::Edit, read::Read, todo::TodoWrite,
+    agent::Agent,
+    bash::{Bash, BashOutput, KillShell},
+    built_in::Declared,
+    edit::Edit,
+    read::Read,
+    todo::TodoWrite,
     write::Write,
 };
 #[cfg(feature = "search")]
 use crate::{glob::Glob, grep::Grep};
 
-/// All tools of this crate: Read, Write, Edit, Glob, Grep, Bash, TodoWrite, Agent, in this order.
+/// All tools of this crate: Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, TodoWrite,
+/// Agent, in this order.
 /// Glob and Grep need the feature `search`.
 ///
 /// Tools hold no state, so all sessions of a process share them: their schemas are compiled once.
@@ -33,6 +39,8 @@ fn compiled() -> Vec<Arc<dyn Tool>> {
         #[cfg(feature = "search")]
         Arc::new(Declared::<Grep>::new()),
         Arc::new(Declared::<Bash>::new()),
+        Arc::new(Declared::<BashOutput>::new()),
+        Arc::new(Declared::<KillShell>::new()),
         Arc::new(Declared::<TodoWrite>::new()),
         Arc::new(Declared::<Agent>::new()),
     ]
@@ -51,7 +59,18 @@ mod tests {
     fn specs_are_the_same_each_time_and_their_schemas_are_closed_objects() {
         let (first, second) = (builtin_tools(), builtin_tools());
         let names: Vec<_> = first.iter().map(|tool| tool.spec().name.as_str()).collect();
-        let order = ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "Agent"];
+        let order = [
+            "Read",
+            "Write",
+            "Edit",
+            "Glob",
+            "Grep",
+            "Bash",
+            "BashOutput",
+            "KillShell",
+            "TodoWrite",
+            "Agent",
+        ];
         assert_eq!(names, order);
         for (a, b) in first.iter().zip(&second) {
             assert_eq!(a.spec(), b.spec());
@@ -81,6 +100,11 @@ mod tests {
             ("Grep", r#"{"pattern":"a","output_mode":"files"}"#, "output_mode"),
             ("Bash", r#"{"command":"ls","timeout":1000,"description":"d"}"#, ""),
             ("Bash", r#"{"command":"ls","timeout":-1}"#, "timeout"),
+            ("Bash", r#"{"command":"ls","run_in_background":true}"#, ""),
+            ("BashOutput", r#"{"bash_id":"bash_1","filter":"^a"}"#, ""),
+            ("BashOutput", r#"{"task_id":"bash_1"}"#, "bash_id"),
+            ("KillShell", r#"{"shell_id":"bash_1"}"#, ""),
+            ("KillShell", r#"{}"#, "shell_id"),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}"#, ""),
             ("TodoWrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#, "activeForm"),
             ("Agent", r#"{"description":"d","prompt":"p"}"#, ""),

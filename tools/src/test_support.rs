@@ -3,14 +3,19 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use ennead_runtime::{
-    ports::{BoxFuture, Cancel, Clock, CommittedOutcome, Tool, ToolContext, WorkGuard},
+    ids::ShellId,
+    ports::{
+        BoxFuture, Cancel, Clock, CommittedOutcome, HostProcess, Tool, ToolContext, WorkGuard,
+        shells::{BackgroundShell, Detached, KeepShells, ShellStatus, ShellsFull},
+    },
+    step1_settings_resolution::ShellSettings,
     step7_permission_gate::{
         ResolvedPath,
         path_resolution::{self, Found},
@@ -21,7 +26,10 @@ use ennead_runtime::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::built_in::{BuiltIn, Declared};
+use crate::{
+    built_in::{BuiltIn, Declared},
+    shells::Shells,
+};
 
 #[derive(Debug)]
 struct StoppedClock;
@@ -60,6 +68,55 @@ impl Cancel for Switch {
     }
 }
 
+/// The commands of a session in the background; `held` counts the guards that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct TestShells {
+    pub(crate) shells: Shells,
+    pub(crate) held: Arc<()>,
+}
+
+impl KeepShells for TestShells {
+    fn new_name(&self) -> ShellId {
+        self.shells.new_name()
+    }
+
+    fn keep(
+        &self,
+        settings: ShellSettings,
+        shell: Arc<dyn BackgroundShell>,
+    ) -> Result<WorkGuard, ShellsFull> {
+        self.shells.keep(settings, shell)?;
+        Ok(WorkGuard::new(Arc::clone(&self.held)))
+    }
+
+    fn find(&self, shell: &ShellId) -> Option<Arc<dyn BackgroundShell>> {
+        self.shells.find(shell)
+    }
+
+    fn running(&self) -> Vec<ShellStatus> {
+        self.shells.running()
+    }
+}
+
+/// Runs hosted work in tasks of the test's runtime.
+#[derive(Debug, Default)]
+pub(crate) struct TaskHost {
+    pub(crate) shells: TestShells,
+    /// Of each task, whether it was detached.
+    pub(crate) tasks: Mutex<Vec<(tokio::task::JoinHandle<()>, Detached)>>,
+}
+
+impl HostProcess for TaskHost {
+    #[expect(clippy::disallowed_methods, reason = "stands for the actor of a command")]
+    fn host(&self, work: BoxFuture<'static, ()>, detached: Detached) {
+        self.tasks.lock().unwrap().push((tokio::spawn(work), detached));
+    }
+
+    fn shells(&self) -> &dyn KeepShells {
+        &self.shells
+    }
+}
+
 /// A workspace, what the session remembers, and everything a call needs.
 pub(crate) struct World {
     _directory: tempfile::TempDir,
@@ -86,6 +143,7 @@ impl World {
             settled: CommittedOutcome::default(),
             agents: None,
             processes: None,
+            shell: ShellSettings::default(),
             progress: None,
             clock: Arc::new(StoppedClock),
         };

@@ -39,7 +39,7 @@ use self::{
 };
 use super::{
     Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
-    context::SessionContext, runs::OpenPlan,
+    context::SessionContext, runs::OpenPlan, shells::SessionShells,
 };
 use crate::{
     events::EventHub,
@@ -294,6 +294,7 @@ impl SessionState {
             learned: parent.learned.clone(),
             tenant: parent.tenant.clone(),
             tools: parent.tools.clone(),
+            shells: SessionShells::default(),
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
             directory: parent.directory.clone(),
             approver: parent.approver.clone(),

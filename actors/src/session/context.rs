@@ -15,6 +15,7 @@ use crate::{
     governor::ProviderLimiter,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
+    session::shells::SessionShells,
     supervision::Job,
     world::{World, local_files::SessionDirs},
 };
@@ -41,6 +42,8 @@ pub(crate) struct SessionContext {
     pub(crate) tenant: TenantId,
     /// The tools by name.
     pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    /// Its commands in the background.
+    pub(crate) shells: SessionShells,
     pub(crate) hub: EventHub,
     pub(crate) directory: Directory,
     pub(crate) approver: Option<Arc<dyn Approver>>,

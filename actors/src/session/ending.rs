@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// How long blocking work of an ended turn is waited for.
-const QUIET_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(2);
 
 impl SessionState {
     /// Ends the run under way now.
@@ -246,6 +246,7 @@ impl SessionState {
             parked: None,
             queued: self.queue.len(),
             agents: self.agents.len(),
+            shells: self.shared.shells.table.running(),
         }
     }
 
@@ -334,7 +335,21 @@ impl SessionState {
         self.close_now(myself, reply)
     }
 
+    /// Closes the session, behind its commands in the background if there are any.
     pub(super) fn close_now(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        reply: oneshot::Sender<()>,
+    ) -> HandlerResult {
+        if self.processes.is_empty() {
+            return self.close_transcript(myself, reply);
+        }
+        myself.cast(SessionMsg::EndShells(reply))?;
+        Ok(())
+    }
+
+    /// Closes the transcript and ends.
+    pub(super) fn close_transcript(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         reply: oneshot::Sender<()>,

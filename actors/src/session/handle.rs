@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use ennead_runtime::{
     ids::{RunId, SessionId},
     output::{ChannelPolicy, OutputSettings},
+    ports::shells::ShellStatus,
     run::{
         RunRequest,
         outcome::{RunError, RunOutcome},
@@ -49,6 +50,8 @@ pub struct Status {
     pub queued: usize,
     /// Number of sub-agents at work.
     pub agents: usize,
+    /// Commands in the background, oldest first.
+    pub shells: Vec<ShellStatus>,
 }
 
 impl SessionHandle {

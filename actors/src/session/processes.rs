@@ -1,18 +1,23 @@
 //! Commands of a session: each owns its processes in an actor below the session.
 //!
 //! The call that started one only waits for it. So whoever ends the turn ends its commands here,
-//! whatever became of the call; the end of a command's actor is the end of its processes.
+//! whatever became of the call; the end of a command's actor is the end of its processes. A command
+//! that goes on in the background is detached from its turn and ends with the session.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use ennead_runtime::ports::{BoxFuture, HostProcess};
+use ennead_runtime::ports::{
+    BoxFuture, HostProcess,
+    shells::{Detached, KeepShells},
+};
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
-use super::{SessionMsg, SessionState, runs::Phase};
+use super::{SessionContext, SessionMsg, SessionState, runs::Phase};
 use crate::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
 pub(crate) struct ProcessPort {
+    pub(crate) shared: Arc<SessionContext>,
     pub(crate) session: ActorRef<SessionMsg>,
     /// Key of the turn that the process works for.
     pub(crate) key: u64,
@@ -25,20 +30,43 @@ impl fmt::Debug for ProcessPort {
 }
 
 impl HostProcess for ProcessPort {
-    fn host(&self, work: BoxFuture<'static, ()>) {
+    fn host(&self, work: BoxFuture<'static, ()>, detached: Detached) {
         // A session that is gone drops the work, and that is the answer.
-        let _gone = self.session.cast(SessionMsg::HostProcess { key: self.key, work });
+        let _gone = self.session.cast(SessionMsg::HostProcess { key: self.key, work, detached });
+    }
+
+    fn shells(&self) -> &dyn KeepShells {
+        self
     }
 }
 
-/// The commands that run, each with the turn that waits for it.
+/// The commands that run.
 #[derive(Debug, Default)]
-pub(super) struct Processes(BTreeMap<ActorId, (u64, ActorCell)>);
+pub(super) struct Processes(BTreeMap<ActorId, Process>);
+
+#[derive(Debug)]
+struct Process {
+    /// The turn that waits for it, or did before it was detached.
+    key: u64,
+    detached: Detached,
+    actor: ActorCell,
+}
 
 impl Processes {
     /// Ends those of a turn. Their calls' holds go with their processes.
     pub(super) fn end_of(&self, key: u64) {
-        self.0.values().filter(|(of, _)| *of == key).for_each(|(_, actor)| actor.kill());
+        let of_turn = |it: &&Process| it.key == key && !it.detached.is_detached();
+        self.0.values().filter(of_turn).for_each(|it| it.actor.kill());
+    }
+
+    /// Ends all.
+    pub(super) fn end_all(&self) {
+        self.0.values().for_each(|it| it.actor.kill());
+    }
+
+    /// Whether none runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Forgets one that has ended. Says whether it was one.
@@ -54,6 +82,7 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         key: u64,
         work: BoxFuture<'static, ()>,
+        detached: Detached,
     ) -> Result<(), ActorProcessingErr> {
         let phase = self.active.as_ref().map(|it| &it.phase);
         if !matches!(phase, Some(Phase::Turning(turn)) if turn.key == key) {
@@ -61,7 +90,7 @@ impl SessionState {
         }
         let job = self.shared.job(ActorKind::ShellProcess, work);
         let actor = spawn_leaf(job, myself.get_cell()).await?;
-        self.processes.0.insert(actor.get_id(), (key, actor));
+        self.processes.0.insert(actor.get_id(), Process { key, detached, actor });
         Ok(())
     }
 }

@@ -155,6 +155,7 @@ impl SessionState {
 
     /// Spawns the next turn.
     pub(super) async fn start_turn(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
+        self.tell_ended_shells();
         let budget = match &self.active {
             Some(active) => self.conversation.budget(active.run.usage),
             None => return Ok(()),

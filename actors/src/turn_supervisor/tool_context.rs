@@ -38,7 +38,12 @@ impl ActiveTurn {
             hold: WorkGuard::new((self.scope.tracker.token(), self.shared.guard.clone())),
             settled: CommittedOutcome::default(),
             agents,
-            processes: Some(Arc::new(ProcessPort { session: self.session.clone(), key: self.key })),
+            processes: Some(Arc::new(ProcessPort {
+                shared: Arc::clone(&self.shared),
+                session: self.session.clone(),
+                key: self.key,
+            })),
+            shell: self.turn.shell_settings(),
             progress: Some(Arc::new(ProgressPort {
                 shared: Arc::clone(&self.shared),
                 call: call.id.clone(),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AgentLimits, Durability, HttpSettings, Settings, ShaperSettings};
+use super::{AgentLimits, Durability, HttpSettings, Settings, ShaperSettings, ShellSettings};
 use crate::{
     catalogue::Overrides,
     output::OutputSettings,
@@ -30,6 +30,7 @@ pub(super) struct EnneadSettings {
     durability: Option<Durability>,
     shapers: Option<ShaperSettings>,
     agents: Option<AgentLimits>,
+    shell: Option<ShellSettings>,
     http: Option<HttpSettings>,
     output: Option<OutputSettings>,
     max_retries: Option<u32>,
@@ -56,7 +57,7 @@ impl From<Fallback> for FallbackModel {
 }
 
 /// Keys whose values are objects of keys.
-pub(super) const GROUPS: [&str; 4] = ["shapers", "agents", "http", "output"];
+pub(super) const GROUPS: [&str; 5] = ["shapers", "agents", "shell", "http", "output"];
 
 /// Whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
@@ -64,6 +65,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
     match group {
         Some("shapers") => ShaperSettings::deserialize(value).is_ok(),
         Some("agents") => AgentLimits::deserialize(value).is_ok(),
+        Some("shell") => ShellSettings::deserialize(value).is_ok(),
         Some("output") => OutputSettings::deserialize(value).is_ok(),
         Some("http") => HttpSettings::deserialize(value).is_ok(),
         _ => EnneadSettings::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
@@ -92,6 +94,7 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     settings.hooks_fail_closed = own.fail_closed.unwrap_or(settings.hooks_fail_closed);
     settings.durability = own.durability.unwrap_or(settings.durability);
     settings.agents = own.agents.unwrap_or(settings.agents);
+    settings.shell = own.shell.unwrap_or(settings.shell);
     settings.output = own.output.unwrap_or_default();
     let said = Parameters::deserialize(merged).unwrap_or_default();
     // The same may be said by the keys that other runtimes have.

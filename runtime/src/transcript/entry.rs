@@ -17,7 +17,7 @@ use crate::{
     catalogue::Money,
     digest::Digest,
     hook::HookEvent,
-    ids::{AgentId, EntryId, RunId, ToolName, ToolUseId},
+    ids::{AgentId, EntryId, RunId, ShellId, ToolName, ToolUseId},
     permission::PermissionMode,
     run::Sender,
     step::Step,
@@ -286,6 +286,19 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,
     },
+    /// A command goes on in the background, or has ended there and the model is told. Of the session:
+    /// its turn is 0, wherever it stands.
+    Shell {
+        /// Which.
+        shell: ShellId,
+        /// The beginning of the command.
+        command: String,
+        /// The code of a [`ShellState`](crate::ports::shells::ShellState).
+        state: String,
+        /// Of the shell, if it exited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+    },
     /// A turn ended before its ninth step, or outside it.
     TurnEnd {
         /// Why; the code of a run's end.
@@ -372,6 +385,7 @@ impl RecordKind {
             Self::PermissionAnswer { .. } => "approval",
             Self::ToolIntent { .. } => "tool_intent",
             Self::ToolEnd { .. } => "tool_end",
+            Self::Shell { .. } => "shell",
             Self::TurnEnd { .. } => "turn_end",
             Self::RunEnd { .. } => "run_end",
             Self::Alert { .. } => "alert",

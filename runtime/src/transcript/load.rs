@@ -14,14 +14,15 @@ pub mod report;
 mod tail;
 mod used;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use order::Placed;
 
 use crate::{
     block::Block,
-    ids::{EntryId, RunId, ToolName, ToolUseId},
+    ids::{EntryId, RunId, ShellId, ToolName, ToolUseId},
     message::{Message, Messages},
+    ports::shells::ShellState,
     step::Step,
     transcript::{
         entry::{Record, RecordKind},
@@ -61,8 +62,31 @@ pub struct Loaded {
     pub last: Option<EntryId>,
     /// Of the whole file.
     pub used: UsageTotals,
+    /// Commands in the background of which no end is on record.
+    pub shells: Shells,
     /// Where the next line goes.
     pub tail: Tail,
+}
+
+/// Commands in the background, as a transcript has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shells {
+    /// Those without an end, with the beginning of their commands.
+    pub open: BTreeMap<ShellId, String>,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Shells {
+    fn note(&mut self, record: &Record) {
+        let RecordKind::Shell { shell, command, state, .. } = &record.what else { return };
+        if state == ShellState::Running.code() {
+            self.count += 1;
+            self.open.insert(shell.clone(), command.clone());
+        } else {
+            self.open.remove(shell);
+        }
+    }
 }
 
 /// A call without a result.
@@ -94,6 +118,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut report = Vec::new();
     let mut nodes = chain::Nodes::default();
     let mut used = UsageTotals::default();
+    let mut shells = Shells::default();
     let mut open_run = None;
     let mut readable = Vec::new();
     for line in lines::split(bytes, &mut report) {
@@ -126,6 +151,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         match read.entry {
             Entry::Harness(record) => {
                 used.note(&record);
+                shells.note(&record);
                 follow_run(&mut open_run, *record);
             }
             Entry::Conversation { line: mut said, sidechain, bad_blocks } => {
@@ -168,6 +194,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         open_run,
         last,
         used,
+        shells,
         tail: tail(bytes, 0),
     }
 }

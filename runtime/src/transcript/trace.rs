@@ -193,6 +193,13 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(""))
         }
+        RecordKind::Shell { shell, command, state, exit_code } => {
+            write!(out, "    {shell} in the background: {state}")?;
+            if let Some(code) = exit_code {
+                write!(out, " {code}")?;
+            }
+            out.end(format_args!(", {}", short(command)))
+        }
         RecordKind::TurnEnd { reason, at_step, .. } => match at_step {
             Some(step) => out.end(format_args!("  ended at {}: {reason}", step.name())),
             None => out.end(format_args!("  ended: {reason}")),

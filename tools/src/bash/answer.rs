@@ -1,7 +1,9 @@
 //! What the model is told about a command that ran.
 
+use std::time::Duration;
+
 use ennead_runtime::{
-    ports::ToolContext,
+    ports::{ToolContext, shells::ShellStatus},
     tool::{ToolErrorKind, ToolNote, ToolOutcome, Truncation},
 };
 use serde_json::json;
@@ -91,6 +93,38 @@ pub(super) async fn answer(
     };
     outcome.notes = seen.into_iter().chain(moved.note).collect::<Vec<ToolNote>>();
     outcome
+}
+
+/// The answer to a call whose command goes on in the background; because of its time limit, if that is
+/// given.
+pub(super) fn in_background(shell: &ShellStatus, limit_ms: Option<u64>) -> ToolOutcome {
+    let ShellStatus { shell: id, output, .. } = shell;
+    let why = match limit_ms {
+        None => format!("The command runs in the background as {id}."),
+        Some(ms) => {
+            let seconds = Duration::from_millis(ms).as_secs_f64();
+            format!(
+                "The command did not complete within its {seconds}s timeout and was moved to the \
+                 background as {id}."
+            )
+        }
+    };
+    let text = format!(
+        "{why} What it prints goes to {output}; BashOutput shows what is new, KillShell ends the \
+         command. Its end is reported."
+    );
+    let mut result = json!({
+        "stdout": "",
+        "stderr": "",
+        "interrupted": false,
+        "isImage": false,
+        "backgroundTaskId": id,
+        "persistedOutputPath": output,
+    });
+    if let Some(ms) = limit_ms {
+        result["timedOutAfterMs"] = ms.into();
+    }
+    ToolOutcome::ok(text).with_structured(&result)
 }
 
 /// Whether it failed, and the line that says how.

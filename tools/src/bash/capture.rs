@@ -28,6 +28,8 @@ pub(super) struct Capture {
     path: PathBuf,
     file: Option<File>,
     n_written: u64,
+    /// Whether somebody reads the file while it is written.
+    is_followed: bool,
     /// Why there is no file, or only the start of one.
     trouble: Option<String>,
 }
@@ -44,6 +46,7 @@ impl Capture {
             path,
             file: None,
             n_written: 0,
+            is_followed: false,
             trouble: None,
         }
     }
@@ -51,9 +54,11 @@ impl Capture {
     /// Takes the next bytes.
     pub(super) async fn push(&mut self, bytes: &[u8]) {
         self.n_bytes += bytes.len() as u64;
-        // Every byte but the later ones of a character.
-        self.n_chars += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
-        self.tail.extend(bytes);
+        if !self.is_followed {
+            // Every byte but the later ones of a character.
+            self.n_chars += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
+        }
+        self.tail.extend(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
         if self.file.is_none() && self.trouble.is_none() {
             let fits = self.head.len() + bytes.len() <= self.head_cap;
@@ -84,7 +89,11 @@ impl Capture {
         let left = MAX_FILE_BYTES.saturating_sub(self.n_written);
         let part = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         let Some(file) = &mut self.file else { return };
-        match file.write_all(part).await {
+        let mut written = file.write_all(part).await;
+        if self.is_followed && written.is_ok() {
+            written = file.flush().await;
+        }
+        match written {
             Ok(()) => self.n_written += part.len() as u64,
             Err(error) => {
                 self.trouble = Some(error.to_string());
@@ -112,7 +121,7 @@ impl Capture {
 
     /// Returns the end of the output.
     pub(super) fn tail(&self) -> String {
-        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let bytes = self.last_bytes();
         // The cut may go through a character.
         let start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
         String::from_utf8_lossy(&bytes[start..]).into_owned()
@@ -148,6 +157,30 @@ impl Capture {
         }
     }
 
+    /// Puts all of it in the file, from now on at once, and gives the file to be read. What is counted
+    /// after that are bytes.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no such file.
+    pub(super) async fn follow(&mut self) -> Result<(PathBuf, std::fs::File), String> {
+        let (path, _) = self.keep().await?;
+        let Some(file) = &self.file else { return Err("it has no file".into()) };
+        let reading = file.try_clone().await.map_err(|error| error.to_string())?;
+        self.is_followed = true;
+        Ok((path, reading.into_std().await))
+    }
+
+    /// Bytes in the file so far.
+    pub(super) fn n_written(&self) -> u64 {
+        self.n_written
+    }
+
+    /// The last bytes, at least those that a tail shows.
+    pub(super) fn last_bytes(&self) -> Vec<u8> {
+        self.tail.iter().copied().collect()
+    }
+
     /// Removes the file, if there is one.
     pub(super) async fn forget(&mut self) {
         if self.file.take().is_some() {
@@ -161,7 +194,14 @@ async fn make(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).await?;
     }
-    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).await
+    fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .await
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::{ids::ToolUseId, ports::ToolContext};
+use ennead_runtime::{
+    ids::ToolUseId,
+    ports::{ToolContext, WorkGuard},
+};
 use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 
 use super::capture::Capture;
@@ -36,7 +39,6 @@ pub(super) struct Order<'a> {
     pub(super) cwd: &'a Path,
     /// Where the shell says at its end in which directory it is.
     pub(super) cwd_file: &'a Path,
-    pub(super) timeout: Duration,
     pub(super) max_chars: usize,
 }
 
@@ -50,6 +52,15 @@ pub(super) enum Ending {
     TooMuchOutput,
 }
 
+/// Why a command is not followed any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed<T> {
+    /// It has ended, or must be.
+    Ended(Ending),
+    /// What it was followed until has come.
+    Stopped(T),
+}
+
 /// A shell command that has ended, with its output.
 #[derive(Debug)]
 pub(super) struct ShellResult {
@@ -59,47 +70,90 @@ pub(super) struct ShellResult {
     pub(super) n_left_over: usize,
 }
 
-/// Runs a command to its end.
-pub(super) async fn run(order: &Order<'_>, context: &ToolContext) -> io::Result<ShellResult> {
-    let (mut tree, output) = match start("bash", order, context).await {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => start("sh", order, context).await,
-        started => started,
-    }?;
-    let mut output = Receiver::from_owned_fd(OwnedFd::from(output))?;
-    let mut capture = Capture::new(order.max_chars, spill_path(context, order.id));
-    let mut buffer = vec![0; 64 << 10];
-    let mut is_open = true;
-    let mut cancelled = context.cancel.cancelled();
-    let timeout = tokio::time::sleep(order.timeout);
-    tokio::pin!(timeout);
-    let ending = loop {
-        if context.cancel.is_cancelled() {
-            break Ending::Cancelled;
-        }
-        tokio::select! {
-            biased;
-            () = &mut cancelled => break Ending::Cancelled,
-            status = tree.wait() => break Ending::Exited(exit_code(status?)),
-            () = &mut timeout => break Ending::TimedOut,
-            read = output.read(&mut buffer), if is_open => match read {
-                Ok(0) | Err(_) => is_open = false,
-                Ok(n) => {
-                    capture.push(&buffer[..n]).await;
-                    if capture.n_bytes() > MAX_OUTPUT_BYTES {
-                        break Ending::TooMuchOutput;
-                    }
+/// A command that runs, with what it has printed.
+#[derive(Debug)]
+pub(super) struct Running {
+    tree: ProcessTree,
+    output: Receiver,
+    buffer: Vec<u8>,
+    is_open: bool,
+    pub(super) capture: Capture,
+}
+
+impl Running {
+    /// Starts a command.
+    pub(super) async fn start(order: &Order<'_>, context: &ToolContext) -> io::Result<Self> {
+        let (tree, output) = match start("bash", order, context).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                start("sh", order, context).await
+            }
+            started => started,
+        }?;
+        let output = Receiver::from_owned_fd(OwnedFd::from(output))?;
+        let capture = Capture::new(order.max_chars, spill_path(context, order.id));
+        Ok(Self { tree, output, buffer: vec![0; 64 << 10], is_open: true, capture })
+    }
+
+    /// Reads what it prints until it ends or `stop` does; after that it may be followed further.
+    /// `printed` is called after every piece of output.
+    pub(super) async fn follow<T>(
+        &mut self,
+        stop: impl Future<Output = T>,
+        mut printed: impl FnMut(&Capture),
+    ) -> io::Result<Followed<T>> {
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                biased;
+                stopped = &mut stop => return Ok(Followed::Stopped(stopped)),
+                status = self.tree.wait() => {
+                    return Ok(Followed::Ended(Ending::Exited(exit_code(status?))));
                 }
-            },
+                read = self.output.read(&mut self.buffer), if self.is_open => match read {
+                    Ok(0) | Err(_) => self.is_open = false,
+                    Ok(n) => {
+                        self.capture.push(&self.buffer[..n]).await;
+                        printed(&self.capture);
+                        if self.capture.n_bytes() > MAX_OUTPUT_BYTES {
+                            return Ok(Followed::Ended(Ending::TooMuchOutput));
+                        }
+                    }
+                },
+            }
         }
-    };
-    let n_left_over = tree.end().await;
-    // All writers are gone: what they wrote is in the pipe, and there is nothing to wait for.
-    let mut rest = Vec::new();
-    let pipe = File::from(output.into_nonblocking_fd()?);
-    // Ends with `WouldBlock` if a process that cannot be ended still holds the pipe.
-    let _ = pipe.take(PIPE_BYTES).read_to_end(&mut rest);
-    capture.push(&rest).await;
-    Ok(ShellResult { ending, capture, n_left_over })
+    }
+
+    /// Has something else wait for the end of its processes than what did when it was started.
+    pub(super) fn hold_by(&mut self, hold: WorkGuard) {
+        self.tree.hold_by(hold);
+    }
+
+    /// Ends what is left of it, and reads what is left in the pipe.
+    pub(super) async fn finish(self, ending: Ending) -> io::Result<ShellResult> {
+        let Self { tree, output, mut capture, .. } = self;
+        let n_left_over = tree.end().await;
+        // All writers are gone: what they wrote is in the pipe, and there is nothing to wait for.
+        let mut rest = Vec::new();
+        let pipe = File::from(output.into_nonblocking_fd()?);
+        // Ends with `WouldBlock` if a process that cannot be ended still holds the pipe.
+        let _ = pipe.take(PIPE_BYTES).read_to_end(&mut rest);
+        capture.push(&rest).await;
+        Ok(ShellResult { ending, capture, n_left_over })
+    }
+}
+
+/// Waits for what ends a command in the foreground.
+pub(super) async fn foreground(timeout: Duration, context: &ToolContext) -> Ending {
+    if context.cancel.is_cancelled() {
+        return Ending::Cancelled;
+    }
+    let cancelled = context.cancel.cancelled();
+    let timeout = tokio::time::sleep(timeout);
+    tokio::select! {
+        biased;
+        () = cancelled => Ending::Cancelled,
+        () = timeout => Ending::TimedOut,
+    }
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

@@ -13,7 +13,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, sync::oneshot};
 
 use super::{
     Bash,
-    process::{Ending, Order, run},
+    process::{Ending, Followed, Order, Running},
 };
 use crate::{
     edit::Edit,
@@ -108,11 +108,15 @@ fn a_temporary_directory_with_odd_characters_is_no_hindrance() {
         command: "set -o noclobber; cd /usr; false",
         cwd: &world.root,
         cwd_file: &cwd_file,
-        timeout: Duration::from_secs(100),
         max_chars: 100,
     };
     fs::write(&cwd_file, "").unwrap();
-    let ran = block_on(run(&order, &world.context)).unwrap();
+    let ran = block_on(async {
+        let mut running = Running::start(&order, &world.context).await.unwrap();
+        let never = std::future::pending::<std::convert::Infallible>();
+        let Followed::Ended(ending) = running.follow(never, |_| ()).await.unwrap();
+        running.finish(ending).await.unwrap()
+    });
     assert_eq!((ran.ending, ran.capture.head()), (Ending::Exited(1), String::new()));
     assert_eq!(fs::read_to_string(&cwd_file).unwrap(), "/usr\n");
 }

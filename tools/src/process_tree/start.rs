@@ -115,7 +115,7 @@ impl Launch<'_> {
                     mark,
                     has_exited: false,
                     is_ended: false,
-                    _hold: hold,
+                    hold,
                 });
                 if started.tree.is_begun().await? {
                     started.input = writer;
@@ -140,7 +140,7 @@ impl Launch<'_> {
             mark,
             has_exited: false,
             is_ended: false,
-            _hold: hold,
+            hold,
         };
         Ok(Started { input: writer, ..started(processes) })
     }

@@ -88,6 +88,7 @@ impl SessionState {
                 let used = agents.iter().map(|it| (it.agent.clone(), it.used())).collect();
                 self.resume_sums(&loaded.used, used);
                 self.conversation.resume(&loaded);
+                self.resume_shells(&loaded.shells);
                 self.close_earlier(&loaded, settled);
                 self.answer_lost_calls();
                 self.is_ready(Ok(()));

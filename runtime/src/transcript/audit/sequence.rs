@@ -165,7 +165,9 @@ impl SequenceChecker<'_> {
             RecordKind::RunStart { prompt, setup, .. } => {
                 return self.start(record, prompt, text(setup, self.evidence)?);
             }
-            RecordKind::Repair { .. } | RecordKind::Alert { .. } => return Ok(()),
+            RecordKind::Repair { .. } | RecordKind::Alert { .. } | RecordKind::Shell { .. } => {
+                return Ok(());
+            }
             // Hooks run before the run begins and after it has ended, too.
             RecordKind::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
             _ => {}

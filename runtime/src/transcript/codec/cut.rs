@@ -83,6 +83,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         }
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
+        RecordKind::Shell { command, .. } => vec![command],
         // What is said of passed stages is fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }
