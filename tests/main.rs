@@ -50,6 +50,7 @@ mod recovery;
 mod resume;
 mod run_request;
 mod shell_differential;
+mod shells;
 mod sources;
 mod sub_agents;
 mod tls;

@@ -75,9 +75,12 @@ mod world;
 
 pub use ennead_runtime::{
     event::{Event, Numbered},
-    ids::{SessionId, TenantId},
+    ids::{SessionId, ShellId, TenantId},
     output::{ChannelPolicy, Payload, terminal::clean},
-    ports::Clock,
+    ports::{
+        Clock,
+        shells::{ShellState, ShellStatus},
+    },
     run::{ImageType, InvalidRequest, PromptBlock, RunEnd, RunRequest, Sender},
 };
 

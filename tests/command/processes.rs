@@ -33,6 +33,21 @@ when.prompt.regex = '^\d+ times: '
 reply = [{ text = "done" }]
 
 [[rule]]
+name = "runs a command in the background, and waits"
+when.prompt.regex = '^behind: '
+when.answers = 0
+let.parts = "prompt|capture('behind: (.*)')"
+reply = [
+  { tool = "Bash", input = { command = "{{ parts[1] }}", run_in_background = true } },
+  { tool = "Bash", input = { command = "sleep 1000" } },
+]
+
+[[rule]]
+name = "looks"
+when.prompt.regex = '^look'
+reply = [{ text = "looked" }]
+
+[[rule]]
 name = "goes on for ever"
 when.prompt = "on and on"
 reply = [{ tool = "Glob", input = { pattern = "*" } }]
@@ -161,6 +176,39 @@ fn end_by(signal: Signal) -> (Place, std::process::ExitStatus) {
 fn no_process_outlives_a_killed_ennead() {
     let (_, status) = end_by(Signal::KILL);
     assert_eq!(status.signal(), Some(9));
+}
+
+// REQ: TOL-8
+#[test]
+fn no_background_command_outlives_a_killed_ennead_by_two_seconds_and_the_next_says_it_is_gone() {
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let held = watch(&place.work().join("alive"));
+    let command = HELD.replace("1 times: ", "behind: ");
+    let id = "5f1c0000-0000-4000-8000-00000000000c";
+    let ask = |prompt: &str| {
+        let mut command = ennead(&server, &place, prompt);
+        command.args(["--session-id", id]);
+        command
+    };
+    let mut child = ask(&command).spawn().unwrap();
+    held.recv_timeout(LIMIT).unwrap();
+    let transcript = place.transcript(".transcripts");
+    let said = || fs::read_to_string(&transcript).unwrap();
+    // The command runs before it is on record that it runs in the background.
+    let (_never, pause) = mpsc::channel::<()>();
+    let n_looks = (0..300).position(|_| {
+        said().contains(r#""kind":"shell""#)
+            || pause.recv_timeout(Duration::from_millis(100)).is_ok()
+    });
+    assert!(n_looks.is_some(), "{}", said());
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    held.recv_timeout(Duration::from_secs(2)).expect("a process of the command is left");
+    let looked = ask("look").output().unwrap();
+    assert!(looked.status.success(), "{looked:?}");
+    assert!(said().contains("bash_1") && said().contains("is gone: what ran it ended"));
+    check_transcripts(&place);
 }
 
 // REQ: SUR-2, TOL-8

@@ -91,6 +91,16 @@ pub(crate) fn records(transcript: &Path) -> Vec<Record> {
     text.lines().filter_map(read).collect()
 }
 
+/// The records of commands in the background: name and state.
+pub(crate) fn shells(transcript: &Path) -> Vec<(String, String)> {
+    let records = records(transcript).into_iter();
+    let shell = |record: Record| match record.what {
+        RecordKind::Shell { shell, state, .. } => Some((shell.to_string(), state)),
+        _ => None,
+    };
+    records.filter_map(shell).collect()
+}
+
 /// How its turns ended that did not reach their end: reason and step number.
 pub(crate) fn early_ends(transcript: &Path) -> Vec<(String, Option<u8>)> {
     let records = records(transcript).into_iter();

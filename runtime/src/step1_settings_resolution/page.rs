@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de, forward_to_deserialize_any};
 use serde_json::{Value, json};
 
 use super::{
-    AgentLimits, HttpSettings, LayerText, Resolved, Settings, ShaperSettings,
+    AgentLimits, HttpSettings, LayerText, Resolved, Settings, ShaperSettings, ShellSettings,
     ennead_section::{EnneadSettings, GROUPS},
     merge,
     trust::{Trust, restrict},
@@ -159,6 +159,7 @@ fn defaults() -> Value {
             "prompt_caching": it.prompt_caching,
             "shapers": it.shapers,
             "agents": it.agents,
+            "shell": it.shell,
             "output": it.output,
         },
     })
@@ -241,6 +242,7 @@ fn every_field_of_the_settings_types_is_documented() {
     let groups = [
         ("shapers", fields::<ShaperSettings>()),
         ("agents", fields::<AgentLimits>()),
+        ("shell", fields::<ShellSettings>()),
         ("http", fields::<HttpSettings>()),
         ("output", fields::<OutputSettings>()),
     ];
