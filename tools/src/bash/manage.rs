@@ -76,7 +76,7 @@ impl BuiltIn for BashOutput {
     async fn call(call: BuiltInCall<OutputInput>, context: ToolContext) -> ToolOutcome {
         let shell = match find(&call.input.bash_id, &context) {
             Ok(shell) => shell,
-            Err(unknown) => return unknown,
+            Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
         };
         let max_chars = number(&context, "TASK_MAX_OUTPUT_LENGTH")
             .unwrap_or(DEFAULT_OUTPUT_CHARS)
@@ -117,7 +117,7 @@ impl BuiltIn for KillShell {
     async fn call(call: BuiltInCall<KillInput>, context: ToolContext) -> ToolOutcome {
         let shell = match find(&call.input.shell_id, &context) {
             Ok(shell) => shell,
-            Err(unknown) => return unknown,
+            Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
         };
         let before = shell.status();
         let runs = before.state == ShellState::Running;
@@ -152,7 +152,7 @@ impl BuiltIn for KillShell {
 }
 
 /// The command of this name, or an error that lists those that run.
-fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, ToolOutcome> {
+fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, String> {
     let host = context.processes.as_ref();
     let found = host.and_then(|it| it.shells().find(&ShellId::from(name)));
     found.ok_or_else(|| {
@@ -163,7 +163,7 @@ fn find(name: &str, context: &ToolContext) -> Result<Arc<dyn BackgroundShell>, T
             // Writing to a string cannot fail.
             let _ = write!(why, "\n{}: `{}`", it.shell, it.command);
         }
-        ToolOutcome::failed(ToolErrorKind::Failed, why)
+        why
     })
 }
 

@@ -215,7 +215,8 @@ mod tests {
     // REQ: TOL-8
     #[test]
     fn line_and_character_that_are_not_whole_are_read_when_they_are() {
-        let cases: [(&[u8], bool, Option<&str>, &str, u64); 8] = [
+        type Case<'a> = (&'a [u8], bool, Option<&'a str>, &'a str, u64);
+        let cases: [Case<'_>; 8] = [
             (b"a\nb", true, None, "a\nb", 3),
             ("a€".as_bytes(), true, None, "a€", 4),
             (&"a€".as_bytes()[..3], true, None, "a", 1),
