@@ -5,10 +5,7 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use super::{BoxFuture, WorkGuard};
@@ -26,17 +23,17 @@ const SHOWN_CHARS: usize = 200;
 
 /// Whether hosted work belongs to its session instead of its turn. Clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct Detached(Arc<AtomicBool>);
+pub struct Detached(Arc<OnceLock<()>>);
 
 impl Detached {
     /// Takes the work from its turn, for good.
     pub fn detach(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        let _once_is_enough = self.0.set(());
     }
 
     /// Whether the work no longer belongs to its turn.
     pub fn is_detached(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.get().is_some()
     }
 }
 

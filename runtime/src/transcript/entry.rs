@@ -245,6 +245,7 @@ pub enum RecordKind {
         decision: Decision,
     },
     /// Somebody answered a question about a call.
+    #[serde(rename = "approval")]
     PermissionAnswer {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,

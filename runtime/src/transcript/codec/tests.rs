@@ -194,6 +194,22 @@ proptest! {
 }
 
 // REQ: SES-9
+// REQ: SES-4
+#[test]
+fn kind_that_is_written_is_the_kind_that_is_read() {
+    let shell = RecordKind::Shell {
+        shell: "bash_1".into(),
+        command: "make".into(),
+        state: "exited".into(),
+        exit_code: Some(2),
+    };
+    let (call, reason) = ("t1".into(), "yes".into());
+    for what in [shell, RecordKind::PermissionAnswer { call, allowed: true, reason }] {
+        let record = Record { at: Timestamp(5), run: Some("r".into()), turn: 1, what };
+        check_round_trip(&Line::Harness(Box::new(record)), false);
+    }
+}
+
 #[test]
 fn changed_byte_breaks_the_hash() {
     let line = Line::Conversation(Box::new(said(Message::prompt("u".into(), "hello"))));
