@@ -180,7 +180,8 @@ fn own_keys_are_read_in_both_spellings() {
             r#"{"autoCompactEnabled":false,"hooks":{"fail_closed":true},
                "ennead":{"shapers":{"HISTORY_SNIP":true},"auto_compact":{"max_tokens":900},
                          "output":{"heartbeat_tokens":["PING"]},
-                         "agents":{"max_depth":1},"durability":"entry"}}"#,
+                         "agents":{"max_depth":1},"durability":"entry",
+                         "shell":{"backgroundAtLimit":false,"maxBackground":2}}}"#,
         ),
     ]);
     let settings = &found.settings;
@@ -199,6 +200,8 @@ fn own_keys_are_read_in_both_spellings() {
     assert!(!settings.shapers.auto_compact && settings.hooks_fail_closed);
     assert_eq!((settings.agents.max_depth, settings.agents.max_at_once), (1, 5));
     assert_eq!(settings.durability, Durability::Entry);
+    assert!(!settings.shell.background_at_limit);
+    assert_eq!((settings.shell.max_background, settings.shell.max_background_seconds), (2, None));
 }
 
 #[test]
