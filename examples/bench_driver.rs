@@ -353,7 +353,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs sessions until none is left, so many of them at once.
+    /// Runs sessions until none is left, this many of them at once.
     async fn pump(&self, at_once: usize, next: &AtomicUsize) -> Tally {
         let want = if self.flags.k == 0 { 0 } else { self.flags.k * self.flags.fan };
         let (mut tally, mut live) = (Tally::default(), FuturesUnordered::new());

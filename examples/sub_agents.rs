@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A line for what shows the tree; the rest is passed over. `who` stands in front of it.
+/// A line for what shows the tree; the rest is passed over. `who` is in front of it.
 fn print(who: &str, event: &Event) {
     match event {
         Event::Agent { agent, event } => print(&format!("    agent {agent} "), event),

@@ -77,7 +77,7 @@ struct Rig {
     ended: JoinHandle<()>,
 }
 
-/// A worker behind a mailbox of `capacity`, which may do `open` pieces of work at once.
+/// A worker after a mailbox of `capacity`, which may do `open` pieces of work at once.
 async fn rig(capacity: u32, open: usize, keep: Keep) -> Rig {
     let gate = Arc::new(Semaphore::new(open));
     let (tell_done, done) = mpsc::unbounded_channel();

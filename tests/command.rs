@@ -82,7 +82,7 @@ name = "echo"
 reply = [{ text = "{{ model }}: {{ prompt }}" }]
 "#;
 
-/// A directory to work in, and a home beside it.
+/// A directory to work in, and a home next to it.
 struct Place {
     dir: TempDir,
 }

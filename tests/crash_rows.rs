@@ -256,7 +256,7 @@ async fn turn_of_a_crashed_supervisor_is_closed_and_its_calls_are_answered() {
     assert_eq!(host.workshop.n_runs("wait"), 2, "nothing is run again");
 }
 
-/// Panics in one write, behind some bytes of it.
+/// Panics in one write, after some bytes of it.
 #[derive(Debug)]
 struct Crashing {
     at: usize,

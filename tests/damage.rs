@@ -44,7 +44,7 @@ fn is_whole_trial() -> bool {
     std::env::var("ENNEAD_DAMAGE_TRIAL").is_ok_and(|it| it == "whole")
 }
 
-/// What a session that goes on with this has said, with a new prompt behind it.
+/// What a session that goes on with this has said, with a new prompt after it.
 fn resumed(loaded: &Loaded) -> Messages {
     let mut history = loaded.recorded.clone();
     let stream = Stream::from_seed(1);

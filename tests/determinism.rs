@@ -101,7 +101,7 @@ fn check_same(first: &BTreeMap<PathBuf, String>, second: &BTreeMap<PathBuf, Stri
     }
 }
 
-/// Other sessions that never stop working, beside the one that is watched.
+/// Other sessions that never stop working, in addition to the one that is watched.
 async fn under_load(placement: fn() -> Placement) {
     let place = prepared();
     let other = prepared();

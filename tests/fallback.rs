@@ -240,7 +240,7 @@ async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_t
     assert_eq!(signatures(&asked[5]), ["of the first"]);
     session.close().await;
     verify(&session);
-    // Whoever goes on with the session knows whose reasoning it was.
+    // The one that goes on with the session knows whose reasoning it was.
     let again = SessionOptions { id: Some(session.id().clone()), ..options };
     let session = world.ennead.open(again).await.unwrap();
     session.prompt("d").await.unwrap();
@@ -267,7 +267,7 @@ async fn server_that_answers_with_a_page_is_left_after_a_few_tries() {
 async fn finished_call_of_a_stream_that_broke_is_asked_for_again_and_runs_once() {
     let call = || json!({"type": "tool_use", "id": "t", "name": "Touch", "input": {"a": 1}});
     let model = Model::start(move |ask| match ask.number {
-        // The call is whole, the text behind it is not.
+        // The call is whole, the text after it is not.
         1 => {
             let text = json!({"type": "text", "text": "and then ".repeat(200)});
             Reply::message(vec![call(), text], "tool_use").cut()

@@ -127,8 +127,8 @@ async fn overload_that_lasts_is_met_by_probes_and_everybody_goes_on_behind_it() 
     assert_eq!(first[..3], [1, 2, 4], "{first:?}");
 }
 
-/// How long two sessions of a quiet tenant take for their prompts, while so many of a noisy one ask
-/// without pause. The server answers after 0.8 to 1.2 s.
+/// How long two sessions of a quiet tenant take for their prompts, while this many of a noisy one
+/// ask without pause. The server answers after 0.8 to 1.2 s.
 async fn quiet_takes(n_noisy: usize, slots: u32) -> Duration {
     let server = Server::new(|_, number| ok(800 + (number as u64 * 137) % 400));
     let concurrency = NonZeroU32::new(slots);

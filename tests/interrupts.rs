@@ -1,6 +1,6 @@
 //! Interrupt, stop, status and close get through at any moment, and end what they should.
 //!
-//! That something still waits is shown by a barrier which opens only behind the answer.
+//! That something still waits is shown by a barrier which opens only after the answer.
 
 use std::fs;
 
@@ -225,7 +225,7 @@ async fn work_that_does_not_let_go_is_waited_for_two_seconds() {
     let mut log = EventLog::new(session.events());
     let run = prompt(&session, "use hoard");
     log.until(|it| matches!(it, Event::ToolStarted { .. })).await;
-    // The executor begins behind the event; a turn that was asked for its status is past that.
+    // The executor begins after the event; a turn that was asked for its status is past that.
     until("the executor has begun", async || {
         session.status().await.unwrap();
         !host.workshop.hoard.lock().unwrap().is_empty()

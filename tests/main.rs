@@ -1,7 +1,7 @@
 //! Drives ennead from the outside, as an embedder would. One binary, so it links once.
 //!
 //! This file is the table of contents. What one crate owes by itself is tested in that crate; here
-//! stands what several of them owe together, what a dependency owes us, and what the project owes
+//! is what several of them owe together, what a dependency owes us, and what the project owes
 //! its readers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]

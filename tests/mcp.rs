@@ -117,7 +117,7 @@ fn with_rules(options: SessionOptions) -> SessionOptions {
 }
 
 /// Ends something of the server during a held call: the call gets an error result, the turn goes on, the
-/// server comes back behind a pause, and nothing of the first one is left.
+/// server comes back after a pause, and nothing of the first one is left.
 async fn check_end(end: impl AsyncFnOnce(&Host, &SessionHandle)) {
     let pauses = Pauses::default();
     let host = start(&pauses).await;
@@ -247,7 +247,7 @@ async fn server_is_shared_across_threads_and_moves_when_its_thread_ends() {
     host.live(one.id(), ActorKind::Shard)[0].cell.kill_and_wait(None).await.unwrap();
     let outcome = other.prompt("use mcp__srv__echo").await.unwrap();
     let (is_error, text) = only_result(&outcome);
-    // It comes while its thread ends, or behind that.
+    // It comes while its thread ends, or after that.
     assert!(is_error && text.contains("MCP server `srv`"), "{text}");
     // A session of the other thread, since nothing opens on this one any more.
     let again = match host.ennead.open(with_server(&host)).await {

@@ -1,6 +1,6 @@
 //! Recovery through whole sessions over a real socket: every sequence of outcomes up to length five.
 //!
-//! The sequence stands in the prompt, and the server plays it. What must come of it is computed
+//! The sequence is in the prompt, and the server plays it. What must come of it is computed
 //! here a second time, in as few words as possible, and not by the table that decides.
 
 use std::{
@@ -34,7 +34,7 @@ const OUTCOMES: &str = "omlucs";
 const PER_SESSION: usize = 6;
 
 /// Prompts in front of a sequence with one that is too long, so that there is something to
-/// summarise behind the newest messages, which always stay.
+/// summarise after the newest messages, which always stay.
 const WARM_UPS: usize = 1;
 
 /// All sequences of these outcomes up to a length, the shortest first.
@@ -60,7 +60,7 @@ struct Expected {
     model: &'static str,
 }
 
-/// What must come of a sequence; behind its end everything is fine.
+/// What must come of a sequence; after its end everything is fine.
 fn expected(name: &str, sequence: &str, has_second: bool) -> Expected {
     let (mut raised, mut too_long, mut overloads, mut silences) = (0, 0, 0, 0);
     let (mut attempts, mut model) = (0, "first");
@@ -230,7 +230,7 @@ fn shown(told: &[Event]) -> String {
         match event {
             Event::TextDelta { attempt, text } => {
                 assert!(!withdrawn.contains(attempt), "shown behind its withdrawal: {told:?}");
-                // Only one attempt stands at a time.
+                // Only one attempt is open at a time.
                 assert!(shown.keys().all(|it| it == attempt), "two at once: {told:?}");
                 shown.entry(*attempt).or_default().push_str(text);
             }

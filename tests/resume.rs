@@ -55,7 +55,7 @@ fn counted() -> (Arc<CustomTool>, Arc<AtomicUsize>) {
     (Arc::new(tool.access(Access::Free).build().unwrap()), n)
 }
 
-/// Cuts the transcript behind the first line that holds `needle`, and drops what else is known.
+/// Cuts the transcript after the first line that holds `needle`, and drops what else is known.
 fn cut_behind(place: &Place, needle: &str) {
     let text = fs::read_to_string(transcript(place)).unwrap();
     let at = text.find(needle).unwrap_or_else(|| panic!("{needle} in {text}"));
@@ -202,12 +202,12 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
     transcript::verify(&transcript(&place)).unwrap();
     fs::write(transcript(&place), &first).unwrap();
     assert_eq!(violation(&place), (n_lines + 1, "cut_off"));
-    // Going on takes the witness away neither at once nor when lines of these numbers stand there.
+    // Going on takes the witness away neither at once nor when lines of these numbers are there.
     let short = || says(vec![text("other")]);
     place.run(&short(), place.session()).await;
     place.run(&short(), place.session()).await;
     assert_eq!(violation(&place).1, "not_as_closed");
-    // What came behind a checkpoint is no fault.
+    // What came after a checkpoint is no fault.
     fs::write(transcript(&place), &both).unwrap();
     transcript::verify(&transcript(&place)).unwrap();
     place.run(&short(), place.session()).await;

@@ -1,4 +1,5 @@
-//! What a run is asked for with, beside a text: what each part does, and that the transcript tells it.
+//! What a run is asked for with, in addition to a text: what each part does, and that the
+//! transcript tells it.
 
 mod content;
 mod sender;

@@ -65,7 +65,7 @@ fn allows(setup: &GateSetup, bash: &ToolSpec, command: &str) -> bool {
     matches!(step, GateStep::Decided { permit: Some(_), .. })
 }
 
-/// Runs commands, each in a subshell of its own; what stubs were called with stands in `log`.
+/// Runs commands, each in a subshell of its own; what stubs were called with is in `log`.
 fn run(commands: &[String], place: &Path) -> Vec<String> {
     let (bin, log, dir) = (place.join("bin"), place.join("log"), place.join("work"));
     fs::remove_dir_all(&dir).ok();

@@ -33,11 +33,11 @@ struct Server {
 enum Behaviour {
     /// No head of an answer, ever.
     Silent,
-    /// A head; then each piece after so many milliseconds; then nothing more.
+    /// A head; then each piece after this many milliseconds; then nothing more.
     Pieces(Vec<(u64, &'static str)>),
-    /// A head; then this every so many milliseconds, without end.
+    /// A head; then this every this many milliseconds, without end.
     Forever(u64, &'static str),
-    /// A head and the start of an answer; then a word every so many milliseconds, without end.
+    /// A head and the start of an answer; then a word every this many milliseconds, without end.
     Talks(u64),
     /// No head of an answer, ever, and for no request.
     AlwaysSilent,
@@ -99,7 +99,7 @@ impl Transport for Wire {
     }
 }
 
-/// Pieces, each after so many milliseconds; then one over and over, or an end, or nothing.
+/// Pieces, each after this many milliseconds; then one over and over, or an end, or nothing.
 fn said(
     pieces: Vec<(u64, &'static str)>,
     repeats: Option<(u64, &'static str)>,
@@ -165,8 +165,8 @@ async fn run(
     (outcome, attempts)
 }
 
-/// The first attempt fails as `class` after so many milliseconds with these words, and the second is
-/// answered.
+/// The first attempt fails as `class` after this many milliseconds with these words, and the second
+/// is answered.
 async fn check(behaviour: Behaviour, said: serde_json::Value, expected: (&str, &str, u64)) {
     let attempts = attempts(behaviour, HttpLimits::default(), said).await;
     let [(class, Some(message), ms), (ok, None, _)] = &attempts[..] else { panic!("{attempts:?}") };

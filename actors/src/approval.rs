@@ -1,4 +1,4 @@
-//! Asks whoever can answer whether a call may run. A leaf of the turn supervisor.
+//! Asks the one that can answer whether a call may run. A leaf of the turn supervisor.
 
 use std::{fmt, sync::Arc};
 
@@ -40,7 +40,7 @@ pub(crate) fn ask(
     })
 }
 
-/// What stands for an answer that nobody gave.
+/// The answer in place of one that was not given.
 pub(crate) fn nobody() -> PermissionAnswer {
     PermissionAnswer { allowed: false, reason: "nobody is there to answer".into() }
 }

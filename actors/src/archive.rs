@@ -76,7 +76,7 @@ pub struct OpenTranscript {
     pub frame: LineFrame,
     /// When lines are forced to disk.
     pub durability: Durability,
-    /// Of a sidechain: JSON text of the file beside it.
+    /// Of a sidechain: JSON text of the file next to it.
     pub meta: Option<Arc<str>>,
     /// Whose it is. When this actor ends without closing it, it is closed.
     pub owner: Option<ActorCell>,
@@ -158,7 +158,7 @@ impl Entry {
         self.writer.cast(WriterMsg::Close).ok();
     }
 
-    /// Tells that it is closed. Whoever waits for the file comes back.
+    /// Tells that it is closed. The one that waits for the file comes back.
     fn closed(self) -> Option<OpenTranscript> {
         self.closing.into_iter().flatten().for_each(|done| done());
         self.next

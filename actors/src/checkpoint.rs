@@ -1,7 +1,7 @@
 //! Where a transcript ended when it was closed in order, so that the next writer reads only what
-//! came after, and whoever checks the transcript sees whether its end is still there. Never needed: a
-//! missing, old or damaged one is made anew from the transcript. Written only when everything that it
-//! speaks of is on disk.
+//! came after, and the one that checks the transcript sees whether its end is still there. Never
+//! needed: a missing, old or damaged one is made anew from the transcript. Written only when
+//! everything that it speaks of is on disk.
 //!
 //! The only place that knows bincode. A frame is magic, format version, type, type version, length,
 //! digest, payload; whatever does not fit exactly is no checkpoint.

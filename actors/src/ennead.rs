@@ -274,7 +274,7 @@ impl Ennead {
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,
         };
-        // In a box, since the future of whoever opens a session would carry it to its end.
+        // In a box, since the future of the one that opens a session would carry it to its end.
         Ok(Box::new(SessionSetup {
             shared: Arc::new(shared),
             conversation: Conversation::new(facts, self.stream.child(id.as_str()))

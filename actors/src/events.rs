@@ -70,7 +70,7 @@ impl EventHub {
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
-    /// through (TRN-11), whoever sends them. After the end of the session nobody is told.
+    /// through (TRN-11), no matter who sends them. After the end of the session nobody is told.
     pub fn publish(&self, event: Event) {
         let mut state = lock(&self.0.state);
         match &event {
@@ -185,7 +185,7 @@ impl Listener {
         self.arrived.notify_one();
     }
 
-    /// The next event; behind the last one that was kept, how many were not, and then it listens
+    /// The next event; after the last one that was kept, how many were not, and then it listens
     /// again. `seq` is the number of the newest event, `run` what is under way.
     fn next(&mut self, seq: u64, run: Option<RunId>) -> Option<Numbered> {
         if let Some(next) = self.backlog.pop() {
@@ -195,7 +195,7 @@ impl Listener {
         let left_out = self.backlog.take_left_out();
         let first_seq = left_out.map_or(let_go_at, |it| it.first_seq);
         let missed = seq + 1 - let_go_at + left_out.map_or(0, |it| it.count);
-        // Deltas behind the hole are no beginning of anything.
+        // Deltas after the hole are no beginning of anything.
         self.backlog = Backlog::default();
         Some(Numbered { seq, first_seq, stands_for: missed, event: Event::Lagged { missed, run } })
     }

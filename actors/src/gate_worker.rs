@@ -36,7 +36,7 @@ pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'sta
     })
 }
 
-/// What stands for a path that could not be looked at.
+/// The input in place of a path that could not be looked at.
 pub(crate) fn unknown(given: String, kind: PathKind) -> ResolvedPath {
     ResolvedPath {
         lexical: given.clone(),

@@ -1,7 +1,7 @@
 //! One per provider and key: wakes the calls that wait for their turn.
 //!
-//! Nobody sends a message to ask. The state machine stands in a [`ProviderLimiter`] behind a short mutex, and a
-//! call that nothing stands in the way of passes it on its own thread in under a microsecond; waking
+//! Asking takes no message. The state machine is in a [`ProviderLimiter`] behind a short mutex, and
+//! a call without an obstacle passes it on its own thread in under a microsecond; waking
 //! this actor on another thread would cost 48 µs. The actor owns what has to wait: the timer, which is
 //! set only while a call is parked. It hears gates, and its parent is a shard. When it is gone, the
 //! next living shard starts another on the same gate, which takes over everything that waits.

@@ -1,8 +1,8 @@
 //! A mailbox that can be full.
 //!
 //! Mailboxes of ractor have no bound. Here a piece of work needs a [`Slot`] before it is sent, and
-//! whoever does the work keeps the slot until it is done. What is queued and what is being worked
-//! on together never exceed the capacity, whoever sends and however fast.
+//! the one that does the work keeps the slot until it is done. What is queued and what is being
+//! worked on together never exceed the capacity, no matter who sends and however fast.
 //!
 //! Only work is bounded. An actor puts [`Admitted<M>`] into the variants of its message enum that
 //! mean work; since only [`Mailbox`] can make a slot, no sender goes round the bound. Variants that
@@ -13,7 +13,7 @@
 //! back when that ends: the capacity is a **window**. Kept by the actor until it ends, it never
 //! comes back: the capacity is a **quota**.
 //!
-//! The file stands alone because every bounded actor uses it and it knows none of them.
+//! Every bounded actor uses it, and it knows none of them.
 
 use std::{fmt, num::NonZeroU32, sync::Arc};
 

@@ -37,7 +37,7 @@ pub(crate) struct Order {
     pub(crate) arguments: Map<String, Value>,
     /// Takes how far the call is.
     pub(crate) progress: Option<Arc<dyn ReportProgress>>,
-    /// Closed by whoever waits no longer.
+    /// Closed by the one that waits no longer.
     pub(crate) reply: oneshot::Sender<Result<CallResult, CallError>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum McpMsg {
     Ended { why: String },
     /// End the server, and then yourself.
     Close,
-    /// A child has ended. Queued behind what it said.
+    /// A child has ended. Queued after what it said.
     ChildGone(ActorId),
 }
 

@@ -84,8 +84,8 @@ pub(crate) fn run(
     })
 }
 
-/// What stands for the answer of a call that crashed. Asking again, in one piece, avoids whatever a
-/// stream could have done to it.
+/// The answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever
+/// a stream could have done to it.
 pub(crate) fn crashed() -> ModelFailure {
     ModelFailure {
         class: FailureClass::StreamBroken,
@@ -111,7 +111,7 @@ fn no_provider() -> ModelFailure {
     ModelFailure { class: FailureClass::Internal, message, ..crashed() }
 }
 
-/// A call is parked. Whoever asks how the session stands is told; listeners hear when it is over,
+/// A call is parked. A status query shows it; listeners hear when it is over,
 /// whatever ended it.
 struct Parking<'a> {
     shared: &'a SessionContext,

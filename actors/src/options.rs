@@ -51,15 +51,15 @@ pub enum Placement {
 /// What holds for all sessions of one [`crate::ennead::Ennead`].
 #[derive(Clone)]
 pub struct Options {
-    /// Where sessions run; one thread per core unless said otherwise.
+    /// Where sessions run; one thread per core by default.
     pub placement: Placement,
-    /// The key of all draws; from the operating system unless said otherwise.
+    /// The key of all draws; from the operating system by default.
     pub seed: Option<u64>,
     /// Reads the wall clock and the monotonic clock.
     pub clock: Arc<dyn Clock>,
     /// Waits out the pauses between two attempts at the model.
     pub timer: Arc<dyn Timer>,
-    /// Reaches model servers; HTTP unless said otherwise. Without the feature `http` it must be given.
+    /// Reaches model servers; HTTP by default. Without the feature `http` it must be given.
     pub transport: Option<Arc<dyn Transport>>,
     /// Limits on HTTP exchanges; settings of a session may say otherwise.
     pub http: HttpLimits,
@@ -69,7 +69,7 @@ pub struct Options {
     pub files: Arc<dyn SourceFiles>,
     /// Writes and syncs the files of transcripts.
     pub file_ops: Arc<dyn FileOps>,
-    /// Limits on MCP servers; from the environment unless said otherwise.
+    /// Limits on MCP servers; from the environment by default.
     pub mcp: McpLimits,
     /// Makes turns stand still at steps.
     pub breakpoints: Option<Arc<dyn Breakpoints>>,
@@ -119,7 +119,7 @@ pub type GoOn = Box<dyn FnOnce() + Send>;
 
 /// Makes turns stand still when they reach a step, for looking around in a live tree.
 ///
-/// The turn does not block: it serves interrupts and status while it stands.
+/// The turn does not block: it serves interrupts and status while it waits.
 pub trait Breakpoints: Send + Sync + fmt::Debug {
     /// A turn has reached a step. Keep `go_on` to hold it there; give it back to let it pass.
     fn reached(&self, session: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn>;
@@ -212,7 +212,7 @@ pub struct SessionOptions {
     pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// How far the workspace's own files are trusted; not at all unless said otherwise.
+    /// How far the workspace's own files are trusted; not at all by default.
     /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
     pub trust: Trust,
     /// Whose settings and instruction files are read next to those of the organisation; all.
@@ -225,7 +225,7 @@ pub struct SessionOptions {
     pub streams: bool,
     /// Replaces the built-in system prompt.
     pub system_prompt: Option<String>,
-    /// Stands behind the system prompt.
+    /// Follows the system prompt.
     pub append_system_prompt: Option<String>,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,
@@ -277,7 +277,7 @@ impl SessionOptions {
         self.setting("model", model.into())
     }
 
-    /// Caps the turns of a run; 25 unless said otherwise, and 0 says nothing.
+    /// Caps the turns of a run; 25 by default, and 0 says nothing.
     #[must_use]
     pub fn max_turns(self, max_turns: u32) -> Self {
         self.own_setting("maxTurns", max_turns.into())

@@ -91,9 +91,9 @@ pub(crate) enum SessionMsg {
     Interrupt,
     /// End the run under way after its present turn.
     Stop,
-    /// Whoever waited for the sub-agent of this call is gone: end it.
+    /// The one that waited for the sub-agent of this call is gone: end it.
     StopAgent(ToolUseId),
-    /// How does the session stand?
+    /// Asks for the state of the session.
     Status(oneshot::Sender<Status>),
     /// Ends the session after its lines are written.
     Close(oneshot::Sender<()>),
@@ -129,7 +129,7 @@ pub(crate) enum SessionMsg {
     AgentCrashed { agent: AgentId, used: Vec<(AgentId, UsageTotals)> },
     /// Something about the tree of agents; for its top session and back.
     Tree(agents::TreeMsg),
-    /// A child has ended. Queued behind whatever it said before.
+    /// A child has ended. Queued after whatever it said before.
     ChildGone(ActorId),
 }
 
@@ -195,7 +195,7 @@ pub(crate) struct SessionState {
 
 impl Actor for Session {
     type Msg = SessionMsg;
-    /// Boxed, because whoever starts an actor moves its state half a dozen times.
+    /// Boxed, because the one that starts an actor moves its state half a dozen times.
     type State = Box<SessionState>;
     type Arguments = Box<SessionSetup>;
 

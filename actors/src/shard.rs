@@ -41,8 +41,8 @@ pub(crate) struct ShardHandle {
     pub(crate) actor: ActorRef<ShardMsg>,
     pub(crate) archive: ActorRef<ArchiveMsg>,
     pub(crate) world: World,
-    /// Lets so many sessions be opened at once. Others wait in order, so that of a burst the first ones
-    /// are at work, and wait for their models, before the last ones are opened.
+    /// Lets this many sessions be opened at once. Others wait in order, so that of a burst the
+    /// first ones are at work, and wait for their models, before the last ones are opened.
     pub(crate) opening: Arc<Semaphore>,
 }
 
@@ -101,14 +101,15 @@ impl Actor for Shard {
         match message {
             ShardMsg::Open(setup, reply) => {
                 if state.shutdown.is_some() {
-                    // Whoever asked is told by the reply that never comes.
+                    // The one that asked is told by the reply that never comes.
                     return Ok(());
                 }
                 let actor = spawn(Session, setup, myself.get_cell()).await.ok();
                 if let Some(actor) = &actor {
                     state.sessions.insert(actor.get_id(), actor.clone());
                 }
-                // Whoever asked may have given up; the session then waits for nobody and is cheap.
+                // The one that asked may have given up; the session then waits for nobody and is
+                // cheap.
                 let _gone = reply.send(actor);
             }
             ShardMsg::Govern(gate) => {

@@ -35,7 +35,7 @@ pub(crate) fn sources(
     })
 }
 
-/// What stands for sources that could not be read: what the embedder gave is still there.
+/// What represents sources that could not be read: what the embedder gave is still there.
 pub(crate) fn without_files(shared: &SessionContext) -> Box<SourceTexts> {
     let mut texts = Box::<SourceTexts>::default();
     put_in_own(&mut texts, shared);

@@ -24,7 +24,7 @@ pub(crate) struct Job {
     directory: Directory,
     /// What it does, the telling included.
     work: BoxFuture<'static, ()>,
-    /// Says that something of a turn still works. Goes behind the work.
+    /// Says that something of a turn still works. Goes after the work.
     token: Option<TaskTrackerToken>,
 }
 

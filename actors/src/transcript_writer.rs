@@ -40,14 +40,14 @@ use crate::{
 
 /// Lines to be appended, in order.
 ///
-/// After [`Opened::Restarted`] whoever waits for answers sends everything unanswered once more, in
-/// the same order. Lines that had reached the file are recognised by their content and not written
-/// again.
+/// After [`Opened::Restarted`] the one that waits for answers sends everything unanswered once
+/// more, in the same order. Lines that had reached the file are recognised by their content and not
+/// written again.
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct Append {
     /// The lines, in the order in which they are written.
     pub lines: Arc<Vec<Line>>,
-    /// Texts that they name; kept beside the transcript before the lines are written.
+    /// Texts that they name; kept next to the transcript before the lines are written.
     pub stored: Vec<StoredText>,
     /// Under [`Durability::Turn`]: answer when it is on disk.
     pub sync: bool,
@@ -94,7 +94,7 @@ pub(crate) struct WriterSetup {
     pub(crate) durability: Durability,
     /// `None` for sidechains, which are covered by the lock of their top session.
     pub(crate) lock: Option<LockSlot>,
-    /// JSON text of the file beside a sidechain.
+    /// JSON text of the file next to a sidechain.
     pub(crate) meta: Option<Arc<str>>,
     pub(crate) ops: Arc<dyn FileOps>,
     pub(crate) flusher: Flusher,
@@ -272,7 +272,7 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
         Durability::Entry => true,
     };
     let result = match (&mut state.file, &state.failed) {
-        // What follows lost lines would stand in their place: they come first.
+        // What follows lost lines would be in their place: they come first.
         (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),
         (Some(file), _) if !state.closing => {
             let written = file.append(&lines, &stored);
@@ -304,7 +304,7 @@ fn synced(upto: u64, result: io::Result<()>, state: &mut TranscriptWriterState) 
                 it.needs_sync && it.result.as_ref().is_ok_and(|end| end.offset <= upto)
             };
             let Some(first) = state.waiting.iter().position(is_lost) else { return };
-            // Whatever follows comes again behind it, so none of it may count as recorded.
+            // Whatever follows comes again after it, so none of it may count as recorded.
             state.failed = Some((Arc::clone(&state.waiting[first].lines), error.clone()));
             for waiting in state.waiting.iter_mut().skip(first).filter(|it| it.result.is_ok()) {
                 waiting.result = Err(error.clone());

@@ -2,7 +2,7 @@
 //!
 //! The checks are those of `runtime::transcript::audit`, and then all turns are walked again by
 //! `runtime::transcript::replay`. Here is only where the files lie that a
-//! check needs: the stored texts, the sidechains and the checkpoint beside the transcript.
+//! check needs: the stored texts, the sidechains and the checkpoint next to the transcript.
 
 use std::{
     cell::RefCell,
@@ -55,7 +55,7 @@ pub enum TranscriptError {
         /// The first thing that is wrong.
         violation: Violation,
     },
-    /// It holds nothing, but sidechains lie beside it.
+    /// It holds nothing, but sidechains lie next to it.
     #[error("{}: [emptied] it holds nothing, but sub-agents left transcripts beside it", file.display())]
     Emptied {
         /// Path of the transcript.
@@ -93,7 +93,7 @@ pub fn trace(file: &Path) -> Result<String, TranscriptError> {
     text.ok_or_else(|| TranscriptError::NoTranscript { file: file.to_owned() })
 }
 
-/// Checks a transcript, then the sidechains that lie beside it, in the order of their names.
+/// Checks a transcript, then the sidechains that lie next to it, in the order of their names.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ fn sidechain_is_there(record: &Record, beside: &Path) -> Result<(), String> {
     }
 }
 
-/// A sidechain under another name, or of another session, stands for what no agent of this one did.
+/// A sidechain under another name, or of another session, represents what no agent of this one did.
 fn is_of_file(
     record: &Record,
     file: &Path,

@@ -149,7 +149,7 @@ impl Actor for TurnSupervisor {
         event: SupervisionEvent,
         state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
-        // The end of a child overtakes its answer, so it is queued behind it (fact 4 of
+        // The end of a child overtakes its answer, so it is queued after it (fact 4 of
         // ARCHITECTURE.md). A child whose answer was handled owes none.
         if let Some(child) = ended_without_reply(&event)
             && state.pending.iter().any(|(id, _)| *id == child)
@@ -170,7 +170,7 @@ impl ActiveTurn {
         let input = match message {
             TurnMsg::Run(step) => match self.enter_step(myself, step) {
                 Some(input) => input,
-                // It stands at a breakpoint.
+                // It is at a breakpoint.
                 None => {
                     self.flush(myself)?;
                     return Ok(Vec::new());
@@ -201,7 +201,7 @@ impl ActiveTurn {
         Ok(self.tell(input))
     }
 
-    /// What the turn asks for behind this.
+    /// What the turn asks for after this.
     fn tell(&mut self, input: TurnInput) -> Vec<Effect> {
         self.answered(&input);
         let is_settings = matches!(input, TurnInput::SettingsRead(..));

@@ -137,7 +137,7 @@ fn stream(mix: Mix) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// How a block starts, its kind of delta, the field of it, and what stands there, escaped.
+/// How a block starts, its kind of delta, the field of it, and what is there, escaped.
 fn block(mix: Mix, index: usize) -> (String, &'static str, &'static str, Vec<&'static str>) {
     const PLAIN: [&str; 8] = [
         "The quick brown fox",

@@ -337,7 +337,7 @@ struct Fields<'a> {
 }
 
 /// The JSON object without its `cache_control`; the other members keep their bytes, ordered by name
-/// behind `type`.
+/// after `type`.
 fn without_mark(text: &str) -> Result<String, NotABlock> {
     let mut members: BTreeMap<&str, &RawValue> =
         serde_json::from_str(text).map_err(NotABlock::Json)?;

@@ -1,8 +1,8 @@
 //! What is known about models: windows, ceilings, prices, caches, thinking (CTX-4).
 //!
-//! Data, not code: the built-in facts stand in `catalogue/*.toml`, each with its source, and a
-//! user's settings lie over them. Whoever holds a [`Catalogue`] hands it down; there is no global
-//! one. What is not in it is not guessed: an unknown model has the limits of
+//! Data, not code: the built-in facts are in `catalogue/*.toml`, each with its source, and a
+//! user's settings lie over them. The one that holds a [`Catalogue`] hands it down; there is no
+//! global one. What is not in it is not guessed: an unknown model has the limits of
 //! [`ModelFacts::default`], no prices and no thinking.
 
 mod names;
@@ -93,7 +93,7 @@ pub enum Platform {
     BedrockMantle,
     /// `bedrock-runtime`: names may carry date and version.
     BedrockRuntime,
-    /// Vertex: names may carry a date behind an `@`.
+    /// Vertex: names may carry a date after an `@`.
     Vertex,
 }
 
@@ -153,7 +153,7 @@ impl Catalogue {
         Self { models, aliases: BTreeMap::new() }
     }
 
-    /// The name that an alias (`opus`, `sonnet`, …) stands for; any other name is given back.
+    /// The name that an alias (`opus`, `sonnet`, …) represents; any other name is given back.
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         self.aliases.get(name).map_or(name, |it| it)
     }

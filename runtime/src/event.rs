@@ -203,7 +203,7 @@ pub enum Event {
         event: PromptCacheEvent,
     },
     /// A call of the model is not sent yet: something that all sessions of this provider and key
-    /// share stands in the way. Told again when the reason changes; `Unparked` follows.
+    /// share is in the way. Told again when the reason changes; `Unparked` follows.
     Parked {
         /// Model attempt within the turn, from 1.
         attempt: u32,
@@ -259,7 +259,7 @@ pub enum Event {
     Lagged {
         /// Events in the hole.
         missed: u64,
-        /// The run that is under way behind it. A run that was before it and is not this one has
+        /// The run that is under way after it. A run that was before it and is not this one has
         /// ended in it.
         run: Option<RunId>,
     },
@@ -273,11 +273,11 @@ pub enum Event {
 /// An event with its place in the session's sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Numbered {
-    /// From 1, without gaps, per session: that of the last event that this one stands for.
+    /// From 1, without gaps, per session: that of the last event that this one represents.
     pub seq: u64,
     /// That of the first. Events of a listener come in the order of these.
     pub first_seq: u64,
-    /// Events that this one stands for, itself included. 1, unless the listener was slow and some
+    /// Events that this one represents, itself included. 1, unless the listener was slow and some
     /// were joined or overtaken ([`Event::weight`]). The sum over what a listener got is the number
     /// of events that were told.
     pub stands_for: u64,

@@ -1,6 +1,6 @@
 //! Who may call a provider now: one state machine per provider and key, for all sessions.
 //!
-//! Every call asks before it is sent and says how it ended. In between stand a window of calls, the
+//! Every call asks before it is sent and says how it ended. In between are a window of calls, the
 //! provider's own limits, one circuit breaker, one budget for retries, and turns between tenants.
 //! Time comes with every input, so the same inputs always have the same outputs. Alone, because it
 //! is the only rule that looks at all sessions together; no turn decides by it. What a turn learns of
@@ -61,7 +61,7 @@ impl Call {
     }
 }
 
-/// What stands in the way of a call.
+/// What is in the way of a call.
 struct Obstacle {
     parking: Parking,
     /// Whether it is in everybody's way, and not only in that of this tenant and cost.

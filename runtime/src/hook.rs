@@ -54,7 +54,7 @@ impl HookEvent {
 /// The key of a handler that can deny, ask and add context, and nothing else.
 pub(crate) const ONLY_RESTRICTS: &str = "onlyRestricts";
 
-/// One handler of a settings file, with the matcher it stands under.
+/// One handler of a settings file, with the matcher it is under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookHandler {
     /// Which subjects it is for.

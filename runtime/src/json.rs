@@ -1,6 +1,6 @@
 //! Serde's data as JSON, for what is written all the time: records of the transcript.
 //!
-//! Alone beside `serde_json`, which looks at every byte of every key for something to escape: half
+//! In place of `serde_json`, which looks at every byte of every key for something to escape: half
 //! of a record is keys. They are names of fields, and where a field is written its name is known
 //! when the program is built; so a key is one copy. What is written is byte for byte the same.
 //! Not for it, and in no record: keys that are neither texts nor numbers, and `RawValue`.
@@ -38,7 +38,7 @@ pub(crate) fn push(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Erro
     value.serialize(Json::of(out))
 }
 
-/// Appends the fields of a variant whose tag stands among them, `,"field":value` each; the tag, which
+/// Appends the fields of a variant whose tag is among them, `,"field":value` each; the tag, which
 /// is the first, has been written.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub(crate) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
 
 struct Json<'a> {
     out: &'a mut Vec<u8>,
-    /// Of a struct only the fields behind the first are written.
+    /// Of a struct only the fields after the first are written.
     skips_tag: bool,
 }
 

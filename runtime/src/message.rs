@@ -35,7 +35,7 @@ pub enum MessageKind {
     /// Put in by the harness for the model (`isMeta` in transcripts): context, reminders, the
     /// reason of a Stop hook.
     Meta,
-    /// The summary that stands for what lies before a compaction boundary.
+    /// The summary that represents what lies before a compaction boundary.
     CompactSummary,
     /// A stop request or a terminal error.
     Mark,

@@ -61,7 +61,7 @@ pub enum Payload {
     },
     /// A tool has given its result.
     ToolResult(ToolResult),
-    /// The channel was too slow, and so many events are gone for it. The transcript has what they
+    /// The channel was too slow, and this many events are gone for it. The transcript has what they
     /// said; a message they were part of is not delivered.
     Missed {
         /// Number of events that the listener missed.
@@ -102,7 +102,7 @@ pub enum Heard<'e> {
         /// The whole text of the block.
         text: &'e str,
     },
-    /// The model does something else than to speak, so that text behind it is another block.
+    /// The model does something else than to speak, so that text after it is another block.
     Other {
         /// Model attempt within the turn, from 1.
         attempt: u32,

@@ -74,7 +74,7 @@ pub struct ToolContext {
     pub settled: CommittedOutcome,
     /// Runs sub-agents. `None` where nesting is not allowed.
     pub agents: Option<Arc<dyn SpawnAgent>>,
-    /// Runs child processes beside the call. `None`: the call runs them itself.
+    /// Runs child processes outside the call. `None`: the call runs them itself.
     pub processes: Option<Arc<dyn HostProcess>>,
     /// What holds for commands that go on in the background.
     pub shell: ShellSettings,
@@ -217,7 +217,7 @@ pub struct AgentReport {
     pub status: AgentStatus,
     /// Which; `None` when none was started.
     pub agent: Option<AgentId>,
-    /// The text of its last answer, or what stands for it.
+    /// The text of its last answer, or what represents it.
     pub text: String,
     /// Tool calls it made.
     pub n_tool_uses: u64,
@@ -264,14 +264,15 @@ pub struct WireRequest {
     pub headers: Arc<[(String, String)]>,
     /// Body of the request, as JSON.
     pub body: Bytes,
-    /// Until the connection stands. Who needs no connection does not look at it.
+    /// Until the connection is open. Who needs no connection does not look at it.
     pub connect_timeout: std::time::Duration,
     /// Who vouches for the server. Who needs no connection does not look at it.
     pub certificates: Certificates,
 }
 
-/// Files, in PEM, of certificate authorities that vouch for model servers beside the system's own. Each
-/// is as the environment of the process says where it is `None`, and there is none where it is empty.
+/// Files, in PEM, of certificate authorities that vouch for model servers in addition to the
+/// system's own. Each is as the environment of the process says where it is `None`, and there is
+/// none where it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificates {
     /// Path that `NODE_EXTRA_CA_CERTS` names; its certificates are added.

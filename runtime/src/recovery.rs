@@ -1,7 +1,7 @@
 //! What to do when a model call fails: a ledger per turn, pure.
 //!
 //! Each failure has a class, each class one strategy, and each strategy a fixed count, so a turn
-//! that keeps failing ends. All of that stands in [`table`]; the ledger is what was decided so far,
+//! that keeps failing ends. All of that is in [`table`]; the ledger is what was decided so far,
 //! and every count is counted from it. Who asks carries the remedy out and asks again when it fails.
 //! Once it has said [`Remedy::Surface`] about the turn's answer, it says nothing else.
 
@@ -65,7 +65,7 @@ pub enum Remedy {
         /// Its place in the chain; 0 is the model that was asked first.
         index: usize,
     },
-    /// Nothing is left: the failure stands. An answer that was cut, paused or empty is taken as it
+    /// Nothing is left: the failure remains. An answer that was cut, paused or empty is taken as it
     /// is.
     Surface,
 }

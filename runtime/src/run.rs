@@ -1,7 +1,7 @@
 //! A run: what one prompt sets off, turn after turn, and why it ends.
 //!
 //! A turn's state ends with the turn. What the turns of a run share is kept here by the session,
-//! beside the turn: counts, usage, the watch for repetition.
+//! in addition to the turn: counts, usage, the watch for repetition.
 
 pub mod agent_types;
 pub mod answer;
@@ -113,7 +113,7 @@ pub struct Run {
     pub id: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
-    /// Stands behind the system prompt in its turns.
+    /// Follows the system prompt in its turns.
     pub system: Option<Arc<str>>,
     /// Number of turns that have begun.
     pub turns: u32,
@@ -138,7 +138,7 @@ impl Run {
         Self { id, prompt, system: None, turns: 0, usage: Usage::default(), warned: false }
     }
 
-    /// The same with a text behind the system prompt.
+    /// The same with a text after the system prompt.
     #[must_use]
     pub fn with_system(self, system: Option<Arc<str>>) -> Self {
         Self { system, ..self }

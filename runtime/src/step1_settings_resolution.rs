@@ -86,7 +86,7 @@ pub struct Settings {
     pub worktree_base: WorktreeBase,
     /// How long a model server is waited for.
     pub http: HttpSettings,
-    /// Who vouches for a model server beside those whom the system trusts.
+    /// Who vouches for a model server in addition to those whom the system trusts.
     pub certificates: Certificates,
     /// How often lines are forced to disk.
     pub durability: Durability,
@@ -103,7 +103,7 @@ pub struct Permissions {
     pub mode: PermissionMode,
     /// All rules of all layers, in the order of [`Scope`].
     pub rules: Vec<RuleText>,
-    /// Directories that count as workspace beside the working directory.
+    /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Vec<String>,
 }
 
@@ -223,7 +223,7 @@ impl Default for ShellSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HttpSettings {
-    /// Until the connection stands.
+    /// Until the connection is open.
     pub connect_ms: Option<NonZeroU64>,
     /// Until a streamed answer begins.
     pub first_byte_ms: Option<NonZeroU64>,

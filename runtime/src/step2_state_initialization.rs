@@ -59,7 +59,7 @@ pub struct TurnState {
     pub group: Option<(Vec<usize>, Schedule)>,
     /// Step 8: results that are in the transcript.
     pub n_answered: usize,
-    /// Text that hooks and watches add for the model, behind the results.
+    /// Text that hooks and watches add for the model, after the results.
     pub reminders: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct Shaping {
     pub summary: Option<SummaryRequest>,
 }
 
-/// Where the model call stands.
+/// How far the model call is.
 #[derive(Debug, Default)]
 pub struct ModelState {
     /// Who may be asked, in order.

@@ -27,7 +27,7 @@ use crate::permission::Scope;
 pub struct SourceTexts {
     /// Replaces the built-in base segment of the system prompt.
     pub system_prompt: Option<String>,
-    /// Stands behind the system prompt.
+    /// Follows the system prompt.
     pub append_system_prompt: Option<String>,
     /// Facts about the machine and the working directory, by name, in order.
     pub environment: Vec<(String, String)>,
@@ -48,7 +48,7 @@ pub struct InstructionFile {
     pub scope: Scope,
     /// Absolute path of the file.
     pub path: String,
-    /// With imports put in behind it and block comments taken out.
+    /// With imports put in after it and block comments taken out.
     pub text: String,
 }
 

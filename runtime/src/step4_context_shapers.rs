@@ -53,7 +53,7 @@ pub enum Stage {
     ContextCollapse,
     /// 5: a model call sums up what is old.
     AutoCompact,
-    /// None of the five: cuts what they left where it does not fit the window. Runs behind them
+    /// None of the five: cuts what they left where it does not fit the window. Runs after them
     /// only.
     OverflowReduction,
 }
@@ -99,7 +99,7 @@ pub struct ShaperSetup {
     pub reference_prefix: Arc<str>,
     /// Milliseconds since the last answer of the model.
     pub idle_ms: u64,
-    /// Tools that declare their results exempt, beside those that the settings name.
+    /// Tools that declare their results exempt, in addition to those that the settings name.
     pub exempt_tools: Arc<[ToolName]>,
     /// Characters of a result, for tools whose own cap is larger than the setting and holds instead.
     pub own_caps: Arc<[(ToolName, u64)]>,
@@ -152,7 +152,7 @@ impl ShapedContext {
 /// What a stage did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageResult {
-    /// Nothing; the context stands as it was.
+    /// Nothing; the context is as it was.
     Unchanged {
         /// Why, for the log.
         why: String,

@@ -55,7 +55,7 @@ pub struct Decision {
     pub class: Option<CommandClass>,
 }
 
-/// A rule and where it stands. As text `scope:rule`.
+/// A rule and where it is. As text `scope:rule`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleRef {
     /// Where it comes from.
@@ -80,7 +80,7 @@ pub enum GateStage {
     PreToolUseHooks,
     /// 3: rules, then the mode.
     RuleEvaluation,
-    /// 4: whoever can answer.
+    /// 4: the one that can answer.
     PermissionHandler,
 }
 

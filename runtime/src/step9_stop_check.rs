@@ -76,10 +76,10 @@ impl StopDecision {
 
 /// Whether the run is over. The first that holds decides:
 ///
-/// 1. a stop request behind the last prompt: `explicit_stop`;
-/// 2. an error behind the last prompt and behind every later answer: `error`;
+/// 1. a stop request after the last prompt: `explicit_stop`;
+/// 2. an error after the last prompt and after every later answer: `error`;
 /// 3. the budget is used up: `budget_exceeded`;
-/// 4. no answer, or a prompt behind the last one: not over;
+/// 4. no answer, or a prompt after the last one: not over;
 /// 5. the last answer holds a tool use, or any tool use lacks a later result: not over;
 /// 6. over: `no_pending_tools`.
 ///
@@ -124,7 +124,7 @@ fn is_prompt(message: &Message) -> bool {
         && (message.blocks.is_empty() || !message.blocks.iter().all(|it| is_mark(it.kind())))
 }
 
-/// Whether some tool use lacks a result behind it.
+/// Whether some tool use lacks a result after it.
 fn has_open_call(transcript: &[Arc<Message>]) -> bool {
     // A result is forgotten when its call is met, so that the set holds one turn and not the
     // history. That takes a second call of the same id for open; the thorough look settles it.

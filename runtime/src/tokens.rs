@@ -50,7 +50,7 @@ impl Sum for Tokens {
 
 /// What a provider reported for one model call, in tokens.
 ///
-/// `input_tokens` counts only what lies behind the last cache mark; the size of the request is
+/// `input_tokens` counts only what lies after the last cache mark; the size of the request is
 /// [`Usage::context`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

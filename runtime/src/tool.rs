@@ -25,7 +25,7 @@ pub struct ToolSpec {
     pub input_schema: Arc<str>,
     /// What it can change.
     pub effect: ToolEffect,
-    /// What else may run beside it.
+    /// What else may run at the same time.
     pub concurrency: Concurrency,
     /// What the permission gate looks at.
     pub access: Access,

@@ -1,7 +1,7 @@
 //! The transcript: one settled record per line, only ever appended.
 //!
 //! Conversation lines have the field names of the format that existing readers know; harness
-//! records are one shape of their own beside them. Encoding and reading are here; files are not.
+//! records are one shape of their own next to them. Encoding and reading are here; files are not.
 
 pub mod entry;
 

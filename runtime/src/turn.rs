@@ -1,6 +1,6 @@
 //! Walks the nine steps: an input goes in, the effects it calls for come out.
 //!
-//! The turn decides and remembers; it never does anything itself. Whoever drives it (the turn
+//! The turn decides and remembers; it never does anything itself. The one that drives it (the turn
 //! supervisor, or a replay) carries out the effects and tells it what came of them. Each step
 //! leaves one `turn_step` record; a repeated model call or shaping is a record inside step 5 and
 //! does not enter a step again.
@@ -57,7 +57,7 @@ pub struct TurnSetup {
     pub run: RunId,
     /// The line of its prompt.
     pub prompt: EntryId,
-    /// What the run has behind the session's system prompt.
+    /// What the run has after the session's system prompt.
     pub system: Option<Arc<str>>,
     /// Counted from 1 within the run.
     pub number: u32,
@@ -79,14 +79,14 @@ pub struct Turn {
     number: u32,
     /// Tokens of the run before this turn.
     used: u64,
-    /// Stands behind the session's system prompt.
+    /// Follows the session's system prompt.
     system: Option<Arc<str>>,
     /// What was said so far, this turn included.
     history: Messages,
     memory: TurnMemory,
     state: TurnState,
     journal: journal::Journal,
-    /// What is to be done, behind the lines that are collected.
+    /// What is to be done, after the lines that are collected.
     effects: Vec<Effect>,
     /// How the turn goes on by itself.
     onward: Option<Effect>,
@@ -114,8 +114,8 @@ enum Then {
     StartGroup,
 }
 
-/// The one question that is open, beside firings of hooks, model calls and calls of tools, which
-/// have names of their own. What answers no open question has no effect.
+/// The one question that is open, in addition to firings of hooks, model calls and calls of tools,
+/// which have names of their own. What answers no open question has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Settings,
@@ -228,7 +228,7 @@ impl Turn {
         setup.map(|it| it.hidden(None)).unwrap_or_default()
     }
 
-    /// Directories that count as workspace beside the working directory.
+    /// Directories that count as workspace in addition to the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
         self.derived_settings(|it| &it.additional_directories)
     }
@@ -321,8 +321,8 @@ impl Turn {
 
     /// Lines first: what an effect of the same input needs recorded is on its way before it, and
     /// so is what listeners are told, the end of the turn apart, whose lines go with it. While the turn goes on by itself, both are collected; they go
-    /// out as soon as it waits for anybody. Files may be as they were, so whoever looks at them lets
-    /// the turn stand if it has to wait.
+    /// out as soon as it waits for anybody. Files may be as they were, so the one that looks at
+    /// them lets the turn wait if it must.
     fn drain(&mut self) -> Vec<Effect> {
         match self.onward.take() {
             Some(onward) if self.barrier.is_none() => vec![onward],

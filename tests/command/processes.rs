@@ -56,7 +56,7 @@ reply = [{ tool = "Glob", input = { pattern = "*" } }]
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Ways to leave `sleep SECONDS` behind. The last one keeps nothing by which it could be known: no
+/// Ways to leave `sleep SECONDS` after. The last one keeps nothing by which it could be known: no
 /// session, group, parent, environment, directory or file.
 const WAYS: [(&str, &str); 5] = [
     ("setsid", "(setsid sh -c \"sleep SECONDS & exit\" &)"),
@@ -94,7 +94,7 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Takes one way, so many times, and returns what is left of it.
+/// Takes one way, this many times, and returns what is left of it.
 #[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usize) -> usize {
     // Told apart from those of other tests, and of other processes that run these.

@@ -1,5 +1,5 @@
-//! Proxies of the environment. An address of this machine by another name stands for a server that is
-//! far away; loopback addresses never go through a proxy.
+//! Proxies of the environment. An address of this machine by another name represents a server that
+//! is far away; loopback addresses never go through a proxy.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -97,12 +97,12 @@ impl Terminal {
         Self { pty, child, bytes, screen: vt100::Parser::new(50, columns, 0), raw: Vec::new() }
     }
 
-    /// What stands on the screen, lines that were wrapped in one piece.
+    /// What is on the screen, lines that were wrapped in one piece.
     fn contents(&self) -> String {
         self.screen.screen().contents()
     }
 
-    /// Waits until these words stand on the screen.
+    /// Waits until these words are on the screen.
     #[track_caller]
     fn until(&mut self, words: &str) {
         while !self.contents().contains(words) {
@@ -122,7 +122,7 @@ impl Terminal {
         (&*self.pty).write_all(b"\x03").unwrap();
     }
 
-    /// Waits for the end; gives back the exit code and what stands on the screen then.
+    /// Waits for the end; gives back the exit code and what is on the screen then.
     #[track_caller]
     fn end(mut self) -> (Option<i32>, String, String) {
         loop {
@@ -158,7 +158,7 @@ fn answer_is_on_the_screen_before_it_is_complete_and_ctrl_c_ends_the_run() {
     let place = Place::new();
     let server = Server::playing(&place, PLAYBOOK);
     let mut terminal = on_terminal(&place, &server, &["-p", "stall"], 80);
-    // Nothing comes behind it, so it was not held back for the end.
+    // Nothing comes after it, so it was not held back for the end.
     terminal.until("It begins with");
     terminal.press_ctrl_c();
     let (code, contents, _) = terminal.end();

@@ -1,5 +1,5 @@
 //! Whole sessions on damaged transcripts, against the simulated model, which refuses what a provider
-//! refuses. Every so many damages by default; all of them with `ENNEAD_DAMAGE_TRIAL=whole`.
+//! refuses. Every this many damages by default; all of them with `ENNEAD_DAMAGE_TRIAL=whole`.
 
 use std::{fs, path::Path, sync::Arc};
 

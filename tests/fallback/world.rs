@@ -70,7 +70,7 @@ impl World {
         Self { ennead, directory: TempDir::new().unwrap(), touched: Arc::default() }
     }
 
-    /// A session on this model, and on others behind it.
+    /// A session on this model, and on others after it.
     pub(super) fn session(&self, models: &[&Model]) -> SessionOptions {
         let touched = Arc::clone(&self.touched);
         let touch = CustomTool::raw("Touch", "Counts.", r#"{"type":"object"}"#, move |_, _| {

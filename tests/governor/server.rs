@@ -28,7 +28,7 @@ pub(super) struct Reply {
     pub(super) after_ms: u64,
 }
 
-/// An answer after so many milliseconds.
+/// An answer after this many milliseconds.
 pub(super) fn ok(after_ms: u64) -> Reply {
     Reply { status: 200, headers: HeaderMap::new(), after_ms }
 }

@@ -203,7 +203,7 @@ impl<'a> Case<'a> {
                 if end == RunEnd::Crashed {
                     let ends = record::early_ends(session.transcript());
                     let [(reason, Some(at))] = &ends[..] else { panic!("{ends:?}") };
-                    // Steps that wait for nobody are recorded together, so it may lag behind.
+                    // Steps that wait for nobody are recorded together, so it may lag after.
                     assert!(reason == "crashed" && *at <= self.step.number(), "{ends:?}");
                 }
             }

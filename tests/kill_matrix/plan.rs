@@ -5,7 +5,7 @@ use ennead::{RunEnd, internal::ActorKind, testing::Step};
 /// How a victim is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meet {
-    /// The turn stands at the breakpoint of the step.
+    /// The turn is at the breakpoint of the step.
     Breakpoint,
     /// It waits at a barrier.
     Barrier(Where),
@@ -13,7 +13,7 @@ pub(super) enum Meet {
     Process,
     /// At birth: it does not wait for anything.
     Birth,
-    /// At birth, behind an interrupt at the breakpoint of the step.
+    /// At birth, after an interrupt at the breakpoint of the step.
     Interrupt,
 }
 

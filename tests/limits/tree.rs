@@ -30,7 +30,7 @@ pub(super) fn agent(prompt: &str) -> Value {
     json!({"description": "d", "prompt": prompt})
 }
 
-/// Calls so many agents in its first answer; agents answer at once.
+/// Calls this many agents in its first answer; agents answer at once.
 pub(super) fn parent_of(n: usize) -> Arc<Scripted> {
     model(move |asked| {
         if asked.is_agent() {

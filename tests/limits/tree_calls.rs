@@ -75,7 +75,7 @@ pub(super) async fn start_with(
     (Ennead::start(options).await.unwrap(), barrier)
 }
 
-/// Brings so many characters.
+/// Brings this many characters.
 fn grow(n: usize) -> Arc<CustomTool> {
     let tool = CustomTool::raw("grow", "Grows.", r#"{"type":"object"}"#, move |_, _| async move {
         ToolOutcome::ok("word ".repeat(n / 5))

@@ -42,7 +42,7 @@ impl Timer for HeldTimer {
     }
 }
 
-/// Moves the clock forward by so many seconds, then waits at the barrier.
+/// Moves the clock forward by this many seconds, then waits at the barrier.
 fn work(place: &Place, barrier: &Barrier) -> Arc<CustomTool> {
     let (clock, barrier) = (Arc::clone(&place.clock), barrier.clone());
     let tool = CustomTool::raw("work", "Works.", r#"{"type":"object"}"#, move |input, _| {

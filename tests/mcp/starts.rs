@@ -87,7 +87,7 @@ async fn slow_server_of_a_project_is_told_and_later_sessions_have_its_tools() {
     std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
     let options =
         || SessionOptions { trust: Trust::Trusted, reads_mcp_json: true, ..host.options() };
-    // Time stands but where nothing else is left to do.
+    // Time stops except where nothing else is left to do.
     tokio::time::pause();
     let session = host.ennead.open(options()).await.unwrap();
     tokio::time::resume();

@@ -20,7 +20,7 @@ pub(crate) const CUTS_OF_LARGE: usize = 200;
 /// for builds that are optimised.
 pub(crate) const BOTH: &str = "ENNEAD_CUT_BOTH_WAYS";
 
-/// The answer to whoever asks again after a stream without a message.
+/// The answer to the one that asks again after a stream without a message.
 pub(crate) const RECOVERED: &str = "Recovered.";
 
 /// The answer to results of tools.
@@ -46,7 +46,7 @@ pub(crate) struct Cut {
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) bytes: Bytes,
-    /// The first byte behind which its outcome may be known, and the first behind which it must.
+    /// The first byte after which its outcome may be known, and the first after which it must.
     complete_at: Option<(usize, usize)>,
     /// Its message as an answer in one piece.
     pub(crate) whole: Option<Value>,
@@ -95,7 +95,7 @@ impl Case {
         SMALL < self.bytes.len()
     }
 
-    /// Before every byte and behind the last; of a large stream so many places drawn from a fixed
+    /// Before every byte and after the last; of a large stream this many places drawn from a fixed
     /// seed. The two endings take turns; with [`BOTH`] set, each place has both.
     pub(crate) fn cuts(&self) -> Vec<Cut> {
         let n = self.bytes.len();

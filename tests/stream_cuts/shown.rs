@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ennead::Event;
 
-/// The screen of a run. Fails as soon as something stands there twice, or runs too early.
+/// The screen of a run. Fails as soon as something is there twice, or runs too early.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     /// Text by attempt of the turn.

@@ -41,12 +41,12 @@ impl Breaks {
         self.0.held.lock().unwrap().insert((session.clone(), step));
     }
 
-    /// Waits until one more turn stands.
+    /// Waits until one more turn waits.
     pub(crate) async fn reached(&self) {
         self.0.reached.acquire().await.unwrap().forget();
     }
 
-    /// Lets all go on that stand, and holds no more.
+    /// Lets all go on that wait, and holds no more.
     pub(crate) fn let_go(&self) {
         self.0.held.lock().unwrap().clear();
         let waiting = std::mem::take(&mut *self.0.waiting.lock().unwrap());

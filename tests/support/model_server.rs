@@ -27,7 +27,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Tells [`Patience`] behind how many bytes nothing comes any more.
+/// Tells [`Patience`] after how many bytes nothing comes any more.
 const STALLS: &str = "x-stalls-behind";
 
 /// A request.
@@ -135,7 +135,7 @@ impl Reply {
         Self { end: End::HungUp, ..Self::body(200, "") }
     }
 
-    /// Nothing comes behind the middle of the body, and the connection stays.
+    /// Nothing comes after the middle of the body, and the connection stays.
     pub(crate) fn stall(self) -> Self {
         Self { end: End::Stall, ..self }
     }
@@ -354,7 +354,7 @@ impl Transport for Patience {
     }
 }
 
-/// The body until so many bytes of it have come, and then silence for too long.
+/// The body until this many bytes of it have come, and then silence for too long.
 fn stalled(body: ResponseBody, left: usize) -> ResponseBody {
     Box::pin(stream::try_unfold((body, left), async |(mut body, left)| {
         if left == 0 {

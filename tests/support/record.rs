@@ -13,7 +13,7 @@ use ennead_runtime::{
     },
 };
 
-/// Checks a transcript and what lies beside it.
+/// Checks a transcript and what lies next to it.
 #[track_caller]
 pub(crate) fn verified(transcript: &Path) -> Verified {
     let bytes = fs::read(transcript).unwrap();
@@ -43,7 +43,7 @@ pub(crate) fn verified(transcript: &Path) -> Verified {
     })
 }
 
-/// Short texts stand in the record that first needs them, and are named by digest from then on.
+/// Short texts are in the record that first needs them, and are named by digest from then on.
 fn inline_texts(bytes: &[u8]) -> BTreeMap<Digest, String> {
     fn walk(value: &serde_json::Value, found: &mut BTreeMap<Digest, String>) {
         match value {

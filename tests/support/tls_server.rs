@@ -1,4 +1,4 @@
-//! The simulated model behind TLS, on a real socket, with a certificate authority of its own.
+//! The simulated model after TLS, on a real socket, with a certificate authority of its own.
 //!
 //! What it counts is what only a server can see: how many connections were made, and what was spoken
 //! on them. Its first connection may be a bad one.
@@ -86,7 +86,7 @@ impl TlsServer {
         Self::start_with(First::Answers, protocols, names).await
     }
 
-    /// The same, behind a first connection like this.
+    /// The same, after a first connection like this.
     pub(crate) async fn start_with(first: First, protocols: &[&str], names: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let tls = configuration(&directory, protocols, names);

@@ -10,11 +10,11 @@ use super::barrier::Barrier;
 /// What the tools of a test share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workshop {
-    /// Calls of `wait` stand here.
+    /// Calls of `wait` block here.
     pub(crate) wait: Barrier,
-    /// Calls of `other` stand here.
+    /// Calls of `other` block here.
     pub(crate) other: Barrier,
-    /// Calls of `wait_blocking` stand here, on a thread.
+    /// Calls of `wait_blocking` block here, on a thread.
     pub(crate) thread: Barrier,
     /// What calls of `hoard` have kept.
     pub(crate) hoard: Arc<Mutex<Vec<WorkGuard>>>,

@@ -84,14 +84,14 @@ impl Code {
         }
     }
 
-    /// Takes in what stands first and says how many tokens that was.
+    /// Takes in what is first and says how many tokens that was.
     fn step(&mut self, tokens: &[TokenTree], file: &Path) -> usize {
         match tokens {
             [TokenTree::Punct(hash), TokenTree::Group(attribute), rest @ ..]
                 if hash.as_char() == '#' && is_cfg_test(attribute) =>
             {
                 let length = item_length(rest);
-                // `pub` or another attribute may stand before it.
+                // `pub` or another attribute may be before it.
                 if let Some(name) = rest[..length].windows(3).find_map(module_in_file) {
                     self.modules.push((name, true));
                 }
@@ -193,7 +193,7 @@ fn item_length(tokens: &[TokenTree]) -> usize {
         is_semicolon(token)
             || matches!(token, TokenTree::Group(it) if it.delimiter() == Delimiter::Brace)
     });
-    // `use a::{b};` ends with the semicolon behind its braces.
+    // `use a::{b};` ends with the semicolon after its braces.
     end.map_or(tokens.len(), |end| match tokens.get(end + 1) {
         Some(next) if is_semicolon(next) => end + 2,
         _ => end + 1,

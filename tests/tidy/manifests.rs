@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::{read, root};
 
-/// All that the pure crate may stand on. None of these reads a clock, a file or a socket in the
+/// All that the pure crate may depend on. None of these reads a clock, a file or a socket in the
 /// way it is used; `purity` watches the calls.
 const RUNTIME_MAY_USE: [&str; 18] = [
     "base64",

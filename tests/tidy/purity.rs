@@ -169,7 +169,7 @@ fn the_rule_tells_the_world_from_plain_values() {
     }
 }
 
-/// Files of the actors in which a lock or an atomic stands, with what it is for. None of them holds
+/// Files of the actors in which a lock or an atomic is, with what it is for. None of them holds
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
     ("archive.rs", "the lock file, kept by the archive while writers come and go"),

@@ -1,5 +1,5 @@
-//! What a text refers to can be found by whoever reads it: requirements, files, and nothing of a
-//! numbering that the repository does not hold.
+//! What a text refers to can be found by the one that reads it: requirements, files, and nothing of
+//! a numbering that the repository does not hold.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -152,7 +152,7 @@ impl CustomToolBuilder {
         self
     }
 
-    /// What may run beside it; nothing ([`Concurrency::Alone`]) if not said.
+    /// What may run at the same time; nothing ([`Concurrency::Alone`]) if not said.
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.spec.concurrency = concurrency;
         self

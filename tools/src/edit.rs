@@ -144,7 +144,7 @@ fn edit(
     replace(&directory, replacement, context, stop).map_err(say)
 }
 
-/// Where the text stands.
+/// Where the text is.
 fn find(input: &EditInput, text: &str) -> Result<Vec<Range<usize>>, String> {
     let old = input.old_string.replace("\r\n", "\n");
     let ranges: Vec<_> = text.match_indices(&old).map(|(at, found)| at..at + found.len()).collect();

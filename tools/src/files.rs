@@ -128,7 +128,7 @@ pub(crate) fn splice(text: &str, ranges: &[std::ops::Range<usize>], new: &str) -
         .enumerate()
         .map(|(n_before, (at, _))| at - n_before)
         .collect();
-    // A position behind a carriage return's place lies behind it; at its place, before it.
+    // A position after a carriage return's place lies after it; at its place, before it.
     let back = |at: usize| start + at + returns.partition_point(|place| *place < at);
     let mut out = String::with_capacity(text.len() + new.len());
     let mut done = 0;

@@ -1,7 +1,7 @@
 //! The processes that something started, with all that they started in turn.
 //!
-//! Alone here is the promise that nothing of it outlives whoever owns it: however that ends, also by
-//! dropping it, a thread ends the whole tree, and only then lets go of the owner's `hold`.
+//! Alone here is the promise that nothing of it outlives the one that owns it: however that ends,
+//! also by dropping it, a thread ends the whole tree, and only then lets go of the owner's `hold`.
 
 #[cfg(target_os = "linux")]
 mod link;
@@ -35,7 +35,7 @@ pub fn new_mark(kind: &str) -> String {
     format!("{kind}-{}-{number}", std::process::id())
 }
 
-/// The value of [`MARKER`] for processes with this mark: behind those that we carry ourselves.
+/// The value of [`MARKER`] for processes with this mark: after those that we carry ourselves.
 fn marks_with(mark: &str) -> OsString {
     let mut marks = std::env::var_os(MARKER).unwrap_or_default();
     if !marks.is_empty() {
@@ -148,7 +148,8 @@ struct Processes {
 }
 
 impl Processes {
-    /// Ends all and waits until they are gone. Returns how many were left beside the first one.
+    /// Ends all and waits until they are gone. Returns how many were left in addition to the first
+    /// one.
     fn end(&mut self) -> usize {
         self.is_ended = true;
         let n_ended = self.end_rest();

@@ -32,7 +32,7 @@ pub struct Schema {
     text: Arc<str>,
     schema: Value,
     /// Made when the first input comes: making one takes half a millisecond, and most tools of a
-    /// process are never called. The error stands for a schema that no validator can be made of.
+    /// process are never called. The error represents a schema that no validator can be made of.
     validator: OnceLock<Result<Validator, String>>,
     /// Whether the tool can read an input: a schema lets `1.0` through as an integer, and a key twice.
     read: fn(&str) -> serde_json::Result<()>,

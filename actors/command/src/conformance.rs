@@ -196,7 +196,7 @@ fn shapers(case: &Value) -> Outcome {
     }
 }
 
-/// `load_as` stands beside what is expected but says how to load.
+/// `load_as` is next to what is expected but says how to load.
 fn transcript(bytes: &[u8], expected: &Value) -> Outcome {
     let load_as = match expected["load_as"].as_str() {
         Some("sidechain") => LoadAs::Sidechain,

@@ -11,8 +11,8 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Ennead, Events, OpenError, Options, RunError, RunOutcome, SessionHandle, SessionOptions,
-    StartError,
+    Endpoint, Ennead, Events, OpenError, Options, RunError, RunOutcome, SessionHandle,
+    SessionOptions, StartError,
     internal::{Simulator, embedded, prepare},
     testing::{Playbook, PlaybookError},
 };
@@ -55,7 +55,7 @@ impl fmt::Debug for Demo {
 pub struct DemoOutcome {
     /// How the coordinator's run ended; its text is the summary.
     pub outcome: RunOutcome,
-    /// The coordinator's transcript; those of its sub-agents lie beside it.
+    /// The coordinator's transcript; those of its sub-agents lie next to it.
     pub transcript: PathBuf,
 }
 
@@ -124,7 +124,7 @@ impl Demo {
     }
 
     /// Runs it. `watch` sees every event of the coordinator and, wrapped, of its sub-agents;
-    /// `opened` is given the session once, for whoever wants to interrupt it.
+    /// `opened` is given the session once, for the one that wants to interrupt it.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Many demonstrations at once, and what hosting them costs.
 //!
-//! Added latency is what a run takes beside the model and the tools: the time from the start of
-//! each run, of coordinators and sub-agents alike, to its end, less the time in which at least one
-//! of its tools ran, less the time from sending each request to the last byte of its answer;
-//! divided by the turns. It holds the waiting for a free core, so it grows with the load.
+//! Added latency is what a run takes in addition to the model and the tools: the time from the
+//! start of each run, of coordinators and sub-agents alike, to its end, less the time in which at
+//! least one of its tools ran, less the time from sending each request to the last byte of its
+//! answer; divided by the turns. It holds the waiting for a free core, so it grows with the load.
 
 use std::{
     collections::HashMap,

@@ -1,6 +1,6 @@
 //! Where each agent of a demonstration is, as text: lines to read on, or a table to draw again.
 //!
-//! Pure: events go in, text comes out. Whoever draws decides when.
+//! Pure: events go in, text comes out. The one that draws decides when.
 
 use std::fmt::Write;
 

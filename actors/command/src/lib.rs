@@ -1,5 +1,5 @@
-//! What the command `ennead` shows and runs beside the library: prompts for scripts, the demonstration,
-//! the simulated model as a server, the benchmark, and the case files.
+//! What the command `ennead` shows and runs in addition to the library: prompts for scripts, the
+//! demonstration, the simulated model as a server, the benchmark, and the case files.
 //!
 //! Nothing here holds a rule or prints: what is to be shown is returned as text, and the binary prints
 //! it. An embedder needs none of it.

@@ -1,8 +1,8 @@
 //! One prompt, one result: what `-p` says at the end.
 //!
 //! The JSON object is the `result` line of the stream protocol, so that a program reads both alike.
-//! A failure of the model's server comes as `subtype` `success` with `is_error`: whoever reads it
-//! must look at `is_error`.
+//! A failure of the model's server comes as `subtype` `success` with `is_error`: the one that reads
+//! it must look at `is_error`.
 
 use std::{fs, io, path::Path, sync::Arc};
 
@@ -75,7 +75,7 @@ pub enum InputError {
     NoPrompt,
 }
 
-/// The prompt with what was piped in behind it.
+/// The prompt with what was piped in after it.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! What one prompt shows while it runs: notes for whoever waits, the answer as it comes, and a line
-//! that says where the run is.
+//! What one prompt shows while it runs: notes for the one that waits, the answer as it comes, and a
+//! line that says where the run is.
 //!
 //! Pure: events go in, and [`Shown`] comes out in the order in which it is to be seen. Everything in
 //! it is free of control sequences. The caller decides where it goes, and what it leaves out.
@@ -28,7 +28,7 @@ pub enum Shown {
     MessageEnd,
     /// What was shown of the message does not count. The pieces that still do follow again.
     Withdrawn,
-    /// A line for whoever waits.
+    /// A line for the one that waits.
     Note(String),
     /// A call was denied, and what would have allowed it.
     Denied(String),

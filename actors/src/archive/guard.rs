@@ -41,7 +41,7 @@ pub enum UnsafeTranscripts {
 }
 
 /// Makes the directory, if it is not there, and keeps git out of it. What the file system refuses is
-/// left to whoever writes there next.
+/// left to the one that writes there next.
 ///
 /// # Errors
 ///

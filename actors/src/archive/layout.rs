@@ -7,7 +7,7 @@ use std::{
 
 use ennead_runtime::ids::{AgentId, SessionId};
 
-/// Characters of a project's name before a hash stands for the rest.
+/// Characters of a project's name before a hash represents the rest.
 const MAX_NAME: usize = 200;
 
 /// Where one transcript and what belongs to it lie.
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 200;
 pub struct TranscriptPaths {
     /// Path of the transcript itself.
     pub file: PathBuf,
-    /// The directory beside it: stored texts, tool results, sub-agents. Made when first needed.
+    /// The directory next to it: stored texts, tool results, sub-agents. Made when first needed.
     pub beside: PathBuf,
 }
 
@@ -96,7 +96,7 @@ impl TranscriptPaths {
     }
 }
 
-/// The transcripts of sub-agents in the directory beside that of their session, by id. Where none
+/// The transcripts of sub-agents in the directory next to that of their session, by id. Where none
 /// can be listed there are none.
 pub(crate) fn sidechains(beside: &Path) -> BTreeMap<AgentId, PathBuf> {
     let entries = std::fs::read_dir(beside.join("subagents")).into_iter().flatten().flatten();

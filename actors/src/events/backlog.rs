@@ -4,7 +4,7 @@
 //! a [`Weight`]. What is `Kept` is never left out, joined or moved. Of the rest:
 //!
 //! * From [`JOIN_FROM`] waiting events on, a text or reasoning delta joins the one of its attempt
-//!   that waits behind the last kept event, and a note takes the place of the last of its kind
+//!   that waits after the last kept event, and a note takes the place of the last of its kind
 //!   there.
 //! * A joined delta has [`MAX_JOINED`] bytes at most. What does not fit is left out, and so is all
 //!   that the attempt says after it: a listener has the beginning of a message, and then
@@ -31,19 +31,19 @@ pub const CAPACITY: usize = 1000;
 /// Bytes of text that wait for one listener at most; one event alone may be larger.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// From so many waiting events on, deltas are joined.
+/// From this many waiting events on, deltas are joined.
 pub(super) const JOIN_FROM: usize = 256;
 
-/// From so many waiting events on, notes are left out.
+/// From this many waiting events on, notes are left out.
 const DELTAS_FROM: usize = 512;
 
-/// From so many waiting events on, only kept ones are taken.
+/// From this many waiting events on, only kept ones are taken.
 const KEPT_FROM: usize = 900;
 
 /// Bytes of a joined delta at most.
 pub(super) const MAX_JOINED: usize = 256 * 1024;
 
-/// So many events that may not be left out wait already.
+/// This many events that may not be left out wait already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -61,7 +61,7 @@ pub(super) struct Backlog {
     left_out: Option<LeftOut>,
 }
 
-/// Events that nothing stands for yet.
+/// Events that no other event represents yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) first_seq: u64,
@@ -154,7 +154,7 @@ impl Backlog {
         self.n_bytes
     }
 
-    /// Events that were left out and that nothing will stand for any more.
+    /// Events that were left out and that nothing will represent any more.
     pub(super) fn take_left_out(&mut self) -> Option<LeftOut> {
         self.left_out.take()
     }
@@ -229,7 +229,7 @@ impl Backlog {
             || (self.waiting.len() < CAPACITY && self.n_bytes + n_bytes <= MAX_BYTES)
     }
 
-    /// Drops what waits and weighs so much. The next event that stays stands for it.
+    /// Drops what waits and weighs so much. The next event that stays represents it.
     fn drop_all(&mut self, weight: Weight) {
         let open_from = self.waiting.iter().rposition(|it| ends_message(&it.event));
         let open_from = open_from.map_or(0, |it| it + 1);
@@ -262,7 +262,7 @@ impl Backlog {
     }
 }
 
-/// Whether deltas behind it are of another message.
+/// Whether deltas after it are of another message.
 fn ends_message(event: &Event) -> bool {
     matches!(
         event,

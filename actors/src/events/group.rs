@@ -1,4 +1,4 @@
-//! Which light events wait behind the last kept one, so that later ones can join them.
+//! Which light events wait after the last kept one, so that later ones can join them.
 
 use ennead_runtime::{event::Event, ids::ToolUseId};
 

@@ -89,7 +89,7 @@ pub(crate) struct Parked {
     pub(crate) for_ms: Option<u64>,
 }
 
-/// Locks, also behind a panic: what is locked here is whole after every step.
+/// Locks, also after a panic: what is locked here is whole after every step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -90,8 +90,8 @@ async fn serve(
     while let Some(Some(left)) = running.next().now_or_never() {
         unanswered.extend(left);
     }
-    // This is said before the calls under way are answered, so that whoever goes on to call again
-    // comes behind it. What has not come to the server waits for the next one.
+    // This is said before the calls under way are answered, so that the one that goes on to call
+    // again comes after it. What has not come to the server waits for the next one.
     let _gone = back.cast(McpMsg::Ended { why });
     while let Ok(order) = incoming.try_recv() {
         let _gone = back.cast(McpMsg::Call(order));
@@ -123,7 +123,7 @@ async fn carry_out(caller: Caller, order: Admitted<Box<Order>>) -> Option<Unansw
             Some(Unanswered { reply, error, _slot: slot })
         }
         answer => {
-            // Whoever waited may have gone just now.
+            // The one that waited may have gone just now.
             let _gone = reply.send(answer);
             None
         }

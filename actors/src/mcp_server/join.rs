@@ -1,6 +1,6 @@
 //! Before a session is opened: which servers it has, and what tools these give it.
 //!
-//! The tools of a session are fixed when it is opened and stand in its record, so this is the only
+//! The tools of a session are fixed when it is opened and are in its record, so this is the only
 //! time at which servers are looked for. A server that cannot be had is told, and the session is
 //! opened without it.
 

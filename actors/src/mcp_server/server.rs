@@ -41,7 +41,7 @@ struct Inner {
     restarts: Restarts,
     /// It was connected to at least once.
     has_stood: bool,
-    /// When it was connected to, if it stands.
+    /// When it was connected to, if it is open.
     since: Option<Duration>,
 }
 
@@ -145,7 +145,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The servers of one `Ennead`. Kept as long as it lives, so that a session which is opened behind
+/// The servers of one `Ennead`. Kept as long as it lives, so that a session which is opened after
 /// another one finds them running.
 #[derive(Debug, Default)]
 pub(crate) struct McpServers(Mutex<BTreeMap<Launch, Arc<Server>>>);

@@ -82,8 +82,8 @@ impl Watchdog {
         Ok(chunk)
     }
 
-    /// A piece of so many bytes was read, after which the reader is so far. A long event that is still
-    /// coming counts by its bytes, as nothing of it can be read before its end.
+    /// A piece of this many bytes was read, after which the reader is so far. A long event that is
+    /// still coming counts by its bytes, as nothing of it can be read before its end.
     pub(super) fn heard(&mut self, progress: usize, n_bytes: usize) {
         self.n_bytes += n_bytes;
         if self.progress < progress || MANY_BYTES <= self.n_bytes {

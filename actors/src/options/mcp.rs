@@ -10,7 +10,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// Milliseconds that the opening of a session waits for a server of its project, if nothing else is said.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Characters that a token stands for.
+/// Characters that a token represents.
 const CHARS_PER_TOKEN: u32 = 4;
 
 /// Limits on MCP servers.

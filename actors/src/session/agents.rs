@@ -67,7 +67,7 @@ pub(super) struct Agents {
     running: BTreeMap<AgentId, Running>,
 }
 
-/// Where a session stands in its tree.
+/// The place of a session in its tree.
 enum InTree {
     /// At the top, with the sums.
     Top(TreeAccount),
@@ -204,7 +204,7 @@ impl SessionState {
         result: Result<(), LeaseRefused>,
     ) -> HandlerResult {
         let Some(order) = self.agents.asked.remove(&agent) else {
-            // Whoever wanted it is gone meanwhile.
+            // The one that wanted it is gone meanwhile.
             if result.is_ok() {
                 self.agent_over(&agent);
                 return Ok(());
@@ -360,7 +360,7 @@ impl SessionState {
             active.run.usage = active.run.usage + report.usage;
         }
         if let Some(reply) = running.reply.take() {
-            // Whoever waited may have been ended meanwhile.
+            // The one that waited may have been ended meanwhile.
             let _gone = reply.send(report);
         }
         running.end();
@@ -373,7 +373,7 @@ impl SessionState {
         self.tell_top(TreeMsg::Close { agent: agent.clone() });
     }
 
-    /// Whoever waited for the sub-agent of this call is gone.
+    /// The one that waited for the sub-agent of this call is gone.
     pub(super) fn stop_agent(&mut self, call: &ToolUseId) {
         self.agents.running.values().filter(|it| it.call == *call).for_each(Running::end);
         self.agents.asked.retain(|_, it| it.order.tool_use != *call);

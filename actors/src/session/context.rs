@@ -34,7 +34,7 @@ pub(crate) struct SessionContext {
     pub(crate) guard: Option<WorkGuard>,
     /// The model servers, in the order of the facts.
     pub(crate) endpoints: Arc<[Endpoint]>,
-    /// What stands in front of each.
+    /// What is in front of each.
     pub(crate) limiters: Arc<[ProviderLimiter]>,
     /// What servers named of their models' limits.
     pub(crate) learned: Learned,
@@ -57,7 +57,7 @@ pub(crate) struct SessionContext {
     pub(crate) reads_sources: bool,
     /// Replaces the built-in system prompt.
     pub(crate) system_prompt: Option<String>,
-    /// Stands behind the system prompt.
+    /// Follows the system prompt.
     pub(crate) append_system_prompt: Option<String>,
 }
 

@@ -219,7 +219,7 @@ impl SessionState {
         why: String,
     ) -> HandlerResult {
         let Some(active) = &mut self.active else { return Ok(()) };
-        // The first reason is the best one; that the reader is gone comes behind it.
+        // The first reason is the best one; that the reader is gone comes after it.
         if !matches!(&active.phase, Phase::Turning(turn) if turn.key == key) {
             return Ok(());
         }

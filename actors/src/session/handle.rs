@@ -35,7 +35,7 @@ pub struct SessionHandle {
     pub(crate) directory: Directory,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The run under way.
@@ -132,7 +132,7 @@ impl SessionHandle {
         let _gone = self.actor.cast(SessionMsg::Stop);
     }
 
-    /// How it stands.
+    /// The state of the session.
     ///
     /// # Errors
     ///

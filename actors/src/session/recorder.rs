@@ -4,7 +4,7 @@
 //! unanswered is sent again in order, and so that the session knows what was said.
 //!
 //! Lines that nobody waits for and that others will follow at once are held here and go out with
-//! those, in one write: a prompt, and the end of a turn behind which another begins.
+//! those, in one write: a prompt, and the end of a turn after which another begins.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -130,7 +130,7 @@ impl Recorder {
         }
     }
 
-    /// Sends lines, behind what was held.
+    /// Sends lines, after what was held.
     pub(super) fn append(&mut self, origin: Origin, lines: Lines) {
         let mut all = std::mem::take(&mut self.held);
         all.extend(lines);
@@ -139,7 +139,7 @@ impl Recorder {
         self.next += 1;
         let unanswered = Unanswered { ticket, origin, lines: Arc::new(lines), stored, sync };
         if self.has_lost {
-            // What was lost comes first, or lines would stand before those they follow.
+            // What was lost comes first, or lines would be before those they follow.
             self.unanswered.push_back(unanswered);
             return self.send_again();
         }

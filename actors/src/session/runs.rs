@@ -64,12 +64,12 @@ pub(super) struct Active {
     pub(super) started: Duration,
     /// Which run of the session, counted from its opening.
     number: u64,
-    /// How long it may take, as far as whoever asked for it said.
+    /// How long it may take, as far as the one that asked for it said.
     time_limit: Option<Duration>,
     /// When it is to end at the latest.
     limit: Option<TimeLimit>,
     pub(super) phase: Phase,
-    /// Whether it is to end behind its present turn, or behind the next if none is under way.
+    /// Whether it is to end after its present turn, or after the next if none is under way.
     pub(super) stops: bool,
     pub(super) error: Option<String>,
     said: Messages,
@@ -91,9 +91,9 @@ pub(super) struct Active {
     fallback: Option<FallbackUsed>,
 }
 
-/// Where a run stands.
+/// How far a run is.
 pub(super) enum Phase {
-    /// A turn begins behind the message that is being handled.
+    /// A turn begins after the message that is being handled.
     Next,
     /// A turn is under way.
     Turning(InFlight),

@@ -35,7 +35,7 @@ const WINDOW: u64 = 64 * 1024;
 /// Bytes of a usual line.
 const LINE: usize = 512;
 
-/// How far everything is acknowledged. Outlives a crash of the writer; what lies behind it may
+/// How far everything is acknowledged. Outlives a crash of the writer; what lies after it may
 /// come a second time.
 pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 
@@ -56,7 +56,7 @@ pub(crate) struct TranscriptFile {
     doubtful: bool,
     /// It is no longer the file of its name.
     replaced: Option<WriteError>,
-    /// Lines behind what was acknowledged, which may be sent again.
+    /// Lines after what was acknowledged, which may be sent again.
     again: VecDeque<Again>,
     acknowledged: Acknowledged,
     stored: HashSet<(TextFolder, Digest)>,
@@ -142,8 +142,9 @@ impl TranscriptFile {
             && checkpoint::read(&self.place.checkpoint()).as_ref() != Some(&self.end)
     }
 
-    /// Leaves a checkpoint, for the next writer and for whoever checks the transcript. Everything it
-    /// speaks of must be on disk: it would testify to lines that a crash of the machine took away.
+    /// Leaves a checkpoint, for the next writer and for the one that checks the transcript.
+    /// Everything it speaks of must be on disk: it would testify to lines that a crash of the
+    /// machine took away.
     pub(crate) fn leave_checkpoint(&self) -> io::Result<()> {
         let path = self.place.checkpoint();
         // One that knows of lines that are no longer there is the only witness of that.
@@ -233,7 +234,7 @@ impl TranscriptFile {
                 .and_then(body_of)
                 .is_some_and(|body| Digest::of(body) == known.body);
             if !same {
-                // Whoever writes now does not repeat itself: nothing is to be passed over.
+                // The one that writes now does not repeat itself: nothing is to be passed over.
                 self.again.clear();
                 break;
             }
@@ -275,7 +276,7 @@ impl TranscriptFile {
         self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads what lies behind the last acknowledged line.
+    /// Reads what lies after the last acknowledged line.
     fn look_again(&mut self) -> io::Result<()> {
         let from = self.acknowledged().unwrap_or_else(|| self.end.clone());
         let bytes = self.read_from(from.offset)?;
@@ -358,7 +359,7 @@ impl TranscriptFile {
         Ok(seals.any(|it| it.seq == known.head.seq && it.hash == known.head.hash))
     }
 
-    /// The start of the first line that begins at or behind `from`, or 0.
+    /// The start of the first line that begins at or after `from`, or 0.
     fn line_start(&self, from: u64) -> io::Result<u64> {
         if from == 0 {
             return Ok(0);

@@ -10,7 +10,7 @@ use std::{
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The write failed, perhaps behind a part of the bytes.
+    /// The write failed, perhaps after a part of the bytes.
     #[error("the transcript {} cannot be written: {}", file.display(), in_words(cause))]
     Write {
         /// Path of the transcript.
@@ -56,7 +56,7 @@ pub enum WriteError {
         #[source]
         cause: Arc<io::Error>,
     },
-    /// Another file stands in its place, or none. Nothing is written any more: it could not be found.
+    /// Another file is in its place, or none. Nothing is written any more: it could not be found.
     #[error("the transcript was replaced or removed while it was written to; {}", kept_in(kept.as_ref()))]
     Replaced {
         /// A copy of all that was written; `None` when none could be made.

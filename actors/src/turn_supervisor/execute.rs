@@ -274,7 +274,7 @@ impl ActiveTurn {
         Outcome::Spawn(Child::Leaf(job, pending))
     }
 
-    /// The turn stands: what it said so far goes out, and what the turn before it left.
+    /// The turn waits: what it said so far goes out, and what the turn before it left.
     pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
         for effect in self.turn.flush() {
             let left = execute(effect, myself, self)?;

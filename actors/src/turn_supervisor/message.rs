@@ -20,6 +20,6 @@ pub(crate) enum TurnMsg {
     HooksLost(u32, &'static str),
     /// The hook runner has crashed, and whatever it ran for this turn with it.
     HookRunnerGone,
-    /// A child has ended. Queued behind whatever it said before.
+    /// A child has ended. Queued after whatever it said before.
     ChildGone(ActorId),
 }

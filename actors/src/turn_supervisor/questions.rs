@@ -1,4 +1,4 @@
-//! Questions to children that are open, and what stands for the answer of a child that is gone.
+//! Questions to children that are open, and what represents the answer of a child that is gone.
 
 use ennead_runtime::{
     event::Event,

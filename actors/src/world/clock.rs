@@ -90,8 +90,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Whoever waits on it moves it: the wait is over at once, and the clock shows the time after it.
-/// So sessions over real sockets need not wait for their retries.
+/// The one that waits on it moves it: the wait is over at once, and the clock shows the time after
+/// it. So sessions over real sockets need not wait for their retries.
 impl Timer for ManualClock {
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
         self.advance(time);

@@ -18,7 +18,7 @@ use tokio::{
 const MAX_OUTPUT: u64 = 1024 * 1024;
 
 /// How long the outputs of a handler that has ended are read on when something it left behind holds
-/// them open. All that it wrote is in the pipes by then; the time is for a filter behind it, such as
+/// them open. All that it wrote is in the pipes by then; the time is for a filter after it, such as
 /// `exec > >(tee log)`, which passes on the last lines when the shell is gone. Half a second is
 /// ample for that, and a turn can wait so long.
 const GRACE: Duration = Duration::from_millis(500);

@@ -4,14 +4,14 @@ use std::{num::NonZeroU64, time::Duration};
 
 use ennead_runtime::step1_settings_resolution::HttpSettings;
 
-/// Until a connection stands, unless said otherwise.
+/// Until a connection is open by default.
 pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
 /// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
 /// otherwise under `ennead.http`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Until the connection stands; 10 s.
+    /// Until the connection is open; 10 s.
     pub connect: Duration,
     /// Until a streamed answer begins, connecting included; 300 s. An answer in one piece, of which
     /// nothing comes before it is whole, may take 600 s to begin whatever is said here.

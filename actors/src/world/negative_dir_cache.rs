@@ -2,10 +2,10 @@
 //!
 //! Sessions that are opened by the thousand in one place look for the same files in the same
 //! directories, mostly in vain. A name cannot appear in a directory without changing the
-//! directory's times (some network and FUSE file systems apart), so one `stat` of it stands for one
+//! directory's times (some network and FUSE file systems apart), so one `stat` of it represents one
 //! of each name. The time of its last change
-//! is looked at beside that of its last modification: it also moves when permissions do, and nobody
-//! can put it back.
+//! is looked at in addition to that of its last modification: it also moves when permissions do,
+//! and nobody can put it back.
 
 use std::{
     collections::BTreeMap,

@@ -56,7 +56,7 @@ pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
     (header::globs(header).filter(|it| !it.is_empty()), body)
 }
 
-/// What stands between two lines of `---` at the start, and what follows.
+/// What is between two lines of `---` at the start, and what follows.
 fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;

@@ -16,7 +16,7 @@ pub struct Attempt {
     pub(super) conversation: Digest,
 }
 
-/// Counts for rules that apply only so many times in a conversation.
+/// Counts for rules that apply only this many times in a conversation.
 #[derive(Debug, Default)]
 pub struct Attempts {
     counts: BTreeMap<Attempt, u64>,

@@ -114,7 +114,7 @@ fn messages(messages: &Json, pauses: bool) -> Result<(), String> {
             role => return Err(format!("messages.{i}.role: `{role}` is not allowed here")),
         };
         content(i, &message["content"])?;
-        // A text stands for one block.
+        // A text represents one block.
         let text = message["content"].is_string().then_some(&message["content"]);
         let blocks = text.into_iter().chain(list(&message["content"]));
         match merged.last_mut() {

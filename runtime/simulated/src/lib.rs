@@ -33,11 +33,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use minijinja::value::Value;
 
-pub use self::{
-    attempts::{Attempt, Attempts},
-    playbook::{Playbook, PlaybookError},
-    script::{End, Exchange, Piece, Script},
-};
 use self::{
     answer::Block,
     fault::Fault,
@@ -46,6 +41,11 @@ use self::{
     request::{Request, Scope},
     template::Templates,
     wire::{AnswerParts, request_id},
+};
+pub use self::{
+    attempts::{Attempt, Attempts},
+    playbook::{Playbook, PlaybookError},
+    script::{End, Exchange, Piece, Script},
 };
 use ennead_runtime::digest::Digest;
 
@@ -274,7 +274,7 @@ impl Playbook {
         Ok((body, self.script(request.digest, 200, kind)))
     }
 
-    /// The answer of a fault that stands for one: no message, but an error or any other body.
+    /// The answer of a fault that represents one: no message, but an error or any other body.
     fn failure(&self, request: &Request, fault: &Fault) -> (wire::Bytes, Script) {
         let (status, digest) = (fault.status(), request.digest);
         let message = fault.message.as_deref().unwrap_or("the playbook says so");

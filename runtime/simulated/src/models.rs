@@ -10,7 +10,7 @@ use ennead_runtime::catalogue::Catalogue;
 /// When a model was made is not known here.
 const MADE: &str = "1970-01-01T00:00:00Z";
 
-/// Who is asked, by a path that ends with `/models` or names one behind it.
+/// Who is asked, by a path that ends with `/models` or names one after it.
 pub(super) enum Asked<'a> {
     All,
     One(&'a str),

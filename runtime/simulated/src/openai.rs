@@ -1,5 +1,5 @@
-//! The formats that the simulated model speaks beside the Messages API, so that everything between
-//! a session and a socket is used as it is with such servers, too.
+//! The formats that the simulated model speaks in addition to the Messages API, so that everything
+//! between a session and a socket is used as it is with such servers, too.
 //!
 //! A playbook knows one kind of request. What comes in another format is put into the form of the
 //! Messages API first, refused where the real one would refuse it, and answered in its own.

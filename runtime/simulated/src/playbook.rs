@@ -117,7 +117,7 @@ struct RawRule {
 }
 
 impl Playbook {
-    /// Reads a playbook that names no files. `name` stands for it in errors, headers and logs;
+    /// Reads a playbook that names no files. `name` represents it in errors, headers and logs;
     /// usually the file name.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Rule {
         self.times.is_some() || matches!(self.faults, Faults::InTurn(_))
     }
 
-    /// What goes wrong after so many answers.
+    /// What goes wrong after this many answers.
     pub(super) fn fault(&self, attempt: u64) -> Option<&Fault> {
         match &self.faults {
             Faults::Always(fault) => fault.as_deref(),
@@ -277,7 +277,7 @@ impl Faults {
     }
 
     /// Whether every answer comes from somewhere. Gives how often the rule applies: one that has
-    /// nothing to say behind its faults is passed over then.
+    /// nothing to say after its faults is passed over then.
     fn check(&self, replies: bool, times: Option<u64>) -> Result<Option<u64>, String> {
         let faults = match self {
             Self::Always(fault) => {

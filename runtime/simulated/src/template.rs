@@ -114,7 +114,7 @@ impl Templates {
 
     /// Checks that an expression can be compiled.
     pub(super) fn check(&self, expression: &str) -> Result<(), String> {
-        // Compiled expressions borrow from the environment and cannot be kept beside it;
+        // Compiled expressions borrow from the environment and cannot be kept next to it;
         // compiling one takes microseconds.
         let expression = rewrite::expression(expression)?;
         self.env.compile_expression(&expression).map(drop).map_err(|error| one_line(&error))

@@ -1,6 +1,6 @@
 //! An answer as bytes of the Messages API, whole or as a stream of events.
 //!
-//! The fields stand in the order in which the real API sends them, since a reader may have a fast
+//! The fields are in the order in which the real API sends them, since a reader may have a fast
 //! path for it.
 
 use std::fmt::Write as _;

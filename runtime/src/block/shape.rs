@@ -54,7 +54,7 @@ fn is_content(text: &str) -> bool {
     })
 }
 
-/// Types that providers have beside those that are read here.
+/// Types that providers have in addition to those that are read here.
 const KNOWN: [&str; 6] = [
     "server_tool_use",
     "mcp_tool_use",

@@ -35,7 +35,7 @@ fn without_digits(name: &str) -> Option<&str> {
 
 /// Returns the name without a date such as `-20251001` or `-2025-10-01`.
 fn without_date(name: &str) -> &str {
-    // A zero stands for any digit.
+    // A zero represents any digit.
     let fits = |rest: &str, form: &str| {
         rest.bytes().zip(form.bytes()).all(|(byte, like)| match like {
             b'0' => byte.is_ascii_digit(),

@@ -56,7 +56,7 @@ pub struct LongPrompt {
 }
 
 impl Money {
-    /// So many millionths of a US dollar.
+    /// This many millionths of a US dollar.
     pub fn of_micro_usd(millionths: u64) -> Self {
         Self(millionths.saturating_mul(1_000_000))
     }
@@ -116,15 +116,15 @@ impl Prices {
         Some(of_tokens.sum::<Money>() + searches)
     }
 
-    /// The most that a request of so many tokens can cost, whatever becomes of it in the cache. Searches
-    /// of the web are not in it: how many there will be is for the provider to say.
+    /// The most that a request of this many tokens can cost, whatever becomes of it in the cache.
+    /// Searches of the web are not in it: how many there will be is for the provider to say.
     pub fn dearest(&self, input: Tokens, output: u64) -> Money {
         let at = self.of_prompt(input.0);
         let each = at.input.max(at.cache_write_5m).max(at.cache_write_1h).max(at.cache_read);
         Money(input.0.saturating_mul(each)) + Money(output.saturating_mul(at.output))
     }
 
-    /// The prices of a request with a prompt of so many tokens.
+    /// The prices of a request with a prompt of this many tokens.
     fn of_prompt(&self, tokens: u64) -> Self {
         match self.long_prompt {
             Some(long) if long.above < tokens => Self {

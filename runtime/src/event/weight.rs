@@ -10,7 +10,8 @@ pub enum Weight {
     /// A piece of something: it may be joined to the piece before it, or left out where the whole
     /// follows.
     Piece,
-    /// It says how things stand, and the next of its kind says it better.
+    /// A status snapshot. The next event of its kind supersedes it, so a slow subscriber may miss
+    /// it.
     Note,
 }
 

@@ -138,9 +138,9 @@ impl Breaker {
         opens
     }
 
-    /// The provider says that the quota is used up, for so many milliseconds if it knows. True when
-    /// this opened the circuit, or opened it for longer. However long it says, somebody looks after the
-    /// longest time of the limits: who buys more does not wait for the end of the month.
+    /// The provider says that the quota is used up, for this many milliseconds if it knows. True
+    /// when this opened the circuit, or opened it for longer. However long it says, somebody looks
+    /// after the longest time of the limits: who buys more does not wait for the end of the month.
     pub fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
         let for_ms = for_ms.map(|it| it.min(self.limits.quota_cap_ms));
         let known = match self.state {

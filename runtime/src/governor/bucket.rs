@@ -56,7 +56,7 @@ impl Bucket {
         needed.saturating_sub(self.level_at(now)).div_ceil(self.rate)
     }
 
-    /// Takes so many units, and what is there when there are fewer.
+    /// Takes this many units, and what is there when there are fewer.
     pub fn take(&mut self, now: u64, cost: u64) {
         self.level = self.level_at(now).saturating_sub(cost.saturating_mul(PARTS));
         self.at = self.at.max(now);

@@ -29,8 +29,8 @@ impl Buckets {
         fill(&mut self.output, report.output_tokens);
     }
 
-    /// Milliseconds until a call of so many input tokens can be made. How much a model will say is
-    /// not known, so of the output there must only be something left.
+    /// Milliseconds until a call of this many input tokens can be made. How much a model will say
+    /// is not known, so of the output there must only be something left.
     pub(super) fn wait_ms(&self, now: u64, tokens: u64, keeps_reserve: bool) -> u64 {
         let reserve = keeps_reserve.then_some(RESERVE_DIVISOR);
         let costs =
@@ -41,7 +41,7 @@ impl Buckets {
         waits.max().unwrap_or(0)
     }
 
-    /// A call of so many input tokens is sent.
+    /// A call of this many input tokens is sent.
     pub(super) fn take(&mut self, now: u64, tokens: u64) {
         let costs =
             [(&mut self.requests, 1), (&mut self.tokens, tokens), (&mut self.input, tokens)];
@@ -52,7 +52,7 @@ impl Buckets {
         }
     }
 
-    /// A call that was estimated at so many tokens has really cost this.
+    /// A call that was estimated at this many tokens has really cost this.
     pub(super) fn correct(&mut self, now: u64, estimated: u64, input: u64, output: u64) {
         let settle = |bucket: &mut Option<Bucket>, estimated: u64, real: u64| {
             if let Some(bucket) = bucket {

@@ -47,7 +47,7 @@ impl FairQueue {
         self.lanes.is_empty()
     }
 
-    /// Queues a call behind the others of its tenant.
+    /// Queues a call after the others of its tenant.
     pub fn push(&mut self, tenant: &Tenant, ticket: Ticket, cost: u64) {
         let lane = self.lanes.entry(tenant.clone()).or_default();
         if lane.waiting.is_empty() {

@@ -45,7 +45,7 @@ pub struct BreakerLimits {
     /// The longest of these, in milliseconds; 15 minutes. Also of what the provider says.
     pub quota_cap_ms: u64,
     /// How long it stays open when the account has nothing to pay with, in milliseconds; 10 s each time.
-    /// A refused request costs nothing, and whoever has paid does not want to wait.
+    /// A refused request costs nothing, and the one that has paid does not want to wait.
     pub billing_ms: u64,
 }
 

@@ -131,7 +131,7 @@ impl ParkReason {
         }
     }
 
-    /// For people, behind "the call waits because".
+    /// The reason for people; it follows "the call waits because".
     pub fn in_words(self) -> &'static str {
         match self {
             Self::ProviderQuota => "the quota of this provider and key is used up",

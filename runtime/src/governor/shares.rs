@@ -67,7 +67,7 @@ impl Shares {
         self.in_flight
     }
 
-    /// Of so many slots, those that this tenant cannot have.
+    /// Of this many slots, those that this tenant cannot have.
     pub fn slots_kept_from(&self, tenant: &Tenant, slots: u32) -> u32 {
         let fair = (slots / self.n_present()).max(1);
         if self.n_present() < 2 || slots < 2 || self.of(tenant) < fair {

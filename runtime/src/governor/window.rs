@@ -38,7 +38,7 @@ impl Window {
         }
     }
 
-    /// The call that was admitted as number `admission` met an overload, with so many under way.
+    /// The call that was admitted as number `admission` met an overload, with this many under way.
     /// Calls of one burst count once; `n_admitted` is the number of the next one.
     pub fn shrink(&mut self, admission: u64, in_flight: u32, n_admitted: u64) {
         if admission < self.cut_at {

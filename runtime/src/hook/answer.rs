@@ -36,7 +36,7 @@ pub enum HandlerEnd {
 }
 
 impl HandlerOutput {
-    /// What stands for a handler that the harness could not run.
+    /// What represents a handler that the harness could not run.
     pub fn refused(why: &str) -> Self {
         let ended = HandlerEnd::Refused;
         Self { ended, stdout: String::new(), stderr: why.into(), duration_ms: 0 }

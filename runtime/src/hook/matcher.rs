@@ -20,7 +20,7 @@ pub struct BadMatcher {
 }
 
 impl Matcher {
-    /// Reads a matcher as it stands in a settings file.
+    /// Reads a matcher as it is in a settings file.
     ///
     /// # Errors
     ///

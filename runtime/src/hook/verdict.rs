@@ -70,14 +70,14 @@ pub struct HookVerdict {
     pub errors: Vec<String>,
     /// What handlers want to say to the user.
     pub messages: Vec<String>,
-    /// Texts above that stand for longer ones.
+    /// Texts above that represent longer ones.
     pub overlong: Vec<Overlong>,
 }
 
 /// A text that was too long to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlong {
-    /// What stands in its place.
+    /// What is in its place.
     pub preview: String,
     /// The whole text, before it was cut.
     pub whole: String,
@@ -90,7 +90,7 @@ impl HookVerdict {
         self.updated_output.as_deref().or(of_server)
     }
 
-    /// Puts the place where a long text was stored behind its preview, wherever that stands.
+    /// Puts the place where a long text was stored after its preview, wherever that is.
     pub fn stored(&mut self, overlong: &Overlong, path: &str) {
         let shown = format!("{}\n(all of it: {path})", overlong.preview);
         for text in self.texts() {

@@ -1,10 +1,10 @@
-//! Halves of surrogate pairs that stand alone in escapes.
+//! Halves of surrogate pairs that are alone in escapes.
 //!
 //! JSON allows `"\ud83d"`; no text of Rust can hold it, so the parser refuses it. Servers that cut
 //! their answers by UTF-16 units send such halves. Only texts that cannot be parsed are searched
 //! for them.
 
-/// The JSON text with `\ufffd` in the place of each half that stands alone; `None` when there is none.
+/// The JSON text with `\ufffd` in the place of each half that is alone; `None` when there is none.
 pub(crate) fn without_lone_halves(json: &str) -> Option<String> {
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);
@@ -25,7 +25,7 @@ pub(crate) fn without_lone_halves(json: &str) -> Option<String> {
     (0 < copied).then(|| mended + json.get(copied..).unwrap_or_default())
 }
 
-/// The unit that an escape of four digits at this place stands for.
+/// The unit that an escape of four digits at this place represents.
 fn code(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at.checked_add(6)?)?.strip_prefix("\\u")?;
     let are_digits = digits.bytes().all(|it| it.is_ascii_hexdigit());

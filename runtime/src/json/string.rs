@@ -6,7 +6,7 @@
 
 use crate::digest::HEX;
 
-/// What stands behind the backslash, for each byte that needs one; zero for all others. A `u` begins
+/// What follows the backslash, for each byte that needs one; zero for all others. A `u` begins
 /// a code of four digits.
 const LETTERS: [u8; 256] = {
     let mut letters = [0; 256];

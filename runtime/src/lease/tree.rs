@@ -159,7 +159,7 @@ impl Tree {
     /// # Errors
     ///
     /// A used-up total, [`LeaseRefused::NoPrice`], [`LeaseRefused::Reserved`] when only the calls of
-    /// others stand in the way (the caller waits for them, within a bound), or
+    /// others are in the way (the caller waits for them, within a bound), or
     /// [`LeaseRefused::Closed`] for an agent that was never admitted or has ended. Nothing is taken
     /// then.
     pub fn debit(&mut self, agent: Option<&AgentId>, worst: &MaxCost) -> Result<(), LeaseRefused> {

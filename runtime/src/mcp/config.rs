@@ -51,7 +51,7 @@ pub struct Program {
     pub command: String,
     /// Arguments that the program is started with.
     pub args: Vec<String>,
-    /// Variables beside those of ennead.
+    /// Variables in addition to those of ennead.
     pub env: BTreeMap<String, String>,
 }
 

@@ -9,7 +9,7 @@ const MAX_NAME: usize = 64;
 const RESERVED: [&str; 5] =
     ["workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"];
 
-/// `mcp__server__tool`, with `_` for every character that may not stand in a name. `None`: it is
+/// `mcp__server__tool`, with `_` for every character that may not be in a name. `None`: it is
 /// longer than model servers take. It is not cut, as a rule about the name as it is configured, above
 /// all one that denies, would not match what is left.
 pub fn tool_name(server: &str, tool: &str) -> Option<String> {

@@ -137,8 +137,8 @@ fn patterns(list: Option<&Value>, environment: Environment<'_>) -> Vec<Pattern> 
     list.filter_map(|it| Pattern::of(it, environment)).collect()
 }
 
-/// `*` stands for anything, but what stands for a host is no part of a path: host and path are
-/// looked at apart. A pattern without a path stands for every path.
+/// `*` matches anything, but what matches a host is no part of a path: host and path are
+/// looked at apart. A pattern without a path matches every path.
 fn url_matches(pattern: &str, url: &str) -> bool {
     let (pattern_host, pattern_path) = halves(pattern);
     let (host, path) = halves(url);

@@ -67,7 +67,7 @@ impl Content {
         match self {
             Self::Text(text) => text.clone(),
             Self::Binary { mime, chars } => {
-                // Four characters stand for three bytes.
+                // Four characters represent three bytes.
                 format!("[{mime}, about {} bytes, is not shown]", chars / 4 * 3)
             }
             Self::Link { uri, name } => format!("[{name}]({uri})"),

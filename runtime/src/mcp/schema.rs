@@ -1,6 +1,6 @@
 //! Input schemas of servers, as model servers take them.
 //!
-//! The root must be an object without `anyOf`, `oneOf` and `allOf`. What stands in these is merged
+//! The root must be an object without `anyOf`, `oneOf` and `allOf`. What is in these is merged
 //! into the root, looser than it was written: the server still checks what it gets. A property that
 //! branches know differently may be what any of them says, and for `allOf` must be what all say.
 

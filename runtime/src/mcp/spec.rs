@@ -1,7 +1,7 @@
 //! What a server's tool is to a session.
 //!
 //! A server's hints give no right: every call needs a rule or an answer, whatever the server says of
-//! it. That a tool only reads is believed for the rest: such calls run beside each other, nothing is
+//! it. That a tool only reads is believed for the rest: such calls run at the same time, nothing is
 //! forced to disk before them, and after a crash they are taken to have changed nothing.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -106,8 +106,8 @@ impl Default for CallLimits {
     }
 }
 
-/// What each listed tool is to a session, in the server's order, beside its name there; and what
-/// is not offered.
+/// What each listed tool is to a session, in the server's order, in addition to its name there; and
+/// what is not offered.
 pub fn offered(
     server: &ServerConfig,
     listed: &[Listed],

@@ -8,7 +8,7 @@
 //! than `max` by itself, it is split between its lines: the piece is closed with a fence line, and
 //! the next one opened again with the line that opened the first, info string included. These two
 //! lines are named apart ([`Piece::reopened`], [`Piece::closed`]), so that the texts of all pieces,
-//! one behind the other, are the answer.
+//! one after the other, are the answer.
 //!
 //! Nothing is cut within a grapheme cluster, unless one alone is longer than a block.
 //!
@@ -33,7 +33,7 @@ const MIN_MAX: usize = 16;
 /// A piece of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Piece {
-    /// The text. Blanks at which it was cut stand at its end.
+    /// The text. Blanks at which it was cut are at its end.
     pub text: String,
     /// The line that opens the fence again in which the answer was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ impl Chunker {
         }
     }
 
-    /// Nothing came for a while: pushes what waits, up to the last break; behind a sentence all of
+    /// Nothing came for a while: pushes what waits, up to the last break; after a sentence all of
     /// it. Code that is not closed goes on waiting.
     pub(super) fn flush(&mut self, out: &mut Vec<Piece>) {
         let place = match self.protected() {

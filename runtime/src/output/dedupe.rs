@@ -7,7 +7,7 @@
 /// Shorter ones meet by chance.
 const MIN_OVERLAP: usize = 16;
 
-/// What `whole` says behind what was `said`; `None` if that is not how it begins. Line ends that
+/// What `whole` says after what was `said`; `None` if that is not how it begins. Line ends that
 /// only `whole` has are passed over: a message puts one between its blocks of text.
 pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
     if let Some(rest) = whole.strip_prefix(said) {

@@ -2,8 +2,8 @@
 //! nothing but heartbeat tokens (OUT-2).
 //!
 //! A model that is woken and has nothing to tell answers with a token, by default `HEARTBEAT_OK`.
-//! Alone it is for the harness; beside other words it is one of them and stays. It may be repeated,
-//! and stand in emphasis, quotes or code marks, or before a full stop.
+//! Alone it is for the harness; next to other words it is one of them and stays. It may be
+//! repeated, and be in emphasis, quotes or code marks, or before a full stop.
 //!
 //! Linear: what may still be nothing is held back, and per character only the last word of it is
 //! compared, of which no more than a token and [`MAX_MARKS`] characters can fit.
@@ -27,7 +27,7 @@ pub(super) struct Edges {
 enum State {
     /// Nothing was said so far but blanks and tokens; the last word begins at `word`.
     Nothing { held: String, word: usize },
-    /// Something was said. The blanks behind it wait for what follows.
+    /// Something was said. The blanks after it wait for what follows.
     Saying { blanks: String },
 }
 
@@ -86,7 +86,7 @@ fn is_nothing(tokens: &[String], word: &str) -> bool {
             .any(|token| inside(word, token).is_some_and(|(_, behind)| behind.chars().all(is_mark)))
 }
 
-/// Whether a word is the beginning of a token, or one with marks behind it.
+/// Whether a word is the beginning of a token, or one with marks after it.
 fn may_be_token(tokens: &[String], word: &str) -> bool {
     let bare = word.trim_start_matches(is_mark);
     if MAX_MARKS < word.len() - bare.len() {
@@ -100,7 +100,7 @@ fn may_be_token(tokens: &[String], word: &str) -> bool {
         })
 }
 
-/// What stands before and behind the token in a word that begins with it, marks aside.
+/// What is before and after the token in a word that begins with it, marks aside.
 fn inside<'w>(word: &'w str, token: &str) -> Option<(&'w str, &'w str)> {
     let (bare, token) = (word.trim_start_matches(is_mark), token.trim_matches(is_mark));
     let behind = bare.strip_prefix(token).filter(|_| !token.is_empty())?;

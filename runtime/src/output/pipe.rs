@@ -1,4 +1,4 @@
-//! The stages that the text of one message goes through, one behind the other.
+//! The stages that the text of one message goes through, one after the other.
 
 use super::{
     chunking::{Chunker, Piece},

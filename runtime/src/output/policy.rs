@@ -149,7 +149,7 @@ impl ChannelPolicy {
         Self { reasoning: true, ..self }
     }
 
-    /// With results of tools, each of so many characters at most.
+    /// With results of tools, each of this many characters at most.
     #[must_use]
     pub fn tool_results(self, max_chars: usize) -> Self {
         Self { tool_results: Some(max_chars), ..self }

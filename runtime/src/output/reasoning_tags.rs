@@ -2,10 +2,10 @@
 //!
 //! Models that have no field of their own for it put their reasoning between tags in the answer.
 //! The tags are [`REASONING`]: `<think>`, `<thinking>`, `<thought>`, `<reasoning>`, `<antthinking>`
-//! and `<antml:thinking>`. What stands between an opening and the next closing one, of whichever of
+//! and `<antml:thinking>`. What is between an opening and the next closing one, of whichever of
 //! these names, is reasoning. `<final>` marks the answer: only the tag itself is taken out, and it
-//! ends reasoning that was not closed. Case does not matter, blanks may stand behind `<` and `/`,
-//! attributes may follow the name. A tag is at most [`MAX_TAG`] bytes and stands on one line.
+//! ends reasoning that was not closed. Case does not matter, blanks may be after `<` and `/`,
+//! attributes may follow the name. A tag is at most [`MAX_TAG`] bytes and is on one line.
 //!
 //! * Code is left alone: fenced blocks, and code spans, which end with their line. Within
 //!   reasoning there is no code: what a model opens there it may never close.
@@ -13,7 +13,7 @@
 //!   lose words that nobody marked as an answer.
 //! * A closing tag without an opening one is taken out; the text before it stays, because it may
 //!   be out already. What looks like a tag and never ends is text.
-//! * Line ends behind a tag that was taken out go with it if nothing else is on that line.
+//! * Line ends after a tag that was taken out go with it if nothing else is on that line.
 //!
 //! Linear: what is held back (a tag that has begun, a line with an open code span) is looked at
 //! once as it comes and, for a line whose span never closes, once more.

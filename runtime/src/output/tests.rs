@@ -21,7 +21,7 @@ enum Told {
     Turn,
     Missed,
     Tool(&'static str),
-    /// So many milliseconds later.
+    /// This many milliseconds later.
     Wait(u64),
     End,
     Fail,

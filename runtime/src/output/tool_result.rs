@@ -28,8 +28,8 @@ impl ToolResult {
     }
 }
 
-/// Every result goes through here, whoever gets it. It keeps so many characters at most; the text
-/// is shared when nothing is cut. It is data: no tags are taken out of it.
+/// Every result goes through here, no matter who gets it. It keeps this many characters at most;
+/// the text is shared when nothing is cut. It is data: no tags are taken out of it.
 pub fn on_tool_result(
     call: &ToolUseId,
     tool: &ToolName,

@@ -15,7 +15,7 @@ pub const BACKOFF_BASE_MS: u64 = 500;
 pub const BACKOFF_CAP_MS: u64 = 32_000;
 
 /// The longest wait that a provider may ask a turn for, 10 minutes in milliseconds. A longer one is
-/// no pause but a quota: the chain is tried, or the failure stands.
+/// no pause but a quota: the chain is tried, or the failure remains.
 pub const MAX_RETRY_AFTER_MS: u64 = 600_000;
 
 /// The wait before retry `n`, counted from 0: between half and all of the exponential step.

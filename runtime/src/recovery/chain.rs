@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{step1_settings_resolution::Settings, step5_model_call::wire_format::Provider};
 
-/// Models beside the first one; what is listed behind them is never asked.
+/// Models after the first one; what is listed after them is never asked.
 pub const MAX_FALLBACKS: usize = 3;
 
 /// One model of a chain.

@@ -23,7 +23,7 @@ pub const REDUCTION_FLOOR: u32 = 4_096;
 /// minutes that providers keep a silent connection open (128,000 tokens an hour).
 pub const WHOLE_MAX_TOKENS: u32 = 21_333;
 
-/// What path 3 goes on with where a lower ceiling does not help stands behind these.
+/// What path 3 goes on with where a lower ceiling does not help follows these.
 pub(super) const ROWS: &[Row] = &[
     row(
         MaxOutput,

@@ -1,7 +1,8 @@
 //! Path 2: a summary in the middle of a turn.
 //!
 //! At most once per turn. It is an input to the same shaper chain as any other compaction, so it
-//! never runs beside one. A summary that is itself too long to ask for is made shorter instead.
+//! never runs at the same time as one. A summary that is itself too long to ask for is made shorter
+//! instead.
 
 use super::table::{Action, Cap, Condition, Row, row};
 use crate::step5_model_call::FailureClass;

@@ -116,7 +116,7 @@ pub enum Action {
     SwitchModel,
     /// Asks the next model of the chain that is on another provider.
     SwitchProvider,
-    /// Nothing more: the failure stands.
+    /// Nothing more: the failure remains.
     Surface,
 }
 
@@ -317,7 +317,7 @@ pub fn shown(max_retries: u32) -> Vec<ShownRow> {
     rows().map(row).chain(elsewhere()).collect()
 }
 
-/// The table as text, columns aligned; the class stands in the first of its rows only.
+/// The table as text, columns aligned; the class is in the first of its rows only.
 pub fn print(max_retries: u32) -> String {
     let head = ["class", "when", "then", "at most"].map(str::to_owned);
     let mut rows = vec![head];

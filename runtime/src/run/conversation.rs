@@ -60,7 +60,7 @@ pub struct Conversation {
     pub memory: TurnMemory,
     /// Whether a run was recorded, and with it the facts.
     pub has_begun: bool,
-    /// The facts, where they lie beside the transcript.
+    /// The facts, where they lie next to the transcript.
     pub setup: Option<Digest>,
 }
 
@@ -101,8 +101,8 @@ pub struct TurnMemory {
     pub stop_blocks: u32,
     /// Model calls that failed, in the whole session (MDL-6).
     pub retries: u32,
-    /// The settings layers as they were read, merged; a sub-agent has its parent's layers. Whoever
-    /// opens a session may put in what equal layers gave before.
+    /// The settings layers as they were read, merged; a sub-agent has its parent's layers. The one
+    /// that opens a session may put in what equal layers gave before.
     pub merged: Option<Arc<Merged>>,
     /// The settings layers, as the transcript holds them.
     pub layers: Option<Repeated>,
@@ -128,7 +128,7 @@ pub struct TurnMemory {
 pub struct ShapedView {
     /// The messages that remain, oldest first.
     pub messages: Messages,
-    /// Messages of the history that they stand for.
+    /// Messages of the history that they represent.
     pub covered: usize,
 }
 

@@ -30,7 +30,7 @@ pub struct DerivedSettings {
     pub gate: Arc<GateSetup>,
     /// The models that may be asked, in order.
     pub chain: Arc<[Link]>,
-    /// Directories that count as workspace beside the working directory.
+    /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Arc<[String]>,
     /// Variables for child processes. One without a value is taken away, as secrets are.
     pub env: Arc<[(String, String)]>,

@@ -46,7 +46,7 @@ pub struct SessionFacts {
     pub home: Arc<str>,
     /// Real paths of the directories above, where links lead elsewhere.
     pub real: BTreeMap<String, String>,
-    /// The directory beside the transcript in which long texts are kept; absolute.
+    /// The directory next to the transcript in which long texts are kept; absolute.
     pub directory: Arc<str>,
     /// Absolute path of the transcript.
     pub transcript: Arc<str>,
@@ -57,7 +57,7 @@ pub struct SessionFacts {
     /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
     /// it has its parent's settings.
     pub layers: Vec<LayerText>,
-    /// Whether settings files are read beside the fixed layers.
+    /// Whether settings files are read in addition to the fixed layers.
     pub reads_settings: bool,
     /// Whether answers are streamed.
     pub streams: bool,
@@ -99,7 +99,7 @@ impl SessionFacts {
         self.within.push(parent);
     }
 
-    /// Of a sub-agent in a worktree: the worktree, and the checkout around it that it stands apart
+    /// Of a sub-agent in a worktree: the worktree, and the checkout around it that it is apart
     /// from.
     pub fn isolation(&self) -> Option<Isolation> {
         let checkout = self.within.last()?;
@@ -120,7 +120,7 @@ fn is_first(revision: &u32) -> bool {
 }
 
 /// The top directories of a worktree and a checkout, given the same place in each: their names
-/// differ, and what comes behind them does not.
+/// differ, and what comes after them does not.
 fn tops(mut worktree: &str, mut checkout: &str) -> (String, String) {
     while let Some(((above, name), (above_it, same))) =
         worktree.rsplit_once('/').zip(checkout.rsplit_once('/'))

@@ -165,7 +165,7 @@ mod tests {
         check(true, &[("a", "1"); 6], "ffffff");
     }
 
-    /// `.` stands for an allowed call, another letter for a denied one; gives the place of the end.
+    /// `.` represents an allowed call, another letter for a denied one; gives the place of the end.
     #[track_caller]
     fn check_denials(calls: &str, end: Option<(usize, DenialEnd)>) {
         let mut watch = DenialWatch::default();

@@ -40,11 +40,11 @@ pub struct RunOutcome {
     /// The same for each turn, counted from 1; without sub-agents.
     pub turn_costs: BTreeMap<u32, CostLedger>,
     /// Of all runs of the session so far, this one included. Of those of earlier processes, all
-    /// sub-agents stand right below the session.
+    /// sub-agents are right below the session.
     pub session_cost: CostLedger,
     /// What is known about models.
     pub models: Arc<Catalogue>,
-    /// Lines of the summaries that were made in it; each stands for what was said before.
+    /// Lines of the summaries that were made in it; each represents what was said before.
     pub compactions: Vec<EntryId>,
     /// Cached tokens that its model calls should have read and did not (CTX-7).
     pub cache_drops: Vec<PromptCacheEvent>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{block::Block, ids::RunId, json::escaped_len};
 
-/// Bytes that a name of the caller's (a run's, a sender's) may take as JSON string. It stands in
+/// Bytes that a name of the caller's (a run's, a sender's) may take as JSON string. It is in
 /// records, which are at most 4 KiB.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -22,7 +22,7 @@ pub struct RunRequest {
     pub run: Option<RunId>,
     /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
     pub origin: &'static str,
-    /// What stands behind the system prompt in the turns of this run; its sub-agents do not have it.
+    /// What follows the system prompt in the turns of this run; its sub-agents do not have it.
     /// `None` or blank: nothing.
     pub system: Option<String>,
     /// Who asks, for the record. `None`: nobody said.
@@ -36,7 +36,7 @@ pub struct RunRequest {
 /// Who asks for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// Names the person or program, as whoever hosts the session knows it; at most 128 bytes.
+    /// Names the person or program, as the one that hosts the session knows it; at most 128 bytes.
     pub id: String,
     /// Whether the session is theirs.
     pub is_owner: bool,
@@ -69,7 +69,7 @@ pub enum InvalidRequest {
         /// Kind of the block: `image` or `document`.
         of: &'static str,
     },
-    /// The prompt alone is more than the model's window holds beside the shortest answer.
+    /// The prompt alone is more than the model's window holds in addition to the shortest answer.
     #[error("the prompt has about {tokens} tokens; the window of the model holds {limit} at most")]
     PromptTooLong {
         /// The estimate for the prompt.
@@ -125,7 +125,7 @@ impl RunRequest {
         Self { time_limit: Some(limit), ..self }
     }
 
-    /// The same with a text behind the system prompt.
+    /// The same with a text after the system prompt.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         Self { system: Some(text.into()), ..self }

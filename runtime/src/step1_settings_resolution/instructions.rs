@@ -1,6 +1,6 @@
 //! Instruction files: imports are found and put in, comments taken out.
 //!
-//! Pure; whoever has a file system reads the files that are asked for.
+//! Pure; the one that has a file system reads the files that are asked for.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn add(
     }
 }
 
-/// One text for the model: the file, and behind it what it imports, each under its path.
+/// One text for the model: the file, and after it what it imports, each under its path.
 pub fn joined(files: &[Imported]) -> String {
     let mut text = String::new();
     for file in files {
@@ -81,7 +81,7 @@ pub fn joined(files: &[Imported]) -> String {
     text
 }
 
-/// Paths mentioned as `@path` in running text, in order: at the start of a line or behind a blank,
+/// Paths mentioned as `@path` in running text, in order: at the start of a line or after a blank,
 /// not inside code.
 pub fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ pub fn mentions(text: &str) -> Vec<&str> {
             if in_span {
                 continue;
             }
-            // What is glued to a span is not behind a blank.
+            // What is glued to a span is not after a blank.
             let glued = i > 0 && !part.starts_with(char::is_whitespace);
             for word in part.split_whitespace().skip(usize::from(glued)) {
                 let Some(path) = word.strip_prefix('@') else { continue };

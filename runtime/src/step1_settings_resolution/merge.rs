@@ -34,7 +34,7 @@ pub fn merge(layers: &[LayerText]) -> Resolved {
     merge_with(layers, &Arc::default())
 }
 
-/// As [`merge`], with limits of the model as they stand in a catalogue.
+/// As [`merge`], with limits of the model as they are in a catalogue.
 pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let mut warnings = Vec::new();
     let mut read: Vec<SettingsLayer> =
@@ -126,7 +126,7 @@ fn strength(scope: Scope) -> u8 {
     }
 }
 
-/// Merges objects, weakest first: scalars of the strongest, lists one behind the other without
+/// Merges objects, weakest first: scalars of the strongest, lists one after the other without
 /// repetitions, objects key by key.
 pub fn merge_values<'a>(
     layers: impl IntoIterator<Item = &'a Map<String, Value>>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Settings, ennead_section};
 use crate::catalogue::Catalogue;
 
-/// Variables that say what an alias stands for.
+/// Variables that say what an alias represents.
 const ALIASES: [(&str, &str); 4] = [
     ("ANTHROPIC_DEFAULT_OPUS_MODEL", "opus"),
     ("ANTHROPIC_DEFAULT_SONNET_MODEL", "sonnet"),

@@ -1,7 +1,7 @@
 //! Variables that are for the harness alone: keys of providers, and what `ennead.secretEnv` names.
 //!
-//! They are taken away from shell commands, hooks and MCP servers. Only whoever runs the session can
-//! hand one to a server, by `ennead.serverEnv`; a repository cannot.
+//! They are taken away from shell commands, hooks and MCP servers. Only the one that runs the
+//! session can hand one to a server, by `ennead.serverEnv`; a repository cannot.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -26,7 +26,7 @@ pub enum Trust {
 }
 
 /// Which settings files are read next to those of the organisation, which are always read. All of
-/// them, unless said otherwise. Instruction files go with them: those of the user with the first,
+/// them by default. Instruction files go with them: those of the user with the first,
 /// `CLAUDE.md`, `AGENTS.md` and rules with the second, `CLAUDE.local.md` with the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingSources {

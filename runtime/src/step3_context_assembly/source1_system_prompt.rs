@@ -1,7 +1,7 @@
 //! Source 1: the system prompt, as segments in order of priority.
 //!
 //! Instructions of users are not among them; they are source 3 and have the role of the user. No
-//! date stands here, so the prefix of a request stays the same from day to day, and what is the same
+//! date is here, so the prefix of a request stays the same from day to day, and what is the same
 //! on every machine comes first, so that sessions share it in a provider's cache.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ the user was put there by the program that runs you.
 
 Be brief. Name files by path and line. When you are done, say what you did and what is left.";
 
-/// What the segments are made of, beside the texts read from the world.
+/// What the segments are made of, in addition to the texts read from the world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemPromptParts<'a> {
     /// The line that the catalogue has for the model; empty for none.

@@ -17,7 +17,7 @@ const MAX_GLOB_CHARS: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct PathRuleSet {
     rules: Vec<(PathRule, GlobSet)>,
-    /// A worktree, and the checkout for whose files its files stand.
+    /// A worktree, and the checkout for whose files its files are.
     isolation: Option<Isolation>,
 }
 

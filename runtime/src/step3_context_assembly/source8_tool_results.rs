@@ -29,7 +29,7 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// Text from outside that stands among other text: between marks that name its origin and that it
+/// Text from outside that is among other text: between marks that name its origin and that it
 /// cannot close.
 pub fn envelope(origin: &str, text: &str) -> String {
     let origin: String =

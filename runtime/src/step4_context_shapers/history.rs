@@ -12,7 +12,7 @@ use crate::{
 
 /// For each place between two messages, whether a cut there tears no call from its result. Place
 /// `i` is before message `i`. A call of the last answer that has no result yet counts as answered
-/// by what comes next, so it stays together with it. Neither is one response torn that stands in
+/// by what comes next, so it stays together with it. Neither is one response torn that is in
 /// several messages: its thinking belongs to its calls.
 pub(super) fn safe_cuts(messages: &[Arc<Message>]) -> Vec<bool> {
     let mut last_call: BTreeMap<&ToolUseId, (usize, bool)> = BTreeMap::new();

@@ -19,7 +19,7 @@ use crate::{
     tokens::{CHARS_PER_TOKEN, Tokens},
 };
 
-/// Characters of a text that are still shown beside its reference, at least.
+/// Characters of a text that are still shown next to its reference, at least.
 const SHOWN_CHARS: u64 = 200;
 
 /// Characters from which on a text may be what makes a context too large.

@@ -87,7 +87,7 @@ fn plan(context: &ShapedContext, setup: &ShaperSetup) -> Option<Plan> {
     let last_prompt = history::last_prompt(messages)?;
     let mut pinned = (opening <= last_prompt && last_prompt < newest).then_some(last_prompt);
     if pinned.is_some() && history::has_results(&messages[last_prompt]) {
-        // It cannot stand without the calls that it answers.
+        // It cannot be without the calls that it answers.
         newest = (0..=last_prompt).rev().find(|i| safe[*i])?;
         pinned = None;
     }

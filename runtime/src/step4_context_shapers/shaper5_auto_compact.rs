@@ -2,7 +2,7 @@
 //!
 //! In two phases, because the call is made by somebody else: [`request`] says what to sum up,
 //! [`apply_summary`] puts the answer in its place. The newest messages stay verbatim. A summary
-//! that is not shorter than what it stands for is not used.
+//! that is not shorter than what it represents is not used.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub struct SummaryRequest {
     pub preserved: Option<(EntryId, EntryId)>,
     /// The estimate for the whole context before, for the boundary record.
     pub pre_tokens: Tokens,
-    /// How many messages of the context the summary stands for.
+    /// How many messages of the context the summary represents.
     n_replaced: usize,
     /// How many of them are left out of the request.
     n_left_out: usize,
@@ -100,7 +100,7 @@ pub fn request(
     })
 }
 
-/// Puts a summary in the place of what it stands for. `id` names the summary's line. The context
+/// Puts a summary in the place of what it represents. `id` names the summary's line. The context
 /// must be the one that the request was made from.
 pub fn apply_summary(
     context: &ShapedContext,
@@ -116,7 +116,7 @@ pub fn apply_summary(
     if !is_same {
         return unchanged("the context is not the one that was summed up");
     }
-    // It may repeat what a tool wrote, and stands where a person speaks.
+    // It may repeat what a tool wrote, and is where a person speaks.
     let summary = escape_harness_tags(summary.trim());
     if summary.is_empty() {
         return unchanged("the summary is empty");
@@ -170,7 +170,7 @@ pub fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
     })
 }
 
-/// How many messages a summary would stand for; `None` when it is not worth it.
+/// How many messages a summary would represent; `None` when it is not worth it.
 fn old_part(context: &ShapedContext, setup: &ShaperSetup) -> Option<usize> {
     let keep = setup.settings.keep_newest.max(MIN_VERBATIM);
     let n_old = history::newest_start(&context.messages, keep);

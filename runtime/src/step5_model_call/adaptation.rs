@@ -42,7 +42,7 @@ pub enum Thinking {
     Disabled,
 }
 
-/// Parameters beside model, ceiling, tools and messages. None is sent unless it is said.
+/// Parameters in addition to model, ceiling, tools and messages. None is sent unless it is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
@@ -54,7 +54,7 @@ pub struct Parameters {
     pub temperature: Option<serde_json::Number>,
     /// Nucleus sampling: share of the probability mass, 0 to 1.
     pub top_p: Option<serde_json::Number>,
-    /// Sampling from so many.
+    /// Sampling from this many.
     pub top_k: Option<u32>,
     /// Texts that end the answer.
     pub stop_sequences: Vec<String>,

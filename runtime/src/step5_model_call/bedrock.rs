@@ -23,7 +23,7 @@ pub struct BedrockReader {
 }
 
 impl BedrockReader {
-    /// Feeds bytes; pushes what can be shown to `out`. Bytes behind the outcome are not looked at.
+    /// Feeds bytes; pushes what can be shown to `out`. Bytes after the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         if self.is_complete() {
             return;

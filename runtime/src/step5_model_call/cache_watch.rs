@@ -104,7 +104,7 @@ impl DropReason {
 }
 
 impl CacheWatch {
-    /// A shaper changed the messages; `summary`: a summary stands for what lay before it.
+    /// A shaper changed the messages; `summary`: a summary represents what lay before it.
     pub fn shaped(&mut self, summary: bool) {
         if summary {
             self.done = Some(DropReason::Compaction);

@@ -112,7 +112,8 @@ pub(super) fn or_quota(class: FailureClass, retry_after_ms: Option<u64>) -> Fail
 }
 
 /// The failure that a governor's refusal means: nothing was sent. It is like a refusal of the provider
-/// itself: a used-up quota, so the chain is tried or the failure stands, or the bill that is still open.
+/// itself: a used-up quota, so the chain is tried or the failure remains, or the bill that is still
+/// open.
 pub fn from_governor(provider: &str, refusal: &Refusal) -> ModelFailure {
     let (why, waited_s) = (refusal.reason.in_words(), refusal.waited_ms / 1_000);
     let (class, message) = match &refusal.bill {
@@ -164,7 +165,7 @@ fn without_stream(failure: ModelFailure) -> ModelFailure {
     }
 }
 
-/// The failure that a whole answer stands for, if it is none to go on with: cut by the output
+/// The failure that a whole answer represents, if it is none to go on with: cut by the output
 /// ceiling, refused, out of window, paused, or empty. A call cut by the ceiling is never run.
 ///
 /// Behind results of tools a model may end without a word; `follows_results` says whether it was

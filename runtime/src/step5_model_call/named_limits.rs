@@ -75,7 +75,7 @@ const PROMPT: &[At] = &[
     After("request ("),
 ];
 
-/// Counted by some servers beside the messages.
+/// Counted by some servers in addition to the messages.
 const BESIDE: &[At] = &[Before(" in the functions"), Before(" of tool input")];
 
 const OUTPUT: &[At] = &[

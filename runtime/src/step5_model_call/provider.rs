@@ -1,7 +1,7 @@
 //! What each wire format is encoded and read by: the one place that chooses between them.
 //!
-//! Everything outside names a [`WireFormat`] and gets the same types back, whoever answers: an
-//! [`EncodedRequest`], a [`StreamReport`], a [`ModelAnswer`], a [`ModelFailure`].
+//! Everything outside names a [`WireFormat`] and gets the same types back, no matter who answers:
+//! an [`EncodedRequest`], a [`StreamReport`], a [`ModelAnswer`], a [`ModelFailure`].
 
 use http::HeaderMap;
 

@@ -72,7 +72,7 @@ pub struct EncodedRequest {
     pub body: Bytes,
     /// Covers the head and every block: equal requests have equal digests.
     pub digest: Digest,
-    /// Headers that go with it beside those of the provider; names in lower case.
+    /// Headers that go with it in addition to those of the provider; names in lower case.
     pub headers: Arc<[(String, String)]>,
 }
 
@@ -223,7 +223,7 @@ impl PrefixChain {
         self.changed
     }
 
-    /// The digest of head and messages; hashes only behind the last item that is as before.
+    /// The digest of head and messages; hashes only after the last item that is as before.
     pub(super) fn follow(&mut self, head: Digest, messages: &[ViewMessage]) -> Digest {
         // Behind another head nothing of the chain holds, but what was sent is still known.
         let mut holds = self.head == head;

@@ -55,7 +55,7 @@ pub enum StreamDelta {
         id: ToolUseId,
         /// Name of the tool that the call uses.
         name: ToolName,
-        /// Partial JSON completed to valid JSON, behind a whole value; never to be run.
+        /// Partial JSON completed to valid JSON, after a whole value; never to be run.
         preview: String,
     },
     /// What it has cost so far, cumulative.
@@ -107,7 +107,7 @@ impl StreamReader {
         Self::default()
     }
 
-    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes behind
+    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes after
     /// the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         if self.is_complete() {

@@ -38,7 +38,7 @@ pub const MAX_BLOCK_BYTES: usize = 30_000_000;
 const MAX_NAME_CHARS: usize = 64;
 
 /// What a model is sent. Begins with a message of the user; roles alternate; every call is answered
-/// in the message behind it.
+/// in the message after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The messages, oldest first. None is empty.
@@ -90,7 +90,7 @@ pub fn compile(messages: &[Arc<Message>]) -> View {
 }
 
 /// The view of a conversation, for a provider and a model that may not have been the ones before.
-/// What they cannot read is left out, or a text stands for it.
+/// What they cannot read is left out or replaced by a text.
 pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
     let (view, results) = (View::default(), BTreeMap::new());
     let mut compiler = Compiler { target, view, results, open: None };
@@ -110,7 +110,7 @@ pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
 struct Compiler<'a> {
     target: Target<'a>,
     view: View,
-    /// The result of each call; `None` until one is found behind it.
+    /// The result of each call; `None` until one is found after it.
     results: BTreeMap<&'a ToolUseId, Option<&'a Block>>,
     /// The answer that is being put together, if its calls are not yet answered.
     open: Option<Answer<'a>>,
@@ -239,7 +239,7 @@ impl<'a> Compiler<'a> {
         kept.map(|it| self.sized(it))
     }
 
-    /// Puts a message behind what is there, joined with its neighbour where roles are the same.
+    /// Puts a message after what is there, joined with its neighbour where roles are the same.
     fn place(&mut self, message: &'a Message, mut blocks: Vec<Block>) {
         if message.role == Role::User {
             self.answer_open_calls();

@@ -130,7 +130,7 @@ fn versioned(base: &str) -> String {
     }
 }
 
-/// A name as one segment of a path. Colons stand in names of Bedrock and are escaped as its own
+/// A name as one segment of a path. Colons are in names of Bedrock and are escaped as its own
 /// clients do.
 fn escaped(name: &str) -> String {
     name.bytes()

@@ -1,4 +1,4 @@
-//! A worktree and the checkout that it stands for: who works in the one leaves the other alone.
+//! A worktree and the checkout that it represents: who works in the one leaves the other alone.
 //!
 //! Holds in every mode and whatever rules say. Commands are read with suspicion and not run, as
 //! elsewhere in the gate: where a `cd` cannot be followed, or git is pointed to another repository by

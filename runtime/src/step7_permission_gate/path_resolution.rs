@@ -58,7 +58,7 @@ pub fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
         return false;
     }
     let lexical = by_text(&absolute(given, cwd, home));
-    // Whoever could not look at all says no more than what was given.
+    // The one that could not look at all says no more than what was given.
     let is_unknown = path.kind == PathKind::Invalid && path.lexical == given;
     let names = path.passed.first() == Some(&path.lexical) && path.passed.contains(&path.real);
     is_unknown || path.lexical == lexical && (names || path.kind == PathKind::Invalid)

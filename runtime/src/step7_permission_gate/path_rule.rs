@@ -1,4 +1,4 @@
-//! Path patterns: gitignore's language, anchored by where a rule stands.
+//! Path patterns: gitignore's language, anchored by where a rule is.
 //!
 //! A pattern has the same meaning in rules, in hidden paths and in searching tools.
 
@@ -196,7 +196,7 @@ fn without_alternates(pattern: &str) -> String {
 }
 
 /// Composes and takes the case away, character by character, so that a name and a pattern fold
-/// alike wherever a character stands.
+/// alike wherever a character is.
 pub(super) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

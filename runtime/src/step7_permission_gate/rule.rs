@@ -61,7 +61,7 @@ pub struct Rule {
     pub text: String,
     /// The tool, by its current name, or a glob of names.
     pub tool: String,
-    /// What stands in the parentheses; `None` for the bare tool and for `*`.
+    /// What is in the parentheses; `None` for the bare tool and for `*`.
     pub spec: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub enum BadRule {
     /// Nothing in the parentheses of an allow rule.
     #[error("the allow rule `{0}` has an empty specifier")]
     EmptySpecifier(String),
-    /// A glob in an allow rule that is not behind a literal `mcp__server__`.
+    /// A glob in an allow rule that is not after a literal `mcp__server__`.
     #[error("the allow rule `{0}` may use `*` only behind a literal `mcp__server__`")]
     LooseGlob(String),
 }
@@ -143,7 +143,7 @@ impl Rule {
         if self.tool.contains('*') {
             return wildcard(&self.tool, tool);
         }
-        // `mcp__server` stands for all tools of that server.
+        // `mcp__server` represents all tools of that server.
         let is_server = self.tool.strip_prefix("mcp__").is_some_and(|it| !it.contains("__"));
         is_server && tool.strip_prefix(self.tool.as_str()).is_some_and(|it| it.starts_with("__"))
     }
@@ -163,7 +163,7 @@ fn current_name(tool: &str) -> &str {
     }
 }
 
-/// Whether `pattern`, in which `*` stands for any characters, covers the whole of `text`.
+/// Whether `pattern`, in which `*` matches any characters, covers the whole of `text`.
 /// Takes time in the product of the lengths at worst.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());

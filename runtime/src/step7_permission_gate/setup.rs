@@ -57,12 +57,12 @@ pub struct GateSetup {
     cwd: Arc<str>,
 }
 
-/// What a sub-agent asks for beside what it inherits.
+/// What a sub-agent asks for in addition to what it inherits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChildRequest {
     /// Its mode; taken only where it is stricter.
     pub mode: Option<PermissionMode>,
-    /// Rules of its own. Its allow rules, if it has any, stand in for the inherited ones; they let
+    /// Rules of its own. Its allow rules, if it has any, replace the inherited ones; they let
     /// pass only what the parent lets pass, too.
     pub rules: Vec<RuleText>,
 }

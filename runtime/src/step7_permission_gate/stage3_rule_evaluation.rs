@@ -116,7 +116,8 @@ fn evaluate_alone(
     if let Some(why) = isolation.and_then(|it| it.refuses(facts.access, facts.path, command)) {
         return plain(RuleVerdict::Deny, why);
     }
-    // Nobody can be asked about this: whoever said yes would lose what is recorded from then on.
+    // Nobody can be asked about this: the one that said yes would lose what is recorded from then
+    // on.
     if setup.transcripts().are_changed(written(facts), command) {
         return plain(RuleVerdict::Deny, "it would change the transcript of this session");
     }

@@ -2,9 +2,9 @@
 //!
 //! A transcript only grows, and only its writer makes it grow. A file that is exchanged below the
 //! writer takes everything with it that is written from then on. So what belongs to the session's
-//! own tree of agents is denied in every mode, whoever could be asked; the transcripts of other
-//! sessions are protected places. Reading is free. Searches leave all of it out unless they start in
-//! there: the question itself stands in the transcript, so a search would find itself.
+//! own tree of agents is denied in every mode, no matter who could be asked; the transcripts of
+//! other sessions are protected places. Reading is free. Searches leave all of it out unless they
+//! start in there: the question itself is in the transcript, so a search would find itself.
 
 use super::{
     ResolvedPath,
@@ -12,7 +12,7 @@ use super::{
     path_rule::{escape, fold, lies_in},
 };
 
-/// What lies beside the directory of a session and bears its name.
+/// What lies next to the directory of a session and bears its name.
 const BESIDE: [&str; 5] = ["", ".jsonl", ".lock", ".checkpoint", ".kept"];
 
 /// Where the transcripts of a session and of its neighbours lie.
@@ -27,14 +27,15 @@ pub struct Transcripts {
 }
 
 impl Transcripts {
-    /// From the directory beside the transcript of the top session, and the directory that it works
-    /// in: each as written and, if that is another one, as it really is. All absolute.
+    /// From the directory next to the transcript of the top session, and the directory that it
+    /// works in: each as written and, if that is another one, as it really is. All absolute.
     pub fn beside(directories: &[&str], workspaces: &[&str]) -> Self {
         let mut found = Self::default();
         for directory in directories {
             let root = directory.rsplit_once('/').map_or("", |(root, _)| root);
             let own = BESIDE.map(|it| format!("{directory}{it}"));
-            // Whoever keeps transcripts among the files that are worked on has only those kept apart.
+            // The one that keeps transcripts among the files that are worked on has only those kept
+            // apart.
             let is_apart = !root.is_empty() && !workspaces.iter().any(|it| lies_in(it, root));
             let hidden = if is_apart { vec![root.to_owned()] } else { own.to_vec() };
             found.patterns.extend(hidden.iter().map(|it| (fold(it), format!("/{}", escape(it)))));
@@ -79,7 +80,7 @@ impl Transcripts {
     }
 
     /// Patterns of what a search leaves out that starts there, in the form of
-    /// [`Permit::hidden`](super::Permit::hidden). Whoever names a place looks into it.
+    /// [`Permit::hidden`](super::Permit::hidden). The one that names a place looks into it.
     pub(super) fn hidden(&self, start: Option<&ResolvedPath>) -> impl Iterator<Item = &String> {
         let starts: Vec<String> = start.into_iter().flat_map(named).collect();
         let is_left_out = move |place: &str| !starts.iter().any(|it| lies_in(it, place));

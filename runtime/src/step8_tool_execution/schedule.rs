@@ -13,7 +13,7 @@ use crate::{ids::ToolName, tool::Concurrency};
 pub struct Scheduled {
     /// The tool; calls of one tool share its limit.
     pub tool: ToolName,
-    /// What else may run beside it.
+    /// What else may run at the same time.
     pub concurrency: Concurrency,
 }
 

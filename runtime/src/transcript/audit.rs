@@ -4,7 +4,7 @@
 //! and steps in order; for every tool use one decision, one result, in order; the stop reason as
 //! the stop check gives it on the conversation so far. The first thing that is wrong is named.
 //!
-//! Finds accidents and careless edits. Whoever can write the file can make a new chain.
+//! Finds accidents and careless edits. The one that can write the file can make a new chain.
 
 mod calls;
 mod chain;
@@ -28,7 +28,7 @@ use crate::{
 /// A further check of one record, with the conversation up to it. The error says what is wrong.
 pub type Check<'a> = dyn Fn(&Record, &[Arc<Message>]) -> Result<(), String> + 'a;
 
-/// What lies beside a transcript and is needed to check it.
+/// What lies next to a transcript and is needed to check it.
 #[expect(missing_debug_implementations, reason = "holds functions")]
 pub struct Evidence<'a> {
     /// A stored text by its digest.
@@ -36,7 +36,7 @@ pub struct Evidence<'a> {
     /// The file of a sub-agent. `None` where it is not at hand: its head is then not compared.
     pub sidechain: &'a dyn Fn(&AgentId) -> Option<Vec<u8>>,
     /// Where the transcript ended when it was last closed in order, if that is known. Without it
-    /// nobody sees that whole lines are gone behind the end of a run.
+    /// nobody sees that whole lines are gone after the end of a run.
     pub checkpoint: Option<Head>,
     /// The token limit of a run, read from what was fixed when the session was opened.
     pub run_budget: &'a dyn Fn(&str) -> Option<u64>,

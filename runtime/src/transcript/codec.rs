@@ -93,7 +93,7 @@ fn harness(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","turn":"#);
     number(record.turn, out);
     let start = out.len();
-    // The tag stands in front already.
+    // The tag is in front already.
     if json::push_behind_tag(&record.what, out).is_err() {
         out.truncate(start);
     }
@@ -258,7 +258,7 @@ fn push_json(text: &str, out: &mut Vec<u8>) {
     one_line(&mut out[start..]);
 }
 
-/// Makes line breaks into blanks: in JSON they can only stand between values.
+/// Makes line breaks into blanks: in JSON they can only be between values.
 fn one_line(json: &mut [u8]) {
     let mut from = 0;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', &json[from..]) {

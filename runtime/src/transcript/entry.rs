@@ -1,4 +1,4 @@
-//! What stands on one line.
+//! What is on one line.
 //!
 //! A conversation line is a [`ConversationLine`]. Everything else the harness did is a [`Record`]:
 //! `{"type":"ennead","kind":…,"v":1,"at":…,"run":…,"turn":…,…}`. A record is at most 4 KiB, holds
@@ -87,7 +87,7 @@ pub enum RecordKind {
         /// It is the first since the session was opened: what a session knows between turns was
         /// made anew from the transcript.
         first: bool,
-        /// What stands behind the system prompt in its turns; absent when nothing does.
+        /// What follows the system prompt in its turns; absent when nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system: Option<Stored>,
         /// Who asked for it; absent when nobody said.
@@ -265,7 +265,7 @@ pub enum RecordKind {
         /// What it can change.
         effect: ToolEffect,
     },
-    /// A call has ended; stands in front of its result line.
+    /// A call has ended; is in front of its result line.
     ToolEnd {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,

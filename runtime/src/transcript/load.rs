@@ -53,8 +53,8 @@ pub struct Loaded {
     pub recorded: Messages,
     /// What was found wrong on the way.
     pub report: Vec<Report>,
-    /// Calls without a result, oldest first. Whoever goes on with the session records an answer
-    /// for each.
+    /// Calls without a result, oldest first. The one that goes on with the session records an
+    /// answer for each.
     pub open: Vec<OpenCall>,
     /// A run that has no end yet.
     pub open_run: Option<OpenRun>,
@@ -161,7 +161,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
                 if is_ours(sidechain) {
                     used.said(&said);
                     doubt(&mut said.message, seal);
-                    // The writer links every line but the first and those behind a compaction.
+                    // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
                     let lost_link = !read.is_linked || (is_altered && said.parent.is_none());
                     let lost_link = lost_link && said.boundary.is_none();

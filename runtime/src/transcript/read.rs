@@ -30,7 +30,7 @@ pub struct Read {
     pub has_message: bool,
 }
 
-/// What stands on a line.
+/// What is on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Something that was said.

@@ -1,7 +1,7 @@
 //! Walks recorded turns again and holds every line against the file, byte for byte.
 //!
 //! Needs no actor, network or file: everything that a turn was told is in its lines or stored
-//! beside them. What a turn decided is computed anew, request digests included, so a difference is
+//! next to them. What a turn decided is computed anew, request digests included, so a difference is
 //! either a changed file or a changed rule.
 
 mod line;
@@ -50,20 +50,20 @@ pub enum ReplayError {
         step: Step,
         /// What the turn makes, around the first difference; empty when it makes no further line.
         expected: String,
-        /// What stands there; empty when nothing does.
+        /// What is there; empty when nothing does.
         found: String,
     },
     /// The turn asks for something that no line tells.
     #[error("line {line}, {}: no line tells {what}", step.name())]
     Untold {
-        /// The line at which it should stand.
+        /// The line at which it should be.
         line: u64,
         /// Where the turn is.
         step: Step,
         /// Name of the missing part.
         what: &'static str,
     },
-    /// A text beside the transcript is not at hand, or another one.
+    /// A text next to the transcript is not at hand, or another one.
     #[error("line {line}: the stored text {digest} is not at hand")]
     NotStored {
         /// The line that names it.
@@ -76,7 +76,7 @@ pub enum ReplayError {
     WrongPrompt {
         /// Number of the line, counted from 1.
         line: u64,
-        /// What should stand there, around the first difference.
+        /// What should be there, around the first difference.
         expected: String,
         /// The text that the transcript holds there, around the first difference.
         found: String,
@@ -89,7 +89,7 @@ pub enum ReplayError {
     },
 }
 
-/// Texts beside a transcript, by digest.
+/// Texts next to a transcript, by digest.
 pub type StoredTexts<'a> = &'a dyn Fn(Digest) -> Option<String>;
 
 /// Walks all turns of a transcript again. Turns that ended early are compared up to there. Lines
@@ -215,7 +215,7 @@ impl Session {
     }
 }
 
-/// What a run has behind the system prompt.
+/// What a run has after the system prompt.
 fn system_of(
     record: &Record,
     line: u64,
@@ -225,14 +225,14 @@ fn system_of(
     text_of(system, line, stored).map(|it| Some(it.into()))
 }
 
-/// A text inside or beside the transcript.
+/// A text inside or next to the transcript.
 fn text_of(text: &Stored, line: u64, stored: StoredTexts<'_>) -> Result<String, ReplayError> {
     match text {
         Stored::Text(text) => Ok(text.clone()),
         Stored::At(digest) => stored(*digest)
             .filter(|it| Digest::of(it.as_bytes()) == *digest)
             .ok_or(ReplayError::NotStored { line, digest: *digest }),
-        // Whoever repeats a text does not ask for it.
+        // The one that repeats a text does not ask for it.
         Stored::Again(digest) => Err(ReplayError::NotStored { line, digest: *digest }),
     }
 }

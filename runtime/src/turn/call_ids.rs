@@ -1,8 +1,8 @@
 //! Ids of calls, one for each call of a conversation.
 //!
-//! Calls and results are matched by id, in the transcript, in what the model is sent and by whoever
-//! listens. Servers that copy this format do not always make them so: some count from `call_0` in
-//! each answer.
+//! Calls and results are matched by id, in the transcript, in what the model is sent and by the one
+//! that listens. Servers that copy this format do not always make them so: some count from `call_0`
+//! in each answer.
 
 use std::collections::BTreeSet;
 

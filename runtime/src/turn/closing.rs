@@ -26,7 +26,7 @@ use crate::{
 /// between the two.
 pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
 
-/// What stands for a result whose line is lost.
+/// What represents a result whose line is lost.
 const LOST: &str = "The result of this call is missing from the transcript. What it did is not known; \
                     it was not run again.";
 

@@ -32,7 +32,7 @@ pub enum Effect {
     Shape(Box<ShapeOrder>),
     /// Sends a request to the model.
     CallModel(Box<ModelCallOrder>),
-    /// Come back with [`super::TurnInput::TimerFired`] after so many milliseconds.
+    /// Come back with [`super::TurnInput::TimerFired`] after this many milliseconds.
     Wait {
         /// The attempt that waits.
         attempt: u32,
@@ -57,7 +57,7 @@ pub enum Effect {
         /// The command and the rules that apply to it.
         order: Box<CommandOrder>,
     },
-    /// Ask whoever can answer.
+    /// Ask the one that can answer.
     AskPermission {
         /// The call, with the input it would run with.
         call: Box<ToolCall>,
@@ -105,7 +105,7 @@ pub struct Append {
 pub enum HistoryUpdate {
     /// A message was added to the conversation.
     Message(Arc<Message>),
-    /// A summary that stands for everything but these messages, which follow it.
+    /// A summary that represents everything but these messages, which follow it.
     Compacted {
         /// The summary that replaces what came before it.
         summary: Arc<Message>,

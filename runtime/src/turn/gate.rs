@@ -18,7 +18,7 @@ use crate::{
     turn::effect::HookFiring,
 };
 
-/// Bytes of a path as JSON that fit its record beside everything else.
+/// Bytes of a path as JSON that fit its record in addition to everything else.
 const MAX_PATH_BYTES: usize = 3072;
 
 /// Bytes of the words of an answer to a question, so that its record holds all of them.
@@ -34,7 +34,7 @@ impl Turn {
         let tools =
             tools.filter(|(it, offered)| *offered && (nests || it.name.as_str() != "Agent"));
         let mut tools: Vec<_> = tools.map(|(tool, _)| Arc::clone(tool)).collect();
-        // Whoever registered them, and in which order: equal sets make equal requests.
+        // The one that registered them, and in which order: equal sets make equal requests.
         tools.sort_by(|left, right| left.name.cmp(&right.name));
         tools
     }
@@ -113,7 +113,7 @@ impl Turn {
         if !self.is_at_gate(call) || !self.was_awaited(Awaits::Path) {
             return;
         }
-        // A path that is too long for its record is cut there, so all of it is kept beside.
+        // A path that is too long for its record is cut there, so all of it is kept next to it.
         let text = serde_json::to_string(&path).unwrap_or_default();
         let whole = (MAX_PATH_BYTES < text.len()).then(|| self.journal.stored(&text));
         let what = RecordKind::Path { call: call.clone(), path: path.clone(), whole };

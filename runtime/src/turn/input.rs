@@ -27,7 +27,7 @@ pub enum TurnInput {
     SettingsRead(SettingsRead),
     /// The sources were read.
     SourcesRead(Box<SourceTexts>),
-    /// A shaper stage has ended, after so many microseconds.
+    /// A shaper stage has ended, after this many microseconds.
     Shaped {
         /// The shaper stage that ran.
         stage: Stage,
@@ -112,7 +112,7 @@ pub struct Answered {
     pub result: Result<ModelAnswer, ModelFailure>,
     /// What the provider said it used, also of a call that failed on the way.
     pub usage: Usage,
-    /// It was sent, and nobody will say what it used: whoever made it has crashed. Said where
+    /// It was sent, and nobody will say what it used: the one that made it has crashed. Said where
     /// somebody counts it.
     pub is_in_doubt: bool,
     /// Milliseconds to the first token.

@@ -221,7 +221,7 @@ impl Turn {
         }
     }
 
-    /// Whether the model was asked behind results of tools.
+    /// Whether the model was asked after results of tools.
     fn follows_results(&self) -> bool {
         let new = self.history.iter().rev().take_while(|it| it.kind != MessageKind::Answer);
         new.into_iter().any(|it| it.kind == MessageKind::ToolResults)

@@ -73,8 +73,8 @@ impl Turn {
         self.state.model.ledger.has_other_provider(&self.providers())
     }
 
-    /// Decides about a failure of a call that took so many milliseconds, and had begun to show its
-    /// answer or not.
+    /// Decides about a failure of a call that took this many milliseconds, and had begun to show
+    /// its answer or not.
     pub(super) fn decide(
         &mut self,
         purpose: Purpose,
@@ -217,7 +217,7 @@ impl Turn {
         }
     }
 
-    /// Nobody goes on with what was begun: another model cannot, and behind the last failure nobody
+    /// Nobody goes on with what was begun: another model cannot, and after the last failure nobody
     /// asks.
     fn drop_paused(&mut self) {
         self.state.model.paused = None;

@@ -42,8 +42,8 @@ impl Turn {
         self.shape_from(0);
     }
 
-    /// What a request may hold beside the answer. A ceiling that is not smaller than half of the
-    /// window is lowered when the model is asked, so it takes no more than that half.
+    /// What a request may hold in addition to the answer. A ceiling that is not smaller than half
+    /// of the window is lowered when the model is asked, so it takes no more than that half.
     fn context_budget(&self) -> Tokens {
         let settings = self.settings();
         let (window, output) = (settings.context_window, u64::from(settings.max_output_tokens));
@@ -221,7 +221,7 @@ impl Turn {
         self.after_stage(Stage::AutoCompact, false);
     }
 
-    /// The summary stands for what lies before it from now on, in the transcript as well.
+    /// The summary represents what lies before it from now on, in the transcript as well.
     fn compacted(&mut self, context: &ShapedContext, pre_tokens: Tokens) {
         let found = context.messages.iter().position(|it| it.kind == MessageKind::CompactSummary);
         let Some(at) = found else { return };

@@ -90,8 +90,8 @@ impl Turn {
         self.finish();
     }
 
-    /// The last effect of the turn. Its last lines go with it, for whoever takes them to let go out
-    /// with those that follow at once.
+    /// The last effect of the turn. Its last lines go with it, for the one that takes them to let
+    /// go out with those that follow at once.
     fn finish(&mut self) {
         self.tell(Event::TurnFinished { turn: self.number });
         let report = TurnReport {

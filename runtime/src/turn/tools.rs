@@ -187,7 +187,7 @@ impl Turn {
         }
     }
 
-    /// The hooks behind a successful call have ended.
+    /// The hooks after a successful call have ended.
     pub(super) fn post_tool_use_answered(&mut self, index: usize, verdict: HookVerdict) {
         let Some(state) = self.state.calls.get_mut(index) else { return };
         let CallStage::Ended(outcome) = std::mem::replace(&mut state.stage, CallStage::Answered)

@@ -215,7 +215,7 @@ fn real_directory<'a>(
     Ok(path)
 }
 
-/// Nothing in the directory is part of the repository around it. Whatever stands in the place of
+/// Nothing in the directory is part of the repository around it. What is in the place of
 /// the file stays, a link too.
 fn ignore_all(directory: &Path) -> Result<(), WorktreeError> {
     let path = directory.join(".gitignore");
@@ -251,7 +251,7 @@ impl Held {
         self.worktree.workspace.display().to_string()
     }
 
-    /// Keeps the worktree its own. For whoever may still work there when the call is gone.
+    /// Keeps the worktree its own. For the one that may still work there when the call is gone.
     pub(crate) fn hold(&self) -> WorkGuard {
         WorkGuard::new(self.worktree.claim.clone())
     }

@@ -107,7 +107,7 @@ impl Capture {
         self.n_bytes
     }
 
-    /// All of it, if it has no more than so many characters and was kept whole.
+    /// All of it, if it has no more than this many characters and was kept whole.
     pub(super) fn whole(&self, max_chars: u64) -> Option<String> {
         let kept = self.head.len() as u64 == self.n_bytes;
         (kept && self.n_chars <= max_chars)

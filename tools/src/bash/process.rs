@@ -200,7 +200,7 @@ async fn start(
     Ok((started.await?.tree, reader))
 }
 
-/// The command behind a trap that says where the shell ended, on one line, so that the line
+/// The command after a trap that says where the shell ended, on one line, so that the line
 /// numbers in error messages are right. `>|` works under `set -o noclobber`, too.
 fn script(order: &Order<'_>) -> OsString {
     let mut trap = OsString::from("pwd -P >|");

@@ -123,7 +123,7 @@ pub async fn connect(
 }
 
 impl Connection {
-    /// For calls beside each other.
+    /// For calls at the same time.
     pub fn caller(&self) -> Caller {
         self.caller.clone()
     }

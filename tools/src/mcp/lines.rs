@@ -1,8 +1,8 @@
 //! What a server writes, line by line, on its way to the library.
 //!
-//! The library passes over every line that it cannot read, and whoever waits for the answer in it
-//! would wait until the limit on silence. So each line is read here first. An answer that cannot be
-//! read and names its call is replaced by an error for that call. Of any other line that is no
+//! The library passes over every line that it cannot read, and the one that waits for the answer in
+//! it would wait until the limit on silence. So each line is read here first. An answer that cannot
+//! be read and names its call is replaced by an error for that call. Of any other line that is no
 //! message nobody knows whom it answers: while calls are under way it ends the connection, and
 //! without any it is passed over, as a banner that a server prints when it starts.
 
@@ -193,7 +193,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
             }
             this.passed = (Vec::new(), 0);
             if this.is_broken {
-                // Whoever waits for the connection ends it; nothing is read any more.
+                // The one that waits for the connection ends it; nothing is read any more.
                 return Poll::Pending;
             }
             if this.unread.0 == this.unread.1 {

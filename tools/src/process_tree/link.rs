@@ -1,4 +1,4 @@
-//! What a reaper and whoever started it say to each other, over a pair of sockets.
+//! What a reaper and the one that started it say to each other, over a pair of sockets.
 //!
 //! Down: one byte to begin with, and with it the standard input of the program if it has one; then
 //! [`ASK_TO_END`], as often as wanted. That nobody is there any more means: end everything. Up: that

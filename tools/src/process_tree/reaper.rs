@@ -126,7 +126,7 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
 }
 
 impl Reaper {
-    /// Waits for whoever started us; when it is gone, all is ended.
+    /// Waits for the one that started us; when it is gone, all is ended.
     fn listen(self: &Arc<Self>) {
         let mut byte = [0];
         loop {
@@ -184,7 +184,7 @@ impl Reaper {
         }
     }
 
-    /// Ends all until nothing is left. Returns how many there were beside the program.
+    /// Ends all until nothing is left. Returns how many there were in addition to the program.
     fn sweep(&self) -> u32 {
         let mut n_left = 0;
         loop {

@@ -234,7 +234,7 @@ fn ended(link: &UnixStream) -> Option<(i32, u32)> {
     loop {
         match Report::receive(link)? {
             Report::Ended { status, n_left } => return Some((status, n_left)),
-            // Whoever waited for it was dropped.
+            // The one that waited for it was dropped.
             Report::Started(_) => {}
             Report::Failed(_) => return None,
         }

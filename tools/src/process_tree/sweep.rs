@@ -113,7 +113,7 @@ fn kill((pid, started): Process) -> rustix::io::Result<Option<rustix::fd::OwnedF
         Ok(handle) => handle,
         Err(errno) => return gone(errno),
     };
-    // Looked at after it was opened: the handle stands for what is seen here.
+    // Looked at after it was opened: the handle represents what is seen here.
     if Stat::read(pid).is_none_or(|stat| stat.started != started) {
         return Ok(None);
     }

@@ -76,9 +76,9 @@ pub struct Interrupt {
     pub waiting: Waiting,
     /// Number of samples that were taken.
     pub n: u32,
-    /// From asking how the session stands to the answer, while the turn waits.
+    /// From asking the state of the session to the answer, while the turn waits.
     pub status: Latency,
-    /// From the interrupt to the answer to a status query that was queued behind it.
+    /// From the interrupt to the answer to a status query that was queued after it.
     pub interrupt: Latency,
     /// From the interrupt to the event that the run has ended.
     pub ended: Latency,

@@ -36,7 +36,7 @@ pub(super) const STALLS: &str = "stall";
 /// Prompts of one session. Behind more of them, what was said would make turns dearer.
 pub(super) const RUNS_PER_SESSION: u32 = 10;
 
-/// The stalled answer stops behind its first delta, which its head is well short of.
+/// The stalled answer stops after its first delta, which its head is well short of.
 const PLAYBOOK: &str = r#"
 [[rule]]
 name = "call"

@@ -1,4 +1,4 @@
-//! Time of a turn beside the model's own.
+//! Time of a turn in addition to the model's own.
 //!
 //! Sessions run on one scheduler thread. There the model and the harness take turns, so the
 //! model's time can be taken off what passed, also when many sessions run at once.
@@ -105,7 +105,7 @@ pub(super) async fn measure(load: Load) -> Result<TurnCost, BenchError> {
     })
 }
 
-/// New sessions run so many prompts each; opening and closing them is not counted.
+/// New sessions run this many prompts each; opening and closing them is not counted.
 async fn round(stage: &Stage, load: &Load, n_runs: u32) -> Result<(Reading, u32), BenchError> {
     let sessions = stage.open(load.n_sessions).await?;
     let before = Reading::of(stage);

@@ -44,7 +44,7 @@ fn of_agent(event: Event) -> Event {
     Event::Agent { agent: "a".into(), event: Arc::new(event) }
 }
 
-/// A backlog that holds so many kept events, numbered from 1.
+/// A backlog that holds this many kept events, numbered from 1.
 fn behind(n: usize) -> (Backlog, u64) {
     let mut backlog = Backlog::default();
     for n in 1..=n {
@@ -57,7 +57,7 @@ fn read(backlog: &mut Backlog) -> Vec<Numbered> {
     std::iter::from_fn(|| backlog.pop()).collect()
 }
 
-/// What is read behind `n` kept events, of the events given.
+/// What is read after `n` kept events, of the events given.
 #[track_caller]
 fn check(n: usize, events: &[Event], expected: &[(u64, u64, u64, Event)]) {
     let (mut backlog, before) = behind(n);

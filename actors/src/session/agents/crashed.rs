@@ -35,7 +35,7 @@ impl SessionState {
         }
     }
 
-    /// A sub-agent's actor is gone without a word, or whoever read what such a one had used.
+    /// A sub-agent's actor is gone without a word, or the one that read what such a one had used.
     pub(in crate::session) async fn agent_gone(
         &mut self,
         myself: &ActorRef<SessionMsg>,

@@ -1,8 +1,8 @@
 //! Sub-agents whose session is gone and whose transcript was left open: it is closed in their place.
 //!
 //! A killed process leaves them, and an agent that crashed. Nobody goes on with them, so their run
-//! ends as crashed, and whoever called them hears what became of them. All of this is the work of a
-//! leaf: it reads whole files, and waits for writers.
+//! ends as crashed, and the one that called them hears what became of them. All of this is the work
+//! of a leaf: it reads whole files, and waits for writers.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ pub(in crate::session) struct Found {
     cwd: Option<Arc<str>>,
 }
 
-/// What stands beside a sidechain.
+/// What is next to a sidechain.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Meta {
@@ -179,7 +179,7 @@ impl Closer {
     fn closing(&self, it: &Found, found: &[Found]) -> Option<(Vec<Line>, Vec<StoredText>)> {
         let at = self.clock.now();
         let Some(open_run) = &it.loaded.open_run else {
-            // The first line is torn: a whole one behind it has the writer name those bytes.
+            // The first line is torn: a whole one after it has the writer name those bytes.
             let what =
                 RecordKind::Alert { what: "the sub-agent was cut off before it began".into() };
             let line = Line::Harness(Box::new(Record { at, run: None, turn: 0, what }));
@@ -228,7 +228,7 @@ impl Closer {
             meta: None,
             owner: None,
             reply: Arc::new(move |opened| {
-                // Whoever waits may have been ended.
+                // The one that waits may have been ended.
                 let _gone = tell.send(opened);
             }),
         };

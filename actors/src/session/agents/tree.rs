@@ -1,10 +1,10 @@
 //! What all agents of a tree use together, counted by its top session.
 //!
-//! Before each model call its worst case is set aside, if anything is limited; behind it what was used
-//! is counted in any case. The others ask the top session by message; nobody waits in a handler. A
-//! call that only reservations of others stand in the way of waits until one of them is settled.
-//! Whoever asks has nothing set aside, and those who have wait for nobody in the tree: so each
-//! reservation is settled, and each question answered.
+//! Before each model call its worst case is set aside, if anything is limited; after it what was
+//! used is counted in any case. The others ask the top session by message; nobody waits in a
+//! handler. A call that fails only because of reservations of others waits until one of them is
+//! settled. The one that asks has nothing set aside, and those who have wait for nobody in the
+//! tree: so each reservation is settled, and each question answered.
 
 use ennead_runtime::{
     ids::AgentId,
@@ -86,7 +86,7 @@ impl TreeAccount {
         Self { tree, waiting: Vec::new() }
     }
 
-    /// Answers go to whoever asked, as messages.
+    /// Answers go to the one that asked, as messages.
     fn answer(&mut self, question: TreeMsg, clock: &dyn Clock) {
         match question {
             TreeMsg::Admit { agent, parent, from } => {
@@ -130,7 +130,7 @@ impl TreeAccount {
         Some(result)
     }
 
-    /// Something was given back: whoever waits asks again, in order.
+    /// Something was given back: the one that waits asks again, in order.
     fn ask_again(&mut self, clock: &dyn Clock) {
         for debit in std::mem::take(&mut self.waiting) {
             self.answer(TreeMsg::Debit(Box::new(debit)), clock);

@@ -117,7 +117,7 @@ impl SessionState {
     }
 
     /// What was fixed when the session was opened. A long text is stored once and named by digest; a
-    /// short one stands in each run anew, since it lies nowhere else, and is made anew for it, since
+    /// short one is in each run anew, since it lies nowhere else, and is made anew for it, since
     /// 3 KB are a lot to keep for a session that waits.
     fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
         if let Some(digest) = self.conversation.setup {

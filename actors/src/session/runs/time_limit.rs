@@ -1,7 +1,7 @@
 //! The wall-clock limit of a run: its own, or what its tree of agents leaves it, whichever is
 //! reached first.
 //!
-//! A leaf waits for it beside the run, so it comes through whatever the run is doing, and ends the
+//! A leaf waits for it next to the run, so it comes through whatever the run is doing, and ends the
 //! run as an interrupt does. The leaf goes with the limit; one that is killed has a successor that
 //! waits for what is left.
 

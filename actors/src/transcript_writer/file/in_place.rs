@@ -15,7 +15,7 @@ use super::{TranscriptFile, WriteError};
 use crate::archive::files;
 
 impl TranscriptFile {
-    /// Makes sure that what was written is the file of its name, where whoever reads it looks.
+    /// Makes sure that what was written is the file of its name, where the one that reads it looks.
     ///
     /// # Errors
     ///
@@ -28,7 +28,8 @@ impl TranscriptFile {
             return Ok(());
         }
         match self.read_from(0).and_then(|bytes| keep(&self.place.file, &bytes)) {
-            // What was taken away stands again: `git stash -u` does that to all that is not tracked.
+            // What was taken away is there again: `git stash -u` does that to all that is not
+            // tracked.
             Ok((path, file)) if path == self.place.file => {
                 tracing::warn!(path = %path.display(), "the transcript was gone; it is there again");
                 self.file = Arc::new(file);
@@ -58,13 +59,13 @@ enum Standing {
     Kept,
     /// The file bears another name now; nothing is lost.
     Moved,
-    /// The file bears no name any more, and nothing stands in its place.
+    /// The file bears no name any more, and nothing is in its place.
     Removed,
-    /// Another file stands there, or the file was cut.
+    /// Another file is there, or the file was cut.
     Replaced,
 }
 
-/// Looks what has become of the name of a file that has so many bytes at least.
+/// Looks what has become of the name of a file that has this many bytes at least.
 fn standing(file: &File, path: &Path, length: u64) -> Standing {
     let id = |it: &Metadata| (it.dev(), it.ino());
     match (fs::metadata(path), file.metadata()) {
@@ -79,7 +80,7 @@ fn standing(file: &File, path: &Path, length: u64) -> Standing {
 }
 
 /// Writes what the file of this name held to a name that is free: its own if it can be, or
-/// `<name>.kept`, where whoever reads it finds what lies beside it. Gives the copy, open for
+/// `<name>.kept`, where the one that reads it finds what lies next to it. Gives the copy, open for
 /// appending.
 fn keep(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
     let copies = (0_u32..100).map(|n| match n {

@@ -31,7 +31,7 @@ pub(super) const MAX_ITEMS: usize = MAX_MEMORY / ITEM;
 #[derive(Debug)]
 struct Left(usize);
 
-/// Replaces the filters that make values grow, and adds the functions that stand for operators.
+/// Replaces the filters that make values grow, and adds the functions that represent operators.
 pub(super) fn install(env: &mut Environment<'_>) {
     // It writes everything out that a template can see.
     env.add_function("debug", || -> Result<Value, Error> {
@@ -160,7 +160,7 @@ impl Write for Written {
     }
 }
 
-/// Bytes that a filter makes beside those of its arguments, at most; `None`: too many.
+/// Bytes that a filter makes in addition to those of its arguments, at most; `None`: too many.
 fn extra(name: &str, args: &[Value]) -> Option<usize> {
     let text = |at: usize| args.get(at).map(ToString::to_string).unwrap_or_default();
     let number = |at: usize, key: &str| {
@@ -191,7 +191,7 @@ fn extra(name: &str, args: &[Value]) -> Option<usize> {
         "format" => widths(&text(0)),
         "tojson" | "pprint" => {
             let width = width(number(1, "indent"))?;
-            // An item has a line of its own, and stands as deep as its brackets do.
+            // An item has a line of its own, and is as deep as its brackets are.
             args.first()?.to_string().len().checked_mul(2 + width.min(64))
         }
         _ => Some(0),

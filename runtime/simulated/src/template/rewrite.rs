@@ -7,7 +7,8 @@
 //!
 //! Tags that keep what they write, or call themselves, are refused: nothing could count that.
 
-/// Operators by how tightly they bind, and the functions that stand for those that make values grow.
+/// Operators by how tightly they bind, and the functions that represent those that make values
+/// grow.
 const OPERATORS: &[(&str, u8, Option<&str>)] = &[
     ("**", 4, None),
     ("//", 3, None),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::may_part;
 use crate::output::policy::Break;
 
-/// Kinds of break beside those that can be preferred: a blank between words.
+/// Kinds of break other than those that can be preferred: a blank between words.
 const N_KINDS: usize = 4;
 
 /// A place between two characters.
@@ -21,10 +21,10 @@ pub(super) struct TextPosition {
 pub(super) struct Breaks {
     /// Per kind, the places of this kind or a better one, in order.
     queues: [VecDeque<TextPosition>; N_KINDS],
-    /// Starts of lines of code, the line behind the opening one left out.
+    /// Starts of lines of code, the line after the opening one left out.
     lines_of_code: VecDeque<TextPosition>,
     last: Option<char>,
-    /// Line ends in the blanks at the end, and the place behind the last of them.
+    /// Line ends in the blanks at the end, and the place after the last of them.
     n_lines: usize,
     line: TextPosition,
     /// What stood before those blanks ended a sentence.
@@ -34,7 +34,7 @@ pub(super) struct Breaks {
 }
 
 impl Breaks {
-    /// Takes the next character, which stands at `end`, and says what break is before it. `in_code`
+    /// Takes the next character, which is at `end`, and says what break is before it. `in_code`
     /// is whether what comes before it is in a fence, `fence` where that begins.
     pub(super) fn before(
         &mut self,
@@ -81,7 +81,7 @@ impl Breaks {
     }
 
     /// The latest break of the preferred kind or a better one, else of the next kind, with at
-    /// least so many characters of the message before it.
+    /// least this many characters of the message before it.
     pub(super) fn best(&self, prefer: Break, min_chars: usize) -> Option<TextPosition> {
         let queues = self.queues[index(prefer)..].iter();
         queues.filter_map(|it| it.back()).find(|it| min_chars <= it.chars).copied()
@@ -92,8 +92,8 @@ impl Breaks {
         self.queues[N_KINDS - 1].back().copied()
     }
 
-    /// The latest start of a line of code with at most so many characters of the message before
-    /// it. Only lines that stand where the fence could have been closed are beyond that.
+    /// The latest start of a line of code with at most this many characters of the message before
+    /// it. Only lines that are where the fence could have been closed are beyond that.
     pub(super) fn last_line_of_code(&self, max_chars: usize) -> Option<TextPosition> {
         self.lines_of_code.iter().rev().find(|it| it.chars <= max_chars).copied()
     }

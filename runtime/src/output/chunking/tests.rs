@@ -147,7 +147,7 @@ fn fence_larger_than_a_block_is_closed_and_opened_again() {
     check_shown("```\na", rule(2, 28, Break::Paragraph), &["```\na"]);
 }
 
-/// What comes out when nothing comes for a while behind `text`, and what still waits.
+/// What comes out when nothing comes for a while after `text`, and what still waits.
 #[track_caller]
 fn check_flush(text: &str, flushed: &[&str], waits: bool) {
     let (mut chunker, mut out) = (Chunker::new(rule(20, 40, Break::Paragraph)), Vec::new());

@@ -8,7 +8,7 @@ pub(super) struct HeldLine {
     pub(super) text: String,
     /// Where runs of backticks begin, and how long they are.
     runs: Vec<(usize, usize)>,
-    /// Nothing but blanks stands before it.
+    /// Nothing but blanks is before it.
     at_start: bool,
 }
 
@@ -69,7 +69,7 @@ impl HeldLine {
             parts.push((&self.text[at..start], false));
             let closing = next[i].unwrap_or(i);
             at = self.runs.get(closing).map_or(start + length, |(start, length)| start + length);
-            // A run that stands alone is no code, but no tag goes across it either.
+            // A run that is alone is no code, but no tag goes across it either.
             parts.push((&self.text[start..at], true));
             i = closing + 1;
         }

@@ -33,7 +33,7 @@ struct Seen {
     most_calls: usize,
 }
 
-/// Walks all continuations of a sequence. A turn that has ended is asked no more: sequences behind
+/// Walks all continuations of a sequence. A turn that has ended is asked no more: sequences after
 /// its end are counted, and the ledger must have nothing else to say about them.
 fn walk(so_far: &Walk<'_>, length: usize, seen: &mut Seen) {
     for outcome in OUTCOMES {

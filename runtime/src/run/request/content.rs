@@ -9,7 +9,7 @@ use crate::{
     step5_model_call::view::{MAX_BLOCK_BYTES, MAX_IMAGE_BYTES},
 };
 
-/// Bytes for what stands around the data of a block, its title included.
+/// Bytes for what is around the data of a block, its title included.
 const AROUND: usize = 1024;
 
 /// Characters of a title at most.

@@ -110,7 +110,7 @@ fn roles_valid(before: &Messages, after: &Messages) -> bool {
     (begins_with_user(after) || !begins_with_user(before)) && roles && empty(after) <= empty(before)
 }
 
-/// Each stage behind the first saw pressure, unless it is the time path of microcompact.
+/// Each stage after the first saw pressure, unless it is the time path of microcompact.
 fn sufficient_wins(case: &ShaperCase, shaped: &Shaped) -> bool {
     let limit = super::super::pressure::token_limit(&case.setup);
     shaped.log.iter().filter(|it| it.fired).all(|it| match it.stage {
@@ -167,7 +167,7 @@ fn no_partial_unicode(before: &Messages, after: &Messages) -> bool {
         .all(|(old, new)| is_broken(content(old)) || !is_broken(content(new)))
 }
 
-/// No result that is worth clearing stands whole before one that was cut below its cap.
+/// No result that is worth clearing is whole before one that was cut below its cap.
 fn cleared_oldest_first(case: &ShaperCase, after: &Messages) -> bool {
     let old = by_id(&case.messages);
     let setup = &case.setup;

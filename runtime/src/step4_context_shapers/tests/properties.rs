@@ -26,7 +26,7 @@ struct Run {
     rounds: Vec<Round>,
     /// Whether it ends with an answer in words.
     answer: Option<usize>,
-    /// A reminder of the harness stands before the answer.
+    /// A reminder of the harness is before the answer.
     has_reminder: bool,
 }
 
@@ -38,7 +38,7 @@ struct Round {
     results: Vec<usize>,
     /// Results come in one message, or in one each.
     is_split: bool,
-    /// Calls stand in one message each, as in transcripts that were written while streaming.
+    /// Calls are in one message each, as in transcripts that were written while streaming.
     is_apart: bool,
 }
 

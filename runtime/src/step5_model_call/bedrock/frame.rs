@@ -60,7 +60,7 @@ impl Frames {
     ///
     /// # Errors
     ///
-    /// [`FrameError`] of the first bad frame, or what `take` says. Nothing can be read behind it.
+    /// [`FrameError`] of the first bad frame, or what `take` says. Nothing can be read after it.
     pub fn push_chunk(
         &mut self,
         bytes: &[u8],
@@ -107,7 +107,7 @@ fn parse(frame: &[u8]) -> Result<Frame<'_>, FrameError> {
     Ok(Frame { headers: read_headers(headers).ok_or(FrameError::Headers)?, payload })
 }
 
-/// Whether `covered` has the checksum that stands at the end of `with_sum`.
+/// Whether `covered` has the checksum that is at the end of `with_sum`.
 fn check(covered: &[u8], with_sum: &[u8]) -> Result<(), FrameError> {
     let sum = number(with_sum, with_sum.len() - TRAILER)?;
     let same = usize::try_from(crc32fast::hash(covered)) == Ok(sum);

@@ -1,4 +1,4 @@
-//! What the body and the headers of an error answer say, whoever wrote them.
+//! What the body and the headers of an error answer say, no matter who wrote them.
 //!
 //! Every provider, and every gateway in front of one, has a shape of its own; after
 //! this there is one.
@@ -22,7 +22,7 @@ pub(super) struct ProviderError {
     pub(super) kind: String,
     /// The code of servers that speak the other dialect; empty when there is none.
     pub(super) code: String,
-    /// For people, with the provider's name for the request behind it.
+    /// For people, with the provider's name for the request after it.
     pub(super) message: String,
 }
 

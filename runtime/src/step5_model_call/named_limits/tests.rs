@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// `(window, prompt, max_output)` and the ceiling that fits; 0 stands for nothing.
+/// `(window, prompt, max_output)` and the ceiling that fits; 0 represents nothing.
 #[track_caller]
 fn check(message: &str, named: (u64, u64, u32), fits: u32) {
     let read = NamedLimits::read(message);

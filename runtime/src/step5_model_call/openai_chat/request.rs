@@ -22,7 +22,7 @@ const MAX_ID_CHARS: usize = 40;
 /// request. Bytes and digest do not depend on what the chain held.
 ///
 /// The system prompt is one system message. Results of tools are one `tool` message each, right
-/// behind the calls; images among them follow in a message of the user. Reasoning and what a
+/// after the calls; images among them follow in a message of the user. Reasoning and what a
 /// provider ran itself are left out.
 pub fn encode(head: &EncodedHead, view: &View, chain: &mut PrefixChain) -> EncodedRequest {
     let form = Form { mark: MARK, parameters: parameters(head.head()), message };

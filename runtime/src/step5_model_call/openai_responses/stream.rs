@@ -44,7 +44,7 @@ impl ResponsesReader {
         Self(Reader::new(Responses::new(request)))
     }
 
-    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes behind
+    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes after
     /// the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         self.0.push_chunk(bytes, out);

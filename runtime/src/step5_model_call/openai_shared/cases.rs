@@ -191,7 +191,7 @@ fn stream_that_ends_anywhere_is_the_message_or_none() {
             let StreamOutcome::Message(part) = part.outcome else { continue };
             let place = format!("{} ends at {end}", case.name);
             let StreamOutcome::Message(whole) = &whole.outcome else { panic!("{place}") };
-            // What may be missing is the usage behind the end of the message.
+            // What may be missing is the usage after the end of the message.
             let part = ModelAnswer { usage: whole.usage, ..part };
             assert_eq!(part, *whole, "{place}");
         }

@@ -5,7 +5,7 @@
 //!
 //! Cost: a message is put into a format once. Its text is kept in the [`PrefixChain`] under the
 //! digest of its blocks, so a request hashes 32 bytes for each old block and joins kept texts; only
-//! what is new is encoded. The texts are kept beside the blocks, so a conversation takes its own
+//! what is new is encoded. The texts are kept next to the blocks, so a conversation takes its own
 //! length again in memory. System prompt and tools are encoded once for a session.
 
 use std::{borrow::Cow, sync::Arc};
@@ -45,7 +45,7 @@ pub(crate) struct Form {
     pub(crate) mark: Digest,
     /// The members that change, from the opening brace on.
     pub(crate) parameters: String,
-    /// The list elements that stand for a message, joined by commas; may be empty.
+    /// The list elements that represent a message, joined by commas; may be empty.
     pub(crate) message: fn(&ViewMessage) -> String,
 }
 
@@ -145,7 +145,7 @@ impl<'a> UserMessage<'a> {
         this
     }
 
-    /// Images and documents in a result: the result itself can only be text, so they stand in
+    /// Images and documents in a result: the result itself can only be text, so they are in
     /// what the user says next, with the call they belong to.
     fn media_of_result(&mut self, call: &str, block: &Block) {
         // Nearly every result is text, and long ones are not to be read again.

@@ -76,7 +76,7 @@ impl ErrorFields {
         names.into_iter().find(|it| is_word(it)).unwrap_or(UNNAMED_ERROR)
     }
 
-    /// The class of what stands for itself, whatever the status is.
+    /// The class of what represents itself, whatever the status is.
     fn class(&self) -> Option<FailureClass> {
         let message = self.message.to_lowercase().replace('`', "");
         if is_billing(&self.kind, &self.code, &self.message) {
@@ -122,8 +122,8 @@ impl ErrorFields {
         None
     }
 
-    /// Whether it is the output ceiling that does not fit: into the model, or beside the prompt
-    /// into the window.
+    /// Whether it is the output ceiling that does not fit: into the model, or in addition to the
+    /// prompt into the window.
     fn is_output_overflow(&self, message: &str) -> bool {
         let is_about_output = self.param.starts_with("max_");
         if is_about_output && (message.contains("too large") || message.contains("above max")) {

@@ -4,7 +4,7 @@
 //! system prompt that is the same in every session, the end of what the request before was sent
 //! with, and the end of this request. The third is there because a read looks no further back than
 //! 20 blocks from a mark, and one turn can add more than that. All four last equally long, so none
-//! that lasts an hour stands behind one that does not.
+//! that lasts an hour follows one that does not.
 //!
 //! Where marks go follows from the messages alone, not from what was sent before, so a request can
 //! be made again from its record. A mark is no part of what is cached: the provider keeps and
@@ -46,7 +46,7 @@ pub struct CachePlan {
 pub(super) type BlockIndex = (usize, usize);
 
 impl PromptCaching {
-    /// What stands behind a block and closes it; `None`: nothing is marked.
+    /// What follows a block and closes it; `None`: nothing is marked.
     pub(super) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Off => None,
@@ -65,8 +65,8 @@ impl PromptCaching {
     }
 }
 
-/// The blocks of a view to be marked, in order; the same place never twice. They stand in the two
-/// newest messages of the user, or before: a paused answer behind them goes back as it came.
+/// The blocks of a view to be marked, in order; the same place never twice. They are in the two
+/// newest messages of the user, or before: a paused answer after them goes back as it came.
 pub(super) fn places(messages: &[ViewMessage]) -> [Option<BlockIndex>; 2] {
     let user = |up_to: usize| messages[..up_to].iter().rposition(|it| it.role == Role::User);
     let Some(newest) = user(messages.len()) else { return [None, None] };

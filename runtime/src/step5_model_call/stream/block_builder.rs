@@ -229,7 +229,7 @@ pub(crate) fn check_input(text: &str) -> Result<(), InvalidInput> {
 }
 
 /// JSON text without line ends, so that it fits on a line of a transcript. In JSON they can only
-/// stand between values.
+/// are between values.
 pub(crate) fn single_line(json: &str) -> Cow<'_, str> {
     match memchr2(b'\n', b'\r', json.as_bytes()) {
         None => Cow::Borrowed(json),

@@ -189,7 +189,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Where a block of so many bytes may begin.
+    /// Where a block of this many bytes may begin.
     fn new_index(&mut self, index: Option<u64>, n_bytes: usize) -> Result<u64, StreamError> {
         let index = self.index(index)?;
         if self.blocks.contains_key(&index) {

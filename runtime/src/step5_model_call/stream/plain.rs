@@ -24,7 +24,7 @@ const MAX_DIGITS: usize = 9;
 pub(super) enum Plain<'a> {
     /// Text, reasoning or input is added to the block at this index.
     Delta(u64, Addition<'a>),
-    /// A block of so many bytes begins at this index.
+    /// A block of this many bytes begins at this index.
     BlockStart(u64, usize, Box<BlockBuilder>),
     /// The block at this index is whole.
     BlockStop(u64),
@@ -45,7 +45,7 @@ pub(super) fn event(data: &str) -> Option<Plain<'_>> {
     } else if let Some(rest) = kind.strip_prefix(BLOCK_START) {
         let (index, rest) = number(rest)?;
         let raw = rest.strip_prefix(BLOCK)?.strip_suffix('}')?;
-        // Where more than the block stands there, it cannot be read as one. A line that ends within
+        // Where more than the block is there, it cannot be read as one. A line that ends within
         // it may end within a string, and would be mended.
         let is_object = raw.starts_with('{') && raw.ends_with('}') && !raw.contains(['\n', '\r']);
         let builder = BlockBuilder::start(raw).ok().filter(|_| is_object)?;

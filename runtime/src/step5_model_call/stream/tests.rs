@@ -131,7 +131,7 @@ fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
     events
 }
 
-/// A cut matters only to the event that it falls into: once the reader is in the same state behind
+/// A cut matters only to the event that it falls into: once the reader is in the same state after
 /// that event, it reads the rest the same. Of cuts inside the one huge event most are tried on the
 /// event parser alone; the state machine sees whole events only.
 // REQ: MDL-1

@@ -32,20 +32,20 @@ pub enum ViewNote {
         /// The type of the block.
         kind: Box<str>,
     },
-    /// A text stands for a block that the provider does not know, or that has lost its partner.
+    /// A text replaces a block that the provider does not know, or that has lost its partner.
     AsText {
         /// The type of the block.
         kind: Box<str>,
     },
     /// It is not known that the provider would take these bytes, which may have been changed: a block
-    /// of the same content stands for it, or nothing where only its bytes count.
+    /// of the same content represents it, or nothing where only its bytes count.
     Doubtful {
         /// The type of the block.
         kind: Box<str>,
     },
     /// The conversation ended with an answer; a line of the harness asks to go on.
     EndsWithAnswer,
-    /// A block was too large; a text stands for it.
+    /// A block was too large; a text replaces it.
     TooLarge {
         /// The type of the block.
         kind: Box<str>,

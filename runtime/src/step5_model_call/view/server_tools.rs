@@ -56,7 +56,7 @@ impl ServerBlock {
     }
 }
 
-/// Puts a text in the place of every call and result that cannot stand: all of them where the
+/// Puts a text in the place of every call and result that is not allowed: all of them where the
 /// provider has no such tools, else those without partner.
 pub(super) fn settle(messages: &mut [ViewMessage], allowed: bool, notes: &mut Vec<ViewNote>) {
     let places: Vec<(usize, usize, ServerBlock)> = messages

@@ -82,7 +82,7 @@ fn linked(block: &Block, kind: &str) -> Block {
 }
 
 /// The id of a call as any provider takes it: letters, digits, `_` and `-`. An id that has others
-/// gets a digest behind it, so that two ids never become one.
+/// gets a digest after it, so that two ids never become one.
 fn plain_id(id: &ToolUseId) -> ToolUseId {
     let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     if !id.as_str().is_empty() && id.as_str().chars().all(fits) {

@@ -62,7 +62,7 @@ impl Dirs {
     }
 }
 
-/// A path that a word stands for, as far as that is known before the command runs.
+/// A path that a word represents, as far as that is known before the command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// This text; from the current directory if it is relative.
@@ -74,15 +74,15 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// As written; a tilde stands for its directory.
+    /// As written; a tilde represents its directory.
     pub(crate) fn text(&self) -> &str {
         let (Self::Known(text) | Self::Glob(text) | Self::Open(text)) = self;
         text
     }
 }
 
-/// What a word stands for as a path. `is_lost` says that the command may change what its home or its
-/// current directory is called.
+/// What a word represents as a path. `is_lost` says that the command may change what its home or
+/// its current directory is called.
 pub(crate) fn target(word: &Word, home: &str, is_lost: bool) -> Target {
     if word.has_tilde() {
         let end = word.spans.first().map_or(word.text.len(), |it| it.start);

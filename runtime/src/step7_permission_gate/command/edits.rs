@@ -138,7 +138,7 @@ fn is_known_option(table: &Table, word: &Word) -> bool {
     true
 }
 
-/// Whether a write stands apart from the command and is accepted: of a device that keeps nothing, or
+/// Whether a write is apart from the command and is accepted: of a device that keeps nothing, or
 /// of a file of the workspace in this mode.
 pub(in super::super) fn is_device(file: &Named) -> bool {
     file.paths.iter().all(|it| matches!(&**it, "/dev/null" | "/dev/stdout" | "/dev/stderr"))

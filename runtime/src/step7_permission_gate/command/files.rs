@@ -21,7 +21,7 @@ use crate::step7_permission_gate::{
 /// One file that a part names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// What the word stands for.
+    /// What the word represents.
     pub(crate) target: Target,
     /// Where it may be, by text; as written where the directory is not known.
     pub(crate) paths: Vec<String>,
@@ -237,7 +237,7 @@ fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found
     }
 }
 
-/// A word without what stands in front of a value.
+/// A word without what is in front of a value.
 fn shortened(word: &Word, value: &str) -> Word {
     match word.is_literal() {
         true => Word::plain(value),

@@ -134,7 +134,7 @@ fn holds(text: &str, part: &Part, around: &CommandContext) -> bool {
     }
 }
 
-/// `.*` stands for `..`, too.
+/// `.*` matches `..`, too.
 fn climbs_by_glob(text: &str) -> bool {
     text.split('/').any(|it| {
         it.starts_with('.')

@@ -13,7 +13,7 @@ use crate::step7_permission_gate::{
     shell::{self, tree::Kind, word::Word},
 };
 
-/// What stands in the brackets of a rule.
+/// What is in the brackets of a rule.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pattern {
     /// As written, one blank between words.
@@ -122,7 +122,7 @@ fn called_by_name(words: &[Word]) -> Option<String> {
     })
 }
 
-/// The pattern against a text: `*` stands for anything, a ` *` at the end also for nothing.
+/// The pattern against a text: `*` matches anything, a ` *` at the end also nothing.
 fn covers(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix(" *") {
         Some(prefix) => {

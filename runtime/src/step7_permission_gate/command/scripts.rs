@@ -170,7 +170,7 @@ fn script_of_shell(args: &[Word]) -> Option<&Word> {
     None
 }
 
-/// The values of an option, wherever they stand.
+/// The values of an option, wherever they are.
 fn values<'a>(args: &'a [Word], short: char, long: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     for (i, arg) in args.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! From the tree of a command to its parts, with the directories in which they may run.
 //!
-//! Whether a `cd` succeeds is known behind `&&` only, so there are several directories that the shell
-//! may be in. A subshell, a member of a pipeline and a substitution leave those of the shell alone.
+//! Whether a `cd` succeeds is known after `&&` only, so there are several directories that the
+//! shell may be in. A subshell, a member of a pipeline and a substitution leave those of the shell
+//! alone.
 
 mod follow;
 

@@ -74,7 +74,7 @@ pub(crate) fn strip(words: &[Word]) -> Stripped {
     }
 }
 
-/// How many words stand in front of the inner command; `None` when there is none.
+/// How many words are in front of the inner command; `None` when there is none.
 fn inner(wrapper: &Wrapper, words: &[Word]) -> Result<Option<usize>, Fault> {
     let mut at = 0;
     let mut n_operands = 0;

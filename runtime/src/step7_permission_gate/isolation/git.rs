@@ -52,7 +52,7 @@ pub(super) fn pointed(operands: &[Word]) -> Option<GitLocations<'_>> {
             _ if name.starts_with('-') => {}
             "config" => {
                 let mut rest = options.skip_while(|it| !it.text.eq_ignore_ascii_case(SETTING));
-                // A second word behind it is written to what the worktree shares.
+                // A second word after it is written to what the worktree shares.
                 return rest.nth(1).is_none().then_some(found);
             }
             // An option may come of it.

@@ -79,7 +79,7 @@ fn groups(word: &Word) -> Vec<Group> {
     found
 }
 
-/// What a group stands for; `None` when it stands for itself.
+/// The words that a group expands to; `None` when it is a plain word.
 fn members(word: &Word, group: &Group) -> Option<Vec<Word>> {
     if !group.commas.is_empty() {
         let starts = [group.start].into_iter().chain(group.commas.iter().copied());

@@ -205,7 +205,7 @@ impl Reader<'_> {
     fn coprocess(&mut self) -> Kind {
         self.skip_blanks();
         let before = self.at;
-        // A name may stand in front of a compound command only.
+        // A name may be in front of a compound command only.
         while let Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'0'..=b'9') = self.peek() {
             self.at += 1;
         }

@@ -8,7 +8,7 @@ use super::{
 /// One command of a list or pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outlined {
-    /// Its words without quotes; none for a compound command. What the shell expands stands as written.
+    /// Its words without quotes; none for a compound command. What the shell expands is as written.
     pub words: Vec<String>,
     /// Nothing is expanded, redirected, negated, set or grouped in it.
     pub is_plain: bool,

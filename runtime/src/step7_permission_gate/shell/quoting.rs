@@ -213,7 +213,7 @@ impl Reader<'_> {
         self.announced = outer;
     }
 
-    /// `<(` and `>(`, if one stands here.
+    /// `<(` and `>(`, if one is here.
     pub(super) fn process(&mut self, word: &mut Word) -> bool {
         let (source, start) = (self.at, word.text.len());
         if !self.eat("<(") && !self.eat(">(") {

@@ -7,7 +7,7 @@ use super::{
     word::Word,
 };
 
-/// Words that end a list when they stand where a command could begin.
+/// Words that end a list when they are where a command could begin.
 const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 /// Reads one text. Backslashes in front of a line end are passed over wherever bash does.
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         Self::within(text, 0, Vec::new())
     }
 
-    /// For a text that stands in another.
+    /// For a text that is in another.
     pub(super) fn within(text: &'a str, depth: usize, documents: Vec<Word>) -> Self {
         Self {
             text,
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         self.fault.get_or_insert(fault);
     }
 
-    /// Takes over what a reader of a text in this one found beside the commands.
+    /// Takes over what a reader of a text in this one found next to the commands.
     pub(super) fn absorb(&mut self, inner: Reader<'_>) {
         if let Some(fault) = inner.fault {
             self.fail(fault);
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Takes an operator, if it stands here.
+    /// Takes an operator, if it is here.
     pub(super) fn eat(&mut self, operator: &str) -> bool {
         let before = self.at;
         for byte in operator.bytes() {
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Whether an operator stands here.
+    /// Whether an operator is here.
     pub(super) fn sees(&mut self, operator: &str) -> bool {
         let before = self.at;
         let sees = self.eat(operator);
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         sees
     }
 
-    /// Takes a word of the grammar, if it stands here as a word of its own.
+    /// Takes a word of the grammar, if it is here as a word of its own.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let before = self.at;
         if self.eat(word) && self.ends_word() {
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over blanks, comments and line ends, and reads the here-documents behind them.
+    /// Passes over blanks, comments and line ends, and reads the here-documents after them.
     pub(super) fn skip_lines(&mut self) {
         loop {
             self.skip_blanks();
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a word of the grammar that has to stand here.
+    /// Takes a word of the grammar that has to be here.
     pub(super) fn expect_word(&mut self, word: &str) {
         self.skip_lines();
         if !self.eat_word(word) {
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Takes the word `time`, unless it stands for the program of this name.
+    /// Takes the word `time`, unless it represents the program of this name.
     fn times(&mut self) -> bool {
         let before = self.at;
         if !self.eat_word("time") {

@@ -83,7 +83,7 @@ impl Reader<'_> {
         }
         let mut value = Word::default();
         if self.eat("[") {
-            // Bash reads to the bracket whatever stands there.
+            // Bash reads to the bracket whatever is there.
             self.arithmetic(&mut value, b']');
         }
         let ends = self.eat("+=") || self.eat("=");
@@ -130,7 +130,7 @@ impl Reader<'_> {
         self.leave();
     }
 
-    /// A redirection, if one stands here.
+    /// A redirection, if one is here.
     pub(super) fn redirection(&mut self) -> Option<Redirection> {
         let before = self.at;
         let both = self.eat("&>>") || self.eat("&>");
@@ -153,7 +153,7 @@ impl Reader<'_> {
         let kind = match kind {
             Redirect::Document(tabs) => Redirect::Document(self.announce(&target, tabs == 1)),
             Redirect::Copy if is_descriptor(&target) => Redirect::Copy,
-            // Anything else behind `>&` is a file.
+            // Anything else after `>&` is a file.
             Redirect::Copy if operator == ">&" => Redirect::Write,
             Redirect::Copy => Redirect::Read,
             kind => kind,

@@ -16,7 +16,7 @@ pub(crate) struct Item {
     pub(crate) is_background: bool,
 }
 
-/// What stands between two pipelines.
+/// What is between two pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connector {
     And,
@@ -74,7 +74,7 @@ pub(crate) struct Simple {
 /// A variable that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assignment {
-    /// The name; with a subscript or `+` it is written as it stands, and so is harmless nowhere.
+    /// The name; with a subscript or `+` it is written as it is, and so is harmless nowhere.
     pub(crate) name: String,
     /// The value; the elements of an array one after another.
     pub(crate) value: Word,

@@ -2,7 +2,7 @@
 
 use super::tree::List;
 
-/// A word without its quotes. What the shell has yet to work out stands in it as written.
+/// A word without its quotes. What the shell has yet to work out is in it as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) text: String,
@@ -58,7 +58,7 @@ impl Word {
         self.spans.is_empty()
     }
 
-    /// What is written plainly, with where it stands.
+    /// The plain text of a word, with its position.
     pub(crate) fn plain_pieces(&self) -> impl Iterator<Item = (usize, &str)> {
         let ends = self.spans.iter().map(|it| it.start).chain([self.text.len()]);
         let starts = [0].into_iter().chain(self.spans.iter().map(|it| it.end));

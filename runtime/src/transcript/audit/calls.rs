@@ -181,7 +181,7 @@ impl Calls {
     }
 }
 
-/// The text, wherever it stands.
+/// The text, wherever it is.
 pub(super) fn text(stored: &Stored, evidence: &Evidence<'_>) -> Result<String, ViolationKind> {
     match stored {
         Stored::Text(text) => Ok(text.clone()),

@@ -63,7 +63,7 @@ pub(super) fn check(
             continue;
         };
         let Some(seal) = read.seal else {
-            // Behind a line of ours a copy could stand for something that was never said.
+            // Behind a line of ours a copy could represent something that was never said.
             let entry = match head == Head::default() && verified.foreign.is_empty() {
                 true => forked::take(text, read.entry, &mut before).map_err(wrong)?,
                 false => Some(read.entry),

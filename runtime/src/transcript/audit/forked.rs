@@ -140,7 +140,7 @@ mod tests {
             );
             fields.insert("sessionId".into(), json!("fork"));
             fields.insert("forkedFrom".into(), json!({"sessionId": "s", "messageUuid": id}));
-            // Its own keys stand in front of the new one.
+            // Its own keys are in front of the new one.
             let forked = fields.remove("forkedFrom").unwrap();
             let text = line.to_string();
             Some(format!("{},\"forkedFrom\":{forked}}}\n", text.strip_suffix('}').unwrap()))

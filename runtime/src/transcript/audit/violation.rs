@@ -44,7 +44,7 @@ wrong! {
     Altered, "altered", "the line was altered";
     /// A line before it is missing, doubled or somewhere else.
     OutOfSequence { expected: u64, found: u64 }, "out_of_sequence", "line number {found} stands where {expected} should";
-    /// It was sealed behind another line.
+    /// It was sealed after another line.
     NotLinked, "not_linked", "the line does not follow the one before it";
     /// A conversation line or record that was not written here.
     ForeignLine { kind: String }, "foreign_line", "a line of type {kind} was not written by the harness";
@@ -80,7 +80,7 @@ wrong! {
     WrongAnswer, "wrong_answer", "answer and model call do not agree";
     /// More than one reactive compaction in a turn.
     SecondCompaction, "second_compaction", "a second reactive compaction in one turn";
-    /// A compaction boundary without the summary behind it.
+    /// A compaction boundary without the summary after it.
     NoSummary, "no_summary", "no summary follows the compaction boundary";
     /// Nothing asked for this.
     UnknownCall { call: ToolUseId }, "unknown_call", "no tool use {call} is open";

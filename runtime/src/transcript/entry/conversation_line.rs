@@ -1,4 +1,4 @@
-//! Something that was said, as it stands on its line.
+//! Something that was said, as it is on its line.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub struct ConversationLine {
     pub boundary: Option<Boundary>,
 }
 
-/// What an assistant line holds beside its content.
+/// What an assistant line holds in addition to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFields {
     /// The model that answered, as it said.
@@ -61,7 +61,7 @@ impl AnswerFields {
     }
 }
 
-/// What a tool result line holds beside its content.
+/// What a tool result line holds in addition to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResultFields {
     /// The structured result (`toolUseResult`), as JSON text.
@@ -77,6 +77,6 @@ pub struct Boundary {
     pub trigger: &'static str,
     /// Estimated tokens of the conversation before the compaction.
     pub pre_tokens: Tokens,
-    /// First and last message that stay verbatim behind the summary.
+    /// First and last message that stay verbatim after the summary.
     pub preserved: Option<(EntryId, EntryId)>,
 }

@@ -1,4 +1,4 @@
-//! Texts that are too long for a record lie beside the transcript under their digest.
+//! Texts that are too long for a record lie next to the transcript under their digest.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const MAX_INLINE: usize = 1024;
 /// The same for a record that holds but one text.
 const MAX_ALONE: usize = 3 * 1024;
 
-/// A text inside a record: short ones stand there, long ones lie beside the transcript under their
+/// A text inside a record: short ones are there, long ones lie next to the transcript under their
 /// digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,13 +43,13 @@ impl Repeated {
         self.digest
     }
 
-    /// As it stands in a record, given whether an earlier one of the run has told it.
+    /// As it is in a record, given whether an earlier one of the run has told it.
     pub fn told(&self, is_known: bool) -> Stored {
         if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
     }
 }
 
-/// A text to be kept beside the transcript before the line that names it is written.
+/// A text to be kept next to the transcript before the line that names it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredText {
     /// Digest of the text, which names its file.
@@ -92,7 +92,7 @@ impl Stored {
         Self::within(MAX_INLINE, text, stored_externally)
     }
 
-    /// Like [`Stored::new`], for the one text of a record: up to 3 KiB stand in the record, which
+    /// Like [`Stored::new`], for the one text of a record: up to 3 KiB are in the record, which
     /// spares most sessions a file.
     pub fn alone(text: &str, stored_externally: &mut Vec<StoredText>) -> Self {
         Self::within(MAX_ALONE, text, stored_externally)

@@ -134,7 +134,7 @@ impl Nodes {
             messages.extend(self.nodes[*at].said().cloned());
             messages.extend(adopted.iter().filter(|it| it.behind == *at).map(|it| it.results()));
         }
-        // What was noted behind the newest message has nothing that names it yet.
+        // What was noted after the newest message has nothing that names it yet.
         let behind = self.nodes[leaf + 1..].iter().filter_map(Node::said).cloned();
         messages.extend(behind);
         chosen.extend(visited);
@@ -235,7 +235,7 @@ impl Nodes {
             kept.push(at);
             if self.nodes[at].id == *head {
                 kept.reverse();
-                // The new summary stands for an earlier one that was written in between.
+                // The new summary represents an earlier one that was written in between.
                 kept.retain(|it| !self.nodes[*it].is_summary());
                 return kept;
             }
@@ -246,7 +246,7 @@ impl Nodes {
     }
 
     /// Some writers give each block of an answer a line of its own; a result that hangs on one of
-    /// them leaves the later ones beside the chain.
+    /// them leaves the later ones next to the chain.
     fn adopt_answers(&self, chosen: &mut Vec<usize>, report: &mut Vec<Report>) {
         let api_id = |at: usize| {
             let message = self.nodes[at].said()?;
@@ -314,7 +314,7 @@ impl Nodes {
     }
 }
 
-/// A message beside the chain that holds results of calls in it.
+/// A message next to the chain that holds results of calls in it.
 struct Adopted {
     at: usize,
     behind: usize,

@@ -22,7 +22,7 @@ impl Placed {
 }
 
 /// The lines in the order of their numbers where hashes confirm it, else as they are. What was written
-/// twice is there once. Lines of others stay behind the line that they follow.
+/// twice is there once. Lines of others stay after the line that they follow.
 pub(super) fn settle(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
     let mut seen: BTreeSet<(u64, [u8; 16])> = BTreeSet::new();
     let mut kept: Vec<Placed> = Vec::with_capacity(lines.len());

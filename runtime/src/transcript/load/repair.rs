@@ -1,6 +1,6 @@
 //! Makes a conversation that a model accepts out of one that was recorded.
 //!
-//! Roles take turns, every call has its result right behind it in the order of the calls, nothing
+//! Roles take turns, every call has its result right after it in the order of the calls, nothing
 //! is blank. What was recorded is not changed: a message that needs no repair is the same message.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -100,7 +100,7 @@ fn drafts(recorded: &[Arc<Message>], report: &mut Vec<Report>) -> Vec<Draft> {
     drafts
 }
 
-/// The draft of which this is another piece: nothing but results stands between them.
+/// The draft of which this is another piece: nothing but results is between them.
 fn same_answer(drafts: &[Draft], draft: &Draft) -> Option<usize> {
     let id = draft.origin.api_id.as_ref().filter(|_| draft.role == Role::Assistant)?;
     let at = drafts.iter().rposition(|before| !is_results(before))?;
@@ -127,7 +127,7 @@ fn drop_last_thinking(drafts: &mut Vec<Draft>, report: &mut Vec<Report>) {
     }
 }
 
-/// Takes all results out and puts each right behind its call.
+/// Takes all results out and puts each right after its call.
 fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) -> Vec<Draft> {
     let mut found = Vec::new();
     for (at, draft) in drafts.iter().enumerate() {

@@ -91,9 +91,9 @@ pub enum ReportKind {
     BoundaryWithoutSummary,
     /// What a compaction preserved cannot be followed; left out.
     BrokenBoundary,
-    /// A result beside the chain whose call is in it; taken in.
+    /// A result next to the chain whose call is in it; taken in.
     AdoptedResult,
-    /// A piece of an answer beside the chain that holds the rest of it; taken in.
+    /// A piece of an answer next to the chain that holds the rest of it; taken in.
     AdoptedAnswer,
     /// Reasoning without signature; left out.
     UnsignedThinking,

@@ -103,7 +103,7 @@ impl FileLine<'_> {
     }
 }
 
-/// A made line that nothing stands for, shortened.
+/// A made line that nothing represents, shortened.
 pub(super) fn shown(made: &Line) -> String {
     let text = format!("{made:?}");
     text.chars().take(SHOWN).collect()

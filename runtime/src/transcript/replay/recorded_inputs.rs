@@ -62,7 +62,7 @@ impl<'a> RecordedInputs<'a> {
         last.map(|it| it.at()).unwrap_or_default()
     }
 
-    /// The line that is so many behind the next one.
+    /// The line that is this many after the next one.
     pub(super) fn ahead(&self, n: usize) -> Option<&'a FileLine<'a>> {
         self.lines.get(self.next + n).copied()
     }

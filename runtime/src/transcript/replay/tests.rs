@@ -6,7 +6,7 @@ use crate::turn::tests::play::Play;
 mod long;
 mod sessions;
 
-/// Replays what was played, given the texts beside it.
+/// Replays what was played, given the texts next to it.
 #[track_caller]
 fn check(play: &Play) -> Replayed {
     match replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned()) {

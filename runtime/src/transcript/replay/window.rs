@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Window<'a> {
     pub(super) turn: u32,
     pub(super) lines: Vec<&'a FileLine<'a>>,
-    /// The line behind the last of them, by its place among all.
+    /// The line after the last of them, by its place among all.
     pub(super) end: usize,
 }
 
@@ -85,15 +85,15 @@ impl<'a> Window<'a> {
             line.message.id == stream.entry_id(line.at, "entry", u64::from(turn) << 32 | 1)
         };
         let is_first = |line: &&'a FileLine<'a>| said(line).is_some_and(first_id);
-        // Without its name: whoever resumed the session closed it with another key. All lines of
-        // a closing have one clock reading.
+        // Without its name: the one that resumed the session closed it with another key. All lines
+        // of a closing have one clock reading.
         let first = self.lines.iter().position(is_first).or_else(|| {
             let found = self.lines.iter().position(|it| it.at() == last.at() && said(it).is_some());
             found.filter(|it| self.lines[*it..].iter().all(|line| line.at() == last.at()))
         });
         let Some(first) = first else { return Some(self.lines.len() - 1) };
-        // The record of how a call ended stands in front of its result. One that the turn itself wrote,
-        // whose result was torn off, says more or has the torn line behind it.
+        // The record of how a call ended is in front of its result. One that the turn itself wrote,
+        // whose result was torn off, says more or has the torn line after it.
         let has_end = first.checked_sub(1).map(|it| self.lines[it]).is_some_and(|it| {
             let is_next = it.at() == last.at() && it.number + 1 == self.lines[first].number;
             is_next
@@ -195,7 +195,7 @@ fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     lines.windows(2).filter_map(outcome).collect()
 }
 
-/// Whether more belongs behind this record.
+/// Whether more belongs after this record.
 fn is_torn(line: &FileLine<'_>) -> bool {
     match record(line).map(|it| &it.what) {
         // Of several handlers, or in front of a result.

@@ -1,4 +1,4 @@
-//! Hooks behind calls and before ends.
+//! Hooks after calls and before ends.
 //!
 //! Built under `#[cfg(test)]` only.
 

@@ -1,4 +1,4 @@
-//! Step 8: what runs beside what, and that nobody can tell afterwards.
+//! Step 8: what runs at the same time as what, and that nobody can tell afterwards.
 //!
 //! Built under `#[cfg(test)]` only.
 

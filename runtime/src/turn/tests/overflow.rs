@@ -18,7 +18,7 @@ use crate::{
     transcript::entry::RecordKind,
 };
 
-/// A world in which each answer calls `Note` so often, with results of so many characters each.
+/// A world in which each answer calls `Note` so often, with results of this many characters each.
 fn bringing(window: Window, max_output: u64, rounds: &[Vec<usize>]) -> World {
     let id = |round: usize, i: usize| format!("t{round}_{i}");
     let answers = rounds.iter().enumerate().map(|(round, sizes)| {
@@ -141,7 +141,7 @@ proptest! {
                 _ => false,
             };
             prop_assert!(is_clear, "{end:?} {why:?} {}", play.log());
-            // A prompt that is small beside the window is never refused.
+            // A prompt that is small next to the window is never refused.
             let is_small = (*prompt as u64) < tokens / 8;
             prop_assert!(!is_small || *end == RunEnd::NoPendingTools, "{why:?} {}", play.log());
         }

@@ -42,7 +42,7 @@ pub(crate) struct Play {
     /// Starts (`+`) and ends (`-`) of calls.
     pub(crate) trace: Vec<String>,
     pub(crate) lines: Vec<Line>,
-    /// Long texts beside it.
+    /// Long texts next to it.
     pub(crate) stored: BTreeMap<Digest, String>,
     /// Requests that were sent.
     pub(crate) requests: Vec<ModelCallOrder>,

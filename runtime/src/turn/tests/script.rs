@@ -75,7 +75,7 @@ pub(crate) fn layer(scope: Scope, settings: Value) -> LayerText {
     LayerText { scope, source: format!("{}.json", scope.name()), text: settings.to_string() }
 }
 
-/// Settings under which Read, Edit and Bash pass, with these keys beside.
+/// Settings under which Read, Edit and Bash pass, with these keys in addition.
 pub(crate) fn allowing(mut more: Value) -> LayerText {
     let rules = json!(["Read", "Edit", "Bash", "Fetch"]);
     match more.pointer_mut("/permissions") {

@@ -53,7 +53,7 @@ pub(crate) struct World {
     pub(crate) shuffle: Option<Stream>,
     /// Every input comes twice.
     pub(crate) echo: bool,
-    /// The turn is let stand after each input, as at a breakpoint; else it collects.
+    /// The turn is made to wait after each input, as at a breakpoint; else it collects.
     pub(crate) stands: bool,
     /// Whether the play keeps what was sent.
     pub(crate) keeps_requests: bool,
@@ -172,7 +172,7 @@ impl World {
         TurnInput::PathResolved { call, path }
     }
 
-    /// Whoever is asked says no to what says `no`.
+    /// The one that is asked says no to what says `no`.
     pub(super) fn permission(&self, call: &ToolCall) -> PermissionAnswer {
         let allowed = !call.input.contains("no");
         let reason = if allowed { "" } else { "rather not" };

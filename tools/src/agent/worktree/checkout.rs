@@ -60,12 +60,12 @@ impl Site {
         self.of_worktree(git, &["lock", "--reason", reason]).await
     }
 
-    /// Leaves it to whoever looks after the repository.
+    /// Leaves it to the one that looks after the repository.
     pub(super) async fn unlock(&self, git: &Git) {
         let _locked = self.of_worktree(git, &["unlock"]).await;
     }
 
-    /// The commit that it stands at, if its files are those of the commit, its branch is there, too,
+    /// The commit that it is at, if its files are those of the commit, its branch is there, too,
     /// and it holds no other repository. What cannot be found out counts as a change.
     pub(super) async fn clean_at(&self, git: &Git) -> Option<String> {
         // Without its link to the repository, git would speak of the one around it.

@@ -12,7 +12,7 @@ use super::{checkout::Site, git::Git, lock::Claim};
 /// Why a worktree is locked until somebody is sent there.
 pub(super) const BEING_MADE: &str = "ennead: being made for an agent";
 
-/// Why it is locked from then on. For people: git shows it to whoever wants to remove it.
+/// Why it is locked from then on. For people: git shows it to the one that wants to remove it.
 pub(super) const IN_USE: &str = "ennead: an agent works here, or did when it was ended";
 
 /// Removes those below `directory` in which nothing was changed. Those with a change, and those

@@ -136,7 +136,7 @@ fn copy_all(
         if hidden.hides(&from.join(name)) || hidden.hides(&real.join(name)) {
             continue;
         }
-        // Gone meanwhile, a link, or not to be read: left out, as by whoever looks there.
+        // Gone meanwhile, a link, or not to be read: left out, as by the one that looks there.
         let Ok(source) = root.open_file(Path::new(name)) else { continue };
         if source.real != real.join(name) {
             continue;

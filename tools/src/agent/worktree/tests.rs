@@ -43,7 +43,7 @@ fn held(world: &World, call: &str) -> Result<Held, WorktreeError> {
     block_on(Held::new(&world.context, wanted(call)))
 }
 
-/// Worktrees beside the first one, and branches beside the first one.
+/// Worktrees in addition to the first one, and branches in addition to the first one.
 fn left(world: &World) -> (usize, usize) {
     let n = |arguments: [&str; 2]| git(&world.root, arguments).lines().count();
     (n(["worktree", "list"]) - 1, n(["branch", "--list"]) - 1)

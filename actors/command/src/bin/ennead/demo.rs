@@ -137,7 +137,7 @@ fn failure(error: &DemoError) -> Failure {
 struct Screen {
     view: View,
     choice: Choice,
-    /// The table that stands there.
+    /// The table that is there.
     table: Vec<String>,
 }
 

@@ -136,7 +136,7 @@ fn why_simulated() -> String {
     format!("no real model is asked, the embedded simulated model answers: {missing}")
 }
 
-/// A key that can stand in a header.
+/// A key that is valid in a header.
 fn sendable(key: Option<String>, variable: &str) -> Result<Option<String>, Failure> {
     match &key {
         Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {

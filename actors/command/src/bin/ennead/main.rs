@@ -27,8 +27,8 @@ use ennead_command::{
 };
 use ennead_tools::withdrawn_keys;
 
-// Turns make many small blocks on several threads. Measured beside mimalloc: the CPU of a round is the
-// same while sessions are few; a thousand that wait take a fifth less memory, and with it the
+// Turns make many small blocks on several threads. Measured against mimalloc: the CPU of a round is
+// the same while sessions are few; a thousand that wait take a fifth less memory, and with it the
 // CPU of touching that memory.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! Permission rules as they stand on a command line.
+//! Permission rules as they are written on a command line.
 
 /// Splits lists of rules at commas and blanks, but not inside parentheses.
 ///

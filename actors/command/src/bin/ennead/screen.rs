@@ -2,7 +2,7 @@
 //!
 //! The answer is streamed where standard output is a terminal and text was asked for. The line of
 //! progress is drawn where both are terminals that can erase a line, never on a line on which the
-//! answer stands, and erased before anything else is written. Elsewhere only notes are written, and
+//! answer is, and erased before anything else is written. Elsewhere only notes are written, and
 //! the answer follows at the end.
 
 use std::{
@@ -120,7 +120,7 @@ impl Screen {
         }
         let columns = tcgetwinsize(io::stderr()).map_or(0, |it| usize::from(it.ws_col));
         let columns = if columns == 0 { COLUMNS } else { columns };
-        // Room for the `^C` that a terminal writes behind it; one that meets the last column begins
+        // Room for the `^C` that a terminal writes after it; one that meets the last column begins
         // the next line, and the first could not be erased.
         let mut line = self.view.status();
         line.truncate(columns.saturating_sub(3));

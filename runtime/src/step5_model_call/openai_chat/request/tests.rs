@@ -52,7 +52,7 @@ fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// The messages behind the system message.
+/// The messages after the system message.
 #[track_caller]
 fn check(messages: Vec<ViewMessage>, expected: Value) {
     let body = body(&head(true), messages);

@@ -1,4 +1,4 @@
-//! Where marks stand, and that there are never more than four.
+//! Where marks are, and that there are never more than four.
 //!
 //! Built under `#[cfg(test)]` only.
 

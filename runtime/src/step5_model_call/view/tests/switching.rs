@@ -113,7 +113,7 @@ fn server_tools_go_back_whole_or_as_texts() {
     assert!(matches!(view.notes[..], [ViewNote::AsText { .. }, ViewNote::AsText { .. }]));
 }
 
-/// How the blocks of a server tool stand in the view, behind a first message of the user: `!` for
+/// How the blocks of a server tool appear in the view, after a first message of the user: `!` for
 /// itself, `t` for a text.
 #[track_caller]
 fn check_server_blocks(messages: &[Arc<Message>], expected: &str) {

@@ -178,7 +178,7 @@ pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
             return Dangerous;
         }
     }
-    // `+nightly` chooses a toolchain; options may stand in front of the subcommand.
+    // `+nightly` chooses a toolchain; options may be in front of the subcommand.
     let sub = args.iter().find(|it| !it.starts_with(['-', '+'])).copied().unwrap_or(first);
     if let Some(tool) = TOOLS.iter().find(|it| it.names.contains(&name)) {
         if tool.reads.contains(&sub) || tool.reads.contains(&first) {

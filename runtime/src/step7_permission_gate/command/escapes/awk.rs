@@ -31,7 +31,7 @@ pub(super) fn is_harmless(args: &[Word]) -> bool {
 
 fn program_is_harmless(program: &str) -> bool {
     let mut rest = program.chars().peekable();
-    // How deep `print` stands, while its arguments are read.
+    // How deep `print` is, while its arguments are read.
     let (mut depth, mut printing) = (0_usize, None);
     let mut ends_value = false;
     while let Some(c) = rest.next() {

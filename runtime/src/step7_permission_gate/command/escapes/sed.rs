@@ -118,7 +118,7 @@ fn blanks(rest: &mut Rest<'_>) {
     while rest.next_if(|it| *it == ' ' || *it == '\t').is_some() {}
 }
 
-/// An address, if one stands here.
+/// An address, if one is here.
 fn address(rest: &mut Rest<'_>) -> Option<()> {
     match rest.peek() {
         Some('/') => {

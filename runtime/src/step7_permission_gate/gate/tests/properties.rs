@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Words that mean nothing to the shell where they stand as arguments, and some that would mean much
+/// Words that mean nothing to the shell where they are as arguments, and some that would mean much
 /// without quotes.
 const ARGS: [&str; 14] = [
     "a", "-x", "src/a.rs", "a b", "$x", "`b`", "a'b", "*.rs", "", ";", "--k=v w", "#c", "a\nb",

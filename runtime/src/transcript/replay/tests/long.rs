@@ -30,7 +30,7 @@ fn uncompacted(answers: Answers) -> World {
     World::with(json!({ "ennead": settings }), answers)
 }
 
-/// One run of so many turns, each with one call and a result of so many characters.
+/// One run of this many turns, each with one call and a result of this many characters.
 pub(super) fn turns(world: impl FnOnce(Answers) -> World, n_turns: usize, n_chars: usize) -> Play {
     let mut answers: Vec<_> =
         (1..n_turns).map(|i| calls(&[&format!("c{i}:Read:f{i}.rs")])).collect();
@@ -45,7 +45,7 @@ pub(super) fn turns(world: impl FnOnce(Answers) -> World, n_turns: usize, n_char
     play(world)
 }
 
-/// A session that was opened so many times, for one short run each.
+/// A session that was opened this many times, for one short run each.
 pub(super) fn resumes(n: usize) -> Play {
     let answers = (0..n).flat_map(|i| [calls(&[&format!("c{i}:Read:f{i}.rs")]), text("done")]);
     let mut world = uncompacted(answers.collect());

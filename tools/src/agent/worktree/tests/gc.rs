@@ -7,7 +7,7 @@ fn abandoned(world: &World, call: &str) -> PathBuf {
     held(world, call).unwrap().workspace().into()
 }
 
-/// What the next call that makes one finds and leaves beside its own: worktrees, branches.
+/// What the next call that makes one finds and leaves in addition to its own: worktrees, branches.
 fn left_by_the_next(world: &World) -> (usize, usize) {
     let _next = held(world, "next").unwrap();
     let (worktrees, branches) = left(world);
