@@ -20,7 +20,7 @@ const MAX_VALUES: usize = 20_000;
 /// Objects and arrays within each other.
 const MAX_DEPTH: usize = 64;
 
-/// `$ref`s. Each may lead to the next, and whoever follows them needs a stack.
+/// `$ref`s. Each may lead to the next, and the one that follows them needs a stack.
 const MAX_REFERENCES: usize = 256;
 
 /// Patterns, and bytes of one. Each is compiled.

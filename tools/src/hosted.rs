@@ -42,7 +42,7 @@ where
     F: Future<Output = Worked<T>> + Send + 'static,
 {
     let Some(host) = context.processes.clone() else { return Some(work(context).await.result) };
-    // Goes with the last clone of the hold, and so behind the last process.
+    // Goes with the last clone of the hold, and so after the last process.
     let (kept, gone) = oneshot::channel::<()>();
     context.hold = WorkGuard::new((context.hold, kept));
     let work = work(context);
@@ -59,7 +59,7 @@ where
             detach.detach();
         }
         let is_awaited = reply.send(result).is_ok();
-        // Whoever waited may have gone just now: then nobody knows of what would go on.
+        // The one that waited may have gone just now: then nobody knows of what would go on.
         if let Some(rest) = rest.filter(|_| is_awaited) {
             rest.await;
         }

@@ -335,7 +335,7 @@ impl SessionState {
         self.close_now(myself, reply)
     }
 
-    /// Closes the session, behind its commands in the background if there are any.
+    /// Closes the session, after its commands in the background if there are any.
     pub(super) fn close_now(
         &mut self,
         myself: &ActorRef<SessionMsg>,

@@ -1,8 +1,8 @@
 //! Commands of a session: each owns its processes in an actor below the session.
 //!
-//! The call that started one only waits for it. So whoever ends the turn ends its commands here,
-//! whatever became of the call; the end of a command's actor is the end of its processes. A command
-//! that goes on in the background is detached from its turn and ends with the session.
+//! The call that started one only waits for it. So the one that ends the turn ends its commands
+//! here, whatever became of the call; the end of a command's actor is the end of its processes. A
+//! command that goes on in the background is detached from its turn and ends with the session.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

@@ -1,7 +1,8 @@
 //! Commands that run in the background: their end with the session, and what the model is told of it.
 //!
 //! Each is owned by the ShellProcess that ran its call, detached from the turn. What is told at the
-//! beginning of a turn is a line of the conversation, so whoever walks the turn again reads it there.
+//! beginning of a turn is a line of the conversation, so the one that walks the turn again reads it
+//! there.
 
 use std::sync::Arc;
 
@@ -131,7 +132,7 @@ impl SessionState {
         let (tracker, back) = (self.shared.shells.tracker.clone(), myself.clone());
         tracker.close();
         let work = Box::pin(async move {
-            // Whoever ends them goes on behind the limit, and the session is over all the same.
+            // The one that ends them goes on after the limit, and the session is over all the same.
             let _late = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::ShellsEnded(reply));
         });

@@ -95,7 +95,7 @@ fn combined(known: Value, more: &Value, all_hold: bool) -> Value {
         return more.clone();
     }
     let key = if all_hold { "allOf" } else { "anyOf" };
-    // A list of before is made longer, if there is nothing beside it.
+    // A list of before is made longer, if there is nothing next to it.
     let mut list = match known {
         Value::Object(mut it) if it.len() == 1 && it.get(key).is_some_and(Value::is_array) => {
             match it.remove(key) {

@@ -76,7 +76,7 @@ pub enum ShellsFull {
 }
 
 impl ShellsFull {
-    /// Returns why no further command may run when so many do, if none may.
+    /// Returns why no further command may run when this many do, if none may.
     pub fn if_full(settings: ShellSettings, n_running: usize) -> Option<Self> {
         let max = settings.max_background;
         match max {

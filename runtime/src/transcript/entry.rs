@@ -288,7 +288,7 @@ pub enum RecordKind {
         sidechain: Option<SidechainHead>,
     },
     /// A command goes on in the background, or has ended there and the model is told. Of the session:
-    /// its turn is 0, wherever it stands.
+    /// its turn is 0, wherever it is.
     Shell {
         /// Which.
         shell: ShellId,

@@ -39,7 +39,7 @@ pub(super) fn start(variables: &Variables) -> io::Error {
             command.arg0(name).args(arguments).env(SOCKET, inode.to_string());
             variables.keys().for_each(|it| _ = command.env_remove(it));
             let error = command.exec();
-            // Whoever goes on reads what was there before.
+            // The one that goes on reads what was there before.
             let restored = rustix::stdio::dup2_stdin(&before);
             restored.err().map_or(error, io::Error::from)
         }

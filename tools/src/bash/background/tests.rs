@@ -1,4 +1,5 @@
-//! Commands in the background against real processes; the tasks of the runtime stand for the session.
+//! Commands in the background against real processes; the tasks of the runtime represent the
+//! session.
 
 use std::{fs, num::NonZeroU64, sync::Arc, time::Duration};
 
