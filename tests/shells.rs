@@ -231,3 +231,29 @@ async fn deny_rule_for_a_command_holds_in_the_background() {
     assert!(!place.has("workspace/made"));
     assert!(model.last().results()[0].2, "it is an error");
 }
+
+// REQ: TOL-6, PRM-1
+#[tokio::test]
+async fn looking_and_killing_need_no_permission_and_rules_deny_them_by_old_and_new_names() {
+    let place = Place::new();
+    let script = || {
+        model(|asked| match asked.n_answers() {
+            0 => background("a", "exec sleep 1000"),
+            1 => calls(&[
+                ("b", "BashOutput", json!({"bash_id": "bash_1"})),
+                ("c", "KillShell", json!({"shell_id": "bash_1"})),
+            ]),
+            _ => text("done"),
+        })
+    };
+    let model = script();
+    place.run(&model, place.session().allow("Bash")).await;
+    let failed: Vec<bool> = model.last().results().iter().map(|it| it.2).collect();
+    assert_eq!(failed, [false, false, false], "{:?}", model.last().results());
+    let model = script();
+    let other = SessionOptions { id: None, ..place.session() };
+    place.run(&model, other.allow("Bash").deny("TaskOutput").deny("KillShell")).await;
+    let tools = model.last().tools();
+    assert!(tools.iter().any(|it| it == "Bash"));
+    assert!(!tools.iter().any(|it| it == "BashOutput" || it == "KillShell"), "{tools:?}");
+}
