@@ -15,6 +15,7 @@
 
 use std::{
     io::{BufRead, Write},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     sync::{
         Arc, Barrier,
@@ -26,7 +27,7 @@ use std::{
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunRequest, SessionOptions,
     model::MessageKind,
-    settings::Durability,
+    settings::{Durability, Settings},
     tool::{Concurrency, CustomTool, Tool, ToolEffect},
 };
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -37,6 +38,11 @@ use serde::Deserialize;
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Limits that no measurement meets.
+const MAX_TURNS: NonZeroU32 = NonZeroU32::new(1000).unwrap();
+const MAX_TOOL_CALLS: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const MAX_PARALLEL_CALLS: NonZeroU32 = NonZeroU32::new(64).unwrap();
 
 /// What the directories of runs begin with.
 const PREFIX: &str = "ennead-bench-";
@@ -139,13 +145,16 @@ impl Driver {
     /// One session from its opening to its end: tool runs and the last text.
     async fn session(&self, number: usize) -> Result<(usize, String), String> {
         let endpoint = Endpoint::messages(&self.flags.base_url, Some("none"));
+        let limits = Settings::new()
+            .max_turns(MAX_TURNS)
+            .max_tool_calls(MAX_TOOL_CALLS)
+            .max_parallel_calls(MAX_PARALLEL_CALLS);
         let mut options = SessionOptions::new(&self.workspace, endpoint)
             .model("mock")
             .durability(self.flags.durability)
-            .own_setting("maxTurns", 1000.into())
-            .own_setting("maxToolCalls", 100.into())
-            .own_setting("maxParallelCalls", 64.into())
-            .allow("bench_tool");
+            .settings(limits)
+            .allow("bench_tool")
+            .map_err(|it| it.to_string())?;
         options.tools = vec![Arc::clone(&self.tool)];
         options.system_prompt = Some("You are a benchmark agent.".into());
         options.streams = self.flags.stream;
@@ -306,7 +315,7 @@ fn per_core(flags: &Arc<Flags>, workspace: &Path) -> Ended {
 fn one_runtime(flags: &Arc<Flags>, workspace: &Path, placement: Placement) -> Ended {
     let mut builder = match placement {
         Placement::Ambient => tokio::runtime::Builder::new_multi_thread(),
-        Placement::Threads(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
     };
     if placement == Placement::Ambient {
         builder.worker_threads(flags.n_threads());
@@ -334,7 +343,7 @@ impl Driver {
         workspace: &Path,
         placement: Placement,
     ) -> Result<Self, String> {
-        let options = Options { placement, ..Options::default() };
+        let options = Options::default().placement(placement);
         Ok(Self {
             ennead: Ennead::start(options).await.map_err(|it| it.to_string())?,
             tool: bench_tool().map_err(|it| it.to_string())?,

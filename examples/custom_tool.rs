@@ -81,8 +81,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .tool(Arc::new(add))
         .tool(Arc::new(note))
         .tool(Arc::new(forget))
-        .allow("add")
-        .allow("note");
+        .allow("add")?
+        .allow("note")?;
     let session = ennead.open(options).await?;
 
     let answer = session.prompt("Add 19 and 23, and note the sum.").await?.into_answer()?;

@@ -13,6 +13,7 @@ use ennead_runtime::event::Weight;
 use tokio::time::Instant;
 
 use crate::support::scripted::{Place, finish};
+use crate::support::settings::SettingsJson as _;
 
 /// Fifteen turns of some two hundred deltas and five calls each, an event each 10 ms.
 const PLAYBOOK: &str = r#"
@@ -46,13 +47,11 @@ reply = [{ text = "done" }]
 
 async fn open(place: &Place) -> (Ennead, SessionHandle) {
     let simulator = Simulator::new(Playbook::parse(PLAYBOOK, "test").unwrap());
-    let options = Options {
-        placement: Placement::Ambient,
-        seed: Some(7),
-        clock: place.clock.clone(),
-        transport: Some(Arc::new(SimulatedTransport::new(simulator))),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .placement(Placement::Ambient)
+        .seed(7)
+        .clock(place.clock.clone())
+        .transport(Arc::new(SimulatedTransport::new(simulator)));
     let echo = CustomTool::raw("echo", "Echoes.", r#"{"type":"object"}"#, |input, _| async move {
         ToolOutcome::ok(&*input)
     });

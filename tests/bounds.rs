@@ -1,6 +1,6 @@
 //! What is too much is refused, visibly, and nothing is lost by it.
 
-use ennead::{Placement, RunEnd, RunError, RunRequest, SessionOptions};
+use ennead::{Placement, RunEnd, RunError, RunRequest};
 
 use crate::support::{
     host::{Host, check_answers, check_record},
@@ -11,7 +11,7 @@ use crate::support::{
 #[tokio::test]
 async fn full_queue_gives_the_prompt_back() {
     let host = Host::start(Placement::Ambient).await;
-    let options = SessionOptions { max_queued_prompts: 2, ..host.options() };
+    let options = host.options().max_queued_prompts(2);
     let session = host.ennead.open(options).await.unwrap();
     host.workshop.wait.close();
     let run = |text: &'static str| {

@@ -1,11 +1,14 @@
 //! Long conversations through whole sessions: what is cut, kept and summed up.
 
+use std::num::NonZeroU32;
+
 use std::{fs, sync::Arc};
 
 use ennead::{
-    Ennead, Options, RunEnd, SessionOptions,
+    Ennead, RunEnd, SessionOptions,
+    internal::RealFiles,
     settings::Durability,
-    testing::{FileOps, RealFiles},
+    testing::FileOps,
     tool::{Access, CustomTool, ToolOutcome},
 };
 use serde_json::json;
@@ -13,6 +16,7 @@ use serde_json::json;
 use crate::support::scripted::{
     Asked, Place, Scripted, alerts, call, finish, model, says, text, until_end,
 };
+use crate::support::settings::SettingsJson as _;
 
 /// A tool that says much.
 fn talker(n_chars: usize) -> Arc<CustomTool> {
@@ -67,10 +71,7 @@ async fn kept_results_of_another_session_stay_closed() {
     ));
     for path in [other, up] {
         let model = says(vec![call("r", "Read", json!({"file_path": path}))]);
-        let options = SessionOptions {
-            id: Some("5f1c0000-0000-4000-8000-0000000000cc".into()),
-            ..place.session()
-        };
+        let options = place.session().id("5f1c0000-0000-4000-8000-0000000000cc");
         place.run(&model, options).await;
         assert!(model.last().result("r").starts_with("Permission denied"));
         fs::remove_file(place.path("transcripts/5f1c0000-0000-4000-8000-0000000000cc.jsonl"))
@@ -145,7 +146,7 @@ async fn pre_compact_hook_hears_of_it_and_can_block_it() {
         let hook = json!({"type": "command", "command": format!("cat >> {seen}; echo no >&2; exit {code}")});
         let table = json!({"PreCompact": [{"matcher": "auto", "hooks": [hook]}]});
         let model = chatty();
-        let options = small(&place).setting("hooks", table).max_turns(8);
+        let options = small(&place).setting("hooks", table).max_turns(NonZeroU32::new(8).unwrap());
         place.run(&model, options).await;
         assert!(place.read("outside/seen").contains(r#""trigger":"auto""#));
         assert_eq!(n_boundaries(&place), usize::from(compacts), "exit {code}");
@@ -185,7 +186,7 @@ async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is
         });
         let tool = Arc::new(tool.access(Access::Free).build().unwrap());
         let model = says(vec![call("e", "effect", json!({}))]);
-        let options = Options { file_ops: files.clone(), ..place.options(&model) };
+        let options = place.options(&model).file_ops(files.clone());
         let ennead = Ennead::start(options).await.unwrap();
         let session = ennead.open(place.session().tool(tool).durability(durability)).await.unwrap();
         let outcome = session.prompt("go").await.unwrap();

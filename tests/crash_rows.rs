@@ -11,12 +11,13 @@ use std::{
 
 use ennead::{
     Event, Options, Placement, RunEnd, SessionOptions,
-    internal::ActorKind,
-    testing::{FileOps, RealFiles, Step},
+    internal::{ActorKind, RealFiles},
+    testing::{FileOps, Step},
 };
 use ennead_runtime::transcript::entry::{RecordKind, StepDetail};
 use serde_json::json;
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     events::EventLog,
     host::{Host, check_record, check_usable, prompt, results},
@@ -144,8 +145,7 @@ async fn without_settings_a_run_fails_and_the_next_one_may_go_well() {
 #[tokio::test]
 async fn without_its_sources_a_turn_goes_on_with_what_the_embedder_gave() {
     let host = Host::start(Placement::Ambient).await;
-    let options =
-        SessionOptions { system_prompt: Some("You are a test.".into()), ..host.options() };
+    let options = host.options().system_prompt("You are a test.");
     let session = host.ennead.open(options).await.unwrap();
     let mut log = EventLog::new(session.events());
     host.files.sources.close();
@@ -219,9 +219,9 @@ async fn crashed_hook_denies_before_a_call_and_is_noted_behind_it() {
 // REQ: RUN-2, PRM-1
 #[tokio::test]
 async fn what_cannot_be_asked_or_looked_at_is_denied() {
-    for (kind, tool) in [(ActorKind::PermissionAnswer, "asked"), (ActorKind::GateWorker, "look")] {
+    for (kind, tool) in [(ActorKind::Approval, "asked"), (ActorKind::GateWorker, "look")] {
         let host = Host::start(Placement::Ambient).await;
-        let session = host.ennead.open(host.options().allow("look")).await.unwrap();
+        let session = host.ennead.open(host.options().allow("look").unwrap()).await.unwrap();
         let killed = hunt(host.ennead.directory().clone(), move |live, _| live.kind == kind);
         let outcome = session.prompt(format!("use {tool}")).await.unwrap();
         assert!(killed.is_finished(), "{tool}");
@@ -285,7 +285,7 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
     for bytes in [0, 10, usize::MAX] {
         for at in 0.. {
             let ops = Arc::new(Crashing { at, bytes, writes: AtomicUsize::new(0) });
-            let change = |options| Options { file_ops: ops.clone(), ..options };
+            let change = |options: Options| options.file_ops(ops.clone());
             let host = Host::start_with(Placement::Ambient, change).await;
             let session = host.open().await;
             let outcome = session.prompt("use echo echo").await.unwrap();

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use ennead::{Ennead, Options, Placement};
+use ennead::{Ennead, Placement};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Place, Scripted, calls, finish, model, text};
@@ -61,9 +61,9 @@ fn prepared() -> Place {
 /// Runs the session, takes its transcripts away, and gives them by path.
 async fn run(place: &Place, placement: Placement) -> BTreeMap<PathBuf, String> {
     let model = busy_script();
-    let options = Options { placement, ..place.options(&model) };
+    let options = place.options(&model).placement(placement);
     let ennead = Ennead::start(options).await.unwrap();
-    let session = ennead.open(place.session().allow("Bash")).await.unwrap();
+    let session = ennead.open(place.session().allow("Bash").unwrap()).await.unwrap();
     let outcome = session.prompt("go").await.unwrap();
     assert_eq!(outcome.text, "done", "{outcome:?}");
     let failed = model.asked().iter().flat_map(|it| it.results()).find(|it| it.2);

@@ -9,10 +9,7 @@ use std::{
     },
 };
 
-use ennead::{
-    Options, Placement, RunEnd,
-    testing::{FileOps, RealFiles},
-};
+use ennead::{Options, Placement, RunEnd, internal::RealFiles, testing::FileOps};
 
 use crate::support::{
     events::EventLog,
@@ -45,7 +42,7 @@ impl FileOps for Full {
 async fn run_that_cannot_be_recorded_fails_and_the_transcript_stays_in_order() {
     for at in 0.. {
         let ops = Arc::new(Full { at, writes: AtomicUsize::new(0) });
-        let change = |options| Options { file_ops: ops.clone(), ..options };
+        let change = |options: Options| options.file_ops(ops.clone());
         let host = Host::start_with(Placement::Ambient, change).await;
         let session = host.open().await;
         let mut log = EventLog::new(session.events());
@@ -66,7 +63,7 @@ async fn run_that_cannot_be_recorded_fails_and_the_transcript_stays_in_order() {
 async fn lines_that_were_lost_once_are_on_file_when_the_session_is_closed() {
     for at in 0.. {
         let ops = Arc::new(Full { at, writes: AtomicUsize::new(0) });
-        let change = |options| Options { file_ops: ops.clone(), ..options };
+        let change = |options: Options| options.file_ops(ops.clone());
         let host = Host::start_with(Placement::Ambient, change).await;
         let session = host.open().await;
         let outcome = session.prompt("use echo echo").await;
@@ -86,7 +83,7 @@ async fn lines_that_were_lost_once_are_on_file_when_the_session_is_closed() {
 async fn session_closes_although_what_closes_its_run_cannot_be_written() {
     // The prompt and the answer with its intent are written; the next write closes the turn.
     let ops = Arc::new(Full { at: 2, writes: AtomicUsize::new(0) });
-    let change = |options| Options { file_ops: ops.clone(), ..options };
+    let change = |options: Options| options.file_ops(ops.clone());
     let host = Host::start_with(Placement::Ambient, change).await;
     let session = host.open().await;
     host.workshop.wait.close();

@@ -2,10 +2,11 @@
 
 mod world;
 
-use ennead::{Event, RunEnd, SessionHandle, SessionOptions};
+use ennead::{Event, RunEnd, SessionHandle};
 use ennead_runtime::{transcript::entry::RecordKind, turn::effect::FallbackUsed};
 use serde_json::{Value, json};
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     model_server::{Ask, Reply},
     record,
@@ -240,8 +241,8 @@ async fn next_model_is_sent_no_foreign_reasoning_and_the_next_turn_begins_with_t
     assert_eq!(signatures(&asked[5]), ["of the first"]);
     session.close().await;
     verify(&session);
-    // The one that goes on with the session knows whose reasoning it was.
-    let again = SessionOptions { id: Some(session.id().clone()), ..options };
+    // Whoever goes on with the session knows whose reasoning it was.
+    let again = options.id(session.id().clone());
     let session = world.ennead.open(again).await.unwrap();
     session.prompt("d").await.unwrap();
     assert_eq!(signatures(model.asked().last().unwrap()), ["of the first", "of the first"]);

@@ -11,13 +11,16 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::support::scripted::{Place, call, says, text};
+use crate::support::settings::SettingsJson as _;
 
 /// One call; what the model reads of it.
 async fn result(place: &Place, options: SessionOptions, tool: &str, input: Value) -> String {
     // A session of its own: one that goes on would have the earlier result, and at the same time
     // with the same seed the same id would be drawn.
     place.clock.advance(std::time::Duration::from_secs(1));
-    let options = SessionOptions { id: None, ..options };
+    let mut options = options;
+    options.id = None;
+
     let model = says(vec![call("t", tool, input)]);
     let outcome = place.run(&model, options).await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools, "a denial is an answer");
@@ -82,7 +85,13 @@ async fn modes_decide_where_no_rule_does() {
 async fn deny_wins_in_every_mode_over_any_allow() {
     for mode in [PermissionMode::Default, PermissionMode::BypassPermissions] {
         let place = Place::new();
-        let options = place.session().mode(mode).allow("Bash(touch made)").deny("Bash(touch *)");
+        let options = place
+            .session()
+            .mode(mode)
+            .allow("Bash(touch made)")
+            .unwrap()
+            .deny("Bash(touch *)")
+            .unwrap();
         let told = result(&place, options, "Bash", json!({"command": "touch made"})).await;
         check_denied(&told, "cli_arg:Bash(touch *)");
         assert!(!place.has("workspace/made"));
@@ -94,7 +103,7 @@ async fn deny_wins_in_every_mode_over_any_allow() {
 async fn tool_that_is_denied_whole_is_not_offered() {
     let place = Place::new();
     let model = says(vec![call("t", "Bash", json!({"command": "true"}))]);
-    place.run(&model, place.session().deny("Bash")).await;
+    place.run(&model, place.session().deny("Bash").unwrap()).await;
     assert!(!model.last().tools().contains(&"Bash".to_owned()));
     let results = model.last().results();
     assert!(results[0].2, "{results:?}");
@@ -182,7 +191,14 @@ async fn command_is_judged_from_the_directory_that_the_shell_kept() {
         bash("write", "echo x > config"),
         text("done"),
     ]);
-    let options = place.session().allow("Bash").allow("Edit").deny("Read(secrets/**)");
+    let options = place
+        .session()
+        .allow("Bash")
+        .unwrap()
+        .allow("Edit")
+        .unwrap()
+        .deny("Read(secrets/**)")
+        .unwrap();
     place.run(&model, options).await;
     let last = model.last();
     assert!(last.result("in").ends_with("/secrets"), "{}", last.result("in"));
@@ -198,7 +214,7 @@ async fn long_command_is_judged_to_its_end() {
     let long = "true; ".repeat(700);
     let bash = |id: &str, end: &str| call(id, "Bash", json!({"command": long.clone() + end}));
     let model = says(vec![bash("a", "echo over"), bash("b", "touch made"), text("done")]);
-    place.run(&model, place.session().allow("Bash").deny("Bash(touch *)")).await;
+    place.run(&model, place.session().allow("Bash").unwrap().deny("Bash(touch *)").unwrap()).await;
     assert_eq!(model.last().result("a"), "over");
     check_denied(&model.last().result("b"), "Bash(touch *)");
     assert!(!place.has("workspace/made"));

@@ -22,6 +22,7 @@ use serde_json::json;
 use server::{House, Reply, Server, ok, status};
 use tokio::time::{Instant, sleep};
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     events::EventLog,
     host::{interrupted, prompt},
@@ -132,7 +133,9 @@ async fn overload_that_lasts_is_met_by_probes_and_everybody_goes_on_behind_it() 
 async fn quiet_takes(n_noisy: usize, slots: u32) -> Duration {
     let server = Server::new(|_, number| ok(800 + (number as u64 * 137) % 400));
     let concurrency = NonZeroU32::new(slots);
-    let limits = GovernorLimits { concurrency, ..GovernorLimits::default() };
+    let mut limits = GovernorLimits::default();
+    limits.concurrency = concurrency;
+
     let house = House::new(&server, limits).await;
     let noisy = join_all((0..n_noisy).map(|_| house.open("noisy"))).await;
     let quiet = join_all((0..2).map(|_| house.open("quiet"))).await;
@@ -309,7 +312,7 @@ async fn call_waits_where_the_chain_has_no_other_provider_however_many_there_are
     for (chain, other, seconds) in [("other/second", Some("other"), 0), ("second", None, 60)] {
         let mut options = house.options(House::endpoint(), "a").isolated();
         let elsewhere = Endpoint::messages("https://other.example", Some("another key"));
-        options.fallbacks = vec![Endpoint { provider: "other".into(), ..elsewhere }];
+        options.fallbacks = vec![elsewhere.named("other")];
         let session = house.open_with(options.setting("fallbackModel", json!([chain]))).await;
         let began = Instant::now();
         let outcome = session.prompt("go").await.unwrap();

@@ -12,6 +12,7 @@ use ennead::{
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Place, alerts, call, model, says, text};
+use crate::support::settings::SettingsJson as _;
 
 mod limits;
 
@@ -167,8 +168,8 @@ async fn replaced_input_goes_through_the_rules() {
         let options =
             place.session().setting("hooks", hooks("PreToolUse", &[answers(0, &updates, "")]));
         let options = match rule {
-            "allow" => options.allow("Bash(echo replaced)"),
-            _ => options.allow("Bash(true)").deny("Bash(echo *)"),
+            "allow" => options.allow("Bash(echo replaced)").unwrap(),
+            _ => options.allow("Bash(true)").unwrap().deny("Bash(echo *)").unwrap(),
         };
         let model = says(vec![call("b", "Bash", json!({"command": "true"}))]);
         place.run(&model, options).await;
@@ -184,7 +185,7 @@ async fn allow_of_a_hook_never_beats_a_rule() {
         let allow = hooks("PreToolUse", &[answers(0, &decides("allow", ""), "")]);
         let mut options = place.session().setting("hooks", allow);
         if let Some(rule) = rule {
-            options = options.deny(rule);
+            options = options.deny(rule).unwrap();
         }
         let model = says(vec![call("b", "Bash", json!({"command": "touch made"}))]);
         place.run(&model, options).await;
@@ -321,9 +322,16 @@ async fn hook_is_not_run_by_what_it_started_itself() {
     let chain = place.read("outside/chain").trim().to_owned();
     assert_eq!(chain.split(':').count(), 1);
     let model = says(vec![call("t", "probe", json!({"n": 1}))]);
-    let inner = ennead::Options { hook_chain: vec![chain.clone()], ..place.options(&model) };
+    let inner = place.options(&model).hook_chain(vec![chain.clone()]);
     let ennead = ennead::Ennead::start(inner).await.unwrap();
-    let session = ennead.open(SessionOptions { id: None, ..options }).await.unwrap();
+    let session = ennead
+        .open({
+            let mut it = options;
+            it.id = None;
+            it
+        })
+        .await
+        .unwrap();
     let mut events = session.events();
     session.prompt("go").await.unwrap();
     let told = crate::support::scripted::until_end(&mut events).await;

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use self::wire::{Part, Wire, call, text};
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     model_server::{ModelServer, Reply, letting_through},
     record,
@@ -39,11 +40,10 @@ async fn open(ennead: &Ennead, place: &TempDir, endpoint: Endpoint) -> SessionHa
             ToolOutcome::ok(format!("{} bytes", input.len()))
         });
     let hook = json!([{"hooks": [{"type": "command", "command": "cat > /dev/null"}]}]);
-    let options = SessionOptions {
-        home: Some(place.path().to_owned()),
-        tools: vec![Arc::new(echo.access(Access::Free).build().unwrap())],
-        ..SessionOptions::new(place.path(), endpoint).isolated()
-    };
+    let options = SessionOptions::new(place.path(), endpoint)
+        .isolated()
+        .home(place.path())
+        .tools(vec![Arc::new(echo.access(Access::Free).build().unwrap())]);
     let options = options.model("hostile").durability(Durability::Process);
     let options = options.setting("hooks", json!({ "PreToolUse": hook }));
     // What comes fits the window, so nothing is summed up.
@@ -82,11 +82,7 @@ async fn check_reply(wire: Wire, reply: Reply, end: (RunEnd, &str), n_turns: u64
     })
     .await;
     let place = TempDir::new().unwrap();
-    let options = Options {
-        placement: Placement::Threads(1),
-        governor: letting_through(),
-        ..Options::default()
-    };
+    let options = Options::default().placement(Placement::Threads(1)).governor(letting_through());
     let ennead = Ennead::start(options).await.unwrap();
     let hostile = open(&ennead, &place, wire.endpoint(server.address())).await;
     let other = open(&ennead, &place, wire.endpoint(server.address())).await;

@@ -8,6 +8,7 @@ use ennead::{Event, Placement, RunEnd, internal::ActorKind, testing::Step};
 use ennead_runtime::ports::shells::Detached;
 use serde_json::json;
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     events::EventLog,

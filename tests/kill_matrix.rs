@@ -60,7 +60,7 @@ kinds! {
     kill_gate_worker GateWorker
     kill_tool_dispatcher ToolDispatcher
     kill_tool_executor ToolExecutor
-    kill_approval PermissionAnswer
+    kill_approval Approval
     kill_turn_ending TurnEnding
     kill_run_timer RunTimer
 }

@@ -56,21 +56,16 @@ async fn server(window: u64, most: u64) -> (ModelServer, Asked) {
 
 async fn open(ennead: &Ennead, place: &TempDir, server: &ModelServer) -> SessionHandle {
     let endpoint = Endpoint::openai_chat(server.address(), None);
-    let options = SessionOptions {
-        home: Some(place.path().to_owned()),
-        tools: Vec::new(),
-        streams: false,
-        ..SessionOptions::new(place.path(), endpoint).isolated()
-    };
+    let options = SessionOptions::new(place.path(), endpoint)
+        .isolated()
+        .home(place.path().to_owned())
+        .tools(Vec::new())
+        .streams(false);
     ennead.open(options.model("nobody-knows-it")).await.unwrap()
 }
 
 async fn start() -> Ennead {
-    let options = Options {
-        placement: Placement::Ambient,
-        governor: letting_through(),
-        ..Options::default()
-    };
+    let options = Options::default().placement(Placement::Ambient).governor(letting_through());
     Ennead::start(options).await.unwrap()
 }
 

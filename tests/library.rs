@@ -43,7 +43,7 @@ async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
         text("done"),
     ]);
     let [sum, hour] = tools;
-    let options = place.session().tool(sum).tool(hour).allow("sum").allow("hour");
+    let options = place.session().tool(sum).tool(hour).allow("sum").unwrap().allow("hour").unwrap();
     let outcome = place.run(&model, options).await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
     let last = model.last();

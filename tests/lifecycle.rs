@@ -1,6 +1,6 @@
 //! A run begins and ends exactly once, whatever ends it: stop, close, shutdown, drop, a flood.
 
-use ennead::{Placement, RunEnd, RunError, SessionOptions};
+use ennead::{Placement, RunEnd, RunError};
 
 use crate::support::{
     events::EventLog,
@@ -49,7 +49,7 @@ async fn close_ends_the_run_and_frees_the_transcript() {
     log.until_end().await;
     assert_eq!(log.runs(), (1, 1));
     check_record(session.transcript());
-    let options = SessionOptions { id: Some(session.id().clone()), ..host.options() };
+    let options = host.options().id(session.id().clone());
     check_usable(&host.ennead.open(options).await.unwrap()).await;
 }
 

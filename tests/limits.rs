@@ -7,12 +7,15 @@ mod tree_money;
 mod tree_resume;
 mod tree_time;
 
+use std::num::NonZeroU32;
+
 use std::sync::Arc;
 
 use ennead::{RunEnd, tool::CustomTool};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Asked, Place, Scripted, alerts, call, calls, model, says};
+use crate::support::settings::SettingsJson as _;
 
 /// A tool that is always allowed and counts how often it ran.
 fn echo() -> Arc<CustomTool> {
@@ -36,7 +39,7 @@ fn endless() -> Arc<Scripted> {
 #[tokio::test]
 async fn run_ends_at_max_turns_and_alerts_once_at_four_fifths() {
     let place = Place::new();
-    let options = place.session().max_turns(5).tool(echo());
+    let options = place.session().max_turns(NonZeroU32::new(5).unwrap()).tool(echo());
     let (outcome, told) = place.run_with_events(&endless(), options).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::MaxTurns, 5));
     assert_eq!(alerts(&told), ["4 of 5 turns are used"]);

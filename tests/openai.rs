@@ -93,18 +93,14 @@ enum Kind {
 }
 
 fn options(place: &Place, endpoint: Endpoint) -> SessionOptions {
-    let options = SessionOptions { endpoint, ..place.session() };
-    options.allow("Write").allow("Read").allow("Glob").model("m-1")
+    let options = place.session().endpoint(endpoint);
+    options.allow("Write").unwrap().allow("Read").unwrap().allow("Glob").unwrap().model("m-1")
 }
 
 /// Runs one prompt in a process of its own, as it were.
 async fn run(place: &Place, options: SessionOptions, prompt: &str) -> (RunOutcome, Vec<Event>) {
-    let started = Options {
-        placement: Placement::Ambient,
-        seed: Some(7),
-        clock: place.clock.clone(),
-        ..Options::default()
-    };
+    let started =
+        Options::default().placement(Placement::Ambient).seed(7).clock(place.clock.clone());
     let ennead = Ennead::start(started).await.unwrap();
     let session = ennead.open(options).await.unwrap();
     let mut events = session.events();
@@ -138,7 +134,7 @@ async fn check_session(kind: Kind, streams: bool) {
     let server = Server::start(PLAYBOOK).await;
     let place = Place::new();
     place.write("workspace/a.txt", "the first line\n");
-    let options = SessionOptions { streams, ..options(&place, server.endpoint(kind)) };
+    let options = options(&place, server.endpoint(kind)).streams(streams);
     let (outcome, told) = run(&place, options, "go").await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools, "{outcome:?}");
     assert_eq!(outcome.turns, 3);

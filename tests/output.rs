@@ -9,6 +9,7 @@ use ennead::{
 };
 use serde_json::json;
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     record,
     scripted::{Place, SESSION, call, finish, says, text},
@@ -66,13 +67,11 @@ reply = [{ text = "One. Two. Three." }]
 
 async fn start(place: &Place) -> Ennead {
     let simulator = Simulator::new(Playbook::parse(PLAYBOOK, "test").unwrap());
-    let options = Options {
-        placement: Placement::Ambient,
-        seed: Some(7),
-        clock: place.clock.clone(),
-        transport: Some(Arc::new(SimulatedTransport::new(simulator))),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .placement(Placement::Ambient)
+        .seed(7)
+        .clock(place.clock.clone())
+        .transport(Arc::new(SimulatedTransport::new(simulator)));
     Ennead::start(options).await.unwrap()
 }
 

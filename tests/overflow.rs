@@ -9,6 +9,7 @@ use ennead::RunEnd;
 use serde_json::json;
 
 use crate::support::scripted::{Place, calls, finish, model, text};
+use crate::support::settings::SettingsJson as _;
 
 /// The window of the model, in tokens of four bytes.
 const WINDOW: usize = 200_000;

@@ -57,7 +57,7 @@ async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allow
             ids.into_iter().zip(&tries).map(|(id, it)| (id, it.0, it.1.clone())).collect();
         let read = call("r", "Read", json!({"file_path": file(".jsonl"), "limit": 1}));
         let model = says(vec![read, calls(&tries), call("l", "Bash", json!({"command": "true"}))]);
-        let mut options = inside(&place).mode(mode).allow("Bash").allow("Edit");
+        let mut options = inside(&place).mode(mode).allow("Bash").unwrap().allow("Edit").unwrap();
         options.approver = Some(Arc::new(Yes));
         let outcome = place.run(&model, options).await;
         assert_eq!(outcome.end, RunEnd::NoPendingTools);

@@ -21,6 +21,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     model_server::{Ask, ModelServer, Patience, Reply, letting_through},
     record,
@@ -146,15 +147,13 @@ impl World {
         let script = player.clone();
         let server = ModelServer::start(move |ask| script.answer(ask)).await;
         let clock = Arc::new(ManualClock::at(NOW));
-        let options = Options {
-            placement: Placement::Ambient,
-            seed: Some(7),
-            clock: clock.clone(),
-            timer: clock,
-            transport: Some(Patience::new()),
-            governor: letting_through(),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .placement(Placement::Ambient)
+            .seed(7)
+            .clock(clock.clone())
+            .timer(clock)
+            .transport(Patience::new())
+            .governor(letting_through());
         let ennead = Ennead::start(options).await.unwrap();
         let directory = TempDir::new().unwrap();
         Self { player, server, ennead, directory, touched: Arc::default(), has_second }

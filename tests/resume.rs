@@ -236,7 +236,7 @@ async fn repeated_run_id_answers_with_the_earlier_outcome() {
     let model = model(|asked: &Asked| text(&format!("answer {}", asked.n_answers())));
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();
-    let ask = || RunRequest { run: Some("r1".into()), ..RunRequest::new("go") };
+    let ask = || RunRequest::new("go").run("r1");
     let first = session.run(ask()).await.unwrap();
     let other = session.prompt("other").await.unwrap();
     let again = session.run(ask()).await.unwrap();
@@ -278,7 +278,7 @@ async fn what_was_granted_before_is_asked_again() {
 async fn file_must_be_read_again_before_it_is_changed() {
     let place = Place::new();
     let file = place.write("workspace/a.txt", "one\n");
-    let options = || place.session().allow("Edit");
+    let options = || place.session().allow("Edit").unwrap();
     let read = says(vec![call("r", "Read", json!({"file_path": file})), text("done")]);
     place.run(&read, options()).await;
     let edit = json!({"file_path": file, "old_string": "one", "new_string": "two"});

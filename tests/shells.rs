@@ -226,7 +226,7 @@ async fn deny_rule_for_a_command_holds_in_the_background() {
         0 => background("a", "touch made"),
         _ => text("done"),
     });
-    let denied = options(&place).deny("Bash(touch *)");
+    let denied = options(&place).deny("Bash(touch *)").unwrap();
     place.run(&model, denied).await;
     assert!(!place.has("workspace/made"));
     assert!(model.last().results()[0].2, "it is an error");

@@ -10,15 +10,15 @@ use std::{
 };
 
 use ennead::{
-    Ennead, Options,
+    Ennead,
+    internal::LocalFiles,
     permission::Trust,
-    settings::{
-        Fingerprints, LocalFiles, SessionDirs as Files, SettingsRead, SourceFiles, SourceTexts,
-    },
+    settings::{Fingerprints, SessionDirs as Files, SettingsRead, SourceFiles, SourceTexts},
     tool::BoxFuture,
 };
 use serde_json::{Value, json};
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     processes::fifo,
     scripted::{Place, call, calls, finish, says, text},
@@ -68,7 +68,7 @@ async fn settings_are_read_again_only_when_a_file_changed() {
     let read = |id| call(id, "Glob", json!({"pattern": id}));
     let model = says(vec![read("a"), read("b"), text("done"), text("done")]);
     let files = Arc::new(Counting::default());
-    let options = Options { files: files.clone(), ..place.options(&model) };
+    let options = place.options(&model).files(files.clone());
     let ennead = Ennead::start(options).await.unwrap();
     let session = ennead.open(place.session()).await.unwrap();
     session.prompt("go").await.unwrap();
@@ -195,7 +195,7 @@ async fn repository_may_forbid_whatever_its_trust_and_allow_only_when_trusted() 
             ("t", "Bash", json!({"command": "touch allowed"})),
             ("l", "Bash", json!({"command": "ls -l"})),
         ])]);
-        let mut options = place.session().allow("Bash(ls *)");
+        let mut options = place.session().allow("Bash(ls *)").unwrap();
         options.trust = trust;
         place.run(&model, options).await;
         assert_eq!(place.has("workspace/allowed"), allows, "{trust:?}");
@@ -263,7 +263,8 @@ async fn rule_for_paths_is_shown_once_such_a_file_was_read() {
 #[tokio::test]
 async fn variables_of_the_settings_reach_the_shell() {
     let place = Place::new();
-    let options = place.session().setting("env", json!({"GREETING": "hello there"})).allow("Bash");
+    let options =
+        place.session().setting("env", json!({"GREETING": "hello there"})).allow("Bash").unwrap();
     let model = says(vec![call("b", "Bash", json!({"command": "printenv GREETING"}))]);
     place.run(&model, options).await;
     assert_eq!(model.last().result("b"), "hello there");

@@ -2,6 +2,8 @@
 
 mod worktree;
 
+use std::num::NonZeroU32;
+
 use std::{fs, sync::Arc};
 
 use ennead::{
@@ -231,7 +233,7 @@ async fn what_is_denied_to_the_parent_is_denied_to_the_agent() {
     let place = Place::new();
     place.write("workspace/a.txt", "secret");
     // A path rule, so that the tool itself is still offered.
-    let options = place.session().deny("Read(a.txt)").allow("Read");
+    let options = place.session().deny("Read(a.txt)").unwrap().allow("Read").unwrap();
     let input = json!({"file_path": place.text("workspace/a.txt")});
     let told = told_to_agent(&place, options, "Read", input).await;
     assert!(told.starts_with("Permission denied: "), "{told}");
@@ -285,7 +287,10 @@ async fn agent_that_reaches_its_limit_gives_back_what_it_said() {
     let model = one_agent(agent("look", None), |asked| {
         call(&format!("e{}", asked.n_answers()), "echo", json!({"n": asked.n_answers()}))
     });
-    let options = place.session().max_turns(3).tool(Arc::new(echo.build().unwrap()));
+    let options = place
+        .session()
+        .max_turns(NonZeroU32::new(3).unwrap())
+        .tool(Arc::new(echo.build().unwrap()));
     let outcome = place.run(&model, options).await;
     assert_eq!(outcome.text, "done");
     let told = model.last_of_top().result("a");

@@ -14,6 +14,7 @@ pub(crate) mod processes;
 pub(crate) mod provider_rules;
 pub(crate) mod record;
 pub(crate) mod scripted;
+pub(crate) mod settings;
 pub(crate) mod tls_server;
 pub(crate) mod tools;
 pub(crate) mod until;

@@ -8,6 +8,7 @@ mod configuration_page;
 mod files;
 mod listing;
 mod manifests;
+mod public_names;
 mod purity;
 mod references;
 mod requirements;

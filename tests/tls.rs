@@ -5,7 +5,8 @@ use std::{path::Path, process::Stdio, time::Duration};
 use axum::http::Version;
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    model::{Http, Transport, WireRequest, WireResponse},
+    internal::Http,
+    model::{Transport, WireRequest, WireResponse},
 };
 use ennead_runtime::{ports::Certificates, transcript::entry::RecordKind};
 use futures::{FutureExt, TryStreamExt};
@@ -16,6 +17,7 @@ use tokio::{
     net::TcpListener,
 };
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     record,
     tls_server::{First, TlsServer, Traffic},
@@ -27,7 +29,7 @@ const HERE: &[&str] = &["127.0.0.1"];
 /// Runs two prompts in one session with these variables in the user's settings, and gives what became
 /// of them, and class and message of each attempt.
 async fn two_prompts(base: &str, env: Value) -> ([RunOutcome; 2], Vec<(String, String)>) {
-    let options = Options { placement: Placement::Ambient, ..Options::default() };
+    let options = Options::default().placement(Placement::Ambient);
     let ennead = Ennead::start(options).await.unwrap();
     let directory = TempDir::new().unwrap();
     let session = session_in(&directory, base).setting("env", env);
@@ -46,11 +48,9 @@ async fn two_prompts(base: &str, env: Value) -> ([RunOutcome; 2], Vec<(String, S
 }
 
 fn session_in(directory: &TempDir, base: &str) -> SessionOptions {
-    let session = SessionOptions {
-        home: Some(directory.path().to_owned()),
-        tools: Vec::new(),
-        ..SessionOptions::new(directory.path(), Endpoint::messages(base, None))
-    };
+    let session = SessionOptions::new(directory.path(), Endpoint::messages(base, None))
+        .home(directory.path().to_owned())
+        .tools(Vec::new());
     session.isolated()
 }
 
@@ -85,7 +85,7 @@ async fn connection_that_fails_an_exchange_is_not_used_again() {
             [(First::IsSilent, "timeout"), (First::Stalls, "timeout"), (First::Cuts, "network")]
         {
             let server = TlsServer::start_with(first, &[protocol], HERE).await;
-            let options = Options { placement: Placement::Ambient, ..Options::default() };
+            let options = Options::default().placement(Placement::Ambient);
             let ennead = Ennead::start(options).await.unwrap();
             let directory = TempDir::new().unwrap();
             let session = session_in(&directory, &server.base())
@@ -138,7 +138,7 @@ async fn whole(mut response: WireResponse) -> Vec<u8> {
 #[tokio::test]
 async fn what_is_under_way_stays_on_a_connection_that_another_exchange_gave_up() {
     let server = TlsServer::start_with(First::Stalls, &["h2"], HERE).await;
-    let http = Http::default();
+    let http = Http::new().unwrap();
     let under_way = http.send(wire_request(&server)).await.unwrap();
     let mut given_up = http.send(wire_request(&server)).await.unwrap();
     assert_eq!(server.traffic().connections, 1);

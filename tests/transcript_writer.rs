@@ -12,9 +12,8 @@ use std::{
 
 use ennead::{
     OpenError,
-    internal::{Archive, ArchiveSetup, Directory, Opened, WriteError},
+    internal::{Archive, ArchiveSetup, Directory, Opened, RealFiles, WriteError},
     settings::Durability,
-    testing::RealFiles,
 };
 use ennead_runtime::transcript::{
     entry::{Record, RecordKind, StoredText, TextFolder},

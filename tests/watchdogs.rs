@@ -19,6 +19,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
+use crate::support::settings::SettingsJson as _;
 use crate::support::{paused::Paused, record};
 
 /// A server that answers the first request as a test says and every later one at once.
@@ -135,20 +136,17 @@ async fn run(
 ) -> (RunOutcome, Vec<Attempt>) {
     let server = Server { first: Mutex::new(Some(behaviour)), connect: Mutex::default() };
     let server = Arc::new(server);
-    let options = Options {
-        placement: Placement::Ambient,
-        clock: Arc::new(Paused::default()),
-        transport: Some(Arc::new(Wire(Arc::clone(&server)))),
-        http,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .placement(Placement::Ambient)
+        .clock(Arc::new(Paused::default()))
+        .transport(Arc::new(Wire(Arc::clone(&server))))
+        .http(http);
     let ennead = Ennead::start(options).await.unwrap();
     let directory = TempDir::new().unwrap();
-    let session = SessionOptions {
-        home: Some(directory.path().to_owned()),
-        tools: Vec::new(),
-        ..SessionOptions::new(directory.path(), Endpoint::messages("http://model.test", None))
-    };
+    let session =
+        SessionOptions::new(directory.path(), Endpoint::messages("http://model.test", None))
+            .home(directory.path().to_owned())
+            .tools(Vec::new());
     let session = ennead.open(session.isolated().own_setting("http", said)).await.unwrap();
     let outcome = session.prompt("go").await.unwrap();
     session.close().await;
@@ -259,8 +257,10 @@ async fn answer_that_keeps_coming_is_left_alone() {
 // REQ: MDL-12
 #[test]
 fn settings_stand_in_for_what_the_embedder_said() {
-    let embedder =
-        HttpLimits { idle: Duration::from_secs(7), total: Duration::MAX, ..HttpLimits::default() };
+    let mut embedder = HttpLimits::default();
+    embedder.idle = Duration::from_secs(7);
+    embedder.total = Duration::MAX;
+
     let said = serde_json::from_value(json!({ "connect_ms": 1, "total_ms": u64::MAX })).unwrap();
     let limits = embedder.with(&said);
     assert_eq!(limits.connect, Duration::from_millis(1));

@@ -7,6 +7,7 @@ use ennead_runtime::{
 };
 /// A question about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Question {
     /// The call, with the input it would run with.
     pub call: ToolCall,

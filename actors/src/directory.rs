@@ -52,7 +52,7 @@ pub enum ActorKind {
     /// Runs one tool call.
     ToolExecutor,
     /// Asks somebody for a permission.
-    PermissionAnswer,
+    Approval,
     /// Waits until an ended turn touches nothing any more.
     TurnEnding,
     /// Waits for the wall-clock limit of a run.
@@ -80,7 +80,7 @@ impl ActorKind {
         ActorKind::GateWorker,
         ActorKind::ToolDispatcher,
         ActorKind::ToolExecutor,
-        ActorKind::PermissionAnswer,
+        ActorKind::Approval,
         ActorKind::TurnEnding,
         ActorKind::RunTimer,
     ];

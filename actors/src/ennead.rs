@@ -5,7 +5,7 @@ mod check;
 use std::{
     io,
     num::NonZeroU32,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -32,12 +32,12 @@ use crate::{
     archive::{guard, layout::Layout},
     directory::Directory,
     errors::{OpenError, StartError},
-    events::EventHub,
+    events::{AllEvents, EventHub, EventsOfAll},
     governor::Governors,
     mailbox::Mailbox,
     mcp_server::{self, McpServers},
     model_call::learned::Learned,
-    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
+    options::{Endpoint, Environment, Options, SessionOptions, credentials::secret_variables},
     session::{
         OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup, shells::SessionShells,
     },
@@ -66,6 +66,18 @@ pub struct Ennead {
     merged: Mutex<Option<Arc<Merged>>>,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
+    /// Last, so that what ends with the rest is still told.
+    events: EndOfAll,
+}
+
+/// Ends the stream of the events of all sessions.
+#[derive(Debug)]
+struct EndOfAll(EventsOfAll);
+
+impl Drop for EndOfAll {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Ennead {
@@ -81,6 +93,7 @@ impl Ennead {
         let spawners = shards.iter().map(ShardHandle::governor_spawner).collect();
         let governors = Governors::new(options.governor, stream, spawners);
         let (catalogue, n_opened) = (Arc::new(Catalogue::built_in()), AtomicUsize::new(0));
+        let events = EndOfAll(EventsOfAll::new(Arc::clone(&options.clock)));
         let (mcp_servers, merged) = (McpServers::default(), Mutex::default());
         Ok(Self {
             options,
@@ -93,6 +106,7 @@ impl Ennead {
             learned: Learned::default(),
             merged,
             n_opened,
+            events,
         })
     }
 
@@ -153,7 +167,7 @@ impl Ennead {
         options: &mut SessionOptions,
         shard: &ShardHandle,
     ) -> Result<Vec<Arc<str>>, OpenError> {
-        let place = place(options, &mut RealPaths::default())?;
+        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let layers = layers(options);
         let (common, servers, shard) = (&self.options, &self.mcp_servers, shard.actor.clone());
         Ok(mcp_server::join(options, layers, &place, common, servers, shard).await)
@@ -162,6 +176,11 @@ impl Ennead {
     /// Who lives in it.
     pub fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// The events of all its sessions from now on, those that are opened later included.
+    pub fn events(&self) -> AllEvents {
+        self.events.0.subscribe()
     }
 
     /// Interrupts what runs, closes every session, and ends once everything is on disk. A run that
@@ -204,8 +223,8 @@ impl Ennead {
         told: Vec<Arc<str>>,
     ) -> Result<Box<SessionSetup>, OpenError> {
         let mut real_paths = RealPaths::default();
-        let place = place(&options, &mut real_paths)?;
-        let layout = layout(&options, &place)?;
+        let place = place(&self.options.environment, &options, &mut real_paths)?;
+        let layout = layout(&self.options.environment, &options, &place)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
             guard::check_session(&file).map_err(OpenError::UnsafeTranscripts)?;
@@ -264,11 +283,14 @@ impl Ennead {
             tenant: options.tenant.unwrap_or_default(),
             tools,
             shells: SessionShells::default(),
-            hub: EventHub::new(None),
+            hub: EventHub::of_session(id.clone(), self.events.0.clone()),
             directory: self.directory.clone(),
             approver: options.approver,
             breakpoints: self.options.breakpoints.clone(),
-            hook_chain: self.options.hook_chain.clone().into(),
+            hook_chain: match &self.options.hook_chain {
+                Some(chain) => chain.clone().into(),
+                None => self.options.environment.hook_chain().into(),
+            },
             secret_variables: secret_variables(&endpoints),
             reads_sources: options.reads_sources,
             system_prompt: options.system_prompt,
@@ -295,7 +317,11 @@ fn seed_of_the_system() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<SessionDirs, OpenError> {
+fn place(
+    environment: &Environment,
+    options: &SessionOptions,
+    real_paths: &mut RealPaths,
+) -> Result<SessionDirs, OpenError> {
     let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
     let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
     if real_paths.follow(&workspace) != Some(PathKind::Directory) {
@@ -305,23 +331,26 @@ fn place(options: &SessionOptions, real_paths: &mut RealPaths) -> Result<Session
             return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
         }
     }
-    let home = options.home.clone().or_else(std::env::home_dir).unwrap_or_else(|| "/".into());
+    let home = options.home.clone().unwrap_or_else(|| environment.home_directory());
     let home = std::path::absolute(&home).unwrap_or(home);
-    let config = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     Ok(SessionDirs {
-        config: config.unwrap_or_else(|| home.join(".claude")),
+        config: environment.config_directory().unwrap_or_else(|| home.join(".claude")),
         workspace,
         worktree: None,
         home,
-        managed: "/etc/claude-code".into(),
+        managed: environment.managed_directory(),
         trust: options.trust,
         sources: options.setting_sources,
         hidden: Arc::default(),
     })
 }
 
-fn layout(options: &SessionOptions, place: &SessionDirs) -> Result<Layout, OpenError> {
-    match (&options.transcripts, std::env::var_os("CLAUDE_CONFIG_DIR")) {
+fn layout(
+    environment: &Environment,
+    options: &SessionOptions,
+    place: &SessionDirs,
+) -> Result<Layout, OpenError> {
+    match (&options.transcripts, environment.config_directory()) {
         (Some(root), _) => {
             Ok(Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())))
         }
@@ -335,14 +364,8 @@ fn layout(options: &SessionOptions, place: &SessionDirs) -> Result<Layout, OpenE
 }
 
 fn layers(options: &SessionOptions) -> Vec<LayerText> {
-    match options.settings.as_object() {
-        Some(said) if !said.is_empty() => vec![LayerText {
-            scope: Scope::CliArg,
-            source: "options".into(),
-            text: serde_json::to_string(&options.settings).unwrap_or_default(),
-        }],
-        _ => Vec::new(),
-    }
+    let layer = |text| LayerText { scope: Scope::CliArg, source: "options".into(), text };
+    options.settings.text().map(layer).into_iter().collect()
 }
 
 fn text(path: &Path) -> Arc<str> {

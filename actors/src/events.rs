@@ -16,22 +16,28 @@
 //! never comes back, so no state of a turn is shared through it.
 
 mod backlog;
+mod everywhere;
 mod group;
 
 use std::{
     fmt,
+    future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
 };
 
 use ennead_runtime::{
     event::{Event, Numbered},
-    ids::{AgentId, RunId},
+    ids::{AgentId, RunId, SessionId},
     output::OutputSettings,
 };
-use tokio::sync::Notify;
+use futures::Stream;
 
 use backlog::{Backlog, Full};
 pub use backlog::{CAPACITY, MAX_BYTES};
+pub(crate) use everywhere::EventsOfAll;
+pub use everywhere::{AllEvents, EventsMissed, SessionEvent};
 
 /// The events of one session.
 #[derive(Clone)]
@@ -41,6 +47,8 @@ struct Shared {
     state: Mutex<State>,
     /// The parent's hub and the name of this session there.
     parent: Option<(EventHub, AgentId)>,
+    /// The events of all sessions, and the id of this one. Sub-agents are heard through their parents.
+    all: Option<(EventsOfAll, SessionId)>,
 }
 
 #[derive(Default)]
@@ -60,13 +68,21 @@ struct Listener {
     backlog: Backlog,
     /// The number of the first event that it does not get, once it was let go.
     let_go_at: Option<u64>,
-    arrived: Arc<Notify>,
+    /// Wakes the task that waits for an event.
+    waker: Option<Waker>,
 }
 
 impl EventHub {
     /// A hub for a session; that of a sub-agent tells its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
-        Self(Arc::new(Shared { state: Mutex::default(), parent }))
+        Self(Arc::new(Shared { state: Mutex::default(), parent, all: None }))
+    }
+
+    /// A hub for a session that a person or an embedder opened: its events are told among those of all
+    /// sessions, too.
+    pub(crate) fn of_session(session: SessionId, all: EventsOfAll) -> Self {
+        let all = Some((all, session));
+        Self(Arc::new(Shared { state: Mutex::default(), parent: None, all }))
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
@@ -86,6 +102,10 @@ impl EventHub {
         }
         state.seq += 1;
         state.tell(&event);
+        // With the lock held, so that the order is that of the numbers.
+        if let Some((all, session)) = &self.0.all {
+            all.tell(session, state.seq, &event);
+        }
         drop(state);
         if let Some((parent, agent)) = &self.0.parent
             && is_progress(&event)
@@ -102,8 +122,14 @@ impl EventHub {
             return;
         }
         state.seq += 1;
-        if !state.listeners.is_empty() {
-            state.tell(&delta());
+        let all = self.0.all.as_ref().filter(|(all, _)| all.is_heard());
+        if state.listeners.is_empty() && all.is_none() {
+            return;
+        }
+        let event = delta();
+        state.tell(&event);
+        if let Some((all, session)) = all {
+            all.tell(session, state.seq, &event);
         }
     }
 
@@ -111,14 +137,10 @@ impl EventHub {
     pub fn subscribe(&self) -> Events {
         let mut state = lock(&self.0.state);
         state.n_listeners += 1;
-        let (key, arrived) = (state.n_listeners, Arc::new(Notify::new()));
-        state.listeners.push(Listener {
-            key,
-            backlog: Backlog::default(),
-            let_go_at: None,
-            arrived: Arc::clone(&arrived),
-        });
-        Events { key, arrived, hub: self.clone() }
+        let key = state.n_listeners;
+        let backlog = Backlog::default();
+        state.listeners.push(Listener { key, backlog, let_go_at: None, waker: None });
+        Events { key, hub: self.clone() }
     }
 
     /// Whether somebody listens, here or at a parent.
@@ -131,9 +153,7 @@ impl EventHub {
     pub fn close(&self) {
         let mut state = lock(&self.0.state);
         state.is_closed = true;
-        for listener in &state.listeners {
-            listener.arrived.notify_one();
-        }
+        state.listeners.iter_mut().for_each(Listener::wake);
     }
 
     /// The defaults of channels, as the last turn found them.
@@ -150,13 +170,18 @@ impl EventHub {
     }
 
     /// The next event of a listener; `Err` when none comes any more.
-    fn take(&self, key: u64) -> Result<Option<Numbered>, Ended> {
+    /// Where none is there yet, the task of `context` is woken by the next one.
+    fn take(&self, key: u64, context: Option<&Context<'_>>) -> Result<Option<Numbered>, Ended> {
         let mut state = lock(&self.0.state);
         let (seq, run) = (state.seq, state.open_run.clone());
         let is_closed = state.is_closed;
         let listener = state.listeners.iter_mut().find(|it| it.key == key).ok_or(Ended)?;
         match listener.next(seq, run) {
             None if is_closed => Err(Ended),
+            None => {
+                listener.waker = context.map(|it| it.waker().clone());
+                Ok(None)
+            }
             next => Ok(next),
         }
     }
@@ -182,7 +207,14 @@ impl Listener {
         if let Err(Full) = self.backlog.push(seq, event) {
             self.let_go_at = Some(seq);
         }
-        self.arrived.notify_one();
+        self.wake();
+    }
+
+    /// Wakes the task that waits, which only puts it into the queue of its scheduler.
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
     }
 
     /// The next event; after the last one that was kept, how many were not, and then it listens
@@ -234,7 +266,6 @@ fn is_progress(event: &Event) -> bool {
 /// The events of a session, for one listener.
 pub struct Events {
     key: u64,
-    arrived: Arc<Notify>,
     hub: EventHub,
 }
 
@@ -242,12 +273,14 @@ impl Events {
     /// The next event; `None` when the session is over and everything was read. Dropping the
     /// future loses nothing.
     pub async fn next(&mut self) -> Option<Numbered> {
-        loop {
-            match self.hub.take(self.key) {
-                Ok(Some(event)) => return Some(event),
-                Ok(None) => self.arrived.notified().await,
-                Err(Ended) => return None,
-            }
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    pub(crate) fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Numbered>> {
+        match self.hub.take(self.key, Some(context)) {
+            Ok(Some(event)) => Poll::Ready(Some(event)),
+            Ok(None) => Poll::Pending,
+            Err(Ended) => Poll::Ready(None),
         }
     }
 
@@ -261,6 +294,14 @@ impl Events {
     /// The defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
+    }
+}
+
+impl Stream for Events {
+    type Item = Numbered;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Numbered>> {
+        self.get_mut().poll(context)
     }
 }
 
@@ -286,7 +327,7 @@ mod tests {
     use super::*;
 
     fn told(events: &mut Events) -> Vec<(u64, Event)> {
-        let next = std::iter::from_fn(|| events.hub.take(events.key).ok().flatten());
+        let next = std::iter::from_fn(|| events.hub.take(events.key, None).ok().flatten());
         next.map(|it| (it.seq, it.event)).collect()
     }
 
@@ -309,5 +350,23 @@ mod tests {
         assert_eq!(told(&mut above).len(), 1, "no delta goes to a parent");
         hub.close();
         hub.publish_delta(|| panic!("it is over"));
+    }
+
+    // REQ: MDL-3
+    #[tokio::test]
+    async fn events_are_a_stream_that_ends_with_the_session() {
+        use futures::StreamExt;
+
+        let hub = EventHub::new(None);
+        let reader = hub.subscribe().map(|it| it.seq).collect::<Vec<u64>>();
+        let writer = async {
+            for attempt in 1..=3 {
+                // The reader sleeps, and is woken.
+                tokio::task::yield_now().await;
+                hub.publish(Event::Unparked { attempt });
+            }
+            hub.close();
+        };
+        assert_eq!(tokio::join!(reader, writer).0, [1, 2, 3]);
     }
 }

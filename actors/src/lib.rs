@@ -75,23 +75,27 @@ mod world;
 
 pub use ennead_runtime::{
     event::{Event, Numbered},
-    ids::{SessionId, ShellId, TenantId},
+    ids::{SessionId, TenantId},
     output::{ChannelPolicy, Payload, terminal::clean},
     ports::{
         Clock,
         shells::{ShellState, ShellStatus},
     },
-    run::{ImageType, InvalidRequest, PromptBlock, RunEnd, RunRequest, Sender},
+    run::{
+        ImageType, PromptBlock, RunEnd, RunRequest,
+        answer::{Answer, RunFailed},
+        outcome::{RunError, RunOutcome},
+    },
 };
 
 pub use crate::{
     channel::Channel,
     ennead::Ennead,
     errors::{OpenError, StartError},
-    events::Events,
-    options::{Endpoint, Options, Placement, SessionOptions},
+    events::{AllEvents, Events, EventsMissed, SessionEvent},
+    options::{Endpoint, EndpointError, Environment, Options, Placement, SessionOptions},
     scheduler::runtime_builder,
-    session::{Answer, Denial, RunError, RunFailed, RunOutcome, SessionHandle, Status},
+    session::{SessionHandle, Status},
     world::clock::{SystemClock, Timer},
 };
 
@@ -112,20 +116,18 @@ pub mod permission {
     pub use ennead_runtime::{
         permission::PermissionMode,
         step1_settings_resolution::trust::{SettingSources, Trust},
-        step7_permission_gate::{PermissionAnswer, Permit},
+        step7_permission_gate::{PermissionAnswer, Permit, rule::BadRule},
     };
 
     pub use crate::{
         approval::{Approver, Question},
-        trust::{RecordError, recorded_trust, state_file, waiting_for_trust},
+        trust::{recorded_trust, waiting_for_trust},
     };
 }
 
 /// How model servers are reached, what holds calls back, and what was said.
 pub mod model {
     pub use ennead_runtime::{
-        catalogue::Money,
-        cost::CostLedger,
         governor::limits::GovernorLimits,
         message::{Message, MessageKind},
         ports::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
@@ -133,8 +135,6 @@ pub mod model {
         tokens::Usage,
     };
 
-    #[cfg(feature = "http")]
-    pub use crate::world::http::Http;
     pub use crate::world::http_limits::HttpLimits;
 }
 
@@ -147,30 +147,29 @@ pub mod settings {
         turn::input::SettingsRead,
     };
 
-    pub use crate::world::local_files::{Fingerprints, LocalFiles, SessionDirs, SourceFiles};
+    pub use crate::options::{NotAnObject, Settings};
+    pub use crate::world::local_files::{Fingerprints, SessionDirs, SourceFiles};
 }
 
 /// Looking at transcripts, and checking them.
 pub mod transcript {
-    pub use crate::transcripts::{Checked, TranscriptError, trace, verify};
+    pub use crate::transcripts::{TranscriptError, trace, verify};
 }
 
 /// For tests of one's own: the simulated model, clocks and files that a test controls.
 #[cfg(feature = "simulated")]
 pub mod testing {
     pub use ennead_runtime::step::Step;
-    pub use ennead_simulated::{Playbook, PlaybookError};
+    pub use ennead_simulated::Playbook;
 
-    pub use crate::{
-        options::{Breakpoints, GoOn},
-        transcript_writer::{FileOps, RealFiles},
-        world::clock::ManualClock,
-    };
+    pub use crate::{options::Breakpoints, transcript_writer::FileOps, world::clock::ManualClock};
 }
 
 /// What the command and the tests of this project reach by name. Promises nothing.
 #[doc(hidden)]
 pub mod internal {
+    #[cfg(feature = "http")]
+    pub use crate::world::http::Http;
     #[cfg(feature = "simulated")]
     pub use crate::world::simulated::{
         EMBEDDED, RequestLog, SimulatedTransport, Simulator, embedded, parse_in,
@@ -183,8 +182,10 @@ pub mod internal {
         directory::{ActorKind, Directory, Live},
         events::{CAPACITY, EventHub, MAX_BYTES},
         mailbox::{Admitted, Mailbox, Refused, Slot},
-        transcript_writer::{Append, Recorded, WriteError},
-        world::real_paths::found,
+        options::GoOn,
+        transcript_writer::{Append, RealFiles, Recorded, WriteError},
+        trust::state_file,
+        world::{local_files::LocalFiles, real_paths::found},
     };
 }
 

@@ -36,10 +36,7 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
 pub(crate) use context::SessionContext;
-pub use ennead_runtime::run::{
-    answer::{Answer, RunFailed},
-    outcome::{Denial, RunError, RunOutcome},
-};
+pub(crate) use ennead_runtime::run::outcome::{Denial, RunError, RunOutcome};
 pub use handle::{SessionHandle, Status};
 pub(crate) use runs::OpenPlan;
 

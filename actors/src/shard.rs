@@ -254,7 +254,7 @@ impl ShardHandle {
             timer: Arc::clone(&options.timer),
             transport: match &options.transport {
                 Some(transport) => Arc::clone(transport),
-                None => own_transport()?,
+                None => own_transport(&options.environment)?,
             },
             http: options.http,
             files: Arc::clone(&options.files),

@@ -28,6 +28,7 @@ use crate::checkpoint;
 
 /// A transcript that is in order.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Checked {
     /// Path of the transcript.
     pub file: PathBuf,

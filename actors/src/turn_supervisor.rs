@@ -93,7 +93,7 @@ pub(crate) enum Pending {
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
-    PermissionAnswer(ToolUseId),
+    Approval(ToolUseId),
     Dispatcher,
 }
 

@@ -19,18 +19,19 @@ use ennead_runtime::ports::{Clock, Transport};
 
 use crate::{
     errors::StartError,
+    options::Environment,
     world::{clock::Timer, http_limits::HttpLimits, local_files::SourceFiles},
 };
 
 /// Returns the transport of those who name none: HTTP, with a pool of connections of its own.
 #[cfg(feature = "http")]
-pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
-    Ok(Arc::new(http::Http::new().map_err(StartError::Http)?))
+pub(crate) fn own_transport(environment: &Environment) -> Result<Arc<dyn Transport>, StartError> {
+    Ok(Arc::new(http::Http::with_environment(environment).map_err(StartError::Http)?))
 }
 
 /// Fails: without the feature `http` there is none.
 #[cfg(not(feature = "http"))]
-pub(crate) fn own_transport() -> Result<Arc<dyn Transport>, StartError> {
+pub(crate) fn own_transport(_: &Environment) -> Result<Arc<dyn Transport>, StartError> {
     Err(StartError::NoTransport)
 }
 

@@ -35,6 +35,7 @@ pub use tool_result::{ToolResult, on_tool_result};
 /// What a channel delivers to its listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Payload {
     /// A piece of the answer, never blank.
     Text {

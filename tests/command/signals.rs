@@ -110,7 +110,7 @@ fn embedder() {
         })
         .await;
         let place = Place::new();
-        let options = Options { placement: Placement::Threads(1), ..Options::default() };
+        let options = Options::default().placement(Placement::Threads(1));
         let ennead = Ennead::start(options).await.unwrap();
         let tool = CustomTool::raw("block", "Blocks.", r#"{"type":"object"}"#, |_, _| async move {
             println!("{BLOCKED}");
@@ -119,11 +119,10 @@ fn embedder() {
             }
         });
         let endpoint = Endpoint::messages(server.address(), None);
-        let options = SessionOptions {
-            home: Some(place.work()),
-            tools: vec![Arc::new(tool.access(Access::Free).build().unwrap())],
-            ..SessionOptions::new(place.work(), endpoint).isolated()
-        };
+        let options = SessionOptions::new(place.work(), endpoint)
+            .isolated()
+            .home(place.work())
+            .tools(vec![Arc::new(tool.access(Access::Free).build().unwrap())]);
         let session = ennead.open(options).await.unwrap();
         let mut run = std::pin::pin!(session.prompt("go"));
         tokio::select! {

@@ -12,6 +12,7 @@ use ennead::tool::{Access, CustomTool, ToolOutcome};
 use serde_json::json;
 
 use crate::support::scripted::{Place, SESSION, Say, Scripted, call, calls, model, says, text};
+use crate::support::settings::SettingsJson as _;
 
 /// A tool whose results are of this size.
 fn tool(n: usize) -> Arc<CustomTool> {
@@ -25,7 +26,7 @@ async fn story(n: usize, models: &[Arc<Scripted>]) -> Vec<u8> {
     let place = Place::new();
     place.write("workspace/a.txt", "one\ntwo\n");
     for model in models {
-        let options = place.session().tool(tool(n)).allow("Write").allow("Bash");
+        let options = place.session().tool(tool(n)).allow("Write").unwrap().allow("Bash").unwrap();
         let shapers = json!({"autoCompactMaxTokens": 4_000});
         place.run(model, options.own_setting("shapers", shapers)).await;
     }

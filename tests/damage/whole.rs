@@ -24,13 +24,11 @@ const STEP: usize = 40;
 
 async fn started(place: &Place) -> Ennead {
     let playbook = Playbook::parse(PLAYBOOK, "test").unwrap();
-    let options = Options {
-        placement: Placement::Ambient,
-        seed: Some(7),
-        clock: place.clock.clone(),
-        transport: Some(Arc::new(SimulatedTransport::new(Simulator::new(playbook)))),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .placement(Placement::Ambient)
+        .seed(7)
+        .clock(place.clock.clone())
+        .transport(Arc::new(SimulatedTransport::new(Simulator::new(playbook))));
     Ennead::start(options).await.unwrap()
 }
 

@@ -58,14 +58,12 @@ pub(super) struct World {
 impl World {
     pub(super) async fn start() -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
-        let options = Options {
-            placement: Placement::Ambient,
-            seed: Some(7),
-            clock: clock.clone(),
-            timer: clock,
-            transport: Some(Patience::new()),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .placement(Placement::Ambient)
+            .seed(7)
+            .clock(clock.clone())
+            .timer(clock)
+            .transport(Patience::new());
         let ennead = Ennead::start(options).await.unwrap();
         Self { ennead, directory: TempDir::new().unwrap(), touched: Arc::default() }
     }

@@ -140,17 +140,14 @@ impl House {
         governor: GovernorLimits,
     ) -> Self {
         let clock = Arc::new(ManualClock::at(1_790_000_000_000));
-        Self::with(Options { placement, governor, clock, ..Options::default() }, server).await
+        Self::with(Options::default().placement(placement).governor(governor).clock(clock), server)
+            .await
     }
 
     /// One whose records have the time of the timers; the others stand still.
     pub(super) async fn timed(server: &Arc<Server>) -> Self {
         Self::with(
-            Options {
-                placement: Placement::Ambient,
-                clock: Arc::new(Paused::default()),
-                ..Options::default()
-            },
+            Options::default().placement(Placement::Ambient).clock(Arc::new(Paused::default())),
             server,
         )
         .await
@@ -158,7 +155,7 @@ impl House {
 
     async fn with(options: Options, server: &Arc<Server>) -> Self {
         let transport: Arc<dyn Transport> = Arc::new(Wire(Arc::clone(server)));
-        let options = Options { seed: Some(7), transport: Some(transport), ..options };
+        let options = options.seed(7).transport(transport);
         let ennead = Ennead::start(options).await.unwrap();
         Self { ennead, directory: TempDir::new().unwrap() }
     }
@@ -178,13 +175,11 @@ impl House {
 
     pub(super) fn options(&self, endpoint: Endpoint, tenant: &str) -> SessionOptions {
         let path = self.directory.path();
-        SessionOptions {
-            home: Some(path.to_owned()),
-            transcripts: Some(path.join("transcripts")),
-            tools: Vec::new(),
-            tenant: Some(tenant.into()),
-            ..SessionOptions::new(path, endpoint)
-        }
+        SessionOptions::new(path, endpoint)
+            .home(path.to_owned())
+            .transcripts(path.join("transcripts"))
+            .tools(Vec::new())
+            .tenant(tenant.into())
     }
 
     pub(super) async fn open_with(&self, options: SessionOptions) -> SessionHandle {

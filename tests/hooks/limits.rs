@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{answers, came_of, command, hooks, probed};
 use crate::support::scripted::{Place, alerts, call, says, text};
+use crate::support::settings::SettingsJson as _;
 
 // REQ: HKS-2
 #[tokio::test]

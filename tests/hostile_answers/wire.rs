@@ -33,7 +33,9 @@ impl Wire {
         match self {
             Self::Messages => Endpoint::messages(base, None),
             Self::Bedrock => {
-                Endpoint { base: base.into(), ..Endpoint::bedrock("us-east-1", "token") }
+                let mut endpoint = Endpoint::bedrock("us-east-1", "token");
+                endpoint.base = base.into();
+                endpoint
             }
             Self::Chat => Endpoint::openai_chat(base, None),
             Self::Responses => Endpoint::openai_responses(base, None),

@@ -9,6 +9,7 @@ use ennead::{
 };
 
 use super::plan::{Meaning, Meet, Plan, Where};
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     events::EventLog,
@@ -70,8 +71,7 @@ impl<'a> Case<'a> {
                 check_record(session.transcript());
             }
             Meaning::SessionEnds => {
-                let options =
-                    SessionOptions { id: Some(session.id().clone()), ..self.options(&host) };
+                let options = self.options(&host).id(session.id().clone());
                 let again = host.ennead.open(options).await.unwrap();
                 check_answers(&again).await;
                 check_record(again.transcript());
@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
     }
 
     fn options(&self, host: &Host) -> SessionOptions {
-        let mut options = host.options().allow("echo").allow("look");
+        let mut options = host.options().allow("echo").unwrap().allow("look").unwrap();
         if !self.plan.hooks.is_empty() {
             let hooks: serde_json::Map<String, serde_json::Value> = self
                 .plan
@@ -222,7 +222,7 @@ fn barrier(host: &Host, at: Where) -> Barrier {
         Where::Settings => &host.files.settings,
         Where::Sources => &host.files.sources,
         Where::Stream => &host.model.stream,
-        Where::PermissionAnswer => &host.approver.barrier,
+        Where::Approval => &host.approver.barrier,
         Where::Tool => &host.workshop.wait,
     }
     .clone()

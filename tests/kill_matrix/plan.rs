@@ -23,7 +23,7 @@ pub(super) enum Where {
     Settings,
     Sources,
     Stream,
-    PermissionAnswer,
+    Approval,
     Tool,
 }
 
@@ -89,9 +89,7 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
             case(TOOLS, Breakpoint, GOES_ON)
         }
         (K::GateWorker, S::PermissionGate) => case("use look", Birth, GOES_ON),
-        (K::PermissionAnswer, S::PermissionGate) => {
-            case("use asked", Barrier(Where::PermissionAnswer), GOES_ON)
-        }
+        (K::Approval, S::PermissionGate) => case("use asked", Barrier(Where::Approval), GOES_ON),
         (K::ToolExecutor, S::ToolExecution) => case("use wait echo", Barrier(Where::Tool), GOES_ON),
         (K::ShellProcess, S::ToolExecution) => case("run", Process, GOES_ON),
         (K::SubAgent, S::ToolExecution) => case("delegate use wait", Barrier(Where::Tool), GOES_ON),
@@ -199,7 +197,7 @@ const IMPOSSIBLE: &[(ActorKind, &[Step], &str)] = {
             "paths are looked at in step 7",
         ),
         (
-            K::PermissionAnswer,
+            K::Approval,
             &[
                 S::SettingsResolution,
                 S::StateInitialization,

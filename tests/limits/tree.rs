@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::scripted::{
     Asked, Place, SESSION, Say, Scripted, call, calls, model, says, text,
 };
+use crate::support::settings::SettingsJson as _;
 
 /// Runs one prompt. The transcript is in order, sidechains included.
 pub(super) async fn run(

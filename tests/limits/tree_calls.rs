@@ -11,6 +11,7 @@ use futures::TryStreamExt;
 use serde_json::json;
 
 use super::tree::{agent, run, verify};
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     scripted::{Asked, Place, Scripted, call, calls, finish, model, says, text},
@@ -71,7 +72,7 @@ pub(super) async fn start_with(
 ) -> (Ennead, Barrier) {
     let barrier = Barrier::closed();
     let wire = Wire { model: Arc::clone(model), barrier: barrier.clone(), stops };
-    let options = Options { transport: Some(Arc::new(wire)), ..options };
+    let options = options.transport(Arc::new(wire));
     (Ennead::start(options).await.unwrap(), barrier)
 }
 

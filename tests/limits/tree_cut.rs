@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use ennead::{
-    Ennead, Event, Events, Options, RunEnd, SessionId, SessionOptions,
+    Ennead, Event, Events, RunEnd, SessionId,
     internal::{ActorKind, Live},
     model::GovernorLimits,
     tool::{Access, CustomTool, ToolOutcome},
@@ -15,6 +15,7 @@ use super::{
     tree::{agent, verify},
     tree_calls::{start, start_with},
 };
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     host::{interrupted, prompt},
@@ -199,8 +200,10 @@ async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent(
         let limits = json!({"maxTreeTokens": 150_000, "maxTreeTurns": 5});
         place.session().own_setting("maxOutputTokens", 50_000.into()).own_setting("agents", limits)
     };
-    let one = GovernorLimits { concurrency: NonZeroU32::new(1), ..GovernorLimits::default() };
-    let governed = Options { governor: one, ..place.options(&model) };
+    let mut one = GovernorLimits::default();
+    one.concurrency = NonZeroU32::new(1);
+
+    let governed = place.options(&model).governor(one);
     let (ennead, barrier) = start_with(governed, &model, |_| None).await;
     let session = ennead.open(limited()).await.unwrap();
     let run = prompt(&session, "go");
@@ -268,10 +271,14 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
 async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
     let place = Place::new();
     let model = model(|_| text("still here"));
-    let one = GovernorLimits { concurrency: NonZeroU32::new(1), ..GovernorLimits::default() };
-    let governed = Options { governor: one, ..place.options(&model) };
+    let mut one = GovernorLimits::default();
+    one.concurrency = NonZeroU32::new(1);
+
+    let governed = place.options(&model).governor(one);
     let (ennead, barrier) = start_with(governed, &model, |_| None).await;
-    let other = SessionOptions { id: None, ..place.session() };
+    let mut other = place.session();
+    other.id = None;
+
     let other = ennead.open(other).await.unwrap();
     let first = prompt(&other, "held");
     barrier.arrived().await;

@@ -1,5 +1,7 @@
 //! Money of a tree of agents.
 
+use std::num::NonZeroU32;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -11,6 +13,7 @@ use serde_json::json;
 
 use super::tree::{agent, parent_of, run};
 use crate::support::scripted::{Place, Scripted, call, model, text};
+use crate::support::settings::SettingsJson as _;
 
 /// At 2 dollars per million tokens of input and 10 of output.
 const PRICED: &str = "claude-sonnet-5";
@@ -32,7 +35,7 @@ async fn money_of_a_tree_is_never_more_than_its_limit() {
     let options = place
         .session()
         .model(PRICED)
-        .max_turns(200)
+        .max_turns(NonZeroU32::new(200).unwrap())
         .own_setting("maxOutputTokens", 10.into())
         .own_setting(
             "agents",

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::tree::{agent, parent_of, run};
 use crate::support::scripted::{Place, SESSION, Scripted, call, model, text};
+use crate::support::settings::SettingsJson as _;
 
 /// At 300 millionths of a dollar for an answer of the scripted model.
 const PRICED: &str = "claude-sonnet-5";

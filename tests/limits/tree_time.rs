@@ -6,12 +6,13 @@ use std::{
 };
 
 use ennead::{
-    Options, RunEnd, RunOutcome, SessionOptions, Timer,
+    RunEnd, RunOutcome, SessionOptions, Timer,
     tool::{Access, BoxFuture, CustomTool, ToolOutcome},
 };
 use serde_json::{Value, json};
 
 use super::tree::{agent, verify};
+use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     scripted::{Place, Scripted, call, finish, model, text},
@@ -74,7 +75,7 @@ async fn run(
     options: SessionOptions,
     prompts: usize,
 ) -> Vec<RunOutcome> {
-    let host = Options { timer: Arc::new(timer.clone()), ..place.options(model) };
+    let host = place.options(model).timer(Arc::new(timer.clone()));
     let ennead = ennead::Ennead::start(host).await.unwrap();
     let session = ennead.open(options).await.unwrap();
     let mut outcomes = Vec::new();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{
-    Event, SessionOptions,
+    Event,
     permission::Trust,
     tool::{ServerConfig, ServerTransport},
 };
@@ -85,9 +85,8 @@ async fn slow_server_of_a_project_is_told_and_later_sessions_have_its_tools() {
     let entry = json!({ "command": program.command, "args": program.args });
     let file = json!({ "mcpServers": { "slow": entry } });
     std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
-    let options =
-        || SessionOptions { trust: Trust::Trusted, reads_mcp_json: true, ..host.options() };
-    // Time stops except where nothing else is left to do.
+    let options = || host.options().trust(Trust::Trusted).reads_mcp_json(true);
+    // Time stands but where nothing else is left to do.
     tokio::time::pause();
     let session = host.ennead.open(options()).await.unwrap();
     tokio::time::resume();

@@ -9,11 +9,11 @@ use crate::support::scripted::{Place, finish, says, text};
 /// A prompt of each kind of block.
 fn request() -> RunRequest {
     RunRequest::new("look")
-        .and(PromptBlock::image(ImageType::Png, "QUJD").unwrap())
-        .and(PromptBlock::image_at("https://a.test/x.webp").unwrap())
-        .and(PromptBlock::pdf("QUJD", Some("x.pdf")).unwrap())
-        .and(PromptBlock::pdf_at("https://a.test/x.pdf", None).unwrap())
-        .and(PromptBlock::document("plain", Some("notes")).unwrap())
+        .block(PromptBlock::image(ImageType::Png, "QUJD").unwrap())
+        .block(PromptBlock::image_at("https://a.test/x.webp").unwrap())
+        .block(PromptBlock::pdf("QUJD", Some("x.pdf")).unwrap())
+        .block(PromptBlock::pdf_at("https://a.test/x.pdf", None).unwrap())
+        .block(PromptBlock::document("plain", Some("notes")).unwrap())
 }
 
 /// The blocks of the first message, as they are to be.

@@ -27,7 +27,10 @@ async fn system_prompt_of_a_run_stands_behind_that_of_the_session_and_ends_with_
         let ennead = place.start(&model).await;
         let session = ennead.open(place.session()).await.unwrap();
         for system in half {
-            let request = RunRequest { system: system.map(Into::into), ..RunRequest::new("go") };
+            let request = match system {
+                Some(text) => RunRequest::new("go").system(*text),
+                None => RunRequest::new("go"),
+            };
             let outcome = session.run(request).await.unwrap();
             assert_eq!((outcome.end, outcome.turns), (RunEnd::NoPendingTools, 2));
         }

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    Options, Placement, RunEnd, RunRequest, Timer, internal::ActorKind, testing::Step,
-    tool::BoxFuture,
+    Placement, RunEnd, RunRequest, Timer, internal::ActorKind, testing::Step, tool::BoxFuture,
 };
 
 use crate::support::{
@@ -29,7 +28,7 @@ impl Timer for HeldTimer {
 
 async fn start(placement: Placement, time: &Barrier) -> Host {
     let timer = Arc::new(HeldTimer(time.clone()));
-    Host::start_with(placement, |it| Options { timer, ..it }).await
+    Host::start_with(placement, |it| it.timer(timer)).await
 }
 
 async fn timed_out(run: Running) -> ennead::RunOutcome {

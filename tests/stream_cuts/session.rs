@@ -80,14 +80,12 @@ async fn cut(case: Case) {
 impl Stage {
     async fn new(case: Case, base: &str) -> Self {
         let clock = Arc::new(ManualClock::at(1_790_000_000_000));
-        let options = Options {
-            placement: Placement::Ambient,
-            seed: Some(7),
-            timer: clock.clone(),
-            clock,
-            governor: letting_through(),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .placement(Placement::Ambient)
+            .seed(7)
+            .timer(clock.clone())
+            .clock(clock)
+            .governor(letting_through());
         let runs = Runs::default();
         // Only those that the stream names: what a session has must be said in every request.
         let named = |name: &&str| {
@@ -113,13 +111,11 @@ impl Stage {
     /// A session that is served the stream up to the cut. Gives the requests it made.
     async fn run(&self, cut: Cut) -> u64 {
         let Cut { at, ending } = cut;
-        let options = SessionOptions {
-            tools: self.tools.clone(),
-            transcripts: Some(self.directory.path().to_owned()),
-            home: Some(self.directory.path().to_owned()),
-            system_prompt: Some("You are cut.".to_owned()),
-            ..SessionOptions::new(self.directory.path(), self.endpoint(cut))
-        };
+        let options = SessionOptions::new(self.directory.path(), self.endpoint(cut))
+            .tools(self.tools.clone())
+            .transcripts(self.directory.path().to_owned())
+            .home(self.directory.path().to_owned())
+            .system_prompt("You are cut.".to_owned());
         let options = options.isolated().durability(Durability::Process);
         let session = self.ennead.open(options).await.unwrap();
         let mut events = session.events();

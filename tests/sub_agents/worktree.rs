@@ -1,5 +1,7 @@
 //! Sub-agents that work in a git worktree of their own.
 
+use std::num::NonZeroU32;
+
 use std::{path::Path, process::Command, sync::Arc};
 
 use ennead::{SessionOptions, permission::PermissionMode, transcript};
@@ -115,7 +117,7 @@ async fn worktree_of_an_agent_that_was_cut_off_goes_once_nobody_works_there() {
     });
     let mut left = Vec::new();
     for call in ["a0", "a2", "a4"] {
-        place.run(&model, place.session().max_turns(2)).await;
+        place.run(&model, place.session().max_turns(NonZeroU32::new(2).unwrap())).await;
         let told = model.last_of_top().result(call);
         assert!(told.contains("reached a limit") && told.contains("in the worktree"), "{told}");
         left.push(git(&place, &["worktree", "list", "--porcelain"]));
@@ -153,7 +155,8 @@ async fn no_right_is_won_by_working_in_a_worktree() {
         for rule in ["Edit(secret.txt)", "Edit(./secret.txt)", "Edit"] {
             let place = repository();
             let model = working(tool, input);
-            let options = place.session().mode(PermissionMode::BypassPermissions).deny(rule);
+            let options =
+                place.session().mode(PermissionMode::BypassPermissions).deny(rule).unwrap();
             let told = run(&place, &model, options).await;
             let is_refused = told.contains("Permission denied") || told.contains("no tool");
             assert!(is_refused, "{rule}: {told}");
@@ -177,7 +180,8 @@ async fn what_is_hidden_from_the_parent_is_hidden_from_an_agent_in_a_worktree() 
             place.write("workspace/secret.txt", "hush, hush");
             let model = working(tool, input);
             let options = place.session().mode(PermissionMode::BypassPermissions);
-            let options = if is_denied { options.deny("Read(./secret.txt)") } else { options };
+            let options =
+                if is_denied { options.deny("Read(./secret.txt)").unwrap() } else { options };
             let told = run(&place, &model, options).await;
             assert_eq!(told.contains("hush, hush"), !is_denied, "{tool}: {told}");
         }

@@ -8,7 +8,8 @@ use std::{
 
 use ennead::{
     SessionId,
-    testing::{Breakpoints, GoOn, Step},
+    internal::GoOn,
+    testing::{Breakpoints, Step},
 };
 use tokio::sync::Semaphore;
 

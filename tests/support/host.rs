@@ -106,15 +106,13 @@ impl Host {
     ) -> Self {
         let (model, files, breaks) =
             (HeldModel::new(PLAYBOOK), HeldFiles::default(), Breaks::default());
-        let options = Options {
-            placement,
-            seed: Some(7),
-            clock: Arc::new(ManualClock::at(1_790_000_000_000)),
-            transport: Some(Arc::new(model.clone())),
-            files: Arc::new(files.clone()),
-            breakpoints: Some(Arc::new(breaks.clone())),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .placement(placement)
+            .seed(7)
+            .clock(Arc::new(ManualClock::at(1_790_000_000_000)))
+            .transport(Arc::new(model.clone()))
+            .files(Arc::new(files.clone()))
+            .breakpoints(Arc::new(breaks.clone()));
         let ennead = Ennead::start(change(options)).await.unwrap();
         let directory = TempDir::new().unwrap();
         std::fs::write(directory.path().join("file"), "text").unwrap();
@@ -129,14 +127,12 @@ impl Host {
         let mut tools: Vec<_> = builtin_tools().into_iter().filter(built_in).collect();
         tools.extend(self.workshop.tools());
         let endpoint = Endpoint::messages("http://model.test", None);
-        SessionOptions {
-            tools,
-            home: Some(self.directory.path().to_owned()),
-            transcripts: Some(self.directory.path().join("transcripts")),
-            approver: Some(Arc::new(self.approver.clone())),
-            ..SessionOptions::new(self.directory.path(), endpoint)
-        }
-        .durability(Durability::Process)
+        SessionOptions::new(self.directory.path(), endpoint)
+            .tools(tools)
+            .home(self.directory.path().to_owned())
+            .transcripts(self.directory.path().join("transcripts"))
+            .approver(Arc::new(self.approver.clone()))
+            .durability(Durability::Process)
     }
 
     pub(crate) async fn open(&self) -> SessionHandle {

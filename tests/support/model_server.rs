@@ -13,9 +13,8 @@ use std::{
 
 use ennead::{
     Endpoint,
-    model::{
-        GovernorLimits, Http, ResponseBody, Transport, TransportError, WireRequest, WireResponse,
-    },
+    internal::Http,
+    model::{GovernorLimits, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
     tool::BoxFuture,
 };
 use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};
@@ -243,18 +242,17 @@ impl ModelServer {
 
     /// Where it is, as a provider of this name.
     pub(crate) fn endpoint(&self, provider: &str) -> Endpoint {
-        Endpoint { provider: provider.into(), ..Endpoint::messages(&self.address, None) }
+        Endpoint::messages(&self.address, None).named(provider)
     }
 }
 
 /// Limits under which the governor lets every call through: for tests of what a turn makes of
 /// failures, hundreds of which would open its breaker. It has tests of its own.
 pub(crate) fn letting_through() -> GovernorLimits {
-    GovernorLimits {
-        breaker: BreakerLimits { failure_percent: 101, ..BreakerLimits::default() },
-        retries: RetryLimits { percent: 100, per_second: u32::MAX, most: u32::MAX },
-        ..GovernorLimits::default()
-    }
+    let mut limits = GovernorLimits::default();
+    limits.breaker = BreakerLimits { failure_percent: 101, ..BreakerLimits::default() };
+    limits.retries = RetryLimits { percent: 100, per_second: u32::MAX, most: u32::MAX };
+    limits
 }
 
 impl Drop for ModelServer {

@@ -298,13 +298,11 @@ impl Place {
 
     /// What an `Ennead` on this model is started with.
     pub(crate) fn options(&self, model: &Arc<Scripted>) -> Options {
-        Options {
-            placement: Placement::Ambient,
-            seed: Some(7),
-            clock: self.clock.clone(),
-            transport: Some(model.clone()),
-            ..Options::default()
-        }
+        Options::default()
+            .placement(Placement::Ambient)
+            .seed(7)
+            .clock(self.clock.clone())
+            .transport(model.clone())
     }
 
     pub(crate) async fn start(&self, model: &Arc<Scripted>) -> Ennead {

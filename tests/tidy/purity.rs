@@ -182,6 +182,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("governor/gate.rs", "what all calls to one provider and key have in common"),
     ("mcp_server/server.rs", "the servers of an `Ennead`, and what outlives a crash of one"),
     ("model_call/learned.rs", "what servers named of their models, for sessions that open later"),
+    ("events/everywhere.rs", "what waits for readers of all events, which only look on"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/ending.rs", "a reply that is given once"),
     ("shard.rs", "a reply that is given once"),

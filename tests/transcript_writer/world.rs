@@ -18,11 +18,11 @@ use ennead::{
     Clock,
     internal::{
         Append, Archive, ArchiveMsg, ArchiveSetup, Directory, Layout, OpenTranscript, Opened,
-        Recorded, WriteError, WriterHandle,
+        RealFiles, Recorded, WriteError, WriterHandle,
     },
     model::Message,
     settings::Durability,
-    testing::{FileOps, RealFiles},
+    testing::FileOps,
 };
 use ennead_runtime::{
     time::Timestamp,

@@ -14,8 +14,9 @@ mod turns;
 
 use std::{io, time::Duration};
 
-use ennead::testing::PlaybookError;
 use ennead::{OpenError, RunError, StartError};
+use ennead::{permission::BadRule, settings::NotAnObject};
+use ennead_simulated::PlaybookError;
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -69,6 +70,12 @@ pub struct Figures {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BenchError {
+    /// Settings cannot be given.
+    #[error(transparent)]
+    Settings(#[from] NotAnObject),
+    /// A tool cannot be named in a rule.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
     /// No temporary directory, or no runtime.
     #[error("cannot prepare the measurement")]
     Prepare(#[from] io::Error),

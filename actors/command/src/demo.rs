@@ -5,6 +5,7 @@
 
 use std::{
     fmt, fs, io,
+    num::NonZeroU32,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,13 +15,16 @@ use ennead::{
     Endpoint, Ennead, Events, OpenError, Options, RunError, RunOutcome, SessionHandle,
     SessionOptions, StartError,
     internal::{Simulator, embedded, prepare},
-    testing::{Playbook, PlaybookError},
+    permission::BadRule,
+    settings::Settings,
+    testing::Playbook,
 };
 use ennead_runtime::{
     event::{Event, Numbered},
     ports::Tool,
     run::RunRequest,
 };
+use ennead_simulated::PlaybookError;
 use futures::future::{self, Either};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -32,10 +36,10 @@ pub const HIDDEN: [&str; 4] = [".git", "target", "node_modules", ".transcripts"]
 
 /// Turns that the coordinator may take. It sees 250 files a turn while it looks for folders, so
 /// the default of 25 would end at a few thousand.
-const MAX_TURNS: u32 = 150;
+const MAX_TURNS: NonZeroU32 = NonZeroU32::new(150).unwrap();
 
 /// Sub-agents of one survey; the playbook sends at most 45.
-const MAX_AGENTS: u32 = 50;
+const MAX_AGENTS: NonZeroU32 = NonZeroU32::new(50).unwrap();
 
 /// A demonstration to be run.
 pub struct Demo {
@@ -63,6 +67,9 @@ pub struct DemoOutcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DemoError {
+    /// A file that is hidden from the model cannot be named in a rule.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
     /// There is nothing to survey.
     #[error("cannot survey {}: {cause}", path.display())]
     NoDirectory {
@@ -139,7 +146,7 @@ impl Demo {
         let stop = CancellationToken::new();
         let conversation = async {
             let ennead = Ennead::start(Options::default()).await?;
-            let session = ennead.open(survey.session(&server)).await?;
+            let session = ennead.open(survey.session(&server)?).await?;
             opened(session.clone());
             let mut events = session.events();
             let run = std::pin::pin!(session.run(survey.request()));
@@ -203,22 +210,26 @@ impl Survey {
     /// The prompt that the playbook answers.
     pub(super) fn request(&self) -> RunRequest {
         let prompt = format!("Survey the directory {}", self.name);
-        RunRequest { origin: "demo", ..RunRequest::new(prompt) }
+        RunRequest::new(prompt).origin("demo")
     }
 
-    pub(super) fn session(&self, server: &str) -> SessionOptions {
+    ///
+    /// # Errors
+    ///
+    /// When the name of a hidden file makes no rule.
+    pub(super) fn session(&self, server: &str) -> Result<SessionOptions, BadRule> {
+        let settings =
+            Settings::new().model("simulated").max_turns(MAX_TURNS).max_agents(MAX_AGENTS);
         let mut options = SessionOptions::new(&self.root, Endpoint::messages(server, None))
-            .model("simulated")
-            .max_turns(MAX_TURNS)
-            .own_setting("agents", serde_json::json!({ "maxInTree": MAX_AGENTS }));
+            .settings(settings)
+            .transcripts(&self.transcripts);
         for name in HIDDEN {
-            options = options.deny(&format!("Read({name})"));
+            options = options.deny(&format!("Read({name})"))?;
         }
-        options.transcripts = Some(self.transcripts.clone());
         for tool in &self.tools {
             options = options.tool(Arc::clone(tool));
         }
-        options
+        Ok(options)
     }
 }
 
@@ -310,6 +321,6 @@ mod tests {
         let inside = dir.path().join("mine");
         let survey = Demo::new(dir.path()).transcripts(&inside).prepare().unwrap();
         assert_eq!(survey.transcripts, inside.canonicalize().unwrap());
-        assert_eq!(survey.session("http://x").transcripts, Some(survey.transcripts));
+        assert_eq!(survey.session("http://x").unwrap().transcripts, Some(survey.transcripts));
     }
 }

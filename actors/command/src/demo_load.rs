@@ -18,7 +18,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use ennead::{Ennead, Options, SessionHandle, SystemClock, model::Http};
+use ennead::{Ennead, Options, SessionHandle, SystemClock, internal::Http};
 use ennead_runtime::{
     event::Event,
     ids::AgentId,
@@ -111,11 +111,10 @@ async fn converse(
     let before_kib = resident_kib();
     let transport = Arc::new(TimedHttp::new(Arc::clone(clock)));
     let model_ns = Arc::clone(&transport.model_ns);
-    let options =
-        Options { transport: Some(transport), clock: Arc::clone(clock), ..Options::default() };
+    let options = Options::default().transport(transport).clock(Arc::clone(clock));
     let ennead = Ennead::start(options).await?;
     // Cloned for each: they share their tools.
-    let mut session = survey.session(server).durability(Durability::Process);
+    let mut session = survey.session(server)?.durability(Durability::Process);
     session.reads_settings = false;
     session.reads_sources = false;
     let mut sessions = Vec::new();

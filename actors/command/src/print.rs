@@ -6,7 +6,8 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
-use ennead::{Denial, RunOutcome};
+use ennead::RunOutcome;
+use ennead_runtime::run::outcome::Denial;
 use ennead_runtime::{
     catalogue::Money,
     cost::{Account, Accounts},

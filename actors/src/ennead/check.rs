@@ -21,10 +21,10 @@ impl Ennead {
         }
         let is_openai =
             matches!(options.endpoint.format, WireFormat::OpenAiChat | WireFormat::OpenAiResponses);
-        if !is_openai || options.settings["model"].is_string() {
+        if !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string) {
             return Ok(());
         }
-        let place = place(options, &mut RealPaths::default())?;
+        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let mut layers = layers(options);
         if options.reads_settings {
             match self.options.files.settings(&place, None).await {

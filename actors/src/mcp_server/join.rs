@@ -20,14 +20,15 @@ use ennead_runtime::{
 use ennead_tools::{
     mcp::{Launch, McpTool},
     source_file::Root,
-    withdrawn_keys,
 };
 use futures::{StreamExt, stream};
 use ractor::ActorRef;
 
 use super::server::{McpServers, Server};
 use crate::{
-    options::{Endpoint, McpLimits, Options, SessionOptions, credentials::secret_variables},
+    options::{
+        Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
+    },
     shard::ShardMsg,
     world::local_files::SessionDirs,
 };
@@ -93,11 +94,13 @@ async fn found(
             return told;
         }
     };
-    let policy = Policy::of(&layers, place.trust, &withdrawn_keys::text);
+    let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
     let secrets = Secrets::of(&layers, &endpoints);
-    let mut project = file.map(|it| configured(&it, &secrets, &mut told)).unwrap_or_default();
+    let mut project = file
+        .map(|it| configured(&it, &secrets, &common.environment, &mut told))
+        .unwrap_or_default();
     // An entry wins as a whole, also one that may not start.
     project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
     let mut allowed = |server: &ServerConfig, of_project: bool| {
@@ -111,7 +114,7 @@ async fn found(
     let workspace = place.workspace.clone();
     // Those of the project come last: of two tools whose names become the same, the first stays.
     // Nobody named those of the project for this session, so the first prompt waits less for them.
-    let McpLimits { start, wait, .. } = common.mcp;
+    let McpLimits { start, wait, calls, .. } = common.mcp_limits();
     let started: Vec<(Arc<Server>, Option<Duration>)> =
         [(own, None), (project, Some(wait.min(start)))]
             .into_iter()
@@ -128,7 +131,7 @@ async fn found(
     for (server, tools) in started.zip(tools) {
         match tools {
             Ok(listed) => {
-                let (tools, left_out) = offered(server.config(), &listed, common.mcp.calls);
+                let (tools, left_out) = offered(server.config(), &listed, calls);
                 told.extend(left_out.iter().map(|it| it.to_string().into()));
                 for (remote, spec) in tools {
                     told.extend(add(options, &server, &remote, spec));
@@ -182,7 +185,7 @@ fn add(
 
 /// Why no server may be started that the organisation does not name itself.
 fn only_managed(place: &SessionDirs) -> Option<String> {
-    let path = place.managed.join(MANAGED);
+    let path = place.managed.as_ref()?.join(MANAGED);
     // A file that cannot be looked at may be there.
     path.try_exists().unwrap_or(true).then(|| {
         format!(
@@ -224,11 +227,16 @@ fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
 
 /// What the project's own file names. A secret has no value in it, unless the user named the server
 /// that gets it.
-fn configured(text: &str, secrets: &Secrets, told: &mut Vec<Arc<str>>) -> Vec<ServerConfig> {
-    let environment = |server: &str, name: &str| {
-        secrets.is_for(server, name).then(|| withdrawn_keys::text(name)).flatten()
+fn configured(
+    text: &str,
+    secrets: &Secrets,
+    environment: &Environment,
+    told: &mut Vec<Arc<str>>,
+) -> Vec<ServerConfig> {
+    let variable = |server: &str, name: &str| {
+        secrets.is_for(server, name).then(|| environment.variable(name)).flatten()
     };
-    match config::read_for(text, &environment) {
+    match config::read_for(text, &variable) {
         Ok(configured) => {
             told.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
             configured.servers
@@ -300,7 +308,7 @@ mod tests {
             worktree: None,
             home: directory.path().into(),
             config: directory.path().into(),
-            managed: directory.path().into(),
+            managed: Some(directory.path().into()),
             trust: Trust::Headless,
             sources: Default::default(),
             hidden: Arc::default(),

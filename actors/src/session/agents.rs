@@ -238,7 +238,7 @@ impl SessionState {
             let _gone = back.cast(SessionMsg::AgentEnded { agent: name, result });
         });
         let prompt = order.order.prompt.clone();
-        let request = RunRequest { origin: "agent", ..RunRequest::new(prompt) };
+        let request = RunRequest::new(prompt).origin("agent");
         let prompts = Mailbox::new(actor.clone(), std::num::NonZeroU32::MIN, SessionMsg::Prompt);
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply }));

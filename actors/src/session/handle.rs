@@ -37,6 +37,7 @@ pub struct SessionHandle {
 
 /// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// The run under way.
     pub run: Option<RunId>,

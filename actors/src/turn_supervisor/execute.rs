@@ -109,10 +109,10 @@ fn execute(
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::AskPermission { call, reason, suggestions } => {
-            let pending = Pending::PermissionAnswer(call.id.clone());
+            let pending = Pending::Approval(call.id.clone());
             let approver = state.shared.approver.as_ref();
             let work = approval::ask(approver, *call, reason, suggestions);
-            return Ok(state.leaf(myself, ActorKind::PermissionAnswer, pending, work));
+            return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
         Effect::ExecuteTool { permit, call, spec } => {
             let id = call.id.clone();

@@ -34,10 +34,9 @@ impl ActiveTurn {
             (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
-            (
-                Pending::PermissionAnswer(call),
-                TurnInput::PermissionAnswered { call: answered, .. },
-            ) => call == answered,
+            (Pending::Approval(call), TurnInput::PermissionAnswered { call: answered, .. }) => {
+                call == answered
+            }
             _ => false,
         };
         self.pending.retain(|(_, it)| !is_answered(it));
@@ -85,7 +84,7 @@ impl ActiveTurn {
             Pending::Judgement(call) => {
                 TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
-            Pending::PermissionAnswer(call) => {
+            Pending::Approval(call) => {
                 TurnInput::PermissionAnswered { call, answer: approval::nobody() }
             }
             Pending::Dispatcher => {

@@ -42,12 +42,6 @@ pub(crate) struct HookPlace {
 /// A session that such a process opens does not run those again (HKS-3).
 pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
 
-/// The chain that this process was given.
-pub(crate) fn inherited_chain() -> Vec<String> {
-    let chain = std::env::var(CHAIN).unwrap_or_default();
-    chain.split(':').filter(|it| !it.is_empty()).map(str::to_owned).collect()
-}
-
 /// Names a handler of an event by what it runs.
 fn name_of(handler: &HookHandler, event: HookEvent) -> String {
     let parts = std::iter::once(&handler.command).chain(handler.args.iter().flatten());

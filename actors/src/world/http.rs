@@ -24,21 +24,33 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) use self::pools::HttpSetupError;
 use self::pools::{Pool, Pools};
 use super::http_limits::CONNECT;
+use crate::options::Environment;
 
 /// reqwest behind the port.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Http {
     pools: Pools,
 }
 
 impl Http {
-    /// With a pool of its own.
+    /// With a pool of its own. Proxy and certificates are as the environment of the process says.
     ///
     /// # Errors
     ///
     /// [`HttpSetupError`] when no client can be made.
     pub fn new() -> Result<Self, HttpSetupError> {
-        Ok(Self { pools: Pools::with_near(CONNECT)? })
+        Self::with_environment(&Environment::of_process())
+    }
+
+    /// With a pool of its own. Proxy and certificates are as this environment says. The library that
+    /// reads the certificates of the system looks at `SSL_CERT_FILE` and `SSL_CERT_DIR` of the process
+    /// all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpSetupError`] when no client can be made.
+    pub fn with_environment(environment: &Environment) -> Result<Self, HttpSetupError> {
+        Ok(Self { pools: Pools::with_near(CONNECT, environment)? })
     }
 
     fn prepare(

@@ -10,6 +10,7 @@ pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 /// How long a model server is waited for (MDL-12). All on by default; a session's settings may say
 /// otherwise under `ennead.http`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpLimits {
     /// Until the connection is open; 10 s.
     pub connect: Duration,

@@ -27,6 +27,7 @@ use super::sources::{self, EmptyDirs};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionDirs {
     /// The working directory; absolute.
     pub workspace: PathBuf,
@@ -36,8 +37,8 @@ pub struct SessionDirs {
     pub home: PathBuf,
     /// The user's configuration directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub config: PathBuf,
-    /// The directory of the organisation's settings.
-    pub managed: PathBuf,
+    /// The directory of the organisation's settings, if there is one.
+    pub managed: Option<PathBuf>,
     /// What a repository's own files may change.
     pub trust: Trust,
     /// Whose files are read next to those of the organisation.
@@ -127,9 +128,9 @@ fn settings_files(place: &SessionDirs) -> Vec<Fingerprint> {
         let state = state_of(&path);
         files.push(Fingerprint { scope, path, state });
     };
-    if place.managed.exists() {
-        add(Scope::Policy, place.managed.join("managed-settings.json"));
-        drop_ins(&place.managed).into_iter().for_each(|it| add(Scope::Policy, it));
+    if let Some(managed) = place.managed.as_deref().filter(|it| it.exists()) {
+        add(Scope::Policy, managed.join("managed-settings.json"));
+        drop_ins(managed).into_iter().for_each(|it| add(Scope::Policy, it));
     }
     let of_repository = [(Scope::Local, LOCAL), (Scope::Project, PROJECT)];
     if place.sources.reads_any_of_repository() && place.workspace.join(".claude").exists() {

@@ -54,7 +54,7 @@ pub(super) fn has_files(place: &SessionDirs, barren: &EmptyDirs) -> bool {
             && (has_any(it, NAMES) || has_instructions(&it.join(DIRECTORY)))
     });
     in_ancestors
-        || has_instructions(&place.managed)
+        || place.managed.as_deref().is_some_and(has_instructions)
         || has_instructions(&place.config)
         || memory_file(place).exists()
 }
@@ -124,7 +124,9 @@ impl Reader<'_> {
     /// Managed, user, then every directory from the root down to the working directory.
     fn hierarchy(&mut self) {
         let place = self.place;
-        self.file(Scope::Policy, None, &place.managed.join("CLAUDE.md"));
+        if let Some(managed) = &place.managed {
+            self.file(Scope::Policy, None, &managed.join("CLAUDE.md"));
+        }
         if place.sources.user {
             self.file(Scope::User, None, &place.config.join("CLAUDE.md"));
             self.rules(Scope::User, None, &place.config.join("rules"), &place.workspace);

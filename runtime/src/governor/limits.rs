@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 /// What a governor goes by. The defaults hold nobody back until the provider itself objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GovernorLimits {
     /// Calls at once. `None`, the default: as many as are asked for, until the provider says it is
     /// overloaded; from then on a window as in TCP holds.

@@ -15,6 +15,7 @@ const MAX_NAME_BYTES: usize = 128;
 
 /// What a run is asked for with (TRN-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunRequest {
     /// The prompt, in order.
     pub content: Vec<PromptBlock>,
@@ -107,9 +108,21 @@ impl RunRequest {
         }
     }
 
+    /// Names the run; two requests of one name are one run.
+    #[must_use]
+    pub fn run(self, run: impl Into<RunId>) -> Self {
+        Self { run: Some(run.into()), ..self }
+    }
+
+    /// Says where the request comes from, for the record: `api` unless set.
+    #[must_use]
+    pub fn origin(self, origin: &'static str) -> Self {
+        Self { origin, ..self }
+    }
+
     /// The same with a further block.
     #[must_use]
-    pub fn and(mut self, block: PromptBlock) -> Self {
+    pub fn block(mut self, block: PromptBlock) -> Self {
         self.content.push(block);
         self
     }
@@ -170,7 +183,7 @@ mod tests {
         let empty = Err(InvalidRequest::Empty);
         assert_eq!(RunRequest::of([]).check(), empty);
         assert_eq!(RunRequest::new("").check(), empty);
-        assert_eq!(RunRequest::new("go").and(PromptBlock::text(" \n")).check(), empty);
+        assert_eq!(RunRequest::new("go").block(PromptBlock::text(" \n")).check(), empty);
         let image = PromptBlock::image(ImageType::Png, "QUJD").unwrap();
         assert_eq!(RunRequest::of([image]).check(), Ok(()));
     }
@@ -180,7 +193,7 @@ mod tests {
     fn names_are_short_enough_for_a_record() {
         let check = |name: &str| {
             let of_sender = RunRequest::new("go").sender(name, true).check();
-            let of_run = RunRequest { run: Some(name.into()), ..RunRequest::new("go") }.check();
+            let of_run = RunRequest::new("go").run(name).check();
             assert_eq!(of_sender.is_ok(), of_run.is_ok());
             of_sender
         };

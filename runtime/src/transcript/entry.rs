@@ -245,8 +245,7 @@ pub enum RecordKind {
         decision: Decision,
     },
     /// Somebody answered a question about a call.
-    #[serde(rename = "approval")]
-    PermissionAnswer {
+    Approval {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
         /// Whether the call may run.
@@ -383,7 +382,7 @@ impl RecordKind {
             Self::Path { .. } => "path",
             Self::Hook { .. } => "hook",
             Self::Permission { .. } => "permission",
-            Self::PermissionAnswer { .. } => "approval",
+            Self::Approval { .. } => "approval",
             Self::ToolIntent { .. } => "tool_intent",
             Self::ToolEnd { .. } => "tool_end",
             Self::Shell { .. } => "shell",

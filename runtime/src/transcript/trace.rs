@@ -171,7 +171,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
                 None => out.end(format_args!("")),
             }
         }
-        RecordKind::PermissionAnswer { call, allowed, reason } => {
+        RecordKind::Approval { call, allowed, reason } => {
             let verdict = if *allowed { "yes" } else { "no" };
             out.end(format_args!("    {call} answered {verdict}: {}", short(reason)))
         }

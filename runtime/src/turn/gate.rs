@@ -137,7 +137,7 @@ impl Turn {
             return;
         }
         clip(&mut answer.reason, MAX_REASON_BYTES);
-        let what = RecordKind::PermissionAnswer {
+        let what = RecordKind::Approval {
             call: call.clone(),
             allowed: answer.allowed,
             reason: answer.reason.clone(),

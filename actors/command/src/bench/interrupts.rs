@@ -123,9 +123,11 @@ async fn open(
     waiting: Waiting,
     hook_runs: &Path,
 ) -> Result<SessionHandle, BenchError> {
-    let options = stage.session().durability(Durability::default());
+    let options = stage.session()?.durability(Durability::default());
     let options = match waiting {
-        Waiting::Hook => options.setting("hooks", waiting_hook(hook_runs)),
+        Waiting::Hook => {
+            options.settings_json(serde_json::json!({ "hooks": waiting_hook(hook_runs) }))?
+        }
         Waiting::Tool | Waiting::Stream => options,
     };
     Ok(stage.ennead.open(options).await?)

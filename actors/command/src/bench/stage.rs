@@ -104,12 +104,13 @@ impl Stage {
             watch: Stopwatch { clock: Arc::clone(&clock), time: Arc::clone(&model_time) },
         };
         let watched = Watched { clock: Arc::clone(&clock), model_time: Arc::clone(&model_time) };
-        let options = Options {
-            placement,
-            transport: Some(Arc::new(model)),
-            clock: Arc::clone(&clock),
-            breakpoints: breakpoints(watched),
-            ..Options::default()
+        let options = Options::default()
+            .placement(placement)
+            .transport(Arc::new(model))
+            .clock(Arc::clone(&clock));
+        let options = match breakpoints(watched) {
+            Some(breakpoints) => options.breakpoints(breakpoints),
+            None => options,
         };
         let (begun, waiting) = mpsc::unbounded_channel();
         let dir = tempfile::Builder::new().prefix("ennead-bench-").tempdir()?;
@@ -123,13 +124,13 @@ impl Stage {
     }
 
     /// A session with the built-in tools and ours. Its lines are written and not forced to disk.
-    pub(super) fn session(&self) -> SessionOptions {
+    pub(super) fn session(&self) -> Result<SessionOptions, BenchError> {
         let options = SessionOptions::new(self.dir.path(), Endpoint::simulated()).isolated();
         let mut options = options.durability(Durability::Process);
         options.home = Some(self.dir.path().to_owned());
         options.transcripts = Some(self.dir.path().join("transcripts"));
-        self.tools.iter().fold(options, |options, tool| {
-            options.allow(tool.spec().name.as_str()).tool(Arc::clone(tool))
+        self.tools.iter().try_fold(options, |options, tool| {
+            Ok(options.allow(tool.spec().name.as_str())?.tool(Arc::clone(tool)))
         })
     }
 
@@ -137,7 +138,7 @@ impl Stage {
     pub(super) async fn open(&self, n: u32) -> Result<Vec<SessionHandle>, BenchError> {
         let mut sessions = Vec::new();
         for _ in 0..n {
-            sessions.push(self.ennead.open(self.session()).await?);
+            sessions.push(self.ennead.open(self.session()?).await?);
         }
         Ok(sessions)
     }

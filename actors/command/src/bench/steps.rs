@@ -6,10 +6,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use ennead::{
-    Events, Placement, SessionHandle,
-    testing::{Breakpoints, GoOn},
-};
+use ennead::{Events, Placement, SessionHandle, internal::GoOn, testing::Breakpoints};
 use ennead_runtime::{event::Event, ids::SessionId, ports::Clock, step::Step};
 use futures::future;
 use serde::Serialize;

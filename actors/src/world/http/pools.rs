@@ -15,6 +15,7 @@ use ennead_runtime::ports::{Certificates, TransportError, WireRequest};
 use thiserror::Error;
 
 use super::trust::{self, TrustError};
+use crate::options::Environment;
 
 /// Clients that are kept. reqwest fixes the time for connecting per client, and sessions hardly ever
 /// differ in it.
@@ -30,8 +31,13 @@ const ASKED_AFTER: Duration = Duration::from_secs(30);
 const ANSWERS_IN: Duration = Duration::from_secs(15);
 
 /// See the module. Copies share the clients.
-#[derive(Clone, Default)]
-pub(super) struct Pools(Arc<Mutex<Kept>>);
+#[derive(Clone)]
+pub(super) struct Pools {
+    kept: Arc<Mutex<Kept>>,
+    /// The files of certificates that the environment names.
+    named: Arc<Certificates>,
+    uses_system_proxy: bool,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -63,10 +69,10 @@ struct Kind {
 }
 
 impl Kind {
-    fn of(url: &reqwest::Url, request: &WireRequest) -> Self {
+    fn of(url: &reqwest::Url, request: &WireRequest, named: &Certificates) -> Self {
         let (is_near, is_secure) = (is_loopback(url), url.scheme() == "https");
         // Far from here even what is not encrypted may go to a proxy over TLS.
-        let trust = (!is_near || is_secure).then(|| trust::resolved(&request.certificates));
+        let trust = (!is_near || is_secure).then(|| trust::resolved(&request.certificates, named));
         Self { is_near, is_secure, connect: request.connect_timeout, trust }
     }
 }
@@ -86,8 +92,15 @@ pub enum HttpSetupError {
 
 impl Pools {
     /// With a client for this machine.
-    pub(super) fn with_near(connect: Duration) -> Result<Self, HttpSetupError> {
-        let pools = Self::default();
+    pub(super) fn with_near(
+        connect: Duration,
+        environment: &Environment,
+    ) -> Result<Self, HttpSetupError> {
+        let pools = Self {
+            kept: Arc::default(),
+            named: Arc::new(trust::named(environment)),
+            uses_system_proxy: environment.uses_system_proxy(),
+        };
         pools.of(Kind { is_near: true, is_secure: false, connect, trust: None })?;
         Ok(pools)
     }
@@ -99,7 +112,7 @@ impl Pools {
         url: &reqwest::Url,
         request: &WireRequest,
     ) -> Result<Pool, HttpSetupError> {
-        self.of(Kind::of(url, request))
+        self.of(Kind::of(url, request, &self.named))
     }
 
     /// Reads an address.
@@ -127,7 +140,7 @@ impl Pools {
             Some(pool) => Ok(pool),
             // Files are read here, which others do not wait for.
             None => {
-                let client = client(&kind)?;
+                let client = client(&kind, self.uses_system_proxy)?;
                 Ok(self.lock().keep(kind, client))
             }
         }
@@ -140,7 +153,7 @@ impl Pools {
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         // Only whole pools are put in, so a panic elsewhere spoils nothing.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,7 +191,7 @@ impl Pool {
     }
 }
 
-fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
+fn client(kind: &Kind, uses_system_proxy: bool) -> Result<reqwest::Client, HttpSetupError> {
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls(kind)?)
         .connect_timeout(kind.connect)
@@ -187,7 +200,10 @@ fn client(kind: &Kind) -> Result<reqwest::Client, HttpSetupError> {
         .http2_keep_alive_timeout(ANSWERS_IN)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none());
-    let builder = if kind.is_near { builder.no_proxy() } else { builder };
+    let builder = match kind.is_near || !uses_system_proxy {
+        true => builder.no_proxy(),
+        false => builder,
+    };
     // reqwest sends again what a server of HTTP/2 has not looked at, and copies each request for that.
     let builder = match kind.trust {
         Some(_) => builder,
@@ -231,6 +247,10 @@ fn is_loopback(url: &reqwest::Url) -> bool {
 mod tests {
     use super::*;
 
+    fn pools() -> Pools {
+        Pools { kept: Arc::default(), named: Arc::default(), uses_system_proxy: true }
+    }
+
     fn kind(connect_ms: u64) -> Kind {
         let connect = Duration::from_millis(connect_ms);
         Kind { is_near: true, is_secure: false, connect, trust: None }
@@ -243,7 +263,7 @@ mod tests {
     // REQ: MDL-1
     #[test]
     fn the_oldest_client_makes_way_and_the_others_stay() {
-        let pools = Pools::default();
+        let pools = pools();
         for ms in 1..=8 {
             pools.of(kind(ms)).unwrap();
             assert_eq!(pools.of(kind(1)).unwrap().number, 1, "it is kept");
@@ -256,7 +276,7 @@ mod tests {
     // REQ: MDL-1, MDL-12
     #[test]
     fn a_pool_is_given_up_once_however_many_of_its_exchanges_fail() {
-        let pools = Pools::default();
+        let pools = pools();
         let other = pools.of(kind(1)).unwrap();
         let [first, second] = [pools.of(kind(2)).unwrap(), pools.of(kind(2)).unwrap()];
         pools.give_up(&first);
@@ -267,7 +287,7 @@ mod tests {
 
     #[test]
     fn an_address_is_read_alike_however_often_and_the_oldest_makes_way() {
-        let pools = Pools::default();
+        let pools = pools();
         for n in (0..2 * MAX_ADDRESSES).flat_map(|it| [it, it, 0]) {
             let text: Arc<str> = format!("http://host:{}/v1", n + 1).into();
             assert_eq!(pools.address(&text).unwrap().as_str(), &*text);
@@ -279,8 +299,8 @@ mod tests {
     // REQ: MDL-1
     #[test]
     fn whoever_makes_a_client_at_the_same_time_takes_the_one_that_is_there_first() {
-        let pools = Pools::default();
-        let made = [client(&kind(1)).unwrap(), client(&kind(1)).unwrap()];
+        let pools = pools();
+        let made = [client(&kind(1), true).unwrap(), client(&kind(1), true).unwrap()];
         let kept = made.map(|it| pools.lock().keep(kind(1), it).number);
         assert_eq!((kept, numbers(&pools)), ([1, 1], vec![1]));
     }

@@ -4,7 +4,7 @@
 //! It reads files and knows nothing of requests. The variables are the ones that other programs
 //! read, so that a machine which is set up for a company's own authority needs nothing more.
 
-use std::{env, io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use ennead_runtime::ports::Certificates;
 use rustls::{
@@ -17,7 +17,9 @@ use thiserror::Error;
 
 use ennead_tools::source_file::open_chosen;
 
-/// Names a file of authorities that are trusted in addition to the system's.
+use crate::options::Environment;
+
+/// Names a file of authorities that are trusted beside the system's.
 const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
 
 /// Names a file of authorities, too. On Unix the library that reads the system's takes this file in
@@ -55,14 +57,22 @@ pub enum TrustError {
     System(#[source] rustls::Error),
 }
 
-/// What a session says, or else the environment of the process. Without empty names, so that equal
-/// values mean the same files.
-pub(super) fn resolved(said: &Certificates) -> Certificates {
-    let or_env = |said: &Option<Arc<str>>, variable| {
-        let value = said.clone().or_else(|| env::var(variable).ok().map(Into::into));
-        value.filter(|it| !it.is_empty())
+/// The files that an environment names.
+pub(super) fn named(environment: &Environment) -> Certificates {
+    let file = |variable| environment.variable(variable).map(Into::into);
+    Certificates { extra: file(EXTRA), file: file(FILE) }
+}
+
+/// What a session says, or else the environment. Without empty names, so that equal values mean the
+/// same files.
+pub(super) fn resolved(said: &Certificates, environment: &Certificates) -> Certificates {
+    let either = |said: &Option<Arc<str>>, environment: &Option<Arc<str>>| {
+        said.clone().or_else(|| environment.clone()).filter(|it| !it.is_empty())
     };
-    Certificates { extra: or_env(&said.extra, EXTRA), file: or_env(&said.file, FILE) }
+    Certificates {
+        extra: either(&said.extra, &environment.extra),
+        file: either(&said.file, &environment.file),
+    }
 }
 
 /// Checks servers by what the system and these files say.

@@ -74,7 +74,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
             rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
         }
-        RecordKind::PermissionAnswer { reason, .. } | RecordKind::TurnEnd { reason, .. } => {
+        RecordKind::Approval { reason, .. } | RecordKind::TurnEnd { reason, .. } => {
             vec![reason]
         }
         RecordKind::ToolEnd { notes, truncation, .. } => {

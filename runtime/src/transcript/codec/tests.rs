@@ -204,7 +204,7 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
         exit_code: Some(2),
     };
     let (call, reason) = ("t1".into(), "yes".into());
-    for what in [shell, RecordKind::PermissionAnswer { call, allowed: true, reason }] {
+    for what in [shell, RecordKind::Approval { call, allowed: true, reason }] {
         let record = Record { at: Timestamp(5), run: Some("r".into()), turn: 1, what };
         check_round_trip(&Line::Harness(Box::new(record)), false);
     }

@@ -118,9 +118,7 @@ impl<'a> RecordedInputs<'a> {
             }
             Effect::AskPermission { call, .. } => {
                 let told = self.told("the answer about a call", step, |it| match it {
-                    RecordKind::PermissionAnswer { allowed, reason, .. } => {
-                        Some((*allowed, reason))
-                    }
+                    RecordKind::Approval { allowed, reason, .. } => Some((*allowed, reason)),
                     _ => None,
                 })?;
                 let answer = PermissionAnswer { allowed: told.0, reason: told.1.clone() };
@@ -225,7 +223,7 @@ impl<'a> RecordedInputs<'a> {
         let mut was_asked = false;
         for line in &self.lines[self.next.min(self.lines.len())..] {
             match record(line).map(|it| &it.what) {
-                Some(RecordKind::PermissionAnswer { call, .. }) => was_asked |= call == of,
+                Some(RecordKind::Approval { call, .. }) => was_asked |= call == of,
                 Some(RecordKind::Permission { call, decision, .. }) if call == of => {
                     return Judged::recorded(decision, was_asked);
                 }

@@ -1,6 +1,6 @@
 //! The flags and sub-commands of the command line.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
@@ -53,8 +53,8 @@ pub(crate) struct Print {
     #[arg(long, value_name = "NAMES")]
     pub(crate) fallback_model: Option<String>,
     /// Turns that the run may take.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns: Option<NonZeroU32>,
     /// How the gate decides where no rule does: plan, default, acceptEdits, dontAsk,
     /// bypassPermissions.
     #[arg(long, value_name = "MODE")]

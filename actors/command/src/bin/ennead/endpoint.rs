@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Options,
+    Endpoint, EndpointError, Options,
     internal::{SimulatedTransport, Simulator, embedded},
 };
 use ennead_tools::withdrawn_keys;
@@ -18,26 +18,18 @@ use crate::exit::{Exit, Failure};
 /// Names the format in which the server is spoken to.
 const PROVIDER: &str = "ENNEAD_PROVIDER";
 
-/// Variables that name a server, and where requests go when only a key is set.
+/// Variables that name a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variables {
     pub(crate) base: &'static str,
     /// One, or several in words.
     pub(crate) key: &'static str,
-    default_base: &'static str,
 }
 
-const ANTHROPIC: Variables = Variables {
-    base: "ANTHROPIC_BASE_URL",
-    key: "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN",
-    default_base: "https://api.anthropic.com",
-};
+const ANTHROPIC: Variables =
+    Variables { base: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN" };
 
-const OPENAI: Variables = Variables {
-    base: "OPENAI_BASE_URL",
-    key: "OPENAI_API_KEY",
-    default_base: "https://api.openai.com/v1",
-};
+const OPENAI: Variables = Variables { base: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" };
 
 /// How long a connection is tried for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,52 +53,16 @@ pub(crate) struct Server {
 ///
 /// When there is no such provider, or the address is none.
 pub(crate) fn from_environment() -> Result<Server, Failure> {
-    match variable(PROVIDER).as_deref() {
-        None | Some("anthropic") => anthropic(),
-        Some("openai-chat") => openai("openai-chat", Endpoint::openai_chat),
-        Some("openai-responses") => openai("openai-responses", Endpoint::openai_responses),
-        Some(other) => {
-            let what = format!(
-                "there is no provider `{other}`; set {PROVIDER} to one of anthropic, openai-chat, \
-                 openai-responses"
-            );
-            Err(Failure::new(Exit::BadInput, what))
-        }
-    }
-}
-
-fn openai(name: &str, endpoint: fn(&str, Option<&str>) -> Endpoint) -> Result<Server, Failure> {
-    let (base, key) = (variable(OPENAI.base), sendable(variable(OPENAI.key), OPENAI.key)?);
-    if base.is_none() && key.is_none() {
-        let what = format!(
-            "{PROVIDER}={name} needs {}, or {} for a server without a key",
-            OPENAI.key, OPENAI.base
-        );
-        return Err(Failure::new(Exit::BadInput, what));
-    }
-    let base = base.unwrap_or_else(|| OPENAI.default_base.to_owned());
-    url_of(&base, OPENAI.base)?;
-    let endpoint = endpoint(&base, key.as_deref());
+    let endpoint = match Endpoint::from_env() {
+        Ok(endpoint) => endpoint,
+        Err(EndpointError::NotSet { provider: "anthropic", .. }) => return simulated(),
+        Err(error) => return Err(Failure::of(Exit::BadInput, &error)),
+    };
+    let variables = if &*endpoint.provider == "anthropic" { ANTHROPIC } else { OPENAI };
+    let base = endpoint.base.to_string();
+    url_of(&base, variables.base)?;
     let options = Options::default();
-    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables: OPENAI })
-}
-
-fn anthropic() -> Result<Server, Failure> {
-    let base = variable("ANTHROPIC_BASE_URL");
-    let key = sendable(variable("ANTHROPIC_API_KEY"), "ANTHROPIC_API_KEY")?;
-    let token = sendable(variable("ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_AUTH_TOKEN")?;
-    if base.is_none() && key.is_none() && token.is_none() {
-        return simulated();
-    }
-    let base = base.unwrap_or_else(|| ANTHROPIC.default_base.to_owned());
-    url_of(&base, ANTHROPIC.base)?;
-    let mut endpoint = Endpoint::messages(&base, key.as_deref());
-    if let (None, Some(token)) = (key, token) {
-        let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
-        endpoint.headers = endpoint.headers.iter().cloned().chain([bearer]).collect();
-    }
-    let options = Options::default();
-    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables: ANTHROPIC })
+    Ok(Server { endpoint, options, base: Some(base), why_simulated: None, variables })
 }
 
 fn simulated() -> Result<Server, Failure> {
@@ -116,7 +72,7 @@ fn simulated() -> Result<Server, Failure> {
         None => return Err(Failure::new(Exit::RunFailed, "this build has no embedded playbook")),
     };
     let transport = SimulatedTransport::new(Simulator::new(playbook));
-    let options = Options { transport: Some(Arc::new(transport)), ..Options::default() };
+    let options = Options::default().transport(Arc::new(transport));
     // Never resolved: the transport answers whatever host is asked.
     let endpoint = Endpoint::messages("http://simulated.invalid", None);
     let why_simulated = Some(why_simulated());
@@ -134,17 +90,6 @@ fn why_simulated() -> String {
         None => format!("neither {} nor {} is set", ANTHROPIC.key, ANTHROPIC.base),
     };
     format!("no real model is asked, the embedded simulated model answers: {missing}")
-}
-
-/// A key that is valid in a header.
-fn sendable(key: Option<String>, variable: &str) -> Result<Option<String>, Failure> {
-    match &key {
-        Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {
-            let what = format!("{variable} has a line break or another sign that no key has");
-            Err(Failure::new(Exit::BadInput, what))
-        }
-        _ => Ok(key),
-    }
 }
 
 /// An address that can be asked.

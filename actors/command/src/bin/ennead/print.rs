@@ -10,16 +10,15 @@ use std::{
 use ennead::{
     Clock, Endpoint, Ennead, Events, Numbered, OpenError, RunOutcome, RunRequest, SessionHandle,
     SessionOptions, SystemClock,
+    settings::{self, Settings},
 };
 use ennead_command::print::{
     MAX_INPUT, ModelRecord, join_input, mark_simulated, model_record, result_object, result_text,
     why,
 };
 use ennead_runtime::{
-    permission::{RuleKind, RuleText, Scope},
+    permission::RuleKind,
     recovery::{backoff::MAX_RETRIES, chain::MAX_FALLBACKS},
-    step1_settings_resolution as settings,
-    step7_permission_gate::rule::Rule,
 };
 use serde_json::Value;
 
@@ -45,7 +44,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let server = endpoint::from_environment()?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
-    let options = SessionOptions { endpoint: server.endpoint, ..options };
+    let options = options.endpoint(server.endpoint);
     trusted::tell(&options);
     let mut signals = Signals::take().await?;
     let ennead = Ennead::start(server.options)
@@ -78,7 +77,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     if let Some(why) = server.why_simulated {
         show::problem(&why);
     }
-    let request = RunRequest { origin: "print", ..RunRequest::new(prompt) };
+    let request = RunRequest::new(prompt).origin("print");
     let mut watched = Watched::new(&session, args.output_format);
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
@@ -226,7 +225,8 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
         .map_err(|error| bad(format!("cannot use the working directory: {error}")))?;
     trusted::apply(&mut options, args)?;
     if let Some(text) = &args.settings {
-        options.settings = settings_of(text)?;
+        options.settings =
+            Settings::from_json(settings_of(text)?).map_err(|error| bad(error.to_string()))?;
     }
     if let Some(model) = &args.model {
         options = options.model(model);
@@ -239,7 +239,7 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
         if MAX_FALLBACKS < models.len() {
             return Err(bad(format!("--fallback-model: at most {MAX_FALLBACKS} names")));
         }
-        options = options.setting("fallbackModel", models.into());
+        options = options.settings(Settings::new().fallback_models(models));
     }
     if let Some(max_turns) = args.max_turns {
         options = options.max_turns(max_turns);
@@ -262,17 +262,16 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
         [(&args.allowed_tools, RuleKind::Allow), (&args.disallowed_tools, RuleKind::Deny)]
     {
         for text in rules::split(lists) {
-            let rule = RuleText { kind, scope: Scope::CliArg, text: text.clone() };
-            Rule::parse(&rule).map_err(|error| Failure::of(Exit::BadInput, &error))?;
-            options = match kind {
+            let ruled = match kind {
                 RuleKind::Allow => options.allow(&text),
                 _ => options.deny(&text),
             };
+            options = ruled.map_err(|error| Failure::of(Exit::BadInput, &error))?;
         }
     }
     options.mcp_servers = mcp::servers_of(&args.mcp_config)?;
     for dir in &args.add_dir {
-        add_directory(&mut options, dir)?;
+        options = add_directory(options, dir)?;
     }
     if let Some(durability) = args.durability {
         options = options.durability(match durability {
@@ -300,9 +299,10 @@ fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> 
         let what = format!("{NAME} is `{text}`; set it to a number from 0 to {MAX_RETRIES}");
         return Err(Failure::new(Exit::BadInput, what));
     };
-    let own = &options.settings["ennead"];
-    let is_said = ["maxRetries", "max_retries"].iter().any(|it| own.get(it).is_some());
-    Ok(if is_said { options } else { options.own_setting("maxRetries", n.into()) })
+    let own = options.settings.get("ennead");
+    let is_said =
+        ["maxRetries", "max_retries"].iter().any(|it| own.is_some_and(|own| own.get(it).is_some()));
+    Ok(if is_said { options } else { options.settings(Settings::new().max_retries(n)) })
 }
 
 /// Settings given by `--settings`: JSON, or the name of a file.
@@ -328,7 +328,7 @@ fn settings_of(given: &str) -> Result<Value, Failure> {
     Ok(value)
 }
 
-fn add_directory(options: &mut SessionOptions, dir: &Path) -> Result<(), Failure> {
+fn add_directory(options: SessionOptions, dir: &Path) -> Result<SessionOptions, Failure> {
     let bad = |why: String| {
         Failure::new(Exit::BadInput, format!("cannot add the directory {}: {why}", dir.display()))
     };
@@ -337,14 +337,6 @@ fn add_directory(options: &mut SessionOptions, dir: &Path) -> Result<(), Failure
         return Err(bad("it is no directory".into()));
     }
     let path = path.to_str().ok_or_else(|| bad("its path is no UTF-8".into()))?;
-    let permissions = &mut options.settings["permissions"];
-    if !permissions.is_object() {
-        *permissions = serde_json::json!({});
-    }
-    let list = &mut permissions["additionalDirectories"];
-    match list.as_array_mut() {
-        Some(list) => list.push(path.into()),
-        None => *list = serde_json::json!([path]),
-    }
-    Ok(())
+    let settings = options.settings.clone().additional_directory(path);
+    Ok(options.settings(settings))
 }

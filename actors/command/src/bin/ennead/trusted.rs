@@ -4,7 +4,8 @@ use std::path::Path;
 
 use ennead::{
     SessionOptions,
-    permission::{SettingSources, Trust, recorded_trust, state_file, waiting_for_trust},
+    internal::state_file,
+    permission::{SettingSources, Trust, recorded_trust, waiting_for_trust},
 };
 
 use crate::{

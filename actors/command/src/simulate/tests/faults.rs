@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path};
 
-use ennead::{internal::parse_in, model::Http};
+use ennead::internal::{Http, parse_in};
 use ennead_runtime::ports::{Transport, TransportError, WireRequest, WireResponse};
 use futures::{FutureExt, TryStreamExt};
 use http::HeaderMap;

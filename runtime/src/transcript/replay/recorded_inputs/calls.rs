@@ -58,7 +58,7 @@ impl RecordedInputs<'_> {
         lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
             RecordKind::Permission { call, .. }
             | RecordKind::Path { call, .. }
-            | RecordKind::PermissionAnswer { call, .. }
+            | RecordKind::Approval { call, .. }
                 if call == of =>
             {
                 Some(Admission::Admitted)
