@@ -137,14 +137,14 @@ impl Ennead {
         let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
-        let told = match mcp_server::wants(&options) {
+        let notices = match mcp_server::wants(&options) {
             // In a box, since few sessions have any and every caller's future would carry it.
             true => Box::pin(self.join_mcp(&mut options, shard)).await?,
             false => Vec::new(),
         };
         // Behind the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
-        let setup = self.setup(options, shard, id, told)?;
+        let setup = self.setup(options, shard, id, notices)?;
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
         let (reply, spawned) = oneshot::channel();
@@ -220,7 +220,7 @@ impl Ennead {
         options: SessionOptions,
         shard: &ShardHandle,
         id: SessionId,
-        told: Vec<Arc<str>>,
+        notices: Vec<Arc<str>>,
     ) -> Result<Box<SessionSetup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&self.options.environment, &options, &mut real_paths)?;
@@ -306,7 +306,7 @@ impl Ennead {
             open: OpenPlan { place: file, frame, durability, meta: None },
             parent: None,
             layout,
-            told,
+            notices,
         }))
     }
 }

@@ -1,198 +1,129 @@
 //! One conversation.
 //!
-//! Owns the conversation (what was said, what turns hand on), the runs and their queue, the
-//! sub-agents, and everything that goes to the transcript. Child of a shard, or of the session
-//! that started it as a sub-agent. Hears its handle, its turn, its sub-agents and the archive.
-//! Idle, a session is this actor, its writer and nothing else.
+//! [`Machine`] decides; this actor reads the clock, feeds it and carries out what it wants done. The
+//! actor holds what the decisions name by number: the replies to prompts, the turn's supervisor, the
+//! timer, the sub-agents, the writer of the transcript. Child of a shard, or of the session that
+//! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
 
 pub(crate) mod agents;
 pub(crate) mod context;
-mod ending;
+mod execute;
 mod handle;
+mod hooks;
+mod message;
+mod opening;
 pub(crate) mod processes;
-mod recorder;
-mod runs;
 pub(crate) mod shells;
+mod turn_handles;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+pub(crate) use ennead_runtime::run::outcome::{RunError, RunOutcome};
 use ennead_runtime::{
-    cost::CostLedger,
-    ids::{AgentId, RunId, ToolUseId},
-    ports::{
-        BoxFuture, CommittedOutcome,
-        shells::{Detached, ShellStatus},
-    },
-    run::{RunRequest, conversation::Conversation},
-    tokens::Usage,
-    transcript::load::UsageTotals,
-    turn::effect::{Append, HookFiring, TurnReport},
+    ids::AgentId,
+    ports::BoxFuture,
+    run::conversation::Conversation,
+    session::{Machine, Now, SessionInput, Summary, TreePlace},
+    step1_settings_resolution::Durability,
+    transcript::entry::LineFrame,
+    turn::input::SettingsRead,
 };
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
 pub(crate) use context::SessionContext;
-pub(crate) use ennead_runtime::run::outcome::{Denial, RunError, RunOutcome};
 pub use handle::{SessionHandle, Status};
-pub(crate) use runs::OpenPlan;
+pub(crate) use hooks::HookToken;
+pub(crate) use message::{Prompt, RunReply, SessionMsg};
+pub(crate) use turn_handles::WaitingCall;
 
 use crate::{
-    archive::{ArchiveMsg, OpenTranscript, Opened},
+    archive::{
+        ArchiveMsg, OpenTranscript, WriterHandle,
+        layout::{Layout, TranscriptPaths},
+    },
     directory::{ActorKind, Registration},
     errors::OpenError,
     events::EndOfEvents,
     hook_runner::{HookMsg, HookRequest},
     mailbox::{Admitted, Mailbox, Slot},
-    session::{agents::Agents, recorder::Recorder, runs::Active},
-    source_reader::Look,
-    supervision::{ended, ended_without_reply},
+    session::{agents::Children, turn_handles::TurnHandles},
+    supervision::{HandlerResult, ended, ended_without_reply},
     transcript_writer::{Recorded, ReplyTo},
-    turn_supervisor::TurnMsg,
-    world::{hook_process::HookPlace, local_files::Fingerprints},
+    world::local_files::Fingerprints,
 };
-
-/// Hears how a run ended.
-pub(crate) type RunReply = Box<dyn FnOnce(Result<RunOutcome, RunError>) + Send + Sync>;
-
-/// A prompt to be run.
-pub(crate) struct Prompt {
-    pub(crate) request: RunRequest,
-    pub(crate) reply: RunReply,
-}
-
-/// What a session hears. Work first, then steering and answers, which always get through.
-pub(crate) enum SessionMsg {
-    /// Run this prompt. Holds a slot until the run has ended.
-    Prompt(Admitted<Box<Prompt>>),
-    /// A turn wants lines written. The key names the turn.
-    Append { key: u64, append: Box<Append> },
-    /// A turn waits and has no lines yet: those of the turn before wait no longer.
-    Flush,
-    /// A turn started a call, which leaves its outcome there if it can no longer be undone.
-    CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
-    /// A turn wants handlers run.
-    RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
-    /// A model call of a turn whose tree is limited waits to be let go.
-    CallWaits(Box<agents::WaitingCall>),
-    /// A tool wants a sub-agent.
-    SpawnAgent(Box<agents::SpawnRequest>),
-    /// A tool of this turn wants a command run, in an actor of its own.
-    HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
-    /// A command goes on in the background.
-    ShellKept(Box<ShellStatus>),
-    /// End the run under way now.
-    Interrupt,
-    /// End the run under way after its present turn.
-    Stop,
-    /// The one that waited for the sub-agent of this call is gone: end it.
-    StopAgent(ToolUseId),
-    /// Asks for the state of the session.
-    Status(oneshot::Sender<Status>),
-    /// Ends the session after its lines are written.
-    Close(oneshot::Sender<()>),
-    /// End the commands in the background, then close the transcript and end.
-    EndShells(oneshot::Sender<()>),
-    /// Nothing of them is left, or it was not waited for any longer.
-    ShellsEnded(oneshot::Sender<()>),
-    /// Is the transcript open?
-    Ready(oneshot::Sender<Result<(), OpenError>>),
-    /// The transcript was opened, or not.
-    Opened(Opened),
-    /// An earlier conversation was read.
-    Loaded(Box<Result<runs::Earlier, String>>),
-    /// Read the settings for a prompt that may be too long.
-    Measure,
-    /// The settings files were read, to measure the prompt.
-    Measured(Box<Look>),
-    /// Lines are safe, or lost.
-    Recorded(Recorded),
-    /// A turn has reached its end.
-    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
-    /// A turn cannot run.
-    CannotRun { key: u64, why: String },
-    /// Wait for the limit of this run.
-    WatchTime { run: u64 },
-    /// This limit of this run is reached.
-    TimeIsUp { run: u64, time: Duration },
-    /// Nothing of an ended turn works any more, or it was not waited for any longer.
-    TurnQuiet { key: u64, late: bool },
-    /// A sub-agent has ended its run.
-    AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
-    /// A sub-agent has crashed; what it used, and those below it.
-    AgentCrashed { agent: AgentId, used: Vec<(AgentId, UsageTotals)> },
-    /// Something about the tree of agents; for its top session and back.
-    Tree(agents::TreeMsg),
-    /// A child has ended. Queued after whatever it said before.
-    ChildGone(ActorId),
-}
-
-/// What goes with a request for hooks: who waits, and what says that they are over.
-pub(crate) struct HookToken {
-    pub(crate) turn: ActorRef<TurnMsg>,
-    pub(crate) token: tokio_util::task::task_tracker::TaskTrackerToken,
-}
 
 /// What a session is given.
 pub(crate) struct SessionSetup {
     pub(crate) shared: Arc<SessionContext>,
     pub(crate) conversation: Conversation,
     pub(crate) archive: ActorRef<ArchiveMsg>,
-    pub(crate) open: runs::OpenPlan,
+    pub(crate) open: OpenPlan,
     pub(crate) parent: Option<agents::Parent>,
-    pub(crate) layout: crate::archive::layout::Layout,
-    /// What its listeners are told with the first run.
-    pub(crate) told: Vec<Arc<str>>,
+    pub(crate) layout: Layout,
+    /// What its subscribers receive with the first run.
+    pub(crate) notices: Vec<Arc<str>>,
+}
+
+/// Where and how a session's transcript is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenPlan {
+    pub(crate) place: TranscriptPaths,
+    pub(crate) frame: LineFrame,
+    pub(crate) durability: Durability,
+    pub(crate) meta: Option<Arc<str>>,
 }
 
 /// The actor that is a session.
 pub(crate) struct Session;
 
 pub(crate) struct SessionState {
-    /// Goes before the replies of runs do: listeners hear first.
+    /// Dropped before the replies of runs are: subscribers learn first that there are no more events.
     _end_of_events: EndOfEvents,
+    machine: Machine,
     shared: Arc<SessionContext>,
-    conversation: Conversation,
     archive: ActorRef<ArchiveMsg>,
-    layout: crate::archive::layout::Layout,
-    open: runs::OpenPlan,
-    recorder: Recorder,
-    /// Whether the transcript is open, or why not; `None` while that is not known.
-    ready: Option<Result<(), OpenError>>,
-    waiting_for_ready: Vec<oneshot::Sender<Result<(), OpenError>>>,
+    layout: Layout,
+    open: OpenPlan,
+    writer: Option<WriterHandle>,
+    /// Goes with every write.
+    recorded: ReplyTo,
+    readiness: opening::Readiness,
     /// Reads the earlier conversation.
     loader: Option<ActorId>,
-    /// Reads settings for a prompt that may be too long.
-    measuring: runs::Measuring,
-    queue: VecDeque<(Box<Prompt>, Slot)>,
-    /// In a box: most sessions have none most of the time.
-    active: Option<Box<Active>>,
-    /// Runs begun; makes run ids differ.
-    n_runs: u64,
-    /// What loading an earlier transcript mended, and which MCP servers failed; told with the first
-    /// run, since nobody can listen before the session is open.
-    untold: Vec<Arc<str>>,
-    next_key: u64,
+    /// Reads the settings before the first run.
+    measurer: Option<ActorId>,
+    /// Who waits for the end of a run, and the place of its prompt in the queue.
+    prompts: BTreeMap<u64, (RunReply, Slot)>,
+    n_prompts: u64,
+    turn: Option<TurnHandles>,
+    timer: Option<Timer>,
     fingerprints: Option<Fingerprints>,
     hooks: Option<Mailbox<HookRequest, HookMsg>>,
-    agents: Agents,
-    /// Used by all runs that have ended, those of earlier processes included.
-    spent: Usage,
-    cost: CostLedger,
+    children: Children,
     processes: processes::Processes,
-    /// Commands that an earlier process left in the background; the model is not told yet.
-    lost_shells: Vec<ShellStatus>,
-    outcomes: BTreeMap<RunId, RunOutcome>,
-    closing: Option<oneshot::Sender<()>>,
+    /// Who waits for the session to be closed.
+    closing: Vec<oneshot::Sender<()>>,
     _registration: Registration,
+}
+
+/// The leaf that waits for the time limit of a run. It ends with this value; one that is killed has
+/// a successor.
+struct Timer {
+    run: u64,
+    deadline: Duration,
+    leaf: ActorCell,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.leaf.kill();
+    }
 }
 
 impl Actor for Session {
     type Msg = SessionMsg;
-    /// Boxed, because the one that starts an actor moves its state half a dozen times.
+    /// Boxed, because a state is moved half a dozen times when its actor starts.
     type State = Box<SessionState>;
     type Arguments = Box<SessionSetup>;
 
@@ -201,50 +132,50 @@ impl Actor for Session {
         myself: ActorRef<SessionMsg>,
         setup: Box<SessionSetup>,
     ) -> Result<Box<SessionState>, ActorProcessingErr> {
-        let SessionSetup { shared, conversation, archive, open, parent, layout, told } = *setup;
-        let kind = if parent.is_some() { ActorKind::SubAgent } else { ActorKind::Session };
+        let SessionSetup { shared, conversation, archive, open, parent, layout, notices } = *setup;
+        let (kind, place) = match &parent {
+            None => (ActorKind::Session, TreePlace::Top),
+            Some(agents::Parent { agent, lease, .. }) => {
+                let (agent, lease) = (agent.clone(), lease.clone());
+                (ActorKind::SubAgent, TreePlace::Below { agent, lease })
+            }
+        };
         let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
-        let (opened, recorded) = (myself.clone(), myself.clone());
+        let (opened, recorded) = (myself.clone(), myself);
         archive.cast(ArchiveMsg::Open(OpenTranscript {
             place: open.place.clone(),
             frame: open.frame.clone(),
             durability: open.durability,
             meta: open.meta.clone(),
-            owner: Some(myself.get_cell()),
+            owner: Some(recorded.get_cell()),
             reply: Arc::new(move |it| {
                 // A session that is gone needs no transcript; it is closed with the session.
                 let _gone = opened.cast(SessionMsg::Opened(it));
             }),
         }))?;
-        let reply: ReplyTo = Arc::new(move |it| {
-            let _gone = recorded.cast(SessionMsg::Recorded(it));
-        });
         Ok(Box::new(SessionState {
             _end_of_events: EndOfEvents(shared.hub.clone()),
-            agents: Agents::new(parent),
+            machine: Machine::new(conversation, place, notices),
+            children: Children::new(parent.map(|it| it.top)),
             shared,
-            conversation,
             archive,
             layout,
             open,
-            recorder: Recorder::new(reply),
-            ready: None,
-            waiting_for_ready: Vec::new(),
+            writer: None,
+            recorded: Arc::new(move |it| {
+                let _gone = recorded.cast(SessionMsg::Recorded(it));
+            }),
+            readiness: opening::Readiness::default(),
             loader: None,
-            measuring: runs::Measuring::default(),
-            queue: VecDeque::new(),
-            active: None,
-            n_runs: 0,
-            untold: told,
-            next_key: 1,
+            measurer: None,
+            prompts: BTreeMap::new(),
+            n_prompts: 0,
+            turn: None,
+            timer: None,
             fingerprints: None,
             hooks: None,
-            spent: Usage::default(),
-            cost: CostLedger::default(),
             processes: processes::Processes::default(),
-            lost_shells: Vec::new(),
-            outcomes: BTreeMap::new(),
-            closing: None,
+            closing: Vec::new(),
             _registration: registration,
         }))
     }
@@ -259,9 +190,6 @@ impl Actor for Session {
         if let Some(starting) = state.on_message(&myself, message)? {
             starting.await?;
         }
-        if state.has_next_turn() {
-            Box::pin(state.start_turn(&myself)).await?;
-        }
         Ok(())
     }
 
@@ -271,7 +199,7 @@ impl Actor for Session {
         event: SupervisionEvent,
         state: &mut Box<SessionState>,
     ) -> Result<(), ActorProcessingErr> {
-        // A turn that has said how it ended owes nothing; the ends of others are noted all the same.
+        // A turn that has reported its end owes nothing; the ends of others are noted all the same.
         let Some(child) = ended(&event) else { return Ok(()) };
         if ended_without_reply(&event).is_some() || !state.is_turn(child) {
             myself.cast(SessionMsg::ChildGone(child))?;
@@ -280,79 +208,184 @@ impl Actor for Session {
     }
 }
 
-/// What waits for a child to start.
-type Starting<'a> = BoxFuture<'a, Result<(), ActorProcessingErr>>;
+/// What waits for children to start; nothing, most of the time.
+type Starting<'a> = Result<Option<BoxFuture<'a, HandlerResult>>, ActorProcessingErr>;
 
 impl SessionState {
-    /// Takes a message. Gives what must be waited for.
+    /// Takes a message. Returns what must be waited for.
     fn on_message<'a>(
         &'a mut self,
         myself: &'a ActorRef<SessionMsg>,
         message: SessionMsg,
-    ) -> Result<Option<Starting<'a>>, ActorProcessingErr> {
-        match message {
+    ) -> Starting<'a> {
+        let input = match message {
             SessionMsg::Prompt(Admitted { work, slot }) => {
-                self.queue.push_back((work, slot));
-                self.next_run(myself)?;
+                let Prompt { request, reply } = *work;
+                self.n_prompts += 1;
+                self.prompts.insert(self.n_prompts, (reply, slot));
+                SessionInput::Prompt { prompt: self.n_prompts, request: Box::new(request) }
             }
-            SessionMsg::Append { key, append } => self.append(key, append),
-            SessionMsg::Flush => self.recorder.flush(),
+            SessionMsg::Interrupt => SessionInput::Interrupt,
+            SessionMsg::Stop => SessionInput::Stop,
+            SessionMsg::Close(reply) => {
+                self.closing.push(reply);
+                SessionInput::Close
+            }
+            SessionMsg::Status(reply) => {
+                // A caller that has left needs no answer.
+                let _gone = reply.send(self.status());
+                return Ok(None);
+            }
+            SessionMsg::Ready(reply) => {
+                self.readiness.answer_when_known(reply);
+                return Ok(None);
+            }
+            SessionMsg::Opened(opened) => SessionInput::Opened(self.take_opened(opened)),
+            SessionMsg::Loaded(earlier) => {
+                self.loader = None;
+                match &*earlier {
+                    Ok(earlier) => self.shared.shells.table.resume(earlier.loaded.shells.count),
+                    Err(why) => {
+                        let error = std::io::Error::other(why.clone());
+                        self.readiness.fails_with(OpenError::File(error));
+                    }
+                }
+                SessionInput::Loaded(earlier)
+            }
+            SessionMsg::Measured(look) => {
+                self.measurer = None;
+                let layers = match *look {
+                    Ok((SettingsRead::Layers(layers), _)) => Some(layers),
+                    Ok(_) | Err(_) => None,
+                };
+                SessionInput::SettingsRead(layers)
+            }
+            SessionMsg::Recorded(Recorded { ticket, result }) => SessionInput::Written {
+                ticket,
+                result: result.map(|it| it.hash).map_err(|it| it.to_string()),
+            },
+            SessionMsg::Append { key, append } => SessionInput::Append { key, append },
+            SessionMsg::Flush => SessionInput::Flush,
             SessionMsg::CallStarted { key, call, settled } => {
-                self.call_started(key, call, settled);
+                if let Some(turn) = self.turn_of(key) {
+                    turn.settled.push((call, settled));
+                }
+                return Ok(None);
             }
             SessionMsg::RunHooks { firing, place, request } => {
                 return Ok(Some(Box::pin(self.run_hooks(myself, *firing, *place, request))));
             }
-            SessionMsg::CallWaits(call) => {
-                return Ok(Some(Box::pin(self.call_waits(myself, call))));
-            }
-            SessionMsg::SpawnAgent(request) => self.spawn_agent(myself, *request)?,
             SessionMsg::HostProcess { key, work, detached } => {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
-            SessionMsg::ShellKept(status) => self.shell_kept(&status),
-            SessionMsg::Interrupt => return Ok(Some(Box::pin(self.interrupt(myself)))),
-            SessionMsg::Stop => self.stop_after_turn(),
-            SessionMsg::StopAgent(call) => self.stop_agent(&call),
-            SessionMsg::Status(reply) => {
-                // Who asked and left needs no answer.
-                let _gone = reply.send(self.status());
+            SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
+            SessionMsg::ShellsEnded => {
+                self.close_transcript(myself)?;
+                return Ok(None);
             }
-            SessionMsg::Close(reply) => return Ok(Some(Box::pin(self.close(myself, reply)))),
-            SessionMsg::EndShells(reply) => {
-                return Ok(Some(Box::pin(self.end_shells(myself, reply))));
-            }
-            SessionMsg::ShellsEnded(reply) => self.close_transcript(myself, reply)?,
-            SessionMsg::Ready(reply) => self.tell_when_ready(reply),
-            SessionMsg::Opened(opened) => return Ok(Some(Box::pin(self.opened(myself, opened)))),
-            SessionMsg::Loaded(earlier) => self.loaded(myself, *earlier)?,
-            SessionMsg::Measure => return Ok(Some(Box::pin(self.measure(myself)))),
-            SessionMsg::Measured(look) => self.settings_measured(myself, *look)?,
-            SessionMsg::Recorded(recorded) => self.recorded(myself, recorded)?,
             SessionMsg::TurnDone { key, report, fingerprints } => {
-                self.turn_done(key, *report, fingerprints);
+                if self.machine.is_turning(key) {
+                    self.fingerprints = fingerprints;
+                }
+                SessionInput::TurnDone { key, report }
             }
-            SessionMsg::CannotRun { key, why } => {
-                return Ok(Some(Box::pin(self.cannot_run(myself, key, why))));
+            SessionMsg::CannotRun { key, why } => SessionInput::TurnFailed { key, why },
+            SessionMsg::TurnQuiet { key, late } => SessionInput::TurnQuiet { key, late },
+            SessionMsg::TimeIsUp { run, deadline } => {
+                let _over = self.timer.take_if(|it| (it.run, it.deadline) == (run, deadline));
+                SessionInput::TimeIsUp { run, deadline }
             }
-            SessionMsg::WatchTime { run } => {
-                return Ok(Some(Box::pin(self.watch_time(myself, run))));
+            SessionMsg::CallWaits(call) => {
+                let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
+                if let Some(turn) = self.turn_of(name.0) {
+                    turn.waiting_call = Some(call);
+                }
+                SessionInput::CallWaits { name, limits, worst }
             }
-            SessionMsg::TimeIsUp { run, time } => {
-                return Ok(Some(Box::pin(self.time_is_up(myself, run, time))));
+            SessionMsg::SpawnAgent(request) => {
+                SessionInput::SpawnAgent(self.children.requested(*request))
             }
-            SessionMsg::TurnQuiet { key, late } => self.turn_quiet(myself, key, late)?,
-            SessionMsg::AgentEnded { agent, result } => {
-                self.agent_ended(myself, &agent, *result)?;
+            SessionMsg::StopAgent(call) => SessionInput::StopAgent(call),
+            SessionMsg::AgentEnded { agent, result } => SessionInput::AgentEnded { agent, result },
+            SessionMsg::AgentCrashed { agent, used } => SessionInput::AgentCrashed { agent, used },
+            SessionMsg::TreeQuestion { question, from } => {
+                let is_open = |it: &AgentId| self.machine.is_agent_open(it);
+                self.children.remember_asker(&question, from, is_open);
+                SessionInput::TreeQuestion(question)
             }
-            SessionMsg::AgentCrashed { agent, used } => {
-                self.agent_crashed(myself, &agent, used)?;
+            SessionMsg::TreeAnswer(answer) => SessionInput::TreeAnswer(answer),
+            SessionMsg::ChildGone(child) => match self.child_gone(child) {
+                Gone::Input(input) => input,
+                Gone::Agent(agent) => {
+                    return Ok(Some(Box::pin(self.read_crashed(myself, agent))));
+                }
+                Gone::Timer { run, deadline } => {
+                    return Ok(Some(Box::pin(self.watch_time(myself, run, deadline))));
+                }
+                Gone::Noted => return Ok(None),
+            },
+        };
+        self.advance(myself, input)
+    }
+
+    /// Returns where the session is. The step and the parked call are known to the directory.
+    fn status(&self) -> Status {
+        let Summary { run, turn, n_queued, n_agents } = self.machine.summary();
+        let shells = self.shared.shells.table.running();
+        Status { run, turn, step: None, parked: None, queued: n_queued, agents: n_agents, shells }
+    }
+
+    fn now(&self) -> Now {
+        let clock = &self.shared.world.clock;
+        Now { at: clock.now(), elapsed: clock.elapsed() }
+    }
+}
+
+/// What follows from the end of a child.
+enum Gone {
+    /// The machine decides.
+    Input(SessionInput),
+    /// A sub-agent crashed: what it used is to be read.
+    Agent(AgentId),
+    /// The timer of a run was killed: another one takes over.
+    Timer { run: u64, deadline: Duration },
+    /// Nothing.
+    Noted,
+}
+
+impl SessionState {
+    /// Finds out what a child that has ended still owed.
+    fn child_gone(&mut self, child: ActorId) -> Gone {
+        if self.hooks.as_ref().is_some_and(|it| it.actor().get_id() == child) {
+            self.hooks_gone();
+            return Gone::Noted;
+        }
+        // The call of a command learns of its end from what it waits for.
+        if self.processes.gone(child) {
+            return Gone::Noted;
+        }
+        if let Some(Timer { run, deadline, .. }) =
+            self.timer.take_if(|it| it.leaf.get_id() == child)
+        {
+            return Gone::Timer { run, deadline };
+        }
+        if self.measurer.take_if(|it| *it == child).is_some() {
+            return Gone::Input(SessionInput::SettingsRead(None));
+        }
+        if self.loader.take_if(|it| *it == child).is_some() {
+            let why = "the reader of the transcript crashed".to_owned();
+            self.readiness.fails_with(OpenError::File(std::io::Error::other(why.clone())));
+            return Gone::Input(SessionInput::Loaded(Box::new(Err(why))));
+        }
+        if let Some(turn) = &self.turn {
+            if turn.supervisor.get_id() == child {
+                return Gone::Input(SessionInput::TurnCrashed { key: turn.key });
             }
-            SessionMsg::Tree(message) => return Ok(Some(Box::pin(self.tree(myself, message)))),
-            SessionMsg::ChildGone(child) => {
-                return Ok(Some(Box::pin(self.child_gone(myself, child))));
+            // Nothing waits for what the turn started any more. It is as if that had taken too long.
+            if turn.ending == Some(child) {
+                return Gone::Input(SessionInput::TurnQuiet { key: turn.key, late: true });
             }
         }
-        Ok(None)
+        self.children.gone(child)
     }
 }

@@ -173,9 +173,6 @@ fn the_rule_tells_the_world_from_plain_values() {
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
     ("archive.rs", "the lock file, kept by the archive while writers come and go"),
-    ("archive/flusher.rs", "the queue of the thread that syncs"),
-    ("archive/files.rs", "how far a file is acknowledged, for the writer after a crash"),
-    ("archive/handle.rs", "a reply that is given once"),
     ("ennead.rs", "the count of sessions, for placing them, and settings that were merged before"),
     ("events.rs", "what goes out to listeners"),
     ("governor.rs", "the gates of an `Ennead`, by provider and key"),
@@ -184,8 +181,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("model_call/learned.rs", "what servers named of their models, for sessions that open later"),
     ("events/everywhere.rs", "what waits for readers of all events, which only look on"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
-    ("session/ending.rs", "a reply that is given once"),
-    ("shard.rs", "a reply that is given once"),
+    ("session/execute.rs", "replies that are given once"),
     ("transcript_writer/file.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),

@@ -12,7 +12,7 @@ use ennead_runtime::ports::{
 };
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
-use super::{SessionContext, SessionMsg, SessionState, runs::Phase};
+use super::{SessionContext, SessionMsg, SessionState};
 use crate::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
@@ -84,8 +84,7 @@ impl SessionState {
         work: BoxFuture<'static, ()>,
         detached: Detached,
     ) -> Result<(), ActorProcessingErr> {
-        let phase = self.active.as_ref().map(|it| &it.phase);
-        if !matches!(phase, Some(Phase::Turning(turn)) if turn.key == key) {
+        if !self.machine.is_turning(key) {
             return Ok(());
         }
         let job = self.shared.job(ActorKind::ShellProcess, work);

@@ -1,8 +1,6 @@
-//! Commands that run in the background: their end with the session, and what the model is told of it.
+//! Commands that run in the background, and their end with the session.
 //!
-//! Each is owned by the ShellProcess that ran its call, detached from the turn. What is told at the
-//! beginning of a turn is a line of the conversation, so the one that walks the turn again reads it
-//! there.
+//! Each is owned by the ShellProcess that ran its call, detached from the turn.
 
 use std::sync::Arc;
 
@@ -10,27 +8,16 @@ use ennead_runtime::{
     ids::ShellId,
     ports::{
         WorkGuard,
-        shells::{BackgroundShell, KeepShells, ShellStatus, ShellsFull, ended_message},
+        shells::{BackgroundShell, KeepShells, ShellStatus, ShellsFull},
     },
+    session::{EndedShell, SessionInput},
     step1_settings_resolution::ShellSettings,
-    transcript::{
-        entry::{ConversationLine, Line},
-        load,
-    },
-    turn::effect::HistoryUpdate,
 };
 use ennead_tools::shells::Shells;
 use ractor::ActorRef;
-use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-use super::{
-    SessionMsg, SessionState,
-    ending::QUIET_LIMIT,
-    processes::ProcessPort,
-    recorder::{Lines, Origin},
-    runs::record,
-};
+use super::{SessionMsg, SessionState, processes::ProcessPort, turn_handles::QUIET_LIMIT};
 use crate::{
     directory::ActorKind,
     supervision::{HandlerResult, spawn_leaf},
@@ -71,70 +58,29 @@ impl KeepShells for ProcessPort {
 }
 
 impl SessionState {
-    /// A command goes on in the background. That is written at once, so that a killed process leaves it
-    /// on record.
-    pub(super) fn shell_kept(&mut self, status: &ShellStatus) {
-        let Some(active) = &self.active else { return };
-        let at = self.shared.world.clock.now();
-        let lines = vec![record(at, &active.run.id, 0, status.record())];
-        self.recorder.append(Origin::Nobody, Lines { lines, stored: Vec::new(), sync: false });
+    /// Commands that have ended since this was last asked, if a turn may follow this input. They are
+    /// not asked for within a turn, whose own results may still show them to the model.
+    pub(super) fn ended_shells(&self, input: &SessionInput) -> Option<SessionInput> {
+        if self.machine.has_turn() && !matches!(input, SessionInput::TurnDone { .. }) {
+            return None;
+        }
+        let ended = self.shared.shells.table.take_ended();
+        let ended: Vec<_> = ended
+            .into_iter()
+            .map(|it| EndedShell { status: it.status, is_known: it.is_known })
+            .collect();
+        (!ended.is_empty()).then_some(SessionInput::ShellsEnded(ended))
     }
 
-    /// Takes over what an earlier process left running. It is gone with that process.
-    pub(super) fn resume_shells(&mut self, shells: &load::Shells) {
-        self.shared.shells.table.resume(shells.count);
-        let lost = shells.open.iter().map(|(shell, it)| ShellStatus::lost(shell.clone(), it));
-        self.lost_shells.extend(lost);
-    }
-
-    /// Says which commands have ended, in front of the turn that begins.
-    pub(super) fn tell_ended_shells(&mut self) {
-        let Some(active) = &mut self.active else { return };
-        let mut ended = std::mem::take(&mut self.lost_shells);
-        let mut known = Vec::new();
-        for it in self.shared.shells.table.take_ended() {
-            if it.is_known { &mut known } else { &mut ended }.push(it.status);
-        }
-        if ended.is_empty() && known.is_empty() {
-            return;
-        }
-        let at = self.shared.world.clock.now();
-        let run = &active.run.id;
-        let records = ended.iter().chain(&known).map(|it| record(at, run, 0, it.record()));
-        let mut lines: Vec<Line> = records.collect();
-        if !ended.is_empty() {
-            let stream = self.conversation.stream.child(run.as_str());
-            let id = stream.entry_id(at, "shells", u64::from(active.run.turns));
-            let message = Arc::new(ended_message(id, &ended));
-            let line = ConversationLine {
-                at,
-                parent: self.conversation.last_entry.clone(),
-                message: Arc::clone(&message),
-                answer: None,
-                tool_result: None,
-                boundary: None,
-            };
-            lines.push(Line::Conversation(Box::new(line)));
-            active.remember(&message);
-            self.conversation.said(HistoryUpdate::Message(message));
-        }
-        // The turn has more to write at once.
-        self.recorder.hold(Lines { lines, stored: Vec::new(), sync: false });
-    }
-
-    /// Ends all commands, and waits until nothing of them is left.
-    pub(super) async fn end_shells(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        reply: oneshot::Sender<()>,
-    ) -> HandlerResult {
+    /// Ends all commands; a leaf reports when nothing of them is left, or after the limit.
+    pub(super) async fn end_shells(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         self.processes.end_all();
         let (tracker, back) = (self.shared.shells.tracker.clone(), myself.clone());
         tracker.close();
         let work = Box::pin(async move {
-            // The one that ends them goes on after the limit, and the session is over all the same.
+            // What is still at work after the limit ends by itself; the session is over all the same.
             let _late = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
-            let _gone = back.cast(SessionMsg::ShellsEnded(reply));
+            let _gone = back.cast(SessionMsg::ShellsEnded);
         });
         let job = self.shared.job(ActorKind::TurnEnding, work);
         spawn_leaf(job, myself.get_cell()).await?;

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::ActiveTurn;
 use crate::{
     model_call::Sent,
-    session::{SessionMsg, agents::WaitingCall},
+    session::{SessionMsg, WaitingCall},
 };
 
 /// What a call under limits has.

@@ -10,15 +10,15 @@ use std::{
     sync::Arc,
 };
 
-use ennead_runtime::{event::Event, ids::AgentId, transcript::load::UsageTotals};
-use ractor::{ActorId, ActorRef};
+use ennead_runtime::{event::Event, ids::AgentId, session::SessionInput};
+use ractor::ActorRef;
 use tokio::sync::mpsc;
 
 use super::orphans;
 use crate::{
     archive::{ArchiveMsg, CloseReply, layout},
     directory::ActorKind,
-    session::{RunError, SessionMsg, SessionState},
+    session::{SessionMsg, SessionState},
     supervision::{HandlerResult, spawn_leaf},
 };
 
@@ -31,23 +31,16 @@ impl SessionState {
             beside: self.open.place.beside.clone(),
             durability: self.open.durability,
             clock: Arc::clone(&self.shared.world.clock),
-            stream: self.conversation.stream.child("orphans"),
+            stream: self.machine.conversation().stream.child("orphans"),
         }
     }
 
-    /// A sub-agent's actor is gone without a word, or the one that read what such a one had used.
-    pub(in crate::session) async fn agent_gone(
+    /// Has a leaf read what a crashed sub-agent used, and those below it.
+    pub(in crate::session) async fn read_crashed(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        child: ActorId,
+        agent: AgentId,
     ) -> HandlerResult {
-        let mut running = self.agents.running.iter();
-        let is_meant = |it: &super::Running| it.actor.get_id() == child || it.reader == Some(child);
-        let Some((agent, running)) = running.find(|it| is_meant(it.1)) else { return Ok(()) };
-        let agent = agent.clone();
-        if running.reader.is_some() {
-            return self.agent_crashed(myself, &agent, Vec::new());
-        }
         let (beside, archive) = (self.open.place.beside.clone(), self.archive.clone());
         let name = agent.clone();
         let (back, closer, hub) = (myself.clone(), self.closer(), self.shared.hub.clone());
@@ -78,30 +71,16 @@ impl SessionState {
         });
         let job = self.shared.job(ActorKind::SourceReader, work);
         let reader = spawn_leaf(job, myself.get_cell()).await?.get_id();
-        if let Some(running) = self.agents.running.get_mut(&name) {
+        if let Some(running) = self.children.running.get_mut(&name) {
             running.reader = Some(reader);
         }
         Ok(())
     }
+}
 
-    /// What a crashed sub-agent used, and those below it, is known.
-    pub(in crate::session) fn agent_crashed(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        agent: &AgentId,
-        used: Vec<(AgentId, UsageTotals)>,
-    ) -> HandlerResult {
-        if let Some(active) = &mut self.active
-            && self.agents.running.contains_key(agent)
-        {
-            for (who, used) in used {
-                active.run.usage = active.run.usage + used.usage;
-                active.cost.enter(who, used.ledger());
-            }
-        }
-        let crashed = Err(RunError::Failed("the sub-agent crashed".into()));
-        self.agent_ended(myself, agent, crashed)
-    }
+/// The input for a crashed sub-agent of which nothing can be read.
+pub(super) fn unread(agent: AgentId) -> SessionInput {
+    SessionInput::AgentCrashed { agent, used: Vec::new() }
 }
 
 /// The transcripts of a sub-agent and of those below it.

@@ -15,12 +15,9 @@ use ennead_runtime::{
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-use crate::{
-    session::{RunError, RunOutcome, SessionMsg},
-    supervision::HandlerResult,
-};
+use crate::session::{RunError, RunOutcome, SessionMsg};
 
-pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> HandlerResult {
+pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) {
     let _gone = reply.send(AgentReport {
         status: AgentStatus::Refused,
         agent: None,
@@ -29,7 +26,6 @@ pub(super) fn refuse(reply: oneshot::Sender<AgentReport>, why: String) -> Handle
         usage: Usage::default(),
         head: None,
     });
-    Ok(())
 }
 
 /// What a parent hears of its sub-agent: its answer as a channel delivers it, without reasoning and
@@ -68,15 +64,15 @@ pub(super) fn report(
 
 /// A tool wants a sub-agent.
 pub(crate) struct SpawnRequest {
-    /// Key of the turn that made the call.
+    /// Its turn.
     pub(crate) key: u64,
     /// The limits in its turn's settings.
     pub(crate) limits: AgentLimits,
     /// The layers that these settings were made of.
     pub(crate) layers: Arc<[LayerText]>,
-    /// What the sub-agent is to do.
+    /// What for.
     pub(crate) order: AgentOrder,
-    /// Receives the report of the sub-agent.
+    /// Who waits.
     pub(crate) reply: oneshot::Sender<AgentReport>,
 }
 

@@ -1,0 +1,184 @@
+//! Carries out what the machine wants done.
+//!
+//! Most effects are sent or called at once. Those that spawn an actor are waited for, in a future of
+//! their own, so that the others cost none.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    session::{SessionEffect, SessionInput},
+    turn::TurnInput,
+};
+use ractor::{ActorProcessingErr, ActorRef};
+
+use super::{SessionMsg, SessionState, Starting, Timer};
+use crate::{
+    archive::ArchiveMsg,
+    directory::ActorKind,
+    supervision::{HandlerResult, spawn_leaf},
+    transcript_writer,
+    turn_supervisor::TurnMsg,
+};
+
+type Effects = VecDeque<SessionEffect>;
+
+impl SessionState {
+    /// Feeds the machine and carries out the effects. Returns what must be waited for.
+    pub(super) fn advance<'a>(
+        &'a mut self,
+        myself: &'a ActorRef<SessionMsg>,
+        input: SessionInput,
+    ) -> Starting<'a> {
+        let mut effects = Effects::new();
+        if let Some(ended) = self.ended_shells(&input) {
+            effects.extend(self.machine.handle(self.now(), ended));
+        }
+        effects.extend(self.machine.handle(self.now(), input));
+        Ok(match self.carry_out(myself, &mut effects)? {
+            None => None,
+            Some(first) => Some(Box::pin(self.carry_out_spawns(myself, first, effects))),
+        })
+    }
+
+    async fn carry_out_spawns(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        first: SessionEffect,
+        mut effects: Effects,
+    ) -> HandlerResult {
+        let mut next = Some(first);
+        while let Some(effect) = next {
+            match effect {
+                SessionEffect::StartTurn { key, setup, is_last } => {
+                    self.start_turn(myself, key, setup).await?;
+                    if is_last {
+                        self.to_turn(key, TurnInput::StopRequested);
+                    }
+                }
+                SessionEffect::StopTurn { key } => self.stop_turn(myself, key).await?,
+                SessionEffect::WatchTime { run, deadline } => {
+                    self.watch_time(myself, run, deadline).await?;
+                }
+                SessionEffect::ReadSettings => self.read_settings(myself).await?,
+                SessionEffect::LoadEarlier => self.load_earlier(myself).await?,
+                SessionEffect::StartAgent { request, agent, kind, lease } => {
+                    if let Err(why) = self.start_agent(myself, request, &agent, kind, lease).await?
+                    {
+                        let refused = SessionInput::AgentRefused { agent, why };
+                        effects.extend(self.machine.handle(self.now(), refused));
+                    }
+                }
+                SessionEffect::CloseTranscript => self.end_shells(myself).await?,
+                // `carry_out` returns no others.
+                _ => {}
+            }
+            next = self.carry_out(myself, &mut effects)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out effects up to the first that spawns an actor, which is returned.
+    fn carry_out(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        effects: &mut Effects,
+    ) -> Result<Option<SessionEffect>, ActorProcessingErr> {
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                SessionEffect::Publish(event) => self.shared.hub.publish(event),
+                SessionEffect::Write(batch) => {
+                    let Some(writer) = &self.writer else { continue };
+                    // When the writer is gone another one follows, and this is sent again.
+                    let _gone = writer.append(transcript_writer::Append {
+                        lines: batch.lines,
+                        stored: batch.stored,
+                        sync: batch.sync,
+                        ticket: batch.ticket,
+                        reply: Arc::clone(&self.recorded),
+                    });
+                }
+                SessionEffect::Ready { is_open } => self.readiness.known(is_open),
+                SessionEffect::Reply { prompt, result } => {
+                    if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
+                        reply(*result);
+                    }
+                }
+                SessionEffect::TurnRecorded { key, ticket } => {
+                    self.to_turn(key, TurnInput::Recorded { ticket });
+                }
+                SessionEffect::StopAfterTurn { key } => self.to_turn(key, TurnInput::StopRequested),
+                SessionEffect::LeaveTurn { key } => {
+                    let left = self.leave_turn(key);
+                    let left = SessionInput::TurnLeft { key, left };
+                    effects.extend(self.machine.handle(self.now(), left));
+                }
+                SessionEffect::UnwatchTime => self.timer = None,
+                SessionEffect::LetCallGo(name) => self.let_call_go(name),
+                SessionEffect::RefuseAgent { request, why } => self.children.refuse(request, why),
+                SessionEffect::DropRequest { request } => self.children.forget(request),
+                SessionEffect::CloseAgent(agent) => self.children.close(&agent),
+                SessionEffect::ReportAgent { agent, result } => {
+                    let output = self.shared.hub.output();
+                    self.children.report(&agent, *result, &output);
+                }
+                SessionEffect::AskTop(question) => self.children.ask_top(myself, question),
+                SessionEffect::AnswerAgent { agent, answer } => {
+                    self.children.answer(&agent, answer);
+                }
+                SessionEffect::CloseTranscript if self.processes.is_empty() => {
+                    self.close_transcript(myself)?;
+                }
+                spawning @ (SessionEffect::StartTurn { .. }
+                | SessionEffect::StopTurn { .. }
+                | SessionEffect::WatchTime { .. }
+                | SessionEffect::ReadSettings
+                | SessionEffect::LoadEarlier
+                | SessionEffect::CloseTranscript
+                | SessionEffect::StartAgent { .. }) => return Ok(Some(spawning)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A turn that was ended meanwhile waits for nothing.
+    fn to_turn(&self, key: u64, input: TurnInput) {
+        if let Some(turn) = self.turn.as_ref().filter(|it| it.key == key) {
+            let _gone = turn.supervisor.cast(TurnMsg::Input(input));
+        }
+    }
+
+    /// Has a leaf wait for the limit of a run. It gets through whatever the run is doing.
+    pub(super) async fn watch_time(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        run: u64,
+        deadline: Duration,
+    ) -> HandlerResult {
+        let left = deadline.saturating_sub(self.shared.world.clock.elapsed());
+        let (waiting, back) = (self.shared.world.timer.sleep(left), myself.clone());
+        let work = Box::pin(async move {
+            waiting.await;
+            let _gone = back.cast(SessionMsg::TimeIsUp { run, deadline });
+        });
+        let job = self.shared.job(ActorKind::RunTimer, work);
+        let leaf = spawn_leaf(job, myself.get_cell()).await?;
+        self.timer = Some(Timer { run, deadline, leaf });
+        Ok(())
+    }
+
+    /// Closes the transcript, answers all that wait for it, and ends the session.
+    pub(super) fn close_transcript(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
+        let replies = std::sync::Mutex::new(std::mem::take(&mut self.closing));
+        let ended = myself.clone();
+        let done = Arc::new(move || {
+            let mut replies = replies.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            for reply in replies.drain(..) {
+                let _gone = reply.send(());
+            }
+            ended.stop(None);
+        });
+        let file = self.open.place.file.clone();
+        self.archive.cast(ArchiveMsg::Close { file, done: Some(done) })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Hands hook handlers to the hook runner of the session, which is spawned on first use.
+
+use std::sync::Arc;
+
+use ennead_runtime::turn::effect::HookFiring;
+use ractor::ActorRef;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::{SessionMsg, SessionState};
+use crate::{
+    hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
+    mailbox::{Mailbox, Refused},
+    supervision::{HandlerResult, spawn},
+    turn_supervisor::TurnMsg,
+    world::hook_process::HookPlace,
+};
+
+/// What goes with a request for hooks.
+pub(crate) struct HookToken {
+    /// Receives the outcome.
+    pub(crate) turn: ActorRef<TurnMsg>,
+    /// Held until the handlers are over.
+    pub(crate) token: TaskTrackerToken,
+}
+
+impl SessionState {
+    pub(super) async fn run_hooks(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        firing: HookFiring,
+        place: HookPlace,
+        HookToken { turn, token }: HookToken,
+    ) -> HandlerResult {
+        let runner = match &self.hooks {
+            Some(runner) => runner.clone(),
+            None => {
+                let shared = Arc::clone(&self.shared);
+                let actor = spawn(HookRunner, shared, myself.get_cell()).await?;
+                self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone()
+            }
+        };
+        let number = firing.firing;
+        let request = HookRequest { firing, place, turn: turn.clone(), token };
+        if let Err(refused) = runner.try_send(request) {
+            let why = match refused {
+                Refused::Full(_) => "the queue of hooks is full",
+                Refused::Stopped(_) => "the hook runner is gone",
+            };
+            let _gone = turn.cast(TurnMsg::HooksLost(number, why));
+        }
+        Ok(())
+    }
+
+    /// The runner is gone: the turn waits for no handler any more.
+    pub(super) fn hooks_gone(&mut self) {
+        self.hooks = None;
+        if let Some(turn) = &self.turn {
+            let _gone = turn.supervisor.cast(TurnMsg::HookRunnerGone);
+        }
+    }
+}

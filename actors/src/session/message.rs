@@ -1,0 +1,98 @@
+//! What a session receives.
+
+use std::time::Duration;
+
+use ennead_runtime::{
+    ids::{AgentId, ToolUseId},
+    ports::{
+        BoxFuture, CommittedOutcome,
+        shells::{Detached, ShellStatus},
+    },
+    run::RunRequest,
+    session::{Earlier, TreeAnswer, TreeQuestion},
+    transcript::load::UsageTotals,
+    turn::effect::{Append, HookFiring, TurnReport},
+};
+use ractor::{ActorId, ActorRef};
+use tokio::sync::oneshot;
+
+use super::{HookToken, RunError, RunOutcome, Status, WaitingCall, agents::SpawnRequest};
+use crate::{
+    archive::Opened,
+    errors::OpenError,
+    mailbox::Admitted,
+    source_reader::Look,
+    transcript_writer::Recorded,
+    world::{hook_process::HookPlace, local_files::Fingerprints},
+};
+
+/// Receives how a run ended.
+pub(crate) type RunReply = Box<dyn FnOnce(Result<RunOutcome, RunError>) + Send + Sync>;
+
+/// A prompt to be run.
+pub(crate) struct Prompt {
+    pub(crate) request: RunRequest,
+    pub(crate) reply: RunReply,
+}
+
+/// What a session receives. Work first, then steering and answers, which always get through.
+pub(crate) enum SessionMsg {
+    /// Run this prompt. Holds a slot until the run has ended.
+    Prompt(Admitted<Box<Prompt>>),
+    /// End the run under way now.
+    Interrupt,
+    /// End the run under way after its present turn.
+    Stop,
+    /// End the session.
+    Close(oneshot::Sender<()>),
+    /// Report where the session is.
+    Status(oneshot::Sender<Status>),
+    /// Report when prompts can be run, or why not.
+    Ready(oneshot::Sender<Result<(), OpenError>>),
+    /// The transcript was opened, or not.
+    Opened(Opened),
+    /// An earlier conversation was read.
+    Loaded(Box<Result<Earlier, String>>),
+    /// The settings for a prompt that may be too long were read.
+    Measured(Box<Look>),
+    /// Lines are safe, or lost.
+    Recorded(Recorded),
+    /// A turn wants lines written. The key names the turn.
+    Append { key: u64, append: Box<Append> },
+    /// A turn waits and has no lines yet: those of the turn before wait no longer.
+    Flush,
+    /// A turn started a call, which leaves its outcome there if it can no longer be undone.
+    CallStarted { key: u64, call: ToolUseId, settled: CommittedOutcome },
+    /// A turn wants handlers run.
+    RunHooks { firing: Box<HookFiring>, place: Box<HookPlace>, request: HookToken },
+    /// A tool of this turn wants a command run, in an actor of its own.
+    HostProcess { key: u64, work: BoxFuture<'static, ()>, detached: Detached },
+    /// A command goes on in the background.
+    ShellKept(Box<ShellStatus>),
+    /// Nothing of the commands in the background is left, or it was not waited for any longer.
+    ShellsEnded,
+    /// A turn has reached its end.
+    TurnDone { key: u64, report: Box<TurnReport>, fingerprints: Option<Fingerprints> },
+    /// A turn cannot run.
+    CannotRun { key: u64, why: String },
+    /// Nothing of an ended turn works any more, or it was not waited for any longer.
+    TurnQuiet { key: u64, late: bool },
+    /// This limit of this run is reached.
+    TimeIsUp { run: u64, deadline: Duration },
+    /// A model call of a turn whose tree is limited waits to be let go.
+    CallWaits(Box<WaitingCall>),
+    /// A tool wants a sub-agent.
+    SpawnAgent(Box<SpawnRequest>),
+    /// The call that waited for a sub-agent is gone: end it.
+    StopAgent(ToolUseId),
+    /// A sub-agent has ended its run.
+    AgentEnded { agent: AgentId, result: Box<Result<RunOutcome, RunError>> },
+    /// A sub-agent has crashed; what it used, and those below it.
+    AgentCrashed { agent: AgentId, used: Vec<(AgentId, UsageTotals)> },
+    /// An agent of the tree asks its top session.
+    TreeQuestion { question: TreeQuestion, from: ActorRef<SessionMsg> },
+    /// The top session of the tree has answered.
+    TreeAnswer(TreeAnswer),
+    /// A child has ended. Comes after all that it sent before.
+    ChildGone(ActorId),
+}

@@ -1,0 +1,131 @@
+//! Before the first run: the transcript is opened, and leaves read what lies on disk.
+
+use std::{collections::BTreeMap, path::Path};
+
+use ennead_runtime::{
+    ids::AgentId,
+    session::{Earlier, OpenedTranscript},
+    transcript::load::{LoadAs, Loaded, load},
+};
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+use super::{SessionMsg, SessionState, agents::orphans};
+use crate::{
+    archive::{Opened, layout},
+    directory::ActorKind,
+    errors::OpenError,
+    supervision::{HandlerResult, spawn_leaf},
+};
+
+/// Whether the transcript is open, or why not, and who waits to know.
+#[derive(Default)]
+pub(super) struct Readiness {
+    is_open: Option<bool>,
+    /// Given to the first who asks; the others learn only that it cannot be opened.
+    error: Option<OpenError>,
+    waiting: Vec<oneshot::Sender<Result<(), OpenError>>>,
+}
+
+impl Readiness {
+    /// The reason, should the session not become ready.
+    pub(super) fn fails_with(&mut self, error: OpenError) {
+        if self.is_open.is_none() {
+            self.error = Some(error);
+        }
+    }
+
+    pub(super) fn known(&mut self, is_open: bool) {
+        self.is_open = Some(is_open);
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.answer_when_known(waiting);
+        }
+    }
+
+    pub(super) fn answer_when_known(&mut self, reply: oneshot::Sender<Result<(), OpenError>>) {
+        let answer = match self.is_open {
+            None => return self.waiting.push(reply),
+            Some(true) => Ok(()),
+            Some(false) => Err(self.error.take().unwrap_or(OpenError::Crashed)),
+        };
+        let _gone = reply.send(answer);
+    }
+}
+
+impl SessionState {
+    /// Keeps the writer, or the error.
+    pub(super) fn take_opened(&mut self, opened: Opened) -> OpenedTranscript {
+        match opened {
+            Opened::Restarted { handle } => {
+                self.writer = Some(handle);
+                OpenedTranscript::Restarted
+            }
+            Opened::Ready { handle, is_new, .. } => {
+                self.writer = Some(handle);
+                if is_new { OpenedTranscript::New } else { OpenedTranscript::Existing }
+            }
+            Opened::Failed(error) => {
+                let why = error.to_string();
+                match self.readiness.is_open {
+                    None => self.readiness.fails_with(error),
+                    Some(_) => self.readiness.is_open = Some(false),
+                }
+                OpenedTranscript::Failed(why)
+            }
+        }
+    }
+
+    /// Has a leaf read the settings layers.
+    pub(super) async fn read_settings(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
+        let look = self.shared.world.files.settings(&self.shared.place, None);
+        let back = myself.clone();
+        let work = Box::pin(async move {
+            let _gone = back.cast(SessionMsg::Measured(Box::new(look.await)));
+        });
+        let job = self.shared.job(ActorKind::SourceReader, work);
+        self.measurer = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        Ok(())
+    }
+
+    /// Has a leaf read the earlier conversation, on the blocking pool.
+    pub(super) async fn load_earlier(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
+        let (file, back) = (self.open.place.file.clone(), myself.clone());
+        let sidechain = self.open.frame.agent.is_some();
+        let directory = self.open.place.beside.clone();
+        let (closer, caller) = (self.closer(), self.shared.facts.agent.clone());
+        let work = Box::pin(async move {
+            let read = move || read(&file, &directory, sidechain);
+            let read = tokio::task::spawn_blocking(read).await;
+            let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
+                Ok((loaded, agents, mut problems)) => {
+                    // Before the session records of a call that its agent was cut off.
+                    problems.extend(closer.close_all(&agents).await);
+                    Ok(Earlier {
+                        settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
+                        agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
+                        loaded,
+                        problems,
+                    })
+                }
+                Err(why) => Err(why),
+            };
+            let _gone = back.cast(SessionMsg::Loaded(Box::new(earlier)));
+        });
+        let job = self.shared.job(ActorKind::SourceReader, work);
+        self.loader = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        Ok(())
+    }
+}
+
+type Read = (Loaded, Vec<orphans::Found>, Vec<String>);
+
+/// Reads a transcript and those of its sub-agents. Blocks.
+fn read(file: &Path, directory: &Path, sidechain: bool) -> Result<Read, String> {
+    let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
+    let bytes = std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()))?;
+    let loaded = load(&bytes, load_as);
+    let all: BTreeMap<AgentId, _> =
+        if sidechain { BTreeMap::new() } else { layout::sidechains(directory) };
+    let (agents, problems) = orphans::find(all);
+    Ok((loaded, agents, problems))
+}

@@ -1,0 +1,146 @@
+//! The handles of the turn under way: its supervisor, and what its calls leave for the session.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    ids::ToolUseId,
+    lease::MaxCost,
+    ports::CommittedOutcome,
+    session::{CallName, TurnRemains},
+    step1_settings_resolution::AgentLimits,
+    turn::TurnSetup,
+};
+use ractor::{ActorId, ActorRef};
+use tokio::sync::oneshot;
+
+use super::{SessionMsg, SessionState};
+use crate::{
+    directory::ActorKind,
+    model_call::Sent,
+    supervision::{HandlerResult, spawn, spawn_leaf},
+    turn_supervisor::{self, TurnMsg, TurnSupervisor},
+};
+
+/// How long blocking work of an ended turn is waited for.
+pub(super) const QUIET_LIMIT: Duration = Duration::from_secs(2);
+
+/// The turn under way.
+pub(super) struct TurnHandles {
+    pub(super) key: u64,
+    pub(super) supervisor: ActorRef<TurnMsg>,
+    scope: turn_supervisor::Scope,
+    /// Its model call, while that waits for the tree of agents.
+    pub(super) waiting_call: Option<Box<WaitingCall>>,
+    /// Set when the model call that was let go last is sent.
+    sent: Option<Sent>,
+    /// Where calls leave outcomes that can no longer be undone.
+    pub(super) settled: Vec<(ToolUseId, CommittedOutcome)>,
+    /// Waits until nothing that the turn started is at work.
+    pub(super) ending: Option<ActorId>,
+}
+
+/// A model call that waits to be let go.
+pub(crate) struct WaitingCall {
+    pub(crate) name: CallName,
+    /// The limits in the settings under which it is made.
+    pub(crate) limits: AgentLimits,
+    /// The most that it can use.
+    pub(crate) worst: MaxCost,
+    /// Sent to when it may begin. Dropped when the turn is ended instead.
+    pub(crate) go: oneshot::Sender<()>,
+    /// Set when it is sent then.
+    pub(crate) sent: Sent,
+}
+
+impl TurnHandles {
+    /// Asks everything that the turn started to give up, and ends its supervisor.
+    fn cancel(&self) {
+        self.scope.cancel.cancel();
+        self.supervisor.stop(None);
+    }
+}
+
+impl SessionState {
+    /// Whether this child walks the turn under way.
+    pub(super) fn is_turn(&self, child: ActorId) -> bool {
+        self.turn.as_ref().is_some_and(|it| it.supervisor.get_id() == child)
+    }
+
+    /// The handles of this turn, if it is the one under way.
+    pub(super) fn turn_of(&mut self, key: u64) -> Option<&mut TurnHandles> {
+        self.turn.as_mut().filter(|it| it.key == key)
+    }
+
+    /// Spawns the supervisor of a turn.
+    pub(super) async fn start_turn(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        key: u64,
+        turn: Box<TurnSetup>,
+    ) -> HandlerResult {
+        let scope = turn_supervisor::Scope::default();
+        let setup = turn_supervisor::TurnSupervisorSetup {
+            shared: Arc::clone(&self.shared),
+            session: myself.clone(),
+            key,
+            turn,
+            scope: scope.clone(),
+            fingerprints: self.fingerprints.clone(),
+        };
+        let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
+        self.turn = Some(TurnHandles {
+            key,
+            supervisor,
+            scope,
+            waiting_call: None,
+            sent: None,
+            settled: Vec::new(),
+            ending: None,
+        });
+        Ok(())
+    }
+
+    /// Lets a model call go. One that crashed meanwhile is followed by one that asks anew.
+    pub(super) fn let_call_go(&mut self, name: CallName) {
+        let Some(turn) = self.turn_of(name.0) else { return };
+        let Some(call) = turn.waiting_call.take_if(|it| it.name == name) else { return };
+        turn.sent = Some(call.sent);
+        let _gone = call.go.send(());
+    }
+
+    /// Ends a turn; a leaf reports when nothing that it started is at work.
+    pub(super) async fn stop_turn(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        key: u64,
+    ) -> HandlerResult {
+        let Some(turn) = self.turn.as_mut().filter(|it| it.key == key) else { return Ok(()) };
+        turn.cancel();
+        let (tracker, back) = (turn.scope.tracker.clone(), myself.clone());
+        tracker.close();
+        let work = Box::pin(async move {
+            let waited = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
+            let _gone = back.cast(SessionMsg::TurnQuiet { key, late: waited.is_err() });
+        });
+        let job = self.shared.job(ActorKind::TurnEnding, work);
+        turn.ending = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());
+        self.processes.end_of(key);
+        Ok(())
+    }
+
+    /// Ends a turn for good and returns what it left.
+    pub(super) fn leave_turn(&mut self, key: u64) -> TurnRemains {
+        let Some(turn) = self.turn.take_if(|it| it.key == key) else {
+            return TurnRemains::default();
+        };
+        turn.cancel();
+        self.processes.end_of(key);
+        let outcomes = turn.settled.iter();
+        TurnRemains {
+            settled: outcomes
+                .filter_map(|(call, it)| Some((call.clone(), it.get()?.clone())))
+                .collect(),
+            was_sent: turn.sent.is_some_and(|it| it.is_set()),
+        }
+    }
+}

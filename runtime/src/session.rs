@@ -1,0 +1,213 @@
+//! Runs a session: a queue of prompts, one run at a time, turn after turn.
+//!
+//! [`Machine::handle`] takes what happens to a session and returns what is to be done; the same
+//! inputs always give the same effects. The machine decides the order of runs and turns, what ends
+//! them, what is written and written again, which sub-agents start and what a tree of agents may
+//! use. The session's actor carries out the effects and reports what came of them; it holds the
+//! handles (actors, replies, timers) that the effects name by number.
+//!
+//! A run goes through [`run::Phase`]: `Next`, `Turning`, then `Next` again or `Ending`. A turn that
+//! is ended from outside goes through `Stopping` (what it started is waited for) and `Leaving` (what
+//! it left is asked for) before the run is `Ending`.
+
+mod agents;
+mod effect;
+mod ending;
+mod input;
+mod opening;
+mod outcome;
+mod queue;
+mod recorder;
+mod run;
+mod shells;
+mod turns;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem,
+    sync::Arc,
+};
+
+use self::{agents::Agents, recorder::Recorder, run::ActiveRun};
+pub use self::{
+    agents::{
+        TreePlace,
+        tree::{CallName, Debit, TreeAnswer, TreeQuestion},
+    },
+    effect::{Batch, SessionEffect},
+    input::{AgentRequest, Earlier, EndedShell, Now, OpenedTranscript, SessionInput, TurnRemains},
+};
+use crate::{
+    cost::CostLedger,
+    ids::{AgentId, RunId},
+    run::{RunEnd, RunRequest, conversation::Conversation, outcome::RunOutcome},
+    tokens::Usage,
+};
+
+/// A session, as far as it decides.
+#[derive(Debug)]
+pub struct Machine {
+    conversation: Conversation,
+    recorder: Recorder,
+    readiness: Readiness,
+    measuring: Measuring,
+    closing: Closing,
+    /// Prompts that wait, with their names.
+    queue: VecDeque<(u64, Box<RunRequest>)>,
+    /// Boxed, because most sessions have none most of the time.
+    active: Option<Box<ActiveRun>>,
+    agents: Agents,
+    /// Runs begun; makes the ids of runs differ.
+    n_runs: u64,
+    /// Turns begun; names them.
+    n_turns: u64,
+    /// What subscribers are to know of the opening. Published with the first run, since nobody can
+    /// subscribe before the session is open.
+    notices: Vec<Arc<str>>,
+    /// Commands in the background that have ended; the model learns of them with the next turn.
+    ended_shells: Vec<EndedShell>,
+    /// Used by all runs that have ended, those of earlier processes included.
+    spent: Usage,
+    /// What these cost.
+    cost: CostLedger,
+    outcomes: BTreeMap<RunId, RunOutcome>,
+    /// Answers of the tree to its own top, taken when the input under way has been handled.
+    own_answers: VecDeque<TreeAnswer>,
+    /// Of the input under way.
+    effects: Vec<SessionEffect>,
+}
+
+/// Whether runs can be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    /// The transcript is being opened or read.
+    Pending,
+    Ready,
+    Failed,
+}
+
+/// Whether the window of the model is known before the first run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measuring {
+    Unknown,
+    /// The settings are being read; the queue waits.
+    Asked,
+    /// It is known as far as it can be.
+    Known,
+}
+
+/// Whether the session is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The run under way is ended first.
+    Asked,
+    /// The transcript is being closed.
+    Done,
+}
+
+/// A summary of a session for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The run under way.
+    pub run: Option<RunId>,
+    /// Its turn, from 1; 0 without a run.
+    pub turn: u32,
+    /// Prompts that wait.
+    pub n_queued: usize,
+    /// Sub-agents at work.
+    pub n_agents: usize,
+}
+
+impl Machine {
+    /// Makes a session whose transcript is not open yet. `notices` are published with its first run.
+    pub fn new(conversation: Conversation, place: TreePlace, notices: Vec<Arc<str>>) -> Self {
+        Self {
+            conversation,
+            recorder: Recorder::default(),
+            readiness: Readiness::Pending,
+            measuring: Measuring::Unknown,
+            closing: Closing::No,
+            queue: VecDeque::new(),
+            active: None,
+            agents: Agents::new(place),
+            n_runs: 0,
+            n_turns: 0,
+            notices,
+            ended_shells: Vec::new(),
+            spent: Usage::default(),
+            cost: CostLedger::default(),
+            outcomes: BTreeMap::new(),
+            own_answers: VecDeque::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Takes an input and returns what is to be done, in order. An input that nothing waits for
+    /// (of a turn or an agent that is over, of an old write) has no effect.
+    pub fn handle(&mut self, now: Now, input: SessionInput) -> Vec<SessionEffect> {
+        self.take(now, input);
+        while let Some(answer) = self.own_answers.pop_front() {
+            self.tree_answer(now, answer);
+        }
+        self.start_next_turn(now);
+        mem::take(&mut self.effects)
+    }
+
+    fn take(&mut self, now: Now, input: SessionInput) {
+        match input {
+            SessionInput::Prompt { prompt, request } => self.prompt(now, prompt, request),
+            SessionInput::Interrupt => self.end_turn(RunEnd::Interrupted),
+            SessionInput::Stop => self.stop_after_turn(),
+            SessionInput::Close => self.close(),
+            SessionInput::Opened(opened) => self.opened(now, opened),
+            SessionInput::Loaded(earlier) => self.loaded(now, *earlier),
+            SessionInput::SettingsRead(layers) => self.settings_read(now, layers),
+            SessionInput::Written { ticket, result } => self.written(now, ticket, result),
+            SessionInput::Append { key, append } => self.append(now, key, append),
+            SessionInput::Flush => self.recorder.flush(&mut self.effects),
+            SessionInput::TurnDone { key, report } => self.turn_done(now, key, *report),
+            SessionInput::TurnFailed { key, why } => self.turn_failed(key, why),
+            SessionInput::TurnCrashed { key } => self.turn_crashed(key),
+            SessionInput::TurnQuiet { key, late } => self.turn_quiet(key, late),
+            SessionInput::ShellKept(status) => self.shell_kept(now, &status),
+            SessionInput::ShellsEnded(ended) => self.ended_shells.extend(ended),
+            SessionInput::TurnLeft { key, left } => self.turn_left(now, key, left),
+            SessionInput::TimeIsUp { run, deadline } => self.time_is_up(run, deadline),
+            SessionInput::CallWaits { name, limits, worst } => {
+                self.call_waits(now, name, limits, worst);
+            }
+            SessionInput::SpawnAgent(request) => self.spawn_agent(now, request),
+            SessionInput::StopAgent(call) => self.stop_agent(&call),
+            SessionInput::AgentRefused { agent, why } => self.agent_refused(now, &agent, why),
+            SessionInput::AgentEnded { agent, result } => self.agent_ended(now, &agent, result),
+            SessionInput::AgentCrashed { agent, used } => self.agent_crashed(now, &agent, used),
+            SessionInput::TreeQuestion(question) => self.tree_question(now, question),
+            SessionInput::TreeAnswer(answer) => self.tree_answer(now, answer),
+        }
+    }
+
+    /// The conversation, as its sub-agents start from it.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Whether this agent of the tree can still ask. Known at the top of the tree alone.
+    pub fn is_agent_open(&self, agent: &AgentId) -> bool {
+        self.agents.is_open(agent)
+    }
+
+    /// Returns where the session is, for people.
+    pub fn summary(&self) -> Summary {
+        let active = self.active.as_ref();
+        Summary {
+            run: active.map(|it| it.run.id.clone()),
+            turn: active.map_or(0, |it| it.run.turns),
+            n_queued: self.queue.len(),
+            n_agents: self.agents.n_running(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What a session wants done. The machine never does it itself.
+
+use std::{sync::Arc, time::Duration};
+
+use super::agents::tree::{CallName, TreeAnswer, TreeQuestion};
+use crate::{
+    event::Event,
+    ids::AgentId,
+    lease::Lease,
+    run::{
+        agent_types::AgentType,
+        outcome::{RunError, RunOutcome},
+    },
+    transcript::entry::{Line, StoredText},
+    turn::TurnSetup,
+};
+
+/// Something to be done. Effects of one input are carried out in order.
+#[derive(Debug)]
+pub enum SessionEffect {
+    /// Publish an event to the subscribers.
+    Publish(Event),
+    /// Write lines; answered by [`SessionInput::Written`](super::SessionInput::Written).
+    Write(Batch),
+    /// Read the settings layers; answered by `SettingsRead`.
+    ReadSettings,
+    /// Read the earlier conversation and close its sidechains; answered by `Loaded`.
+    LoadEarlier,
+    /// The transcript is open and the conversation is known, or neither will come to be: answer
+    /// whoever waits for that.
+    Ready {
+        /// Whether prompts can be run.
+        is_open: bool,
+    },
+    /// The answer to a prompt. Frees its place in the queue.
+    Reply {
+        /// The prompt.
+        prompt: u64,
+        /// How it ended.
+        result: Box<Result<RunOutcome, RunError>>,
+    },
+
+    /// Start the supervisor of a turn.
+    StartTurn {
+        /// Names the turn. Counts up within the life of the session.
+        key: u64,
+        /// What it begins with.
+        setup: Box<TurnSetup>,
+        /// Whether it is to be the last of its run.
+        is_last: bool,
+    },
+    /// Lines that a turn waits for are safe.
+    TurnRecorded {
+        /// The turn.
+        key: u64,
+        /// Its ticket.
+        ticket: u64,
+    },
+    /// Ask a turn to be the last of its run.
+    StopAfterTurn {
+        /// The turn.
+        key: u64,
+    },
+    /// End a turn and all that it started, and say `TurnQuiet` when nothing of it is at work.
+    StopTurn {
+        /// The turn.
+        key: u64,
+    },
+    /// End a turn if it was not ended, forget it, and answer with `TurnLeft` before any other input.
+    LeaveTurn {
+        /// The turn.
+        key: u64,
+    },
+    /// Say `TimeIsUp` at this reading of the clock; replaces an earlier limit.
+    WatchTime {
+        /// The run, counted from the opening of the session.
+        run: u64,
+        /// When.
+        deadline: Duration,
+    },
+    /// No limit holds any more.
+    UnwatchTime,
+
+    /// Let a waiting model call go.
+    LetCallGo(CallName),
+    /// Start a sub-agent for a request.
+    StartAgent {
+        /// The request.
+        request: u64,
+        /// Its name.
+        agent: AgentId,
+        /// Its type.
+        kind: AgentType,
+        /// What it may hand on.
+        lease: Lease,
+    },
+    /// A request gets no sub-agent.
+    RefuseAgent {
+        /// The request.
+        request: u64,
+        /// Why, in words for the model.
+        why: String,
+    },
+    /// Nobody waits for the sub-agent of this request any more, and none was started.
+    DropRequest {
+        /// The request.
+        request: u64,
+    },
+    /// Have a sub-agent interrupt its run, close its transcript and end.
+    CloseAgent(AgentId),
+    /// Report how a sub-agent ended to the call that waits for it, once.
+    ReportAgent {
+        /// Its name.
+        agent: AgentId,
+        /// How it ended.
+        result: Box<Result<RunOutcome, RunError>>,
+    },
+    /// Ask the top session of the tree.
+    AskTop(TreeQuestion),
+    /// Answer an agent of the tree.
+    AnswerAgent {
+        /// Who asked.
+        agent: AgentId,
+        /// The answer.
+        answer: TreeAnswer,
+    },
+
+    /// Close the transcript, then end the session.
+    CloseTranscript,
+}
+
+/// Lines that are written at once.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Comes back with the answer. Counts up.
+    pub ticket: u64,
+    /// In order.
+    pub lines: Arc<Vec<Line>>,
+    /// Texts that the lines name; written before them.
+    pub stored: Vec<StoredText>,
+    /// Whether they are to be on disk, where the durability mode says so for such lines.
+    pub sync: bool,
+}

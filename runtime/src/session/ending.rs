@@ -1,0 +1,207 @@
+//! How a turn is ended from outside, a run that cannot be recorded, and the session.
+//!
+//! An interrupt ends the turn and everything that it started. Blocking work may still be under way:
+//! only when the last of it is over is the turn closed in the transcript and the next run begun.
+
+use std::mem;
+
+use super::{
+    Closing, Machine, Now, SessionEffect,
+    input::TurnRemains,
+    recorder::{Lines, Origin},
+    run::{ActiveRun, Leave, Phase, TurnInFlight},
+};
+use crate::{
+    event::Event,
+    run::{RunEnd, outcome::RunError},
+    turn::{OpenTurn, close},
+};
+
+impl Machine {
+    /// Ends the turn under way for this reason, and with it the run.
+    pub(super) fn end_turn(&mut self, end: RunEnd) {
+        let Some(active) = &mut self.active else { return };
+        match mem::replace(&mut active.phase, Phase::Next) {
+            Phase::Turning(turn) => {
+                let key = turn.key;
+                active.phase = Phase::Stopping { turn, end, is_quiet: false };
+                self.effects.push(SessionEffect::StopTurn { key });
+                self.stop_agents_of(key);
+            }
+            phase => active.phase = phase,
+        }
+    }
+
+    /// Ends the run under way after its present turn.
+    pub(super) fn stop_after_turn(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        active.stops = true;
+        // A turn that is past its stop check is followed by one that is asked, too.
+        if let Some(TurnInFlight { key, .. }) = active.phase.in_flight() {
+            self.effects.push(SessionEffect::StopAfterTurn { key: *key });
+        }
+    }
+
+    /// A turn cannot run at all.
+    pub(super) fn turn_failed(&mut self, key: u64, why: String) {
+        // The first reason is the best one: later ones are its consequences.
+        if !self.is_turning(key) {
+            return;
+        }
+        if let Some(active) = &mut self.active {
+            active.error = Some(why);
+        }
+        self.end_turn(RunEnd::Error);
+    }
+
+    /// The supervisor of a turn ended without a report.
+    pub(super) fn turn_crashed(&mut self, key: u64) {
+        if self.is_turning(key) {
+            self.end_turn(RunEnd::Crashed);
+        }
+    }
+
+    /// Nothing of a stopped turn but its sub-agents is at work, or the wait for that was given up.
+    pub(super) fn turn_quiet(&mut self, key: u64, late: bool) {
+        let Some(active) = &mut self.active else { return };
+        let Phase::Stopping { turn, is_quiet, .. } = &mut active.phase else { return };
+        if turn.key != key || mem::replace(is_quiet, true) {
+            return;
+        }
+        if late {
+            let what = "work of an ended turn is still under way after 2 s".into();
+            self.effects.push(SessionEffect::Publish(Event::Alert { what }));
+        }
+        self.leave_turn_if_over();
+    }
+
+    /// Leaves a stopped turn once its work and its sub-agents are over.
+    pub(super) fn leave_turn_if_over(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        match mem::replace(&mut active.phase, Phase::Next) {
+            Phase::Stopping { turn, end, is_quiet: true } if !self.agents.works_for(turn.key) => {
+                self.effects.push(SessionEffect::LeaveTurn { key: turn.key });
+                active.phase = Phase::Leaving(turn, Leave::Over(end));
+            }
+            phase => active.phase = phase,
+        }
+    }
+
+    /// What an ended turn left is known: it is closed in the transcript.
+    pub(super) fn turn_left(&mut self, now: Now, key: u64, left: TurnRemains) {
+        let Some(active) = &mut self.active else { return };
+        match mem::replace(&mut active.phase, Phase::Next) {
+            Phase::Leaving(turn, Leave::Over(end)) if turn.key == key => {
+                let open = self.open_turn(&turn, &left);
+                if let Some(open) = open {
+                    self.write_closing(now, open, end);
+                }
+                self.calls_over(now, Some((&turn, left.was_sent, end)));
+                self.end_run(now, end);
+            }
+            Phase::Leaving(turn, Leave::Lost(why)) if turn.key == key => {
+                let end = RunEnd::NotRecorded;
+                self.calls_over(now, Some((&turn, left.was_sent, end)));
+                self.recorder.forget_waiting();
+                let open = self.open_turn(&turn, &left);
+                if let Some(open) = open {
+                    self.write_closing(now, open, end);
+                }
+                self.finish_lost(now, why);
+            }
+            phase => active.phase = phase,
+        }
+    }
+
+    /// What cannot be recorded is not done: the run ends here and now.
+    pub(super) fn lose(&mut self, now: Now, why: String) {
+        let Some(active) = &mut self.active else {
+            return self.next_run(now);
+        };
+        let (run, reason) = (active.run.id.clone(), why.as_str().into());
+        self.effects.push(SessionEffect::Publish(Event::RunFailed { run, reason }));
+        match mem::replace(&mut active.phase, Phase::Next) {
+            Phase::Turning(turn) | Phase::Stopping { turn, .. } | Phase::Leaving(turn, _) => {
+                self.effects.push(SessionEffect::LeaveTurn { key: turn.key });
+                active.phase = Phase::Leaving(turn, Leave::Lost(why));
+            }
+            Phase::Next | Phase::Ending(_) => {
+                self.calls_over(now, None);
+                self.recorder.forget_waiting();
+                // What is lost may hold the answer. It is tried once more without a new run.
+                self.recorder.retry_lost(&mut self.effects);
+                self.run_lost(now, why);
+            }
+        }
+    }
+
+    /// Writes the end of a run of which lines are lost, as soon as anything can be written.
+    fn finish_lost(&mut self, now: Now, why: String) {
+        if let Some(active) = &self.active {
+            let line = active.end_record(now.at, RunEnd::NotRecorded);
+            self.recorder.append(Origin::Unawaited, Lines::synced(line), &mut self.effects);
+        }
+        self.run_lost(now, why);
+    }
+
+    fn run_lost(&mut self, now: Now, why: String) {
+        let Some(active) = self.active.take() else { return };
+        self.count_time(now, &active);
+        self.stop_all_agents();
+        self.reply(active.prompt, Err(RunError::Failed(why)));
+        self.after_run(now);
+    }
+
+    /// The run is over: what waited for that goes on.
+    pub(super) fn after_run(&mut self, now: Now) {
+        match self.closing {
+            Closing::Asked => self.close_transcript(),
+            Closing::No | Closing::Done => self.next_run(now),
+        }
+    }
+
+    /// What the lines that close a turn are made of.
+    fn open_turn(&self, turn: &TurnInFlight, left: &TurnRemains) -> Option<OpenTurn> {
+        let ActiveRun { run, .. } = &**self.active.as_ref()?;
+        Some(OpenTurn {
+            run: run.id.clone(),
+            number: run.turns,
+            stream: self.conversation.stream.child(run.id.as_str()),
+            at_step: turn.at_step(),
+            history: self.conversation.history.clone(),
+            last_entry: self.conversation.last_entry.clone(),
+            settled: left.settled.clone(),
+            // An end and its result are written at once.
+            ended: Default::default(),
+            in_doubt: turn.under_way.filter(|_| left.was_sent),
+        })
+    }
+
+    pub(super) fn write_closing(&mut self, now: Now, open: OpenTurn, end: RunEnd) {
+        let mut closing = close(open, now.at, end);
+        for update in closing.append.said.drain(..) {
+            if let (Some(active), Some(message)) = (&mut self.active, update.message()) {
+                active.remember(message);
+            }
+            self.conversation.said(update);
+        }
+        self.recorder.append(Origin::Unawaited, closing.append.into(), &mut self.effects);
+    }
+
+    /// Ends the session: interrupts what runs, then closes the transcript.
+    pub(super) fn close(&mut self) {
+        for (prompt, _) in mem::take(&mut self.queue) {
+            self.reply(prompt, Err(RunError::Ended));
+        }
+        if self.active.is_some() {
+            self.closing = Closing::Asked;
+            return self.end_turn(RunEnd::Interrupted);
+        }
+        self.close_transcript();
+    }
+
+    fn close_transcript(&mut self) {
+        self.closing = Closing::Done;
+        self.effects.push(SessionEffect::CloseTranscript);
+    }
+}

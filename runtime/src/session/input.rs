@@ -1,0 +1,214 @@
+//! What happens to a session.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::agents::tree::{CallName, TreeAnswer, TreeQuestion};
+use crate::{
+    digest::Digest,
+    ids::{AgentId, ToolUseId},
+    lease::MaxCost,
+    ports::shells::ShellStatus,
+    run::{
+        RunRequest,
+        outcome::{RunError, RunOutcome},
+    },
+    step1_settings_resolution::{AgentLimits, LayerText},
+    time::Timestamp,
+    tool::ToolOutcome,
+    transcript::load::{Loaded, UsageTotals},
+    turn::effect::{Append, TurnReport},
+};
+
+/// When something happens, by both clocks of the session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// The wall clock, for records.
+    pub at: Timestamp,
+    /// A clock that never goes back, for limits.
+    pub elapsed: Duration,
+}
+
+/// Something that happens to a session.
+#[derive(Debug)]
+pub enum SessionInput {
+    /// A prompt was accepted into the queue.
+    Prompt {
+        /// Names the prompt in [`SessionEffect::Reply`](super::SessionEffect::Reply).
+        prompt: u64,
+        /// What is asked.
+        request: Box<RunRequest>,
+    },
+    /// The run under way is to end now.
+    Interrupt,
+    /// The run under way is to end after its present turn.
+    Stop,
+    /// The session is to end.
+    Close,
+
+    /// The transcript was opened, or could not be.
+    Opened(OpenedTranscript),
+    /// The earlier conversation was read; the error says why it could not be.
+    Loaded(Box<Result<Earlier, String>>),
+    /// The settings layers were read before the first run; `None` when they could not be.
+    SettingsRead(Option<Vec<LayerText>>),
+    /// A write is safe, with the hash that the chain then ends in, or it is lost.
+    Written {
+        /// Of [`Batch::ticket`](super::Batch).
+        ticket: u64,
+        /// The error in words.
+        result: Result<Digest, String>,
+    },
+
+    /// A turn wants lines written.
+    Append {
+        /// The turn.
+        key: u64,
+        /// The lines.
+        append: Box<Append>,
+    },
+    /// A turn waits and has no lines: those held back for it are written now.
+    Flush,
+    /// A turn has reached its end.
+    TurnDone {
+        /// The turn.
+        key: u64,
+        /// How.
+        report: Box<TurnReport>,
+    },
+    /// A turn cannot run, for a reason in words.
+    TurnFailed {
+        /// The turn.
+        key: u64,
+        /// Why.
+        why: String,
+    },
+    /// The supervisor of a turn ended without a report.
+    TurnCrashed {
+        /// The turn.
+        key: u64,
+    },
+    /// Nothing that a stopped turn started is at work any more, or the wait for that was given up.
+    TurnQuiet {
+        /// The turn.
+        key: u64,
+        /// Whether the wait was given up.
+        late: bool,
+    },
+    /// A command goes on in the background.
+    ShellKept(Box<ShellStatus>),
+    /// Commands in the background have ended since this was last said. Comes before the input that
+    /// a turn may follow.
+    ShellsEnded(Vec<EndedShell>),
+    /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
+    TurnLeft {
+        /// The turn.
+        key: u64,
+        /// What it left.
+        left: TurnRemains,
+    },
+    /// The time of a run is up.
+    TimeIsUp {
+        /// The run, as in [`SessionEffect::WatchTime`](super::SessionEffect::WatchTime).
+        run: u64,
+        /// The limit that was reached.
+        deadline: Duration,
+    },
+
+    /// A model call of a turn asks the tree of agents for its share.
+    CallWaits {
+        /// The call.
+        name: CallName,
+        /// The limits in the settings of its turn.
+        limits: AgentLimits,
+        /// The most that it can use.
+        worst: MaxCost,
+    },
+    /// A tool call wants a sub-agent.
+    SpawnAgent(AgentRequest),
+    /// The call that waited for a sub-agent is gone.
+    StopAgent(ToolUseId),
+    /// A sub-agent that was to be started cannot be, for a reason in words.
+    AgentRefused {
+        /// Its name.
+        agent: AgentId,
+        /// Why.
+        why: String,
+    },
+    /// A sub-agent has ended its run.
+    AgentEnded {
+        /// Its name.
+        agent: AgentId,
+        /// Its outcome.
+        result: Box<Result<RunOutcome, RunError>>,
+    },
+    /// A sub-agent crashed; what it and those below it used is known from their transcripts.
+    AgentCrashed {
+        /// Its name.
+        agent: AgentId,
+        /// By agent.
+        used: Vec<(AgentId, UsageTotals)>,
+    },
+    /// An agent of the tree asks its top session.
+    TreeQuestion(TreeQuestion),
+    /// The top session of the tree has answered.
+    TreeAnswer(TreeAnswer),
+}
+
+/// How the opening of a transcript went.
+#[derive(Debug)]
+pub enum OpenedTranscript {
+    /// The file has no lines yet.
+    New,
+    /// The file holds an earlier conversation.
+    Existing,
+    /// Another writer replaces one that crashed.
+    Restarted,
+    /// It cannot be written, for a reason in words.
+    Failed(String),
+}
+
+/// An earlier conversation, as a session goes on with it.
+#[derive(Debug)]
+pub struct Earlier {
+    /// Its transcript.
+    pub loaded: Loaded,
+    /// What became of calls without a result, by the sub-agents that they had started.
+    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    /// What its sub-agents used.
+    pub agents: Vec<(AgentId, UsageTotals)>,
+    /// Files that could not be read or closed, in words for people.
+    pub problems: Vec<String>,
+}
+
+/// A command in the background that has ended.
+#[derive(Clone, Debug)]
+pub struct EndedShell {
+    /// How it ended.
+    pub status: ShellStatus,
+    /// Whether a result has shown the model how it ended.
+    pub is_known: bool,
+}
+
+/// What a turn that was ended from outside leaves.
+#[derive(Clone, Debug, Default)]
+pub struct TurnRemains {
+    /// Outcomes of calls that could no longer be undone.
+    pub settled: BTreeMap<ToolUseId, ToolOutcome>,
+    /// Whether the model call that was let go was sent.
+    pub was_sent: bool,
+}
+
+/// What a tool call asks a sub-agent with.
+#[derive(Clone, Debug)]
+pub struct AgentRequest {
+    /// Names the request in [`SessionEffect::StartAgent`](super::SessionEffect::StartAgent).
+    pub request: u64,
+    /// Its turn.
+    pub key: u64,
+    /// The limits in the settings of its turn.
+    pub limits: AgentLimits,
+    /// The call.
+    pub call: ToolUseId,
+    /// The type that the model named; `None` means `general-purpose`.
+    pub agent_type: Option<Arc<str>>,
+}

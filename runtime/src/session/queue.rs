@@ -1,0 +1,177 @@
+//! Admission: from the queue of prompts to the first lines of a run.
+
+use std::{collections::BTreeMap, mem, sync::Arc};
+
+use super::{
+    Closing, Machine, Measuring, Now, Readiness, SessionEffect,
+    recorder::Lines,
+    run::{ActiveRun, Phase, record},
+};
+use crate::{
+    block::Block,
+    cost::CostLedger,
+    event::Event,
+    lease::Spent,
+    run::{
+        Run, RunRequest,
+        outcome::{RunError, RunOutcome},
+    },
+    step1_settings_resolution::{LayerText, Merged},
+    transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText},
+};
+
+/// Characters of a prompt that fits every window of at least 4,096 tokens: three quarters of one.
+const FITS_ALWAYS: u64 = 12_288;
+
+impl Machine {
+    /// Takes a prompt into the queue.
+    pub(super) fn prompt(&mut self, now: Now, prompt: u64, request: Box<RunRequest>) {
+        if self.closing != Closing::No {
+            return self.reply(prompt, Err(RunError::Ended));
+        }
+        self.queue.push_back((prompt, request));
+        self.next_run(now);
+    }
+
+    pub(super) fn reply(&mut self, prompt: u64, result: Result<RunOutcome, RunError>) {
+        self.effects.push(SessionEffect::Reply { prompt, result: Box::new(result) });
+    }
+
+    /// Begins the next run of the queue, when nothing is under way.
+    pub(super) fn next_run(&mut self, now: Now) {
+        if self.readiness == Readiness::Failed {
+            for (prompt, _) in mem::take(&mut self.queue) {
+                self.reply(prompt, Err(RunError::Failed("the transcript is not open".into())));
+            }
+        }
+        while self.active.is_none()
+            && self.closing == Closing::No
+            && self.readiness == Readiness::Ready
+            && self.measuring != Measuring::Asked
+        {
+            let Some((prompt, request)) = self.queue.pop_front() else { break };
+            if self.is_measured_first(&request) {
+                self.queue.push_front((prompt, request));
+                break;
+            }
+            self.begin(now, prompt, *request);
+        }
+    }
+
+    /// Whether a prompt waits until the settings are known, because it may be more than the window
+    /// holds. One that no request can hold is refused before a line is written.
+    fn is_measured_first(&mut self, request: &RunRequest) -> bool {
+        let is_known = self.conversation.memory.resolved.is_some();
+        if is_known || self.measuring != Measuring::Unknown || !may_be_too_long(request) {
+            return false;
+        }
+        if !self.conversation.facts.reads_settings {
+            self.take_layers(Vec::new());
+            return false;
+        }
+        self.measuring = Measuring::Asked;
+        self.effects.push(SessionEffect::ReadSettings);
+        true
+    }
+
+    /// The settings were read. Where they could not be, the first turn says so.
+    pub(super) fn settings_read(&mut self, now: Now, layers: Option<Vec<LayerText>>) {
+        match layers {
+            Some(layers) => self.take_layers(layers),
+            None => self.measuring = Measuring::Known,
+        }
+        self.next_run(now);
+    }
+
+    fn take_layers(&mut self, read: Vec<LayerText>) {
+        self.measuring = Measuring::Known;
+        let layers = self.conversation.facts.layers.iter().cloned().chain(read).collect();
+        let merged = Merged::new(layers, &self.conversation.memory.catalogue);
+        self.conversation.memory.merged = Some(Arc::new(merged));
+    }
+
+    fn begin(&mut self, now: Now, prompt: u64, request: RunRequest) {
+        if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
+            let outcome = outcome.clone();
+            return self.reply(prompt, Ok(outcome));
+        }
+        let content = request.blocks();
+        let checked = request.check().and_then(|()| self.conversation.check_prompt(&content));
+        if let Err(wrong) = checked {
+            return self.reply(prompt, Err(wrong.into()));
+        }
+        self.n_runs += 1;
+        let made = || self.conversation.stream.uuid(now.at, "run", self.n_runs).into();
+        let id = request.run.unwrap_or_else(made);
+        let message = Arc::new(self.conversation.prompt(now.at, id.as_str(), content));
+        let mut stored = Vec::new();
+        let system = request.system.filter(|it| !it.trim().is_empty());
+        let start = RecordKind::RunStart {
+            prompt: message.id.clone(),
+            origin: request.origin.into(),
+            stream: self.conversation.stream.to_hex(),
+            first: !mem::replace(&mut self.conversation.has_begun, true),
+            setup: self.setup_text(&mut stored),
+            system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
+            sender: request.sender.clone(),
+        };
+        let lines = vec![
+            Line::Conversation(Box::new(ConversationLine {
+                at: now.at,
+                parent: self.conversation.last_entry.clone(),
+                message: Arc::clone(&message),
+                answer: None,
+                tool_result: None,
+                boundary: None,
+            })),
+            record(now.at, &id, start),
+        ];
+        self.effects.push(SessionEffect::Publish(Event::RunStarted { run: id.clone() }));
+        let notices = mem::take(&mut self.notices).into_iter();
+        self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
+        self.active = Some(Box::new(ActiveRun {
+            run: Run::new(id, message.id.clone()).with_system(system.map(Into::into)),
+            prompt,
+            sender: request.sender,
+            started: now.elapsed,
+            number: self.n_runs,
+            time_limit: request.time_limit,
+            limit: None,
+            phase: Phase::Next,
+            stops: false,
+            error: None,
+            messages: vec![Arc::clone(&message)],
+            denied: Vec::new(),
+            compactions: Vec::new(),
+            cache_drops: Vec::new(),
+            cost: CostLedger::default(),
+            settled: Spent::default(),
+            in_doubt: Spent::default(),
+            turn_costs: BTreeMap::new(),
+            fallback: None,
+        }));
+        self.conversation.begin_run(message);
+        // The first turn has more to write at once.
+        self.recorder.hold(Lines { lines, stored, sync: true });
+        self.agents.begin_run();
+        self.limit_time();
+    }
+
+    /// What was fixed when the session was opened. A long text is stored once and named by digest. A
+    /// short one is in each run's record, since it is stored nowhere else; it is made anew each time,
+    /// since 3 KB are a lot to keep for a session that waits.
+    fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
+        if let Some(digest) = self.conversation.setup {
+            return Stored::At(digest);
+        }
+        let setup = Stored::alone(&self.conversation.facts.to_json(), stored);
+        if let Stored::At(digest) = setup {
+            self.conversation.setup = Some(digest);
+        }
+        setup
+    }
+}
+
+fn may_be_too_long(request: &RunRequest) -> bool {
+    FITS_ALWAYS < request.blocks().iter().map(Block::chars).sum()
+}

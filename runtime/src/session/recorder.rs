@@ -1,0 +1,164 @@
+//! What was handed to the writer of the transcript and is not answered yet.
+//!
+//! Every line of a session goes through here, so that after a crash of the writer everything
+//! unanswered is sent again in order. Lines that others will follow at once are held back and go out
+//! with those, in one write: a prompt, and the end of a turn that another follows.
+
+use std::{collections::VecDeque, mem, sync::Arc};
+
+use super::effect::{Batch, SessionEffect};
+use crate::{
+    digest::Digest,
+    transcript::entry::{Line, StoredText},
+    turn,
+};
+
+/// Who waits for a write to be safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A turn.
+    Turn {
+        key: u64,
+        /// The turn's own ticket.
+        ticket: u64,
+    },
+    /// Nothing: lines that close a turn, or that were flushed.
+    Unawaited,
+    /// The end of a run.
+    RunEnd,
+}
+
+/// Lines that go out together.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pub(super) lines: Vec<Line>,
+    pub(super) stored: Vec<StoredText>,
+    pub(super) sync: bool,
+}
+
+impl From<turn::effect::Append> for Lines {
+    fn from(append: turn::effect::Append) -> Self {
+        Self { lines: append.lines, stored: append.stored, sync: append.sync }
+    }
+}
+
+impl Lines {
+    /// One line that is to be on disk.
+    pub(super) fn synced(line: Line) -> Self {
+        Self { lines: vec![line], stored: Vec::new(), sync: true }
+    }
+
+    fn extend(&mut self, later: Self) {
+        self.lines.extend(later.lines);
+        self.stored.extend(later.stored);
+        self.sync |= later.sync;
+    }
+}
+
+/// The session's side of its transcript.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// Whether a writer takes batches.
+    is_open: bool,
+    unanswered: VecDeque<(Origin, Batch)>,
+    held: Lines,
+    /// Whether an unanswered batch is known not to be written.
+    has_lost: bool,
+    n_tickets: u64,
+}
+
+/// What an answer of the writer means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Acknowledged {
+    /// The lines are safe; the chain ends in this hash.
+    Recorded(Origin, Digest),
+    /// The lines are lost, for a reason in words.
+    Lost(String),
+    /// The lines were sent again meanwhile, or were reported as lost before.
+    Stale,
+}
+
+impl Recorder {
+    /// There is a writer, the first or another one: everything unanswered is sent.
+    pub(super) fn opened(&mut self, effects: &mut Vec<SessionEffect>) {
+        self.is_open = true;
+        self.send_again(effects);
+    }
+
+    /// Sends everything unanswered under new tickets. Answers to the old ones are stale.
+    fn send_again(&mut self, effects: &mut Vec<SessionEffect>) {
+        self.has_lost = false;
+        for (_, batch) in &mut self.unanswered {
+            self.n_tickets += 1;
+            batch.ticket = self.n_tickets;
+            if self.is_open {
+                effects.push(SessionEffect::Write(batch.clone()));
+            }
+        }
+    }
+
+    /// Tries once more to write what was lost.
+    pub(super) fn retry_lost(&mut self, effects: &mut Vec<SessionEffect>) {
+        if self.has_lost {
+            self.send_again(effects);
+        }
+    }
+
+    /// Nothing waits for what is unanswered any more. It is still to be written.
+    pub(super) fn forget_waiting(&mut self) {
+        self.unanswered.iter_mut().for_each(|(origin, _)| *origin = Origin::Unawaited);
+    }
+
+    /// Holds lines back until the next ones.
+    pub(super) fn hold(&mut self, lines: Lines) {
+        self.held.extend(lines);
+    }
+
+    /// Writes what is held back.
+    pub(super) fn flush(&mut self, effects: &mut Vec<SessionEffect>) {
+        if !self.held.lines.is_empty() {
+            self.append(Origin::Unawaited, Lines::default(), effects);
+        }
+    }
+
+    /// Writes what is held back, then these lines.
+    pub(super) fn append(
+        &mut self,
+        origin: Origin,
+        lines: Lines,
+        effects: &mut Vec<SessionEffect>,
+    ) {
+        let mut all = mem::take(&mut self.held);
+        all.extend(lines);
+        let Lines { lines, stored, sync } = all;
+        self.n_tickets += 1;
+        let batch = Batch { ticket: self.n_tickets, lines: Arc::new(lines), stored, sync };
+        if self.has_lost {
+            // What was lost comes first, so that no line goes before those that it follows.
+            self.unanswered.push_back((origin, batch));
+            return self.send_again(effects);
+        }
+        if self.is_open {
+            effects.push(SessionEffect::Write(batch.clone()));
+        }
+        self.unanswered.push_back((origin, batch));
+    }
+
+    /// Takes an answer of the writer.
+    pub(super) fn answered(&mut self, ticket: u64, result: Result<Digest, String>) -> Acknowledged {
+        let at = self.unanswered.iter().position(|(_, it)| it.ticket == ticket);
+        let Some(at) = at else { return Acknowledged::Stale };
+        match result {
+            Ok(head) => match self.unanswered.remove(at) {
+                Some((origin, _)) => Acknowledged::Recorded(origin, head),
+                None => Acknowledged::Stale,
+            },
+            // What follows lost lines is lost with them; the first loss was reported.
+            Err(_) if self.has_lost => Acknowledged::Stale,
+            Err(why) => {
+                self.has_lost = true;
+                Acknowledged::Lost(why)
+            }
+        }
+    }
+}

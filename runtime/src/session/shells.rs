@@ -1,0 +1,68 @@
+//! Commands in the background: on record when they begin, and reported to the model when they have
+//! ended.
+//!
+//! The report is a line of the conversation before the turn that begins, so a replay reads it there.
+
+use std::{mem, sync::Arc};
+
+use super::{
+    EndedShell, Machine, Now,
+    recorder::{Lines, Origin},
+    run::record,
+};
+use crate::{
+    ports::shells::{ShellStatus, ended_message},
+    transcript::{
+        entry::{ConversationLine, Line},
+        load,
+    },
+    turn::effect::HistoryUpdate,
+};
+
+impl Machine {
+    /// A command goes on in the background. That is written at once, so that it is on record should
+    /// the process be killed.
+    pub(super) fn shell_kept(&mut self, now: Now, status: &ShellStatus) {
+        let Some(active) = &self.active else { return };
+        let lines = vec![record(now.at, &active.run.id, status.record())];
+        let lines = Lines { lines, stored: Vec::new(), sync: false };
+        self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+    }
+
+    /// Takes over what an earlier process left running. It ended with that process.
+    pub(super) fn resume_shells(&mut self, shells: &load::Shells) {
+        let lost = shells.open.iter().map(|(shell, it)| ShellStatus::lost(shell.clone(), it));
+        self.ended_shells.extend(lost.map(|status| EndedShell { status, is_known: false }));
+    }
+
+    /// Reports commands that have ended, before the turn that begins.
+    pub(super) fn report_ended_shells(&mut self, now: Now) {
+        let Some(active) = &mut self.active else { return };
+        let shells = mem::take(&mut self.ended_shells);
+        let (known, unknown): (Vec<_>, Vec<_>) = shells.into_iter().partition(|it| it.is_known);
+        let run = &active.run.id;
+        let all = unknown.iter().chain(&known);
+        let mut lines: Vec<Line> = all.map(|it| record(now.at, run, it.status.record())).collect();
+        if lines.is_empty() {
+            return;
+        }
+        if !unknown.is_empty() {
+            let stream = self.conversation.stream.child(run.as_str());
+            let id = stream.entry_id(now.at, "shells", u64::from(active.run.turns));
+            let ended: Vec<_> = unknown.into_iter().map(|it| it.status).collect();
+            let message = Arc::new(ended_message(id, &ended));
+            lines.push(Line::Conversation(Box::new(ConversationLine {
+                at: now.at,
+                parent: self.conversation.last_entry.clone(),
+                message: Arc::clone(&message),
+                answer: None,
+                tool_result: None,
+                boundary: None,
+            })));
+            active.remember(&message);
+            self.conversation.said(HistoryUpdate::Message(message));
+        }
+        // The turn has more to write at once.
+        self.recorder.hold(Lines { lines, stored: Vec::new(), sync: false });
+    }
+}

@@ -1,0 +1,130 @@
+//! Orders of inputs that matter, one by one.
+
+use super::world::{Owed, World};
+use crate::{
+    run::RunEnd,
+    session::{OpenedTranscript, SessionInput, TurnRemains},
+};
+
+/// A session with a turn under way.
+fn turning() -> (World, u64) {
+    let mut world = World::new();
+    world.owed.clear();
+    world.input(SessionInput::Opened(OpenedTranscript::New));
+    world.prompt(10);
+    let key = world.turn.unwrap();
+    (world, key)
+}
+
+fn last_of(world: &World, effect: &str) -> usize {
+    world.log.iter().filter(|it| it.starts_with(effect)).count()
+}
+
+/// Lets the writer answer everything that it was sent.
+fn write_all(world: &mut World) {
+    while let Some(at) = world.owed.iter().position(|it| matches!(it, Owed::Written(_))) {
+        let Owed::Written(ticket) = world.owed.remove(at) else { continue };
+        let result = Ok(crate::digest::Digest::of(b"head"));
+        world.input(SessionInput::Written { ticket, result });
+    }
+}
+
+// REQ: TRN-7
+#[test]
+fn turn_after_turn_follows_until_one_ends_the_run() {
+    let (mut world, first) = turning();
+    world.done(first, None);
+    let second = world.turn.unwrap();
+    assert_eq!(second, first + 1);
+    world.done(second, Some(RunEnd::NoPendingTools));
+    assert_eq!((world.turn, last_of(&world, "Reply")), (None, 0), "not before it is on file");
+    write_all(&mut world);
+    assert_eq!(last_of(&world, "Reply"), 1);
+    world.finish();
+    world.check();
+}
+
+#[test]
+fn stopped_turn_is_closed_only_when_its_agents_have_ended_too() {
+    let (mut world, key) = turning();
+    world.spawn(key);
+    let Some(Owed::Agent(agent)) = world.owed.pop() else { panic!("no agent was started") };
+    world.input(SessionInput::Interrupt);
+    assert_eq!(last_of(&world, "CloseAgent"), 1);
+    world.input(SessionInput::TurnQuiet { key, late: false });
+    assert_eq!(last_of(&world, "LeaveTurn"), 0, "its agent is at work");
+    let result = Box::new(Err(crate::run::outcome::RunError::Ended));
+    world.input(SessionInput::AgentEnded { agent, result });
+    assert_eq!(last_of(&world, "LeaveTurn"), 1);
+    world.finish();
+    world.check();
+}
+
+#[test]
+fn lost_lines_end_the_run_at_once_and_are_written_again_with_its_end() {
+    let (mut world, key) = turning();
+    let append = crate::turn::effect::Append {
+        lines: Vec::new(),
+        stored: Vec::new(),
+        ticket: 4,
+        sync: false,
+        is_awaited: true,
+        said: Vec::new(),
+    };
+    world.input(SessionInput::Append { key, append: Box::new(append) });
+    let Some(Owed::Written(ticket)) = world.owed.pop() else { panic!("nothing was written") };
+    let result = Err("the disk is full".into());
+    world.input(SessionInput::Written { ticket, result });
+    assert_eq!((world.turn, last_of(&world, "Reply")), (None, 1));
+    let n_before = last_of(&world, "Write");
+    assert!(2 <= n_before, "lost lines are sent again: {:#?}", world.log);
+    world.finish();
+    world.check();
+}
+
+#[test]
+fn prompt_after_the_close_is_refused_and_starts_nothing() {
+    let (mut world, key) = turning();
+    world.input(SessionInput::Close);
+    world.prompt(10);
+    assert_eq!(last_of(&world, "Reply"), 1, "the late prompt is answered at once");
+    world.input(SessionInput::TurnQuiet { key, late: true });
+    write_all(&mut world);
+    assert_eq!((last_of(&world, "StartTurn"), last_of(&world, "CloseTranscript")), (1, 1));
+    world.finish();
+    world.check();
+}
+
+#[test]
+fn messages_of_a_turn_that_is_over_have_no_effect() {
+    let (mut world, key) = turning();
+    world.done(key, Some(RunEnd::NoPendingTools));
+    write_all(&mut world);
+    let n_effects = world.log.len();
+    for input in [
+        SessionInput::TurnCrashed { key },
+        SessionInput::TurnFailed { key, why: "late".into() },
+        SessionInput::TurnQuiet { key, late: false },
+        SessionInput::TurnLeft { key, left: TurnRemains::default() },
+        SessionInput::Interrupt,
+        SessionInput::Stop,
+    ] {
+        world.input(input);
+    }
+    world.done(key, None);
+    assert_eq!(world.log.len(), n_effects, "{:#?}", &world.log[n_effects..]);
+}
+
+#[test]
+fn long_prompt_waits_until_the_settings_are_read() {
+    let mut world = World::new();
+    world.owed.clear();
+    world.input(SessionInput::Opened(OpenedTranscript::New));
+    world.prompt(20_000);
+    world.prompt(10);
+    assert_eq!((world.turn, last_of(&world, "ReadSettings")), (None, 1));
+    world.input(SessionInput::SettingsRead(Some(Vec::new())));
+    assert!(world.turn.is_some());
+    world.finish();
+    world.check();
+}

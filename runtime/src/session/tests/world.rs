@@ -1,0 +1,370 @@
+//! What a session's actor does, with every answer at a random time or never where that may be.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    digest::Digest,
+    entropy::Stream,
+    ids::{AgentId, ToolUseId},
+    lease::{MaxCost, Price},
+    run::{
+        RunEnd, RunRequest,
+        conversation::{Conversation, TurnMemory},
+        outcome::RunError,
+    },
+    session::{
+        AgentRequest, Machine, Now, OpenedTranscript, SessionEffect, SessionInput, TreePlace,
+        TurnRemains,
+    },
+    step1_settings_resolution::AgentLimits,
+    step7_permission_gate::Handler,
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    transcript::entry::{Line, RecordKind},
+    turn::{
+        effect::{Append, TurnReport},
+        tests::script::facts,
+    },
+};
+
+/// Something that the session waits for.
+pub(super) enum Owed {
+    Open,
+    Written(u64),
+    /// A turn that can still do things.
+    Turn(u64),
+    Quiet(u64),
+    Settings,
+    Agent(AgentId),
+    /// A sub-agent that was asked to end.
+    AgentCloses(AgentId),
+    Time(u64, Duration),
+}
+
+pub(super) struct World {
+    pub(super) machine: Machine,
+    pub(super) now: Now,
+    pub(super) owed: Vec<Owed>,
+    /// Every effect, as text.
+    pub(super) log: Vec<String>,
+    n_prompts: u64,
+    replies: BTreeMap<u64, usize>,
+    /// The turn that may do things; set by `StartTurn`, taken when it is over.
+    pub(super) turn: Option<u64>,
+    requests: BTreeSet<u64>,
+    n_requests: u64,
+    running: BTreeSet<AgentId>,
+    reported: BTreeMap<AgentId, usize>,
+    n_attempts: u32,
+    n_closed: usize,
+    /// Lines by the last ticket under which they were sent, in order.
+    pub(super) lines: BTreeMap<u64, Arc<Vec<Line>>>,
+    /// Writes up to this ticket fail.
+    lost_up_to: u64,
+    /// Nothing goes wrong any more.
+    is_ending: bool,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let facts = Arc::new(facts(Handler::None));
+        let conversation = Conversation::new(facts, Stream::from_seed(7));
+        Self {
+            machine: Machine::new(conversation, TreePlace::Top, vec!["a notice".into()]),
+            now: Now::default(),
+            owed: vec![Owed::Open],
+            log: Vec::new(),
+            n_prompts: 0,
+            replies: BTreeMap::new(),
+            turn: None,
+            requests: BTreeSet::new(),
+            n_requests: 0,
+            running: BTreeSet::new(),
+            reported: BTreeMap::new(),
+            n_attempts: 0,
+            n_closed: 0,
+            lines: BTreeMap::new(),
+            lost_up_to: 0,
+            is_ending: false,
+        }
+    }
+
+    /// One more thing happens, chosen by a number.
+    pub(super) fn step(&mut self, choice: u64) {
+        let (what, which) = (choice % 16, choice / 16);
+        match what {
+            0..=2 => self.prompt(if which % 5 == 0 { 20_000 } else { 10 }),
+            3 => self.input(SessionInput::Interrupt),
+            4 => self.input(SessionInput::Stop),
+            5 if which % 8 == 0 => self.input(SessionInput::Close),
+            _ => self.answer(which),
+        }
+    }
+
+    pub(super) fn prompt(&mut self, n_chars: usize) {
+        self.n_prompts += 1;
+        let limit = (self.n_prompts % 3 == 0).then_some(Duration::from_secs(9));
+        let request = RunRequest { time_limit: limit, ..RunRequest::new("x".repeat(n_chars)) };
+        let prompt = self.n_prompts;
+        self.input(SessionInput::Prompt { prompt, request: Box::new(request) });
+    }
+
+    /// Answers one of the things that are waited for.
+    pub(super) fn answer(&mut self, choice: u64) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let n_owed = self.owed.len() as u64;
+        let (at, how) = (choice % n_owed, choice / n_owed);
+        let mut owed = self.owed.remove(at as usize);
+        if let Owed::Written(ticket) = &mut owed {
+            // A writer answers in order.
+            for it in &mut self.owed {
+                if let Owed::Written(other) = it
+                    && *other < *ticket
+                {
+                    std::mem::swap(other, ticket);
+                }
+            }
+        }
+        match owed {
+            Owed::Open => {
+                let opened = match how % 8 {
+                    0 => OpenedTranscript::Failed("no".into()),
+                    _ => OpenedTranscript::New,
+                };
+                self.input(SessionInput::Opened(opened));
+            }
+            Owed::Written(ticket) => {
+                if how % 16 == 0 && !self.is_ending {
+                    // What was handed over by then is lost with it.
+                    self.lost_up_to = self.lines.keys().copied().max().unwrap_or_default();
+                }
+                let result = match ticket <= self.lost_up_to {
+                    true => Err("the disk is full".into()),
+                    false => Ok(Digest::of(&ticket.to_le_bytes())),
+                };
+                self.input(SessionInput::Written { ticket, result });
+            }
+            Owed::Turn(key) => self.turn_does(key, how),
+            Owed::Quiet(key) => {
+                self.input(SessionInput::TurnQuiet { key, late: how % 4 == 0 });
+            }
+            Owed::Settings => self.input(SessionInput::SettingsRead(match how % 2 {
+                0 => None,
+                _ => Some(Vec::new()),
+            })),
+            Owed::Agent(agent) => self.agent_ends(agent, how),
+            Owed::AgentCloses(agent) => {
+                let result = Box::new(Err(RunError::Ended));
+                self.input(SessionInput::AgentEnded { agent, result });
+            }
+            Owed::Time(run, deadline) => self.input(SessionInput::TimeIsUp { run, deadline }),
+        }
+    }
+
+    fn turn_does(&mut self, key: u64, how: u64) {
+        // Messages of a turn that was ended may still be on their way.
+        let goes_on = |world: &mut Self| world.owed.push(Owed::Turn(key));
+        match how % 12 {
+            0..=2 => {
+                goes_on(self);
+                let append = Box::new(append(how % 2 == 0));
+                self.input(SessionInput::Append { key, append });
+            }
+            3 => {
+                goes_on(self);
+                self.input(SessionInput::Flush);
+            }
+            4 | 5 => {
+                goes_on(self);
+                self.spawn(key);
+            }
+            6 => {
+                goes_on(self);
+                self.n_attempts += 1;
+                let limits = AgentLimits { max_tree_tokens: Some(900), ..AgentLimits::default() };
+                let worst = MaxCost { tokens: Tokens(300), price: Price::Unknown("m".into()) };
+                let name = (key, self.n_attempts);
+                self.input(SessionInput::CallWaits { name, limits, worst });
+            }
+            7 => self.input(SessionInput::TurnFailed { key, why: "no settings".into() }),
+            8 => self.input(SessionInput::TurnCrashed { key }),
+            9 => self.done(key, None),
+            _ => self.done(key, Some(RunEnd::NoPendingTools)),
+        }
+    }
+
+    pub(super) fn done(&mut self, key: u64, end: Option<RunEnd>) {
+        let report = TurnReport {
+            append: Some(Box::new(append(false))),
+            end,
+            usage: Usage::default(),
+            memory: TurnMemory::default(),
+            error: None,
+            fallback: None,
+        };
+        self.input(SessionInput::TurnDone { key, report: Box::new(report) });
+    }
+
+    pub(super) fn spawn(&mut self, key: u64) {
+        self.n_requests += 1;
+        let request = self.n_requests;
+        self.requests.insert(request);
+        let call = ToolUseId::from(format!("toolu_{request}").as_str());
+        let limits = AgentLimits::default();
+        self.input(SessionInput::SpawnAgent(AgentRequest {
+            request,
+            key,
+            limits,
+            call,
+            agent_type: None,
+        }));
+    }
+
+    fn agent_ends(&mut self, agent: AgentId, how: u64) {
+        self.input(match how % 3 {
+            0 => SessionInput::AgentCrashed { agent, used: Vec::new() },
+            1 => SessionInput::AgentRefused { agent, why: "no name".into() },
+            _ => SessionInput::AgentEnded { agent, result: Box::new(Err(RunError::Ended)) },
+        });
+    }
+
+    pub(super) fn input(&mut self, input: SessionInput) {
+        self.now.elapsed += Duration::from_millis(5);
+        self.now.at = Timestamp(self.now.at.0 + 5);
+        for effect in self.machine.handle(self.now, input) {
+            self.log.push(format!("{effect:?}"));
+            self.carry_out(effect);
+        }
+    }
+
+    fn carry_out(&mut self, effect: SessionEffect) {
+        match effect {
+            SessionEffect::Write(batch) => {
+                self.lines.insert(batch.ticket, batch.lines);
+                self.owed.push(Owed::Written(batch.ticket));
+            }
+            SessionEffect::ReadSettings => self.owed.push(Owed::Settings),
+            SessionEffect::Reply { prompt, .. } => *self.replies.entry(prompt).or_default() += 1,
+            SessionEffect::StartTurn { key, .. } => {
+                assert_eq!(self.turn.replace(key), None, "two turns at once");
+                assert_eq!(self.n_closed, 0, "a turn starts after the end");
+                self.owed.push(Owed::Turn(key));
+            }
+            SessionEffect::StopTurn { key } => {
+                assert_eq!(self.turn, Some(key), "a turn is ended that is not under way");
+                self.owed.push(Owed::Quiet(key));
+            }
+            SessionEffect::LeaveTurn { key } => {
+                self.turn = None;
+                self.owed.retain(|it| !matches!(it, Owed::Turn(of) if *of == key));
+                let left = TurnRemains { was_sent: true, ..TurnRemains::default() };
+                self.input(SessionInput::TurnLeft { key, left });
+            }
+            SessionEffect::WatchTime { run, deadline } => {
+                self.owed.retain(|it| !matches!(it, Owed::Time(..)));
+                self.owed.push(Owed::Time(run, deadline));
+            }
+            SessionEffect::UnwatchTime => self.owed.retain(|it| !matches!(it, Owed::Time(..))),
+            SessionEffect::StartAgent { request, agent, .. } => {
+                assert!(self.requests.remove(&request), "a request is answered twice");
+                assert!(self.running.insert(agent.clone()));
+                self.owed.push(Owed::Agent(agent));
+            }
+            SessionEffect::RefuseAgent { request, .. } => {
+                // One that was started can be refused once, instead of its report.
+                self.requests.remove(&request);
+            }
+            SessionEffect::DropRequest { request } => {
+                assert!(self.requests.remove(&request), "a request is answered twice");
+            }
+            SessionEffect::CloseAgent(agent) => self.owed.push(Owed::AgentCloses(agent)),
+            SessionEffect::ReportAgent { agent, .. } => {
+                *self.reported.entry(agent).or_default() += 1;
+            }
+            SessionEffect::CloseTranscript => self.n_closed += 1,
+            SessionEffect::LoadEarlier
+            | SessionEffect::Publish(_)
+            | SessionEffect::Ready { .. }
+            | SessionEffect::TurnRecorded { .. }
+            | SessionEffect::StopAfterTurn { .. }
+            | SessionEffect::LetCallGo(_)
+            | SessionEffect::AskTop(_)
+            | SessionEffect::AnswerAgent { .. } => {}
+        }
+        // A turn whose report was taken is over.
+        if self.turn.is_some_and(|key| !self.machine.is_in_flight(key)) {
+            self.turn = None;
+        }
+    }
+
+    /// Closes the session and answers everything, the last thing first.
+    pub(super) fn finish(&mut self) {
+        self.is_ending = true;
+        self.input(SessionInput::Close);
+        for n in 0..10_000 {
+            if self.owed.is_empty() {
+                return;
+            }
+            // Turns only end; they start nothing more.
+            self.owed.retain(|it| !matches!(it, Owed::Turn(_)));
+            self.answer(n * 7 + 7);
+        }
+        panic!("it never comes to rest");
+    }
+
+    /// What holds of every session that has ended.
+    pub(super) fn check(&self) {
+        let answered: Vec<_> = self.replies.iter().map(|(prompt, n)| (*prompt, *n)).collect();
+        let expected: Vec<_> = (1..=self.n_prompts).map(|it| (it, 1)).collect();
+        assert_eq!(answered, expected, "prompts and how often each was answered");
+        assert_eq!(self.turn, None, "a turn was never ended");
+        assert!(1 <= self.n_closed, "the transcript was never closed");
+        assert!(self.requests.is_empty(), "requests without an answer: {:?}", self.requests);
+        let twice = self.reported.iter().find(|(_, n)| 1 < **n);
+        assert_eq!(twice, None, "an agent was reported twice");
+        self.check_lines();
+    }
+
+    /// Runs begin and end in turn.
+    fn check_lines(&self) {
+        let mut open = None;
+        for line in self.written() {
+            let Line::Harness(record) = line else { continue };
+            match &record.what {
+                RecordKind::RunStart { .. } => assert_eq!(open.replace(record.run.clone()), None),
+                RecordKind::RunEnd { .. } => assert_eq!(open.take(), Some(record.run.clone())),
+                _ => assert_eq!(open, Some(record.run.clone()), "a line of no run under way"),
+            }
+        }
+        assert_eq!(open, None, "a run has no end");
+    }
+
+    /// The lines of the file: batches that were sent again count once, in the order of their last
+    /// tickets.
+    pub(super) fn written(&self) -> Vec<&Line> {
+        let mut batches: Vec<&Arc<Vec<Line>>> = Vec::new();
+        for lines in self.lines.values().rev() {
+            if !batches.iter().any(|it| Arc::ptr_eq(it, lines)) {
+                batches.push(lines);
+            }
+        }
+        batches.iter().rev().flat_map(|it| it.iter()).collect()
+    }
+}
+
+fn append(is_awaited: bool) -> Append {
+    Append {
+        lines: Vec::new(),
+        stored: Vec::new(),
+        ticket: 1,
+        sync: false,
+        is_awaited,
+        said: Vec::new(),
+    }
+}

@@ -1,0 +1,171 @@
+//! The turns of a run, one after another.
+
+use super::{
+    Machine, Now, SessionEffect,
+    recorder::{Acknowledged, Origin},
+    run::{Phase, TurnInFlight},
+};
+use crate::{
+    digest::Digest,
+    event::Event,
+    ids::ToolUseId,
+    lease::Spent,
+    run::AfterTurn,
+    step::Step,
+    step1_settings_resolution::Settings,
+    transcript::entry::{Line, RecordKind},
+    turn::effect::{Append, HistoryUpdate, TurnReport},
+};
+
+impl Machine {
+    /// Whether this turn is under way and was not ended.
+    pub fn is_turning(&self, key: u64) -> bool {
+        let phase = self.active.as_ref().map(|it| &it.phase);
+        matches!(phase, Some(Phase::Turning(turn)) if turn.key == key)
+    }
+
+    /// Whether this turn is under way, or was ended and is not over yet.
+    pub fn is_in_flight(&self, key: u64) -> bool {
+        let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
+        in_flight.is_some_and(|it| it.key == key)
+    }
+
+    /// Whether a turn is under way, or was ended and is not over yet.
+    pub fn has_turn(&self) -> bool {
+        self.active.as_ref().is_some_and(|it| it.phase.in_flight().is_some())
+    }
+
+    /// Starts the next turn, if one is due.
+    pub(super) fn start_next_turn(&mut self, now: Now) {
+        let Some(active) = &self.active else { return };
+        if !matches!(active.phase, Phase::Next) {
+            return;
+        }
+        self.report_ended_shells(now);
+        let Some(active) = &mut self.active else { return };
+        let budget = self.conversation.budget(active.run.usage);
+        active.run.turns += 1;
+        self.n_turns += 1;
+        let key = self.n_turns;
+        active.phase = Phase::Turning(TurnInFlight::new(key));
+        let started = Event::TurnStarted { turn: active.run.turns };
+        self.effects.push(SessionEffect::Publish(started));
+        let setup = Box::new(self.conversation.turn(&active.run, budget));
+        self.effects.push(SessionEffect::StartTurn { key, setup, is_last: active.stops });
+    }
+
+    /// Writes what a turn wants written.
+    pub(super) fn append(&mut self, now: Now, key: u64, mut append: Box<Append>) {
+        if !self.take_lines(now, key, &mut append) {
+            return;
+        }
+        let origin = match append.is_awaited {
+            true => Origin::Turn { key, ticket: append.ticket },
+            false => Origin::Unawaited,
+        };
+        self.recorder.append(origin, (*append).into(), &mut self.effects);
+    }
+
+    /// Takes over what lines of a turn say. `false` when that turn is over: nothing was taken.
+    fn take_lines(&mut self, now: Now, key: u64, append: &mut Append) -> bool {
+        let Some(active) = &mut self.active else { return false };
+        let in_flight = active.phase.in_flight_mut();
+        let Some(turn) = in_flight.filter(|it| it.key == key) else { return false };
+        turn.recorded = append.lines.iter().rev().find_map(step_of).or(turn.recorded);
+        let mut has_called = false;
+        for line in &append.lines {
+            let Line::Harness(record) = line else { continue };
+            active.cost.note(&record.what);
+            active.turn_costs.entry(record.turn).or_default().note(&record.what);
+            if let RecordKind::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
+                has_called = true;
+                active.in_doubt = active.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
+                active.cache_drops.extend(cache_drop.as_deref().cloned());
+            }
+        }
+        if has_called {
+            turn.under_way = None;
+        }
+        active.denied.extend(append.lines.iter().filter_map(denied_call));
+        for update in append.said.drain(..) {
+            match &update {
+                HistoryUpdate::Message(message) => active.remember(message),
+                HistoryUpdate::Compacted { summary, .. } => {
+                    active.compactions.push(summary.id.clone());
+                }
+            }
+            self.conversation.said(update);
+        }
+        if has_called {
+            self.settle(now);
+        }
+        true
+    }
+
+    /// Lines are safe, or lost.
+    pub(super) fn written(&mut self, now: Now, ticket: u64, result: Result<Digest, String>) {
+        match self.recorder.answered(ticket, result) {
+            Acknowledged::Stale | Acknowledged::Recorded(Origin::Unawaited, _) => {}
+            Acknowledged::Lost(why) => self.lose(now, why),
+            Acknowledged::Recorded(Origin::RunEnd, head) => self.run_ended(now, head),
+            Acknowledged::Recorded(Origin::Turn { key, ticket }, _) => {
+                // A turn that was ended meanwhile waits for nothing.
+                if self.is_in_flight(key) {
+                    self.effects.push(SessionEffect::TurnRecorded { key, ticket });
+                }
+            }
+        }
+    }
+
+    /// A turn has reached its end.
+    pub(super) fn turn_done(&mut self, now: Now, key: u64, mut report: TurnReport) {
+        if let Some(mut append) = report.append.take()
+            && self.take_lines(now, key, &mut append)
+        {
+            // The next turn, or the end of the run, has more to write at once.
+            self.recorder.hold((*append).into());
+        }
+        if !self.is_turning(key) {
+            return;
+        }
+        let Some(active) = &mut self.active else { return };
+        self.conversation.memory = report.memory;
+        active.error = report.error.or(active.error.take());
+        active.fallback = report.fallback.or(active.fallback.take());
+        active.phase = Phase::Next;
+        let after = match &self.conversation.memory.resolved {
+            Some(resolved) => active.run.after_turn(report.end, report.usage, &resolved.settings),
+            None => active.run.after_turn(report.end, report.usage, &Settings::default()),
+        };
+        match after {
+            AfterTurn::Next(Some(what)) => {
+                let alert = Event::Alert { what: what.into() };
+                self.effects.push(SessionEffect::Publish(alert));
+            }
+            AfterTurn::Next(None) => {}
+            AfterTurn::End(end) => self.end_run(now, end),
+        }
+    }
+}
+
+fn denied_call(line: &Line) -> Option<ToolUseId> {
+    match line {
+        Line::Harness(record) => match &record.what {
+            RecordKind::Permission { call, decision, .. } if !decision.allowed => {
+                Some(call.clone())
+            }
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    }
+}
+
+fn step_of(line: &Line) -> Option<Step> {
+    match line {
+        Line::Harness(record) => match record.what {
+            RecordKind::TurnStep { step, .. } => Some(step),
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    }
+}
