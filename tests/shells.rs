@@ -247,12 +247,14 @@ async fn looking_and_killing_need_no_permission_and_rules_deny_them_by_old_and_n
         })
     };
     let model = script();
-    place.run(&model, place.session().allow("Bash")).await;
+    place.run(&model, place.session().allow("Bash").unwrap()).await;
     let failed: Vec<bool> = model.last().results().iter().map(|it| it.2).collect();
     assert_eq!(failed, [false, false, false], "{:?}", model.last().results());
     let model = script();
-    let other = SessionOptions { id: None, ..place.session() };
-    place.run(&model, other.allow("Bash").deny("TaskOutput").deny("KillShell")).await;
+    let other = place.session().allow("Bash").unwrap().deny("TaskOutput").unwrap();
+    let mut other = other.deny("KillShell").unwrap();
+    other.id = None;
+    place.run(&model, other).await;
     let tools = model.last().tools();
     assert!(tools.iter().any(|it| it == "Bash"));
     assert!(!tools.iter().any(|it| it == "BashOutput" || it == "KillShell"), "{tools:?}");
