@@ -53,6 +53,10 @@ impl fmt::Display for CommandClass {
 
 use CommandClass::{Dangerous, ReadOnly, WorkspaceWrite};
 
+/// Programs that run each other, and commands that one `find` runs. Who writes more of them has something
+/// to hide, and to look into each would take twice the work for each more.
+const MAX_INNER: usize = 8;
+
 /// The class of a command: the highest of its parts.
 pub(crate) fn class(command: &ShellCommand) -> CommandClass {
     if command.fault().is_some() {
@@ -161,6 +165,9 @@ fn of_find(args: &[Word], part: &Part, around: &CommandContext) -> CommandClass 
         return Dangerous;
     }
     let begins = args.iter().enumerate().filter(|it| it.1.text.starts_with("-exec"));
+    if MAX_INNER < begins.clone().count() {
+        return Dangerous;
+    }
     let classes = begins.map(|(i, _)| {
         let inner = &args[i + 1..];
         let end = inner.iter().position(|it| matches!(&*it.text, ";" | "+")).unwrap_or(inner.len());
@@ -177,7 +184,11 @@ fn decides(arg: &str) -> bool {
 
 /// The class of a command that another one runs.
 fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &CommandContext) -> CommandClass {
+    if MAX_INNER <= outer.n_outer {
+        return Dangerous;
+    }
     let mut inner = Part::new(Vec::new(), words.to_vec(), Vec::new(), outer.dirs.clone());
+    inner.n_outer = outer.n_outer + 1;
     inner.is_fed |= is_fed;
     inner.is_lost = outer.is_lost;
     match inner.fault {

@@ -30,6 +30,8 @@ pub(crate) struct Part {
     pub(crate) is_fed: bool,
     /// A function of this name is defined in the command, so nobody knows what it does with the words.
     pub(crate) is_function: bool,
+    /// How many programs run it, one the other, that are not stepped over: `env nice find -exec`.
+    pub(crate) n_outer: usize,
     /// What is wrong with the wrappers or the name.
     pub(crate) fault: Option<Fault>,
     /// All its words as text.
@@ -65,6 +67,7 @@ impl Part {
             start: wrapped.start,
             is_fed: wrapped.is_fed,
             is_function: false,
+            n_outer: 0,
             fault,
             whole,
             text,

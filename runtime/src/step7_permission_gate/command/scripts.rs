@@ -127,7 +127,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
                 }
             }
             let names: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-            for at in 0..names.len() {
+            for at in 0..names.len().min(MAX_STARTS) {
                 let runs = match names[at] {
                     "foreach" | "-x" | "--exec" | "--tree-filter" | "--index-filter" => true,
                     "run" => at > 0 && names[at - 1] == "bisect",

@@ -19,6 +19,7 @@ use crate::{
 mod allow_rules;
 mod corpora;
 mod everyday;
+mod hostile;
 mod properties;
 
 const FILE: &str = "file_path";
