@@ -99,7 +99,8 @@ fn whole(file: &File, unread: &Unread, excerpt: &mut Excerpt) -> std::io::Result
     let start = unread.from.max(unread.until.saturating_sub(excerpt.max as u64));
     excerpt.n_left_out += start - unread.from;
     let mut bytes = vec![0; usize::try_from(unread.until - start).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, start)?;
+    let n_read = read_at(file, &mut bytes, start)?;
+    bytes.truncate(n_read);
     // The rest of its last character may be on the way.
     let n_open = if unread.may_go_on { open_character(&bytes) } else { 0 };
     bytes.truncate(bytes.len() - n_open);
@@ -119,9 +120,12 @@ fn matching(
     while at < unread.until {
         let left = usize::try_from(unread.until - at).unwrap_or(usize::MAX);
         let piece = &mut bytes[..left.min(PIECE_BYTES)];
-        file.read_exact_at(piece, at)?;
+        let n_read = read_at(file, piece, at)?;
+        let is_cut_off = n_read < piece.len();
+        let piece = &piece[..n_read];
         let is_last = left <= PIECE_BYTES;
         let n_whole = match piece.iter().rposition(|byte| *byte == b'\n') {
+            _ if is_cut_off => piece.len(),
             // The rest of its last line may be on the way.
             None if is_last && unread.may_go_on && piece.len() < PIECE_BYTES => break,
             Some(end) if !is_last || unread.may_go_on => end + 1,
@@ -131,12 +135,31 @@ fn matching(
         for line in lines.filter(|it| filter.is_match(it.strip_suffix(b"\n").unwrap_or(it))) {
             excerpt.push(line);
         }
+        if is_cut_off {
+            // The rest cannot be read any more.
+            return Ok(unread.until);
+        }
         at += n_whole as u64;
         if is_last {
             break;
         }
     }
     Ok(at)
+}
+
+/// Fills the buffer from a place in the file. Reads less where the file is shorter than what was written
+/// to it: the command may have cut it off.
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+    let mut n_read = 0;
+    while n_read < buffer.len() {
+        match file.read_at(&mut buffer[n_read..], at + n_read as u64) {
+            Ok(0) => break,
+            Ok(n) => n_read += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n_read)
 }
 
 /// Bytes at the end that begin a character and do not finish it.
@@ -255,6 +278,18 @@ mod tests {
             let said = read(&file, &unread, Some(filter), 10, status()).unwrap_err();
             assert!(said.starts_with("the filter"), "{said}");
         }
+    }
+
+    #[test]
+    fn file_that_the_command_cut_off_is_read_as_far_as_it_goes() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"one\n").unwrap();
+        let unread =
+            Unread { from: 0, until: 100, n_lost: 0, tail: Arc::default(), may_go_on: true };
+        let found = read(&file, &unread, None, 100, status()).unwrap();
+        assert_eq!((found.output.text.as_str(), found.read_until), ("one\n", 100));
+        let found = read(&file, &unread, Some("one"), 100, status()).unwrap();
+        assert_eq!((found.output.text.as_str(), found.read_until), ("one\n", 100));
     }
 
     #[test]

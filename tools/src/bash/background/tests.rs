@@ -6,13 +6,14 @@ use std::{fs, num::NonZeroU64, sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::ShellId,
     ports::{
-        HostProcess,
+        HostProcess, WorkGuard,
         shells::{BackgroundShell, ShellState},
     },
     step1_settings_resolution::ShellSettings,
     tool::{ToolErrorKind, ToolOutcome},
 };
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::{
     bash::{Bash, BashOutput, KillShell},
@@ -76,8 +77,13 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
     block_on(async {
         let command =
             "echo one; echo two; echo > up; read line < go; echo three; echo four; exit 3";
+        let (kept, let_go) = oneshot::channel::<()>();
+        rig.world.context.hold = WorkGuard::new(kept);
         let started = rig.start(command).await;
         assert_eq!(started.error, None);
+        rig.world.context.hold = WorkGuard::new(());
+        let gone = tokio::time::timeout(LIMIT, let_go).await;
+        assert!(gone.expect("its turn does not wait for it").is_err());
         let result = structured(&started);
         assert_eq!(result["backgroundTaskId"], "bash_1");
         let path = result["persistedOutputPath"].as_str().unwrap().to_owned();
