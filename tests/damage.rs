@@ -48,7 +48,7 @@ fn is_whole_trial() -> bool {
 fn resumed(loaded: &Loaded) -> Messages {
     let mut history = loaded.recorded.clone();
     let stream = Stream::from_seed(1);
-    let lost = answer_lost_calls(&history, loaded.last.clone(), stream, Timestamp(1));
+    let lost = answer_lost_calls(history.iter(), loaded.last.clone(), stream, Timestamp(1));
     let said = lost.into_iter().flat_map(|it| it.said);
     history.extend(said.filter_map(|it| it.message().cloned()));
     let blocks = vec![Block::text("go on")];

@@ -6,7 +6,7 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -18,8 +18,11 @@ use ennead_runtime::{
     step1_settings_resolution::merge,
     transcript::{
         audit::{self, Evidence, Verified, Violation},
+        codec::Head,
         entry::{Record, RecordKind, Stored},
-        replay::{ReplayError, replay},
+        lines::FileLines,
+        load::tail,
+        replay::{ReplayError, replay_lines},
         trace,
     },
 };
@@ -121,15 +124,16 @@ fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, Tran
     let is_original = file.extension().is_some_and(|it| it == "jsonl");
     let checkpoint = is_original.then(|| checkpoint::read(&file.with_extension("checkpoint")));
     let bytes = read(&file)?;
+    let heads = Heads::default();
     let stored = &|digest: Digest| {
         fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
     };
     let evidence = Evidence {
         stored,
-        sidechain: &|agent: &AgentId| fs::read(sidechain(beside, agent)).ok(),
+        sidechain: &|agent: &AgentId| heads.of(beside, agent),
         checkpoint: checkpoint.flatten().map(|it| it.head),
         run_budget: &run_budget,
-        also: &|record, _| {
+        also: &|record| {
             sidechain_is_there(record, beside)?;
             is_of_file(record, &file, stored, tree)
         },
@@ -138,14 +142,29 @@ fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, Tran
     if is_sidechain(&file) && !bytes.trim_ascii().is_empty() && !has_meta(&file) {
         return Err(TranscriptError::NoMeta { file });
     }
-    let verified = match audit::verify(&bytes, &evidence) {
+    let lines = FileLines::read(&bytes);
+    let verified = match audit::verify_lines(&lines, &evidence) {
         Ok(verified) => verified,
         Err(violation) => return Err(TranscriptError::Violated { file, violation }),
     };
     // The digests of the requests follow from everything before them: the turns are walked again.
-    match replay(&bytes, evidence.stored) {
+    match replay_lines(&lines, evidence.stored) {
         Ok(_) => Ok(Checked { file, verified }),
         Err(error) => Err(TranscriptError::Differs { file, error }),
+    }
+}
+
+/// The ends of sidechains, each looked for once.
+#[derive(Default)]
+struct Heads(RefCell<BTreeMap<AgentId, Option<Head>>>);
+
+impl Heads {
+    fn of(&self, beside: &Path, agent: &AgentId) -> Option<Head> {
+        let mut known = self.0.borrow_mut();
+        let head = known.entry(agent.clone()).or_insert_with(|| {
+            fs::read(sidechain(beside, agent)).ok().map(|bytes| tail(&bytes, 0).head)
+        });
+        *head
     }
 }
 

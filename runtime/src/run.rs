@@ -8,6 +8,7 @@ pub mod answer;
 pub mod conversation;
 pub mod derived_settings;
 pub mod facts;
+pub mod history;
 pub mod no_progress;
 pub mod outcome;
 pub mod request;

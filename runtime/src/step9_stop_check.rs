@@ -83,38 +83,67 @@ impl StopDecision {
 /// 5. the last answer holds a tool use, or any tool use lacks a later result: not over;
 /// 6. over: `no_pending_tools`.
 ///
-/// Walks from the end. While tools are called it looks at one turn; only a run that may be over is
-/// looked through to its beginning, in linear time, remembering only results whose calls it has
-/// not met yet.
+/// Takes time linear in the transcript. A turn that has one more message each time keeps a
+/// [`StopState`] in place of asking about all of them again.
 pub fn check_stop_condition(transcript: &[Arc<Message>], budget: RunBudget) -> StopDecision {
-    let mut last_answer = None;
-    let mut has_error = false;
-    for message in transcript.iter().rev() {
-        if is_prompt(message) {
-            break;
+    let mut state = StopState::default();
+    transcript.iter().for_each(|it| state.note(it));
+    state.decision(budget)
+}
+
+/// What the stop check goes by, brought up to date message by message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StopState {
+    /// A stop request after the last prompt.
+    is_stop_requested: bool,
+    /// An error after the last prompt, and after every later answer.
+    has_error: bool,
+    /// Of the last answer after the last prompt, whether it holds a tool use.
+    last_answer_calls: Option<bool>,
+    /// Tool uses, of the whole transcript, that lack a later result.
+    open: BTreeSet<ToolUseId>,
+}
+
+impl StopState {
+    /// Takes in the next message.
+    pub fn note(&mut self, message: &Message) {
+        let is_prompt = is_prompt(message);
+        if is_prompt {
+            self.is_stop_requested = false;
+            self.has_error = false;
+            self.last_answer_calls = None;
+        }
+        if message.role == Role::Assistant {
+            self.last_answer_calls = Some(message.tool_uses().next().is_some());
+            self.has_error = false;
         }
         for block in &message.blocks {
             match block.kind() {
-                BlockKind::StopRequest => return StopDecision::end(EndReason::ExplicitStop),
-                BlockKind::Error(_) => has_error |= last_answer.is_none(),
+                BlockKind::ToolUse { id, .. } => {
+                    self.open.insert(id.clone());
+                }
+                BlockKind::ToolResult { id, .. } => {
+                    self.open.remove(id);
+                }
+                // A block of a prompt is no mark.
+                BlockKind::StopRequest => self.is_stop_requested |= !is_prompt,
+                BlockKind::Error(_) => self.has_error |= !is_prompt,
                 _ => {}
             }
         }
-        if message.role == Role::Assistant && last_answer.is_none() {
-            last_answer = Some(message);
-        }
     }
-    if has_error {
-        return StopDecision::end(EndReason::Error);
+
+    /// Whether the run is over, as [`check_stop_condition`] says of the messages so far.
+    pub fn decision(&self, budget: RunBudget) -> StopDecision {
+        let reason = match self.last_answer_calls {
+            _ if self.is_stop_requested => EndReason::ExplicitStop,
+            _ if self.has_error => EndReason::Error,
+            _ if budget.is_exceeded() => EndReason::BudgetExceeded,
+            Some(false) if self.open.is_empty() => EndReason::NoPendingTools,
+            None | Some(_) => return StopDecision::GO_ON,
+        };
+        StopDecision::end(reason)
     }
-    if budget.is_exceeded() {
-        return StopDecision::end(EndReason::BudgetExceeded);
-    }
-    let Some(last_answer) = last_answer else { return StopDecision::GO_ON };
-    if last_answer.tool_uses().next().is_some() || has_open_call(transcript) {
-        return StopDecision::GO_ON;
-    }
-    StopDecision::end(EndReason::NoPendingTools)
 }
 
 /// Like [`Message::is_prompt`], but a message that holds only marks begins nothing.
@@ -122,32 +151,6 @@ fn is_prompt(message: &Message) -> bool {
     let is_mark = |kind: &BlockKind| matches!(kind, BlockKind::StopRequest | BlockKind::Error(_));
     message.is_prompt()
         && (message.blocks.is_empty() || !message.blocks.iter().all(|it| is_mark(it.kind())))
-}
-
-/// Whether some tool use lacks a result after it.
-fn has_open_call(transcript: &[Arc<Message>]) -> bool {
-    // A result is forgotten when its call is met, so that the set holds one turn and not the
-    // history. That takes a second call of the same id for open; the thorough look settles it.
-    finds_open_call(transcript, Results::Forget) && finds_open_call(transcript, Results::Keep)
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Results {
-    Forget,
-    Keep,
-}
-
-fn finds_open_call(transcript: &[Arc<Message>], results: Results) -> bool {
-    let mut answered: BTreeSet<&ToolUseId> = BTreeSet::new();
-    transcript.iter().rev().flat_map(|it| it.blocks.iter().rev()).any(|block| match block.kind() {
-        BlockKind::ToolResult { id, .. } => {
-            answered.insert(id);
-            false
-        }
-        BlockKind::ToolUse { id, .. } if results == Results::Forget => !answered.remove(id),
-        BlockKind::ToolUse { id, .. } => !answered.contains(id),
-        _ => false,
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod read;
 
 // Reading a whole file: to go on with it, to check it, to look at it.
 pub mod audit;
+pub mod lines;
 pub mod load;
 pub mod replay;
 pub mod trace;

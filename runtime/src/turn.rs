@@ -30,11 +30,11 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::{EntryId, RunId},
-    message::Messages,
     output::OutputSettings,
     ports::WorktreeBase,
     run::{
         RunEnd, conversation::TurnMemory, derived_settings::DerivedSettings, facts::SessionFacts,
+        history::History,
     },
     step::Step,
     step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
@@ -62,7 +62,7 @@ pub struct TurnSetup {
     /// Counted from 1 within the run.
     pub number: u32,
     /// What was said so far.
-    pub history: Messages,
+    pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the turn before handed on.
@@ -82,7 +82,7 @@ pub struct Turn {
     /// Follows the session's system prompt.
     system: Option<Arc<str>>,
     /// What was said so far, this turn included.
-    history: Messages,
+    history: History,
     memory: TurnMemory,
     state: TurnState,
     journal: journal::Journal,
@@ -170,7 +170,7 @@ impl Turn {
     ///
     /// Inputs that do not fit the state of the turn (late answers of an attempt that was given up,
     /// answers to questions that are closed) have no effect. Cost: proportional to what the input
-    /// adds, and to the number of messages (one reference each) in steps 3 to 5 and 9.
+    /// adds, and in steps 3 to 5 to the number of messages that the model is shown (one reference each).
     pub fn handle(&mut self, at: Timestamp, input: TurnInput) -> Vec<Effect> {
         self.now = at;
         match input {

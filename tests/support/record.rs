@@ -8,7 +8,7 @@ use ennead_runtime::{
     transcript::{
         audit::{Evidence, Verified, verify},
         entry::{Record, RecordKind},
-        load::{LoadAs, load},
+        load::{LoadAs, load, tail},
         read::{Entry, Read, read_line},
     },
 };
@@ -26,14 +26,16 @@ pub(crate) fn verified(transcript: &Path) -> Verified {
         let beside = || fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
         inline.get(&digest).cloned().or_else(beside)
     };
-    let sidechain =
-        |agent: &AgentId| fs::read(beside.join(format!("subagents/agent-{agent}.jsonl"))).ok();
+    let sidechain = |agent: &AgentId| {
+        let file = beside.join(format!("subagents/agent-{agent}.jsonl"));
+        fs::read(file).ok().map(|it| tail(&it, 0).head)
+    };
     let evidence = Evidence {
         stored: &stored,
         sidechain: &sidechain,
         checkpoint: None,
         run_budget: &|_| None,
-        also: &|_, _| Ok(()),
+        also: &|_| Ok(()),
     };
     verify(&bytes, &evidence).unwrap_or_else(|violation| {
         let text = String::from_utf8_lossy(&bytes);

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
 };
 
@@ -20,6 +21,7 @@ use crate::{
         InvalidRequest, Run,
         derived_settings::DerivedSettings,
         facts::SessionFacts,
+        history::History,
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
@@ -37,7 +39,7 @@ use crate::{
     tool::ToolMemory,
     transcript::{
         entry::{Repeated, Stored},
-        load::Loaded,
+        load::{Loaded, UsageTotals},
     },
     turn::{TurnSetup, effect::HistoryUpdate},
 };
@@ -53,7 +55,7 @@ pub struct Conversation {
     /// The key of all draws of the session.
     pub stream: Stream,
     /// What was said since the last compaction, oldest first.
-    pub history: Messages,
+    pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// What the last turn handed on.
@@ -162,7 +164,7 @@ impl Conversation {
         Self {
             facts,
             stream,
-            history: Vec::new(),
+            history: History::default(),
             last_entry: None,
             memory: TurnMemory::default(),
             has_begun: false,
@@ -227,8 +229,7 @@ impl Conversation {
             }
             HistoryUpdate::Compacted { summary, preserved } => {
                 self.last_entry = Some(summary.id.clone());
-                self.history = preserved;
-                self.history.insert(0, summary);
+                self.history = iter::once(summary).chain(preserved).collect();
                 // Both are about messages that are gone now.
                 self.memory.view = None;
                 self.memory.anchor = None;
@@ -238,17 +239,29 @@ impl Conversation {
 
     /// Goes on with what an earlier process recorded: what was said, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
-        self.last_entry.clone_from(&loaded.last);
-        self.history.clone_from(&loaded.recorded);
+        let recorded = loaded.recorded.iter().cloned().collect();
+        self.go_on(recorded, loaded.last.clone(), &loaded.used);
+    }
+
+    /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
+    pub(crate) fn go_on(
+        &mut self,
+        recorded: History,
+        last_entry: Option<EntryId>,
+        used: &UsageTotals,
+    ) {
+        (self.history, self.last_entry) = (recorded, last_entry);
         if 1 <= self.facts.revision {
-            self.memory.last_answer_at = loaded.used.last_answer_at;
-            self.memory.spent = loaded.used.since_compaction;
-            self.memory.retries = loaded.used.failed_calls;
+            self.memory.last_answer_at = used.last_answer_at;
+            self.memory.spent = used.since_compaction;
+            self.memory.retries = used.failed_calls;
         }
     }
 
-    /// What the next turn of a run starts from.
-    pub fn turn(&self, run: &Run, budget: RunBudget) -> TurnSetup {
+    /// What the next turn of a run starts from. What is counted over the turns of a run is handed
+    /// over and not copied: a turn that does not hand it on ends its run.
+    pub fn turn(&mut self, run: &Run, budget: RunBudget) -> TurnSetup {
+        let progress = std::mem::take(&mut self.memory.progress);
         TurnSetup {
             facts: Arc::clone(&self.facts),
             stream: self.stream.child(run.id.as_str()),
@@ -258,7 +271,7 @@ impl Conversation {
             number: run.turns,
             history: self.history.clone(),
             last_entry: self.last_entry.clone(),
-            memory: self.memory.clone(),
+            memory: TurnMemory { progress, ..self.memory.clone() },
             budget,
         }
     }

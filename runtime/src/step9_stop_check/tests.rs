@@ -90,6 +90,48 @@ fn check(transcript: &Messages, max: Option<u64>, reason: Option<EndReason>) {
     assert_eq!(decision, StopDecision { done: reason.is_some(), reason });
 }
 
+/// The same by walking back from the end.
+fn walked(transcript: &Messages, budget: RunBudget) -> StopDecision {
+    let mut last_answer = None;
+    let mut has_error = false;
+    for message in transcript.iter().rev() {
+        if is_prompt(message) {
+            break;
+        }
+        for block in &message.blocks {
+            match block.kind() {
+                BlockKind::StopRequest => return StopDecision::end(EndReason::ExplicitStop),
+                BlockKind::Error(_) => has_error |= last_answer.is_none(),
+                _ => {}
+            }
+        }
+        if message.role == Role::Assistant && last_answer.is_none() {
+            last_answer = Some(message);
+        }
+    }
+    if has_error {
+        return StopDecision::end(EndReason::Error);
+    }
+    if budget.is_exceeded() {
+        return StopDecision::end(EndReason::BudgetExceeded);
+    }
+    let Some(last_answer) = last_answer else { return StopDecision::GO_ON };
+    let mut answered: BTreeSet<&ToolUseId> = BTreeSet::new();
+    let mut blocks = transcript.iter().rev().flat_map(|it| it.blocks.iter().rev());
+    let has_open_call = blocks.any(|block| match block.kind() {
+        BlockKind::ToolResult { id, .. } => {
+            answered.insert(id);
+            false
+        }
+        BlockKind::ToolUse { id, .. } => !answered.contains(id),
+        _ => false,
+    });
+    match last_answer.tool_uses().next().is_some() || has_open_call {
+        true => StopDecision::GO_ON,
+        false => StopDecision::end(EndReason::NoPendingTools),
+    }
+}
+
 fn message(role: Role, blocks: Vec<Block>) -> Arc<Message> {
     let id = EntryId::from("m");
     Arc::new(Message { id, role, kind: MessageKind::Meta, api_id: None, model: None, blocks })
@@ -115,6 +157,24 @@ fn any_transcript() -> impl Strategy<Value = Messages> {
     let message = (role, prop::collection::vec(any_block(), 0..4))
         .prop_map(|(role, blocks)| message(role, blocks));
     prop::collection::vec(message, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    // REQ: TRN-6
+    #[test]
+    fn message_by_message_it_says_what_a_walk_back_says(
+        transcript in any_transcript(), used in 0..4u64, max in prop::option::of(0..4u64),
+    ) {
+        let budget = RunBudget { used, max };
+        let (mut state, mut before) = (StopState::default(), Messages::new());
+        for message in transcript {
+            state.note(&message);
+            before.push(message);
+            prop_assert_eq!(state.decision(budget), walked(&before, budget));
+        }
+    }
 }
 
 proptest! {

@@ -11,9 +11,8 @@ mod chain;
 mod forked;
 mod run;
 mod sequence;
+mod turn;
 mod violation;
-
-use std::sync::Arc;
 
 pub use forked::Forked;
 pub use violation::{Violation, ViolationKind};
@@ -21,20 +20,20 @@ pub use violation::{Violation, ViolationKind};
 use crate::{
     digest::Digest,
     ids::AgentId,
-    message::Message,
-    transcript::{codec::Head, entry::Record},
+    transcript::{codec::Head, entry::Record, lines::FileLines},
 };
 
-/// A further check of one record, with the conversation up to it. The error says what is wrong.
-pub type Check<'a> = dyn Fn(&Record, &[Arc<Message>]) -> Result<(), String> + 'a;
+/// A further check of one record. The error says what is wrong.
+pub type Check<'a> = dyn Fn(&Record) -> Result<(), String> + 'a;
 
 /// What lies next to a transcript and is needed to check it.
 #[expect(missing_debug_implementations, reason = "holds functions")]
 pub struct Evidence<'a> {
     /// A stored text by its digest.
     pub stored: &'a dyn Fn(Digest) -> Option<String>,
-    /// The file of a sub-agent. `None` where it is not at hand: its head is then not compared.
-    pub sidechain: &'a dyn Fn(&AgentId) -> Option<Vec<u8>>,
+    /// The end of the chain in the file of a sub-agent. `None` where the file is not at hand: its head
+    /// is then not compared.
+    pub sidechain: &'a dyn Fn(&AgentId) -> Option<Head>,
     /// Where the transcript ended when it was last closed in order, if that is known. Without it
     /// nobody sees that whole lines are gone after the end of a run.
     pub checkpoint: Option<Head>,
@@ -69,8 +68,17 @@ pub struct Verified {
 ///
 /// The first [`Violation`].
 pub fn verify(bytes: &[u8], evidence: &Evidence<'_>) -> Result<Verified, Violation> {
+    verify_lines(&FileLines::read(bytes), evidence)
+}
+
+/// The same, of a file that was read before.
+///
+/// # Errors
+///
+/// The first [`Violation`].
+pub fn verify_lines(file: &FileLines<'_>, evidence: &Evidence<'_>) -> Result<Verified, Violation> {
     let mut verified = Verified::default();
-    let (before, lines) = chain::check(bytes, evidence.checkpoint, &mut verified)?;
+    let (before, lines) = chain::check(file, evidence.checkpoint, &mut verified)?;
     sequence::check(before, lines, evidence, &mut verified)?;
     Ok(verified)
 }

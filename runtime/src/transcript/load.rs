@@ -8,29 +8,30 @@ mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod lines;
+mod loader;
 mod order;
 pub mod repair;
 pub mod report;
 mod tail;
 mod used;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use order::Placed;
 
 use crate::{
-    block::Block,
     ids::{EntryId, RunId, ShellId, ToolName, ToolUseId},
-    message::{Message, Messages},
+    message::Messages,
     ports::shells::ShellState,
     step::Step,
     transcript::{
         entry::{Record, RecordKind},
-        read::{Entry, NotALine, Seal, read_line},
+        read::{NotALine, read_line},
     },
     turn::Ended,
 };
 
+pub(crate) use loader::Loader;
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
 pub use used::UsageTotals;
@@ -116,10 +117,6 @@ pub struct OpenRun {
 /// Loads a whole file.
 pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     let mut report = Vec::new();
-    let mut nodes = chain::Nodes::default();
-    let mut used = UsageTotals::default();
-    let mut shells = Shells::default();
-    let mut open_run = None;
     let mut readable = Vec::new();
     for line in lines::split(bytes, &mut report) {
         let read = match read_line(&line.text) {
@@ -142,43 +139,11 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         }
         readable.push(Placed { number: line.number, read });
     }
+    let mut loader = Loader::new(load_as);
     for Placed { number, read } in order::settle(readable, &mut report) {
-        let seal = read.seal;
-        let is_ours = |sidechain: bool| {
-            let says_nothing = seal.is_some() && !read.says_sidechain;
-            says_nothing || sidechain == (load_as == LoadAs::Sidechain)
-        };
-        match read.entry {
-            Entry::Harness(record) => {
-                used.note(&record);
-                shells.note(&record);
-                follow_run(&mut open_run, *record);
-            }
-            Entry::Conversation { line: mut said, sidechain, bad_blocks } => {
-                if bad_blocks != 0 {
-                    report.push(Report::counted(ReportKind::BadBlock, number, bad_blocks));
-                }
-                if is_ours(sidechain) {
-                    used.said(&said);
-                    doubt(&mut said.message, seal);
-                    // The writer links every line but the first and those after a compaction.
-                    let is_altered = seal.is_some_and(|it| !it.intact);
-                    let lost_link = !read.is_linked || (is_altered && said.parent.is_none());
-                    let lost_link = lost_link && said.boundary.is_none();
-                    nodes.add_said(number, *said, lost_link, &mut report);
-                }
-            }
-            Entry::Other { id, parent, sidechain, .. } => {
-                // Of a line of ours that was changed it is reported already.
-                if seal.is_none() && read.has_message {
-                    report.push(Report::at(ReportKind::BadRecord, number));
-                }
-                if let Some(id) = id.filter(|_| is_ours(sidechain)) {
-                    nodes.add_other(id, parent);
-                }
-            }
-        }
+        loader.take(number, &read, &mut report);
     }
+    let Loader { nodes, used, shells, open_run, .. } = loader;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -196,51 +161,5 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         used,
         shells,
         tail: tail(bytes, 0),
-    }
-}
-
-/// Marks blocks that a provider may not have written so: all of a line that was changed, and those of
-/// an unknown type or shape on a line that nothing vouches for.
-fn doubt(message: &mut Arc<Message>, seal: Option<Seal>) {
-    let is_doubtful = |block: &Block| match seal {
-        Some(seal) => !seal.intact,
-        None => block.is_unusual(),
-    };
-    if message.blocks.iter().any(is_doubtful) {
-        for block in &mut Arc::make_mut(message).blocks {
-            if is_doubtful(block) {
-                *block = block.doubted();
-            }
-        }
-    }
-}
-
-fn follow_run(open: &mut Option<OpenRun>, record: Record) {
-    match record.what {
-        RecordKind::RunStart { .. } => {
-            let begun = |run| OpenRun { run, turn: 0, step: None, ended: Ended::new() };
-            *open = record.run.map(begun);
-        }
-        RecordKind::TurnStep { step, .. } => {
-            if let Some(open) = open {
-                open.turn = record.turn;
-                open.step = (step != Step::StopCheck).then_some(step);
-                if step == Step::SettingsResolution {
-                    open.ended.clear();
-                }
-            }
-        }
-        RecordKind::ToolEnd { call, error, .. } => {
-            if let Some(open) = open {
-                open.ended.insert(call, error);
-            }
-        }
-        RecordKind::TurnEnd { .. } => {
-            if let Some(open) = open {
-                open.step = None;
-            }
-        }
-        RecordKind::RunEnd { .. } => *open = None,
-        _ => {}
     }
 }

@@ -4,6 +4,7 @@
 //! next to them. What a turn decided is computed anew, request digests included, so a difference is
 //! either a changed file or a changed rule.
 
+mod earlier;
 mod line;
 mod recorded_inputs;
 mod rerun;
@@ -11,7 +12,8 @@ mod window;
 
 use std::sync::Arc;
 
-use line::FileLine;
+use earlier::Earlier;
+use line::{LineRef, SealedLine};
 use rerun::Rerun;
 use window::Window;
 
@@ -23,7 +25,8 @@ use crate::{
     step::Step,
     transcript::{
         entry::{Line, Record, RecordKind, Stored},
-        load::{LoadAs, load},
+        lines::FileLines,
+        load::LoadAs,
     },
     turn::effect::HistoryUpdate,
 };
@@ -99,27 +102,40 @@ pub type StoredTexts<'a> = &'a dyn Fn(Digest) -> Option<String>;
 ///
 /// [`ReplayError`], the first in the order of the file.
 pub fn replay(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Replayed, ReplayError> {
-    let lines = line::read(bytes);
+    replay_lines(&FileLines::read(bytes), stored)
+}
+
+/// The same, of a file that was read before.
+///
+/// # Errors
+///
+/// [`ReplayError`], the first in the order of the file.
+pub fn replay_lines(
+    file: &FileLines<'_>,
+    stored: StoredTexts<'_>,
+) -> Result<Replayed, ReplayError> {
+    let lines = line::sealed(file);
+    let mut earlier = Earlier::new(file);
     let mut replayed = Replayed::default();
     let mut session: Option<Session> = None;
-    let mut prompt: Option<(&FileLine<'_>, Arc<Message>)> = None;
+    let mut prompt: Option<(&SealedLine<'_>, Arc<Message>)> = None;
     let mut at = 0;
     while let Some(file_line) = lines.get(at) {
         at += 1;
-        match &file_line.line {
-            Line::Conversation(said) if said.message.kind == MessageKind::Prompt => {
+        match file_line.line {
+            LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {
                 prompt = Some((file_line, Arc::clone(&said.message)));
             }
-            Line::Conversation(said) => {
+            LineRef::Conversation(said) => {
                 if let Some(session) = &mut session {
                     session.conversation.said(HistoryUpdate::Message(Arc::clone(&said.message)));
                 }
             }
-            Line::Harness(record) => match &record.what {
+            LineRef::Harness(record) => match &record.what {
                 RecordKind::RunStart { .. } => {
                     let no_setup = ReplayError::NoSetup { line: file_line.number };
                     let (asked, prompt) = prompt.take().ok_or(no_setup.clone())?;
-                    let before = bytes.get(..asked.offset).unwrap_or_default();
+                    let before = (&mut earlier, asked.place);
                     let begun = Session::begin(session, file_line, record, before, stored)?;
                     let begun = begun.ok_or(no_setup)?;
                     begun.asked(asked)?;
@@ -153,9 +169,9 @@ impl Session {
     /// The session at the start of a run; `None` when its first line cannot be used.
     fn begin(
         known: Option<Self>,
-        line: &FileLine<'_>,
+        line: &SealedLine<'_>,
         record: &Record,
-        before: &[u8],
+        (earlier, place): (&mut Earlier<'_>, usize),
         stored: StoredTexts<'_>,
     ) -> Result<Option<Self>, ReplayError> {
         let RecordKind::RunStart { stream, setup, first, .. } = &record.what else {
@@ -168,13 +184,15 @@ impl Session {
         let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
         let load_as = if facts.agent.is_some() { LoadAs::Sidechain } else { LoadAs::Session };
         let mut conversation = Conversation::new(Arc::new(facts), stream);
-        conversation.resume(&load(before, load_as));
+        earlier.resume(&mut conversation, place, load_as);
         Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
     }
 
     /// Whether the line of a prompt is one of this session.
-    fn asked(&self, line: &FileLine<'_>) -> Result<(), ReplayError> {
-        match line.difference(&line.line, &self.conversation.facts) {
+    fn asked(&self, line: &SealedLine<'_>) -> Result<(), ReplayError> {
+        let LineRef::Conversation(said) = line.line else { return Ok(()) };
+        let said = Line::Conversation(Box::new(said.clone()));
+        match line.difference(&said, &self.conversation.facts) {
             None => Ok(()),
             Some((expected, found)) => {
                 Err(ReplayError::WrongPrompt { line: line.number, expected, found })

@@ -34,29 +34,12 @@ impl Turn {
         }
     }
 
-    /// Costs one look at each call of the conversation, and that only when an answer has calls.
     fn rename_used(&mut self, answer: &mut ModelAnswer) {
-        let calls = |blocks: &[Block]| -> BTreeSet<ToolUseId> {
-            blocks.iter().filter_map(Block::as_tool_use).map(|(id, ..)| id.clone()).collect()
-        };
-        let asked = calls(&answer.blocks);
-        if asked.is_empty() {
-            return;
-        }
-        let earlier = self.history.iter().flat_map(|it| it.blocks.iter());
-        let used: BTreeSet<&ToolUseId> = earlier
-            .filter_map(Block::as_tool_use)
-            .map(|(id, ..)| id)
-            .filter(|it| asked.contains(it))
-            .collect();
-        if used.is_empty() {
-            return;
-        }
         let request = self.state.model.request.0;
         let mut told = Vec::new();
         for (n, block) in answer.blocks.iter_mut().enumerate() {
             let Some((id, name, input)) = block.as_tool_use() else { continue };
-            if !used.contains(id) {
+            if !self.history.has_call(id) {
                 continue;
             }
             let (old, new) = (id.clone(), ToolUseId::made_up(request, n));

@@ -4,7 +4,10 @@
 //! what it did; of any other nothing is claimed but that it was interrupted. One `turn_end` record
 //! says where and why.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     effect::{Append, HistoryUpdate},
@@ -14,8 +17,8 @@ use crate::{
     block::Block,
     entropy::Stream,
     ids::{EntryId, RunId, ToolUseId},
-    message::{Message, MessageKind, Messages},
-    run::RunEnd,
+    message::{Message, MessageKind},
+    run::{RunEnd, history::History},
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
@@ -42,7 +45,7 @@ pub struct OpenTurn {
     /// Where it was, if known.
     pub at_step: Option<Step>,
     /// What was said, as far as it was recorded.
-    pub history: Messages,
+    pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
     /// Outcomes of calls that could no longer be undone.
@@ -124,15 +127,15 @@ fn lost(error: Option<ToolErrorKind>) -> ToolOutcome {
 /// Results for calls that have none, wherever in the conversation they are; nothing when all have
 /// one. A run that has ended asks for none of them again, but lines of it may be lost, and a stop check
 /// never ends a run while a call is open.
-pub fn answer_lost_calls(
-    history: &Messages,
+pub fn answer_lost_calls<'a>(
+    history: impl DoubleEndedIterator<Item = &'a Arc<Message>>,
     last_entry: Option<EntryId>,
     stream: Stream,
     at: Timestamp,
 ) -> Option<Box<Append>> {
     let mut answered: BTreeSet<&ToolUseId> = BTreeSet::new();
     let mut lost: Vec<(ToolUseId, EntryId)> = Vec::new();
-    for message in history.iter().rev() {
+    for message in history.rev() {
         for block in message.blocks.iter().rev() {
             if let Some((id, ..)) = block.as_tool_result() {
                 answered.insert(id);
@@ -153,14 +156,15 @@ pub fn answer_lost_calls(
 }
 
 /// Tool uses of the last answer that have no result yet, with the line of the answer.
-fn open_calls(history: &Messages) -> Vec<(ToolUseId, EntryId)> {
-    let Some(at) = history.iter().rposition(|it| it.kind == MessageKind::Answer) else {
-        return Vec::new();
-    };
-    let results = history[at..].iter().flat_map(|it| &it.blocks);
-    let done: Vec<&ToolUseId> =
-        results.filter_map(|it| it.as_tool_result().map(|(id, ..)| id)).collect();
-    let answer = &history[at];
+fn open_calls(history: &History) -> Vec<(ToolUseId, EntryId)> {
+    let mut done: BTreeSet<&ToolUseId> = BTreeSet::new();
+    let mut newest = history.iter().rev();
+    let answer = newest.find(|message| {
+        let results = message.blocks.iter().filter_map(Block::as_tool_result);
+        done.extend(results.map(|(id, ..)| id));
+        message.kind == MessageKind::Answer
+    });
+    let Some(answer) = answer else { return Vec::new() };
     let uses = answer.tool_uses().map(|(id, ..)| id).filter(|it| !done.contains(it));
     uses.map(|id| (id.clone(), answer.id.clone())).collect()
 }
@@ -182,7 +186,7 @@ mod tests {
             number: 1,
             stream: Stream::from_seed(1),
             at_step: Some(Step::ToolExecution),
-            history: vec![Arc::new(answer), Arc::new(result)],
+            history: [Arc::new(answer), Arc::new(result)].into_iter().collect(),
             last_entry: Some("e2".into()),
             settled,
             ended: BTreeMap::new(),

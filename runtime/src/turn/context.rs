@@ -209,9 +209,9 @@ impl Turn {
     fn view_so_far(&self) -> Messages {
         match &self.memory.view {
             Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
-                messages.iter().chain(&self.history[*covered..]).cloned().collect()
+                messages.iter().chain(self.history.iter_from(*covered)).cloned().collect()
             }
-            _ => self.history.clone(),
+            _ => self.history.to_messages(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, iter, sync::Arc};
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
@@ -227,15 +227,10 @@ impl Turn {
         let Some(at) = found else { return };
         let summary = Arc::clone(&context.messages[at]);
         // What follows it in the transcript, marks between the messages included.
-        let kept: Vec<_> = context.messages[at + 1..].iter().map(|it| &it.id).collect();
-        let is_kept = |it: &Arc<Message>| kept.contains(&&it.id);
-        let preserved = match self.history.iter().position(is_kept) {
-            Some(first) => {
-                let last = self.history.iter().rposition(is_kept).unwrap_or(first);
-                self.history[first..=last].to_vec()
-            }
-            None => Vec::new(),
-        };
+        let kept: BTreeSet<_> = context.messages[at + 1..].iter().map(|it| &it.id).collect();
+        let is_dropped = |it: &&Arc<Message>| !kept.contains(&it.id);
+        let mut preserved: Messages = self.history.iter().skip_while(is_dropped).cloned().collect();
+        while preserved.pop_if(|it| is_dropped(&&*it)).is_some() {}
         let ends = preserved.first().zip(preserved.last());
         let boundary = Boundary {
             trigger: if self.state.shaping.failure.is_some() { "reactive" } else { "auto" },
@@ -243,8 +238,7 @@ impl Turn {
             preserved: ends.map(|(head, tail)| (head.id.clone(), tail.id.clone())),
         };
         self.journal.compaction(self.now, boundary, Arc::clone(&summary), preserved.clone());
-        self.history = preserved;
-        self.history.insert(0, summary);
+        self.history = iter::once(summary).chain(preserved).collect();
         self.memory.anchor = None;
         self.memory.spent = Money::default();
     }

@@ -11,7 +11,7 @@ use crate::{
     run::RunEnd,
     step2_state_initialization::FiringReason,
     step3_context_assembly::source8_tool_results::escape_harness_tags,
-    step9_stop_check::{EndReason, RunBudget, StopDecision, check_stop_condition},
+    step9_stop_check::{EndReason, RunBudget, StopDecision},
     transcript::entry::{RecordKind, StepDetail},
     turn::effect::TurnReport,
 };
@@ -71,7 +71,7 @@ impl Turn {
     fn stop_decision(&self) -> StopDecision {
         let used = self.used.saturating_add(self.state.model.usage.total().0);
         let budget = RunBudget { used, max: self.settings().run_token_budget };
-        check_stop_condition(&self.history, budget)
+        self.history.stop_decision(budget)
     }
 
     fn stopped(&mut self, decision: StopDecision) {

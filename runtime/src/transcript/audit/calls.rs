@@ -1,5 +1,7 @@
 //! The calls of one turn: one decision, one result each, in order.
 
+use std::collections::BTreeMap;
+
 use super::{Evidence, ViolationKind};
 use crate::{
     digest::Digest,
@@ -12,7 +14,13 @@ use crate::{
 
 /// The calls of one turn.
 #[derive(Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The first call of each id.
+    by_id: BTreeMap<ToolUseId, usize>,
+    /// Calls at the front that have their results.
+    n_done: usize,
+}
 
 struct Call {
     id: ToolUseId,
@@ -26,19 +34,22 @@ struct Call {
 
 impl Calls {
     pub(super) fn ask(&mut self, answer: &Message) {
-        self.0.extend(answer.tool_uses().map(|(id, tool, input)| Call {
-            id: id.clone(),
-            tool: tool.clone(),
-            input: input.to_owned(),
-            decision: None,
-            intended: false,
-            ended: None,
-            result: None,
-        }));
+        for (id, tool, input) in answer.tool_uses() {
+            self.by_id.entry(id.clone()).or_insert(self.calls.len());
+            self.calls.push(Call {
+                id: id.clone(),
+                tool: tool.clone(),
+                input: input.to_owned(),
+                decision: None,
+                intended: false,
+                ended: None,
+                result: None,
+            });
+        }
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.calls.len() as u64
     }
 
     pub(super) fn allowed(&self) -> u64 {
@@ -54,21 +65,21 @@ impl Calls {
     }
 
     fn count(&self, holds: impl Fn(&Call) -> bool) -> u64 {
-        self.0.iter().filter(|call| holds(call)).count() as u64
+        self.calls.iter().filter(|call| holds(call)).count() as u64
     }
 
     /// The first call without a decision.
     pub(super) fn first_undecided(&self) -> Option<&ToolUseId> {
-        self.0.iter().find(|call| call.decision.is_none()).map(|call| &call.id)
+        self.calls.iter().find(|call| call.decision.is_none()).map(|call| &call.id)
     }
 
     /// The first call without a result.
     pub(super) fn first_open(&self) -> Option<&ToolUseId> {
-        self.0.iter().find(|call| call.result.is_none()).map(|call| &call.id)
+        self.calls.get(self.n_done).map(|call| &call.id)
     }
 
     fn find(&mut self, id: &ToolUseId) -> Result<&mut Call, ViolationKind> {
-        let call = self.0.iter_mut().find(|call| call.id == *id);
+        let call = self.by_id.get(id).and_then(|at| self.calls.get_mut(*at));
         call.ok_or_else(|| ViolationKind::UnknownCall { call: id.clone() })
     }
 
@@ -150,8 +161,8 @@ impl Calls {
             _ => call.ended = Some(error.is_some()),
         }
         if let Some(named) = sidechain
-            && let Some(bytes) = (evidence.sidechain)(&named.agent)
-            && crate::transcript::load::tail(&bytes, 0).head.hash != named.head
+            && let Some(head) = (evidence.sidechain)(&named.agent)
+            && head.hash != named.head
         {
             return Err(ViolationKind::WrongSidechain);
         }
@@ -177,6 +188,9 @@ impl Calls {
             return Err(ViolationKind::WrongAnswer);
         }
         call.result = Some(is_error);
+        while self.calls.get(self.n_done).is_some_and(|call| call.result.is_some()) {
+            self.n_done += 1;
+        }
         Ok(())
     }
 }

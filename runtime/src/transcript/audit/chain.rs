@@ -6,11 +6,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    transcript::{
-        codec::Head,
-        entry::{Line, RecordKind},
-        read::{Entry, read_line},
-    },
+    transcript::{codec::Head, entry::RecordKind, lines::FileLines, read::Entry},
 };
 
 /// Lines that other programs append behind our back.
@@ -26,56 +22,46 @@ const METADATA: [&str; 8] = [
 ];
 
 /// A line of ours with its number and the hash of the one before.
-pub(super) struct Sealed {
+pub(super) struct Sealed<'a> {
     pub(super) number: u64,
-    pub(super) line: Line,
+    pub(super) entry: &'a Entry,
     pub(super) prev: Digest,
 }
 
-pub(super) fn check(
-    bytes: &[u8],
+pub(super) fn check<'a>(
+    file: &'a FileLines<'_>,
     checkpoint: Option<Head>,
     verified: &mut Verified,
-) -> Result<(Before, Vec<Sealed>), Violation> {
+) -> Result<(Before, Vec<Sealed<'a>>), Violation> {
     let mut before = Before::default();
     let mut lines = Vec::new();
     let mut head = Head::default();
     let mut skipped: Option<(u64, u64, Digest)> = None;
-    let mut offset = 0;
-    let mut number = 0;
-    for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-        number += 1;
-        let start = offset;
-        offset += piece.len() as u64;
+    for line in file.iter() {
+        let number = line.number;
         let wrong = |what| Violation { line: number, what };
-        let Some(line) = piece.strip_suffix(b"\n") else {
+        if !line.is_terminated {
             return Err(wrong(ViolationKind::TornTail));
-        };
-        if line.trim_ascii().is_empty() {
-            continue;
         }
-        let text = std::str::from_utf8(line).ok();
-        let Some((text, read)) = text.and_then(|text| Some((text, read_line(text).ok()?))) else {
+        let Some(read) = &line.read else {
             if skipped.is_some() {
                 return Err(wrong(ViolationKind::NotALine));
             }
-            skipped = Some((number, start, Digest::of(line)));
+            skipped = Some((number, line.offset as u64, Digest::of(line.bytes)));
             continue;
         };
         let Some(seal) = read.seal else {
             // Behind a line of ours a copy could represent something that was never said.
-            let entry = match head == Head::default() && verified.foreign.is_empty() {
-                true => forked::take(text, read.entry, &mut before).map_err(wrong)?,
-                false => Some(read.entry),
-            };
-            if let Some(entry) = entry {
-                foreign(entry, number, verified).map_err(wrong)?;
+            let may_be_copy = head == Head::default() && verified.foreign.is_empty();
+            let is_copy = may_be_copy
+                && forked::take(line.text(), &read.entry, &mut before).map_err(wrong)?;
+            if !is_copy {
+                foreign(&read.entry, number, verified).map_err(wrong)?;
             }
             continue;
         };
-        let line = read.entry.into_line();
-        let repair = match &line {
-            Some(Line::Harness(record)) => match record.what {
+        let repair = match &read.entry {
+            Entry::Harness(record) => match record.what {
                 RecordKind::Repair { offset, digest, .. } => Some((offset, digest)),
                 _ => None,
             },
@@ -105,27 +91,30 @@ pub(super) fn check(
         if checkpoint.is_some_and(|it| it.seq == head.seq && it.hash != head.hash) {
             return Err(wrong(ViolationKind::NotAsClosed));
         }
-        let Some(line) = line else { return Err(wrong(ViolationKind::UnknownRecord)) };
-        lines.push(Sealed { number, line, prev: seal.prev });
+        if let Entry::Other { .. } = read.entry {
+            return Err(wrong(ViolationKind::UnknownRecord));
+        }
+        lines.push(Sealed { number, entry: &read.entry, prev: seal.prev });
     }
     if let Some((line, ..)) = skipped {
         return Err(Violation { line, what: ViolationKind::NotALine });
     }
     if let Some(Head { seq, .. }) = checkpoint.filter(|it| head.seq < it.seq) {
-        return Err(Violation { line: number + 1, what: ViolationKind::CutOff { seq } });
+        let n_lines = file.bytes().iter().filter(|byte| **byte == b'\n').count() as u64;
+        return Err(Violation { line: n_lines + 1, what: ViolationKind::CutOff { seq } });
     }
     verified.head = head;
     verified.forked = before.forked.clone();
     Ok((before, lines))
 }
 
-fn foreign(entry: Entry, number: u64, verified: &mut Verified) -> Result<(), ViolationKind> {
+fn foreign(entry: &Entry, number: u64, verified: &mut Verified) -> Result<(), ViolationKind> {
     let kind = match entry {
-        Entry::Other { kind, .. } if METADATA.contains(&&*kind) => {
-            verified.foreign.push((number, kind.into()));
+        Entry::Other { kind, .. } if METADATA.contains(&&**kind) => {
+            verified.foreign.push((number, kind.to_string()));
             return Ok(());
         }
-        Entry::Other { kind, .. } => kind.into(),
+        Entry::Other { kind, .. } => kind.to_string(),
         Entry::Conversation { line, .. } => match line.message.role {
             crate::message::Role::Assistant => "assistant".to_owned(),
             crate::message::Role::User => "user".to_owned(),

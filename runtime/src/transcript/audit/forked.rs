@@ -62,18 +62,14 @@ struct Origin {
     _message: String,
 }
 
-/// Takes in a line that has no seal, if it is one of a fork. Gives the entry back if it is none.
+/// Takes in a line that has no seal, if it is one of a fork. Returns whether it is.
 ///
 /// # Errors
 ///
 /// [`ViolationKind::ForeignLine`], when it says that it was copied from the session it is in, or from
 /// another session than the lines before it.
-pub(super) fn take(
-    text: &str,
-    entry: Entry,
-    before: &mut Before,
-) -> Result<Option<Entry>, ViolationKind> {
-    let Ok(copy) = serde_json::from_str::<Copy>(text) else { return Ok(Some(entry)) };
+pub(super) fn take(text: &str, entry: &Entry, before: &mut Before) -> Result<bool, ViolationKind> {
+    let Ok(copy) = serde_json::from_str::<Copy>(text) else { return Ok(false) };
     let from = copy.forked_from.session_id;
     let is_first = before.forked.lines == 0;
     if from == copy.session_id || (!is_first && from != before.forked.from) {
@@ -83,15 +79,15 @@ pub(super) fn take(
         Entry::Conversation { line, .. } => {
             before.ids.push(line.message.id.clone());
             if line.boundary.is_none() {
-                before.said.push(line.message);
+                before.said.push(Arc::clone(&line.message));
             }
         }
-        Entry::Other { id: Some(id), .. } => before.ids.push(id),
-        other => return Ok(Some(other)),
+        Entry::Other { id: Some(id), .. } => before.ids.push(id.clone()),
+        _ => return Ok(false),
     }
     before.forked.lines += 1;
     before.forked.from = from;
-    Ok(None)
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -116,7 +112,7 @@ mod tests {
             sidechain: &|_| None,
             checkpoint: None,
             run_budget: &|_| None,
-            also: &|_, _| Ok(()),
+            also: &|_| Ok(()),
         };
         verify(text.as_bytes(), &evidence)
     }

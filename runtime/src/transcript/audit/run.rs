@@ -1,6 +1,6 @@
 //! A run while its story is checked. Alone, because how it may end is a question of its own.
 
-use super::{Evidence, ViolationKind, calls::text, sequence::Turn};
+use super::{Evidence, ViolationKind, calls::text, turn::Turn};
 use crate::{
     digest::Digest,
     ids::RunId,

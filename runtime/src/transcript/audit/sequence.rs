@@ -1,33 +1,35 @@
 //! Runs, turns and steps in order, and what was said in them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Evidence, Verified, Violation, ViolationKind,
-    calls::{Calls, text},
+    calls::text,
     chain::Sealed,
     forked::Before,
     run::{Last, Run, SeenSources, stop},
+    turn::Turn,
 };
 use crate::{
     block::Block,
     digest::Digest,
     ids::{EntryId, ToolUseId},
-    message::{Message, MessageKind, Role},
+    message::{MessageKind, Role},
     step::Step,
-    step5_model_call::FailureClass,
-    step9_stop_check::{RunBudget, check_stop_condition},
-    transcript::entry::{ConversationLine, Line, Record, RecordKind, StepDetail},
+    step9_stop_check::{RunBudget, StopState},
+    transcript::{
+        entry::{ConversationLine, Record, RecordKind, StepDetail},
+        read::Entry,
+    },
 };
-
-/// The shapers, cheapest first.
-const SHAPERS: [&str; 5] =
-    ["budget_reduction", "snip", "microcompact", "context_collapse", "auto_compact"];
 
 struct SequenceChecker<'a> {
     evidence: &'a Evidence<'a>,
-    said: Vec<Arc<Message>>,
-    ids: BTreeSet<EntryId>,
+    /// What the stop check knows of all that was said.
+    stop: StopState,
+    has_said: bool,
+    /// The lines so far; who speaks, if it is a message.
+    ids: BTreeMap<EntryId, Option<Role>>,
     run: Option<Run>,
     /// Calls without a result in the lines of another program.
     open_before: BTreeSet<ToolUseId>,
@@ -38,31 +40,18 @@ struct SequenceChecker<'a> {
     calls: u64,
 }
 
-#[derive(Default)]
-pub(super) struct Turn {
-    /// The last step on record, 1 to 8.
-    step: u8,
-    attempts: u32,
-    compactions: u32,
-    boundaries: u32,
-    fired: u32,
-    shaper: (Option<u32>, usize),
-    answered: bool,
-    refused: u64,
-    calls: Calls,
-}
-
 pub(super) fn check(
     before: Before,
-    lines: Vec<Sealed>,
+    lines: Vec<Sealed<'_>>,
     evidence: &Evidence<'_>,
     verified: &mut Verified,
 ) -> Result<(), Violation> {
     let mut story = SequenceChecker {
         evidence,
         open_before: before.open_calls(),
-        said: before.said,
-        ids: BTreeSet::new(),
+        stop: StopState::default(),
+        has_said: !before.said.is_empty(),
+        ids: BTreeMap::new(),
         run: None,
         summary_due: false,
         runs: 0,
@@ -70,20 +59,25 @@ pub(super) fn check(
         calls: 0,
     };
     for id in before.ids {
-        if !story.ids.insert(id.clone()) {
+        if story.ids.insert(id.clone(), None).is_some() {
             return Err(Violation { line: 1, what: ViolationKind::DoubledId { id } });
         }
     }
+    for message in &before.said {
+        story.stop.note(message);
+        story.ids.insert(message.id.clone(), Some(message.role));
+    }
     let last = lines.last().map_or(0, |line| line.number);
-    for Sealed { number, line, prev } in lines {
+    for Sealed { number, entry, prev } in lines {
         let wrong = |what| Violation { line: number, what };
-        match line {
-            Line::Conversation(line) => story.said(&line).map_err(wrong)?,
-            Line::Harness(record) => {
-                story.record(&record, prev).map_err(wrong)?;
-                (evidence.also)(&record, &story.said)
-                    .map_err(|why| wrong(ViolationKind::Other { why }))?;
+        match entry {
+            Entry::Conversation { line, .. } => story.said(line).map_err(wrong)?,
+            Entry::Harness(record) => {
+                story.record(record, prev).map_err(wrong)?;
+                (evidence.also)(record).map_err(|why| wrong(ViolationKind::Other { why }))?;
             }
+            // The chain has none of these.
+            Entry::Other { .. } => return Err(wrong(ViolationKind::UnknownRecord)),
         }
     }
     if story.run.is_some() {
@@ -96,10 +90,11 @@ pub(super) fn check(
 impl SequenceChecker<'_> {
     fn said(&mut self, line: &ConversationLine) -> Result<(), ViolationKind> {
         let message = &line.message;
-        if !self.ids.insert(message.id.clone()) {
+        let role = line.boundary.is_none().then_some(message.role);
+        if self.ids.insert(message.id.clone(), role).is_some() {
             return Err(ViolationKind::DoubledId { id: message.id.clone() });
         }
-        if line.parent.as_ref().is_some_and(|it| *it == message.id || !self.ids.contains(it)) {
+        if line.parent.as_ref().is_some_and(|it| *it == message.id || !self.ids.contains_key(it)) {
             return Err(ViolationKind::UnknownParent);
         }
         if self.summary_due != (message.kind == MessageKind::CompactSummary) {
@@ -121,7 +116,7 @@ impl SequenceChecker<'_> {
             }
             return Ok(());
         }
-        if self.said.is_empty() && message.kind != MessageKind::Prompt {
+        if !self.has_said && message.kind != MessageKind::Prompt {
             return Err(ViolationKind::NoPrompt);
         }
         match (message.role, message.kind, turn) {
@@ -153,7 +148,8 @@ impl SequenceChecker<'_> {
                 }
             }
         }
-        self.said.push(message.clone());
+        self.stop.note(message);
+        self.has_said = true;
         Ok(())
     }
 
@@ -237,7 +233,7 @@ impl SequenceChecker<'_> {
                 run.told.tell(detail, self.evidence)?;
                 if *number == 9 {
                     let budget = RunBudget { used: *used, max: run.max_tokens };
-                    let decision = check_stop_condition(&self.said, budget);
+                    let decision = self.stop.decision(budget);
                     run.last = stop(detail, decision)?;
                     run.turn = None;
                 }
@@ -274,8 +270,7 @@ impl SequenceChecker<'_> {
         if record.turn != 0 {
             return Err(ViolationKind::WrongTurn);
         }
-        let asked = self.said.iter().rev().find(|message| message.id == *prompt);
-        if !asked.is_some_and(|message| message.role == Role::User) {
+        if self.ids.get(prompt) != Some(&Some(Role::User)) {
             return Err(ViolationKind::NoPrompt);
         }
         self.runs += 1;
@@ -289,119 +284,6 @@ impl SequenceChecker<'_> {
             last: Last::NoTurn,
             told: SeenSources::default(),
         });
-        Ok(())
-    }
-}
-
-impl Turn {
-    fn step(&mut self, number: u8, step: Step, detail: &StepDetail) -> Result<(), ViolationKind> {
-        if number != self.step + 1 || step.number() != number {
-            return Err(ViolationKind::WrongStep { expected: self.step + 1, found: number });
-        }
-        self.step = number;
-        let same = |of, recorded: u32, counted: u64| {
-            let recorded = u64::from(recorded);
-            if recorded == counted {
-                Ok(())
-            } else {
-                Err(ViolationKind::WrongCount { of, recorded, counted })
-            }
-        };
-        let n_calls = self.calls.len();
-        match (number, detail) {
-            (1, StepDetail::Settings { .. }) | (3, StepDetail::Context { .. }) => {}
-            (2, StepDetail::State { .. }) => {}
-            (4, StepDetail::Shaping { fired, .. }) => {
-                same("shapers fired", *fired, self.fired.into())?;
-            }
-            (5, StepDetail::Model { attempts, outcome }) => {
-                same("model attempts", *attempts, self.attempts.into())?;
-                // What the output ceiling cut for good is kept where something of it is left.
-                let is_kept_cut = outcome == FailureClass::MaxOutput.code() && self.answered;
-                if (outcome == "ok") != self.answered && !is_kept_cut {
-                    return Err(ViolationKind::WrongAnswer);
-                }
-            }
-            (6, StepDetail::Dispatch { calls, refused }) => {
-                same("calls", *calls, n_calls)?;
-                self.refused = u64::from(*refused);
-            }
-            (7, StepDetail::Gate { allowed, .. }) => {
-                if self.calls.undecided() > self.refused
-                    && let Some(call) = self.calls.first_undecided()
-                {
-                    return Err(ViolationKind::NoDecision { call: call.clone() });
-                }
-                same("calls allowed", *allowed, self.calls.allowed())?;
-            }
-            (8, StepDetail::Execution { succeeded, failed }) => {
-                self.all_answered()?;
-                same("calls failed", *failed, self.calls.failed())?;
-                same("calls succeeded", *succeeded, n_calls - self.calls.failed())?;
-            }
-            (9, StepDetail::Stop { .. }) => self.all_answered()?,
-            (2..=8, StepDetail::Nothing { .. }) if number < 6 || n_calls == 0 => {}
-            _ => return Err(ViolationKind::WrongDetail),
-        }
-        Ok(())
-    }
-
-    fn all_answered(&self) -> Result<(), ViolationKind> {
-        match self.calls.first_open() {
-            Some(call) => Err(ViolationKind::NoResult { call: call.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Holds a shaper stage against the one before it.
-    fn stage(&mut self, stage: &str, attempt: Option<u32>) -> Result<(), ViolationKind> {
-        if !matches!(self.step, 3 | 4) {
-            return Err(ViolationKind::OutOfPlace);
-        }
-        if let Some(place) = SHAPERS.iter().position(|it| *it == stage) {
-            if self.shaper.0 == attempt && place < self.shaper.1 {
-                return Err(ViolationKind::ShaperOrder);
-            }
-            self.shaper = (attempt, place);
-        }
-        Ok(())
-    }
-
-    fn record(&mut self, what: &RecordKind, evidence: &Evidence<'_>) -> Result<(), ViolationKind> {
-        match what {
-            RecordKind::ShapersPassed { stages, .. } => {
-                for it in stages {
-                    self.stage(&it.stage, None)?;
-                }
-            }
-            RecordKind::Shaper { stage, fired, attempt, .. } => {
-                self.fired += u32::from(*fired && attempt.is_none());
-                self.stage(stage, *attempt)?;
-            }
-            RecordKind::ModelAttempt { attempt, purpose, cause, .. } => {
-                let n = if purpose == "turn" { &mut self.attempts } else { &mut self.compactions };
-                *n += 1;
-                if !matches!(self.step, 3 | 4) {
-                    return Err(ViolationKind::OutOfPlace);
-                }
-                // Counted within its purpose, or over all calls of the turn.
-                let n = *n;
-                let counts = *attempt == n || *attempt == self.attempts + self.compactions;
-                if !counts || (purpose == "turn" && (n == 1) != cause.is_none()) {
-                    return Err(ViolationKind::WrongAttempt);
-                }
-            }
-            RecordKind::Permission { call, tool, digest, input, decision, .. } => {
-                self.calls.decide(call, tool, *digest, input.as_ref(), decision, evidence)?;
-            }
-            RecordKind::ToolIntent { call, tool, digest, .. } => {
-                self.calls.intend(call, tool, *digest)?;
-            }
-            RecordKind::ToolEnd { call, error, sidechain, .. } => {
-                self.calls.end(call, *error, sidechain.as_ref(), evidence)?;
-            }
-            _ => {}
-        }
         Ok(())
     }
 }

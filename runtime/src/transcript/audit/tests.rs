@@ -26,7 +26,7 @@ fn audit_with(
         sidechain: &|_| None,
         checkpoint: None,
         run_budget: &|_| max,
-        also: &|_, _| Ok(()),
+        also: &|_| Ok(()),
     };
     verify(bytes, &evidence)
 }
@@ -61,7 +61,7 @@ fn checkpoint_testifies_to_the_line_that_it_names() {
             sidechain: &|_| None,
             checkpoint: Some(Head { seq, hash }),
             run_budget: &|_| None,
-            also: &|_, _| Ok(()),
+            also: &|_| Ok(()),
         };
         verify(&bytes, &evidence).map(|it| it.head).map_err(|it| (it.line, it.what.code()))
     };

@@ -1,9 +1,13 @@
 //! From lines to a conversation: follows the links from the newest message back.
 
+mod base;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+pub(super) use base::Base;
 
 use super::{Report, ReportKind};
 use crate::{
@@ -18,6 +22,8 @@ use crate::{
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     by_id: BTreeMap<EntryId, usize>,
+    /// Places of those that a user or the model says.
+    messages: Vec<usize>,
 }
 
 struct Node {
@@ -68,14 +74,15 @@ impl Nodes {
     pub(super) fn add_said(
         &mut self,
         line: u64,
-        said: ConversationLine,
+        said: &ConversationLine,
+        message: Arc<Message>,
         lost_link: bool,
         report: &mut Vec<Report>,
     ) {
-        let id = said.message.id.clone();
+        let id = message.id.clone();
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
-                ChainLink::HistoryUpdate(message) => *message == said.message,
+                ChainLink::HistoryUpdate(first) => *first == message,
                 ChainLink::Boundary { .. } => said.boundary.is_some(),
                 ChainLink::Other => false,
             };
@@ -83,11 +90,11 @@ impl Nodes {
             report.push(Report::at(kind, line));
             return;
         }
-        let what = match said.boundary {
-            Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved },
-            None => ChainLink::HistoryUpdate(said.message),
+        let what = match &said.boundary {
+            Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved.clone() },
+            None => ChainLink::HistoryUpdate(message),
         };
-        self.add(Node { id, line, parent: said.parent, lost_link, what });
+        self.add(Node { id, line, parent: said.parent.clone(), lost_link, what });
     }
 
     pub(super) fn add_other(&mut self, id: EntryId, parent: Option<EntryId>) {
@@ -98,6 +105,9 @@ impl Nodes {
 
     fn add(&mut self, node: Node) {
         self.by_id.insert(node.id.clone(), self.nodes.len());
+        if node.is_message() {
+            self.messages.push(self.nodes.len());
+        }
         self.nodes.push(node);
     }
 
@@ -109,12 +119,16 @@ impl Nodes {
 
     /// The messages from the last compaction or the root to the newest one.
     pub(super) fn conversation(&self, report: &mut Vec<Report>) -> Messages {
-        let Some(leaf) = self.nodes.iter().rposition(Node::is_message) else {
-            return Vec::new();
+        self.follow(report).0
+    }
+
+    /// The conversation, and the places of what the walk itself took into it.
+    fn follow(&self, report: &mut Vec<Report>) -> (Messages, BTreeSet<usize>) {
+        let Some(leaf) = self.messages.last().copied() else {
+            return (Vec::new(), BTreeSet::new());
         };
         let compactions = self.compactions(report);
-        let walked = self.ancestors(leaf, &compactions, report);
-        let visited: BTreeSet<usize> = walked.iter().copied().collect();
+        let (walked, visited) = self.ancestors(leaf, &compactions, report);
         let active = compactions.iter().rev().find(|it| self.is_connected(it, &visited));
         let mut chosen: Vec<usize> = Vec::new();
         if let Some(active) = active {
@@ -122,47 +136,59 @@ impl Nodes {
             chosen.extend(self.preserved(active.boundary, report));
         }
         let oldest = active.map_or(0, |it| it.boundary);
-        for at in walked.into_iter().rev() {
-            if oldest <= at && !chosen.contains(&at) {
-                chosen.push(at);
-            }
+        let mut taken: BTreeSet<usize> = chosen.iter().copied().collect();
+        chosen.extend(walked.into_iter().rev().filter(|at| oldest <= *at && taken.insert(*at)));
+        let on_chain: BTreeSet<usize> =
+            taken.iter().copied().chain(leaf..self.nodes.len()).collect();
+        let chosen = self.adopt_answers(chosen, &mut taken, report);
+        let adopted = self.adopt_results(&chosen, &taken, report);
+        let mut behind: BTreeMap<usize, Vec<&Adopted>> = BTreeMap::new();
+        for it in &adopted {
+            behind.entry(it.behind).or_default().push(it);
         }
-        self.adopt_answers(&mut chosen, report);
         let mut messages: Messages = Vec::new();
-        let adopted = self.adopt_results(&chosen, report);
         for at in &chosen {
             messages.extend(self.nodes[*at].said().cloned());
-            messages.extend(adopted.iter().filter(|it| it.behind == *at).map(|it| it.results()));
+            messages.extend(behind.get(at).into_iter().flatten().map(|it| it.results()));
         }
         // What was noted after the newest message has nothing that names it yet.
         let behind = self.nodes[leaf + 1..].iter().filter_map(Node::said).cloned();
         messages.extend(behind);
-        chosen.extend(visited);
-        chosen.extend(adopted.iter().map(|it| it.at));
-        self.report_forks(&chosen, oldest, report);
-        messages
+        taken.extend(visited);
+        taken.extend(adopted.iter().map(|it| it.at));
+        self.report_forks(&taken, oldest, report);
+        (messages, on_chain)
     }
 
     fn compactions(&self, report: &mut Vec<Report>) -> Vec<Compaction> {
+        // From the end, so that what comes after a boundary is known when it is met.
+        let mut named: BTreeMap<&EntryId, usize> = BTreeMap::new();
+        let mut next = None;
         let mut found = Vec::new();
-        for (boundary, node) in self.nodes.iter().enumerate() {
-            if !matches!(node.what, ChainLink::Boundary { .. }) {
-                continue;
-            }
-            let behind = || self.nodes.iter().enumerate().skip(boundary + 1);
-            let named =
-                behind().find(|(_, it)| it.is_summary() && it.parent.as_ref() == Some(&node.id));
-            let next = || {
-                behind()
-                    .take_while(|(_, it)| !matches!(it.what, ChainLink::Boundary { .. }))
-                    .find(|(_, it)| it.is_summary())
-            };
-            match named.or_else(next) {
-                Some((summary, _)) => found.push(Compaction { boundary, summary }),
-                None => report.push(Report::at(ReportKind::BoundaryWithoutSummary, node.line)),
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            if node.is_summary() {
+                named.extend(node.parent.as_ref().map(|it| (it, at)));
+                next = Some(at);
+            } else if let ChainLink::Boundary { .. } = node.what {
+                found.push((at, named.get(&node.id).copied().or(next.take())));
+                next = None;
             }
         }
-        found
+        let mut compactions = Vec::new();
+        for (boundary, summary) in found.into_iter().rev() {
+            let line = self.nodes[boundary].line;
+            match summary {
+                Some(summary) => compactions.push(Compaction { boundary, summary }),
+                None => report.push(Report::at(ReportKind::BoundaryWithoutSummary, line)),
+            }
+        }
+        compactions
+    }
+
+    /// The nearest message in front of a place.
+    fn message_before(&self, at: usize) -> Option<usize> {
+        let n_before = self.messages.partition_point(|it| *it < at);
+        self.messages[..n_before].last().copied()
     }
 
     fn ancestors(
@@ -170,26 +196,30 @@ impl Nodes {
         leaf: usize,
         compactions: &[Compaction],
         report: &mut Vec<Report>,
-    ) -> Vec<usize> {
+    ) -> (Vec<usize>, BTreeSet<usize>) {
+        let boundaries: BTreeSet<usize> = compactions.iter().map(|it| it.boundary).collect();
         let mut walked = vec![leaf];
         let mut visited = BTreeSet::from([leaf]);
+        // Messages that were not walked past; made where the first link is broken.
+        let mut left: Option<BTreeSet<usize>> = None;
         let mut at = leaf;
         loop {
             let node = &self.nodes[at];
-            if compactions.iter().any(|it| it.boundary == at) {
-                return walked;
+            if boundaries.contains(&at) {
+                return (walked, visited);
             }
             let linked = match &node.parent {
                 Some(parent) => self.by_id.get(parent).copied(),
                 None if node.lost_link => None,
-                None => return walked,
+                None => return (walked, visited),
             };
             let next = match linked {
                 Some(next) if !visited.contains(&next) => Some(next),
                 _ => {
-                    let before = (0..at)
-                        .rev()
-                        .find(|it| self.nodes[*it].is_message() && !visited.contains(it));
+                    let of_rest =
+                        || self.messages.iter().filter(|it| !visited.contains(it)).copied();
+                    let left = left.get_or_insert_with(|| of_rest().collect());
+                    let before = left.range(..at).next_back().copied();
                     let kind = match linked {
                         Some(_) => ReportKind::Cycle,
                         None => ReportKind::BrokenLink,
@@ -200,9 +230,12 @@ impl Nodes {
                     before
                 }
             };
-            let Some(next) = next else { return walked };
+            let Some(next) = next else { return (walked, visited) };
             walked.push(next);
             visited.insert(next);
+            if let Some(left) = &mut left {
+                left.remove(&next);
+            }
             at = next;
         }
     }
@@ -210,7 +243,7 @@ impl Nodes {
     /// A compaction counts when the conversation goes on from it: not when somebody went back to
     /// before it.
     fn is_connected(&self, it: &Compaction, visited: &BTreeSet<usize>) -> bool {
-        let before = self.nodes[..it.boundary].iter().rposition(Node::is_message);
+        let before = self.message_before(it.boundary);
         let kept = match &self.nodes[it.boundary].what {
             ChainLink::Boundary { preserved: Some((_, tail)) } => self.by_id.get(tail).copied(),
             _ => None,
@@ -227,9 +260,10 @@ impl Nodes {
             return Vec::new();
         };
         let mut kept = Vec::new();
+        let mut seen = BTreeSet::new();
         let mut next = Some(tail);
         while let Some(at) = next.and_then(|id| self.by_id.get(id)).copied() {
-            if kept.contains(&at) {
+            if !seen.insert(at) {
                 break;
             }
             kept.push(at);
@@ -247,23 +281,38 @@ impl Nodes {
 
     /// Some writers give each block of an answer a line of its own; a result that hangs on one of
     /// them leaves the later ones next to the chain.
-    fn adopt_answers(&self, chosen: &mut Vec<usize>, report: &mut Vec<Report>) {
+    fn adopt_answers(
+        &self,
+        chosen: Vec<usize>,
+        taken: &mut BTreeSet<usize>,
+        report: &mut Vec<Report>,
+    ) -> Vec<usize> {
         let api_id = |at: usize| {
             let message = self.nodes[at].said()?;
             (message.role == Role::Assistant).then_some(message.api_id.as_ref()).flatten()
         };
+        let last: BTreeMap<&Arc<str>, usize> =
+            chosen.iter().filter_map(|at| Some((api_id(*at)?, *at))).collect();
+        let mut pieces: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in 0..self.nodes.len() {
-            if let Some(id) = api_id(at)
-                && !chosen.contains(&at)
-                && let Some(place) = chosen.iter().rposition(|it| api_id(*it) == Some(id))
+            if let Some(behind) = api_id(at).and_then(|id| last.get(id))
+                && taken.insert(at)
             {
-                chosen.insert(place + 1, at);
+                pieces.entry(*behind).or_default().push(at);
                 report.push(Report::at(ReportKind::AdoptedAnswer, self.nodes[at].line));
             }
         }
+        let with_pieces =
+            |at: usize| [at].into_iter().chain(pieces.remove(&at).unwrap_or_default());
+        chosen.into_iter().flat_map(with_pieces).collect()
     }
 
-    fn adopt_results(&self, chosen: &[usize], report: &mut Vec<Report>) -> Vec<Adopted> {
+    fn adopt_results(
+        &self,
+        chosen: &[usize],
+        taken: &BTreeSet<usize>,
+        report: &mut Vec<Report>,
+    ) -> Vec<Adopted> {
         let mut calls: BTreeMap<&ToolUseId, usize> = BTreeMap::new();
         for at in chosen {
             let message = self.nodes[*at].said();
@@ -273,7 +322,7 @@ impl Nodes {
             chosen.iter().flat_map(|at| self.nodes[*at].results()).collect();
         let mut adopted = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
-            if chosen.contains(&at) {
+            if taken.contains(&at) {
                 continue;
             }
             let Some(message) = node.said() else { continue };
@@ -288,13 +337,13 @@ impl Nodes {
         adopted
     }
 
-    fn report_forks(&self, taken: &[usize], oldest: usize, report: &mut Vec<Report>) {
-        let taken: BTreeSet<usize> = taken.iter().copied().collect();
+    fn report_forks(&self, taken: &BTreeSet<usize>, oldest: usize, report: &mut Vec<Report>) {
         let named: BTreeSet<&EntryId> =
             self.nodes.iter().filter_map(|node| node.parent.as_ref()).collect();
         let mut leaves = BTreeSet::new();
+        // What others hang on as well leads to a leaf that was found with them.
+        let mut seen = BTreeSet::new();
         for end in self.nodes.iter().filter(|node| !named.contains(&node.id)) {
-            let mut seen = BTreeSet::new();
             let mut at = self.by_id.get(&end.id).copied();
             // Progress and the like hang on messages; the leaf is the message.
             while let Some(here) = at.filter(|it| !self.nodes[*it].is_message() && seen.insert(*it))

@@ -3,7 +3,10 @@
 //! Roles take turns, every call has its result right after it in the order of the calls, nothing
 //! is blank. What was recorded is not changed: a message that needs no repair is the same message.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use super::{OpenCall, Report, ReportKind};
 use crate::{
@@ -67,6 +70,8 @@ pub fn repair(recorded: &[Arc<Message>]) -> Repaired {
 /// One draft per message, answers in several pieces joined; what cannot be sent is left out.
 fn drafts(recorded: &[Arc<Message>], report: &mut Vec<Report>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
+    // The last that is more than results.
+    let mut last: Option<usize> = None;
     let mut begun = false;
     for message in recorded.iter().filter(|message| message.role != Role::System) {
         let mut draft = Draft {
@@ -92,20 +97,23 @@ fn drafts(recorded: &[Arc<Message>], report: &mut Vec<Report>) -> Vec<Draft> {
                 continue;
             }
         }
-        match same_answer(&drafts, &draft) {
+        match last.filter(|at| is_same_answer(&drafts[*at], &draft)) {
             Some(at) => drafts[at].blocks.append(&mut draft.blocks),
-            None => drafts.push(draft),
+            None => {
+                if !is_results(&draft) {
+                    last = Some(drafts.len());
+                }
+                drafts.push(draft);
+            }
         }
     }
     drafts
 }
 
-/// The draft of which this is another piece: nothing but results is between them.
-fn same_answer(drafts: &[Draft], draft: &Draft) -> Option<usize> {
-    let id = draft.origin.api_id.as_ref().filter(|_| draft.role == Role::Assistant)?;
-    let at = drafts.iter().rposition(|before| !is_results(before))?;
-    (drafts[at].role == Role::Assistant && drafts[at].origin.api_id.as_ref() == Some(id))
-        .then_some(at)
+/// Whether this is another piece of an answer; nothing but results is between them.
+fn is_same_answer(before: &Draft, draft: &Draft) -> bool {
+    let is_answer = before.role == Role::Assistant && draft.role == Role::Assistant;
+    is_answer && draft.origin.api_id.is_some() && draft.origin.api_id == before.origin.api_id
 }
 
 fn is_results(draft: &Draft) -> bool {
@@ -130,12 +138,15 @@ fn drop_last_thinking(drafts: &mut Vec<Draft>, report: &mut Vec<Report>) {
 /// Takes all results out and puts each right after its call.
 fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) -> Vec<Draft> {
     let mut found = Vec::new();
+    // Places in `found`, in order.
+    let mut by_call: BTreeMap<ToolUseId, VecDeque<usize>> = BTreeMap::new();
     for (at, draft) in drafts.iter().enumerate() {
-        found.extend(draft.blocks.iter().filter_map(|block| {
-            let (id, ..) = block.as_tool_result()?;
-            let (id, block) = (id.clone(), block.clone());
-            Some(Found { at, id, block, origin: draft.origin.clone(), used: false })
-        }));
+        for block in &draft.blocks {
+            let Some((id, ..)) = block.as_tool_result() else { continue };
+            by_call.entry(id.clone()).or_default().push_back(found.len());
+            let (id, block, origin) = (id.clone(), block.clone(), draft.origin.clone());
+            found.push(Found { at, id, block, origin, used: false });
+        }
     }
     let mut answered: BTreeSet<ToolUseId> = BTreeSet::new();
     let mut paired = Vec::with_capacity(drafts.len());
@@ -149,7 +160,16 @@ fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) 
         let mut results = Vec::new();
         let mut origin = None;
         for (id, tool, _) in draft.blocks.iter().filter_map(Block::as_tool_use) {
-            let first = found.iter_mut().find(|it| !it.used && at < it.at && it.id == *id);
+            let mut first = None;
+            if let Some(places) = by_call.get_mut(id) {
+                // One in front of this call is in front of all that follow.
+                while first.is_none_or(|place: usize| found[place].at <= at)
+                    && let Some(place) = places.pop_front()
+                {
+                    first = Some(place);
+                }
+            }
+            let first = first.map(|place| &mut found[place]).filter(|it| at < it.at);
             if let Some(first) = first {
                 first.used = true;
                 answered.insert(id.clone());

@@ -1,5 +1,7 @@
 //! Lines of a file, and whether a line that a turn makes is the same.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use crate::{
@@ -7,8 +9,9 @@ use crate::{
     time::Timestamp,
     transcript::{
         codec::encode,
-        entry::{Line, LineFrame},
-        read::{body_of, read_line},
+        entry::{ConversationLine, Line, LineFrame, Record},
+        lines::{FileLine, FileLines},
+        read::{Entry, body_of},
     },
 };
 
@@ -16,44 +19,73 @@ use crate::{
 const SHOWN: usize = 200;
 
 /// A sealed line of ours.
-pub(super) struct FileLine<'a> {
+pub(super) struct SealedLine<'a> {
     /// Number of the line, counted from 1.
     pub(super) number: u64,
-    /// Where it begins in the file.
-    pub(super) offset: usize,
-    pub(super) line: Line,
+    /// Its place among all lines of the file.
+    pub(super) place: usize,
+    pub(super) line: LineRef<'a>,
     body: &'a [u8],
 }
 
+/// What a line holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LineRef<'a> {
+    Conversation(&'a ConversationLine),
+    Harness(&'a Record),
+}
+
 /// All sealed lines, in order.
-pub(super) fn read(bytes: &[u8]) -> Vec<FileLine<'_>> {
-    let mut offset = 0;
-    let mut lines = Vec::new();
-    for (number, piece) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
-        let raw = piece.strip_suffix(b"\n").unwrap_or(piece);
-        let line = std::str::from_utf8(raw).ok().and_then(|it| read_line(it).ok());
-        if let (Some(line), Some(body)) = (line.and_then(|it| it.entry.into_line()), body_of(raw)) {
-            lines.push(FileLine { number, offset, line, body });
-        }
-        offset += piece.len();
-    }
-    lines
+pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
+    let sealed = |(place, line): (usize, &'a FileLine<'_>)| {
+        let body = body_of(line.bytes)?;
+        let line_ref = match &line.read.as_ref()?.entry {
+            Entry::Conversation { line, .. } => LineRef::Conversation(line),
+            Entry::Harness(record) => LineRef::Harness(record),
+            Entry::Other { .. } => return None,
+        };
+        Some(SealedLine { number: line.number, place, line: line_ref, body })
+    };
+    file.iter().enumerate().filter_map(sealed).collect()
 }
 
 /// What the writer knew and a turn does not.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Frame {
-    version: Option<String>,
-    git_branch: Option<String>,
+#[derive(Default)]
+struct Frame<'a> {
+    version: Option<Cow<'a, str>>,
+    git_branch: Option<Cow<'a, str>>,
 }
 
-impl FileLine<'_> {
+impl<'a> Frame<'a> {
+    /// Reads it off a conversation line. In front of it there are but short texts, in which a quote
+    /// is escaped, so its keys are found without reading the line.
+    fn of(body: &'a [u8]) -> Self {
+        let Some((version, rest)) = member(body, br#","version":"#, usize::MAX) else {
+            return Self::default();
+        };
+        let git_branch = member(rest, br#","gitBranch":"#, 0).map(|it| it.0);
+        Self { version: Some(version), git_branch }
+    }
+}
+
+/// The text after a key that begins at `max_at` at the latest, and what follows it.
+fn member<'a>(body: &'a [u8], key: &[u8], max_at: usize) -> Option<(Cow<'a, str>, &'a [u8])> {
+    let at = memchr::memmem::find(body, key).filter(|it| *it <= max_at)?;
+    let rest = body.get(at + key.len()..)?;
+    let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<Text<'a>>();
+    let text = texts.next()?.ok()?;
+    Some((text.0, rest.get(texts.byte_offset()..)?))
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl SealedLine<'_> {
     /// The clock reading of the input that caused it.
     pub(super) fn at(&self) -> Timestamp {
-        match &self.line {
-            Line::Conversation(line) => line.at,
-            Line::Harness(record) => record.at,
+        match self.line {
+            LineRef::Conversation(line) => line.at,
+            LineRef::Harness(record) => record.at,
         }
     }
 
@@ -75,20 +107,18 @@ impl FileLine<'_> {
 
     /// As the writer of this line would have written another one.
     fn encode(&self, made: &Line, facts: &SessionFacts) -> Vec<u8> {
-        let text = format!("{}}}", String::from_utf8_lossy(self.body));
-        let written: Option<Frame> = match made {
-            Line::Conversation(_) => serde_json::from_str(&text).ok(),
-            Line::Harness(_) => None,
+        let Frame { version, git_branch } = match made {
+            Line::Conversation(_) => Frame::of(self.body),
+            Line::Harness(_) => Frame::default(),
         };
-        let (version, branch) = written.map_or((None, None), |it| (it.version, it.git_branch));
         let frame = LineFrame {
             session: facts.session.clone(),
             agent: facts.agent.clone(),
             cwd: facts.workspace.clone(),
-            git_branch: branch.map(Into::into),
+            git_branch: git_branch.map(Into::into),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let mut encoded = Vec::new();
+        let mut encoded = Vec::with_capacity(self.body.len() + SHOWN);
         encode(made, &frame, &mut encoded);
         match version.filter(|it| it != frame.version) {
             // Other versions may have written the file; inside of texts quotes are escaped.
@@ -103,8 +133,19 @@ impl FileLine<'_> {
     }
 }
 
-/// A made line that nothing represents, shortened.
-pub(super) fn shown(made: &Line) -> String {
-    let text = format!("{made:?}");
-    text.chars().take(SHOWN).collect()
+/// A line that nothing represents, shortened.
+pub(super) fn shown(line: &impl std::fmt::Debug) -> String {
+    /// Takes the first characters of what is written to it.
+    struct FirstChars(String);
+    impl std::fmt::Write for FirstChars {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let n_left = SHOWN - self.0.chars().count();
+            self.0.extend(text.chars().take(n_left));
+            if n_left == 0 { Err(std::fmt::Error) } else { Ok(()) }
+        }
+    }
+    let mut head = FirstChars(String::new());
+    // Full is no failure.
+    let _full = std::fmt::write(&mut head, format_args!("{line:?}"));
+    head.0
 }

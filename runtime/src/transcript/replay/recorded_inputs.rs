@@ -5,7 +5,7 @@ mod model;
 
 use std::sync::Arc;
 
-use super::{ReplayError, StoredTexts, line::FileLine, text_of, window::record};
+use super::{ReplayError, StoredTexts, line::SealedLine, text_of, window::record};
 use crate::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent},
@@ -29,7 +29,7 @@ const CRASHED: &str = "the stage crashed";
 
 /// The lines of a turn, and how far they were compared.
 pub(super) struct RecordedInputs<'a> {
-    lines: &'a [&'a FileLine<'a>],
+    lines: &'a [&'a SealedLine<'a>],
     next: usize,
     stored: StoredTexts<'a>,
     facts: Arc<SessionFacts>,
@@ -42,7 +42,7 @@ pub(super) struct RecordedInputs<'a> {
 
 impl<'a> RecordedInputs<'a> {
     pub(super) fn new(
-        lines: &'a [&'a FileLine<'a>],
+        lines: &'a [&'a SealedLine<'a>],
         stored: StoredTexts<'a>,
         facts: Arc<SessionFacts>,
         layers: Option<Digest>,
@@ -63,12 +63,12 @@ impl<'a> RecordedInputs<'a> {
     }
 
     /// The line that is this many after the next one.
-    pub(super) fn ahead(&self, n: usize) -> Option<&'a FileLine<'a>> {
+    pub(super) fn ahead(&self, n: usize) -> Option<&'a SealedLine<'a>> {
         self.lines.get(self.next + n).copied()
     }
 
     /// The first line that no turn made.
-    pub(super) fn rest(&self) -> Option<&'a FileLine<'a>> {
+    pub(super) fn rest(&self) -> Option<&'a SealedLine<'a>> {
         self.ahead(0)
     }
 
@@ -151,7 +151,7 @@ impl<'a> RecordedInputs<'a> {
     /// A stage is a pure function, so it is run again; only that its actor crashed is read.
     fn shaped(&self, order: &ShapeOrder) -> TurnInput {
         let name = order.stage.name();
-        let of_stage = |it: &&FileLine<'_>| match &record(it)?.what {
+        let of_stage = |it: &&SealedLine<'_>| match &record(it)?.what {
             RecordKind::Shaper { stage, elapsed_us, why, .. } if stage == name => {
                 Some((*elapsed_us, why == CRASHED))
             }
@@ -189,7 +189,7 @@ impl<'a> RecordedInputs<'a> {
     /// What a handler did, if the line is about one of this firing.
     fn hook(
         &self,
-        line: &FileLine<'_>,
+        line: &SealedLine<'_>,
         of: HookEvent,
         of_call: Option<&ToolUseId>,
     ) -> Result<Option<HandlerOutput>, ReplayError> {
@@ -259,10 +259,7 @@ impl<'a> RecordedInputs<'a> {
         read: impl Fn(&'a RecordKind) -> Option<T>,
     ) -> Result<T, ReplayError> {
         let next = self.ahead(0);
-        let found = next.and_then(|it| match &it.line {
-            Line::Harness(record) => read(&record.what),
-            Line::Conversation(_) => None,
-        });
+        let found = next.and_then(record).and_then(|it| read(&it.what));
         let line = next.map_or(0, |it| it.number);
         found.ok_or(ReplayError::Untold { line, step, what })
     }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ReplayError, StoredTexts,
-    line::{FileLine, shown},
+    line::{LineRef, SealedLine, shown},
     recorded_inputs::RecordedInputs,
 };
 use crate::{
@@ -35,7 +35,7 @@ impl<'a> Rerun<'a> {
     pub(super) fn new(
         conversation: &'a mut Conversation,
         run: &Run,
-        lines: &'a [&'a FileLine<'a>],
+        lines: &'a [&'a SealedLine<'a>],
         stored: StoredTexts<'a>,
     ) -> Result<Self, ReplayError> {
         if let Some(catalogue) = catalogue(lines, stored)? {
@@ -133,13 +133,13 @@ impl<'a> Rerun<'a> {
             Effect::RunHooks(firing) if firing.event == HookEvent::Stop => firing.handlers.len(),
             _ => return,
         };
-        let mark = self.told.ahead(n_before).is_some_and(|it| match &it.line {
-            Line::Conversation(line) => line
+        let mark = self.told.ahead(n_before).is_some_and(|it| match it.line {
+            LineRef::Conversation(line) => line
                 .message
                 .blocks
                 .iter()
                 .any(|it| *it.kind() == crate::block::BlockKind::StopRequest),
-            Line::Harness(_) => false,
+            LineRef::Harness(_) => false,
         });
         if mark {
             // Only remembered; nothing comes of it yet.
@@ -151,7 +151,7 @@ impl<'a> Rerun<'a> {
 
 /// What was known about models when the turn was taken, if that is new.
 fn catalogue(
-    lines: &[&FileLine<'_>],
+    lines: &[&SealedLine<'_>],
     stored: StoredTexts<'_>,
 ) -> Result<Option<Catalogue>, ReplayError> {
     let models = lines.iter().find_map(|it| match &super::window::record(it)?.what {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ReplayError,
-    line::{FileLine, shown},
+    line::{LineRef, SealedLine, shown},
 };
 use crate::{
     block::Block,
@@ -21,22 +21,22 @@ use crate::{
 /// The lines of one turn.
 pub(super) struct Window<'a> {
     pub(super) turn: u32,
-    pub(super) lines: Vec<&'a FileLine<'a>>,
+    pub(super) lines: Vec<&'a SealedLine<'a>>,
     /// The line after the last of them, by its place among all.
     pub(super) end: usize,
 }
 
 impl<'a> Window<'a> {
     /// The turn that begins with the record at place `first`.
-    pub(super) fn at(all: &'a [FileLine<'a>], first: usize, record: &Record) -> Self {
+    pub(super) fn at(all: &'a [SealedLine<'a>], first: usize, record: &Record) -> Self {
         let mut lines = Vec::new();
         let mut done = None;
         let mut end = first;
         for (place, line) in all.iter().enumerate().skip(first) {
-            match &line.line {
-                Line::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
-                Line::Conversation(_) => lines.push(line),
-                Line::Harness(other) => match &other.what {
+            match line.line {
+                LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
+                LineRef::Conversation(_) => lines.push(line),
+                LineRef::Harness(other) => match &other.what {
                     RecordKind::RunStart { .. } | RecordKind::RunEnd { .. } => break,
                     _ if other.turn == 0 => continue,
                     _ if other.run != record.run || other.turn != record.turn => break,
@@ -66,7 +66,7 @@ impl<'a> Window<'a> {
 
     /// The lines that the turn itself wrote. A record at their end is left out when what it was
     /// written together with, and says, is lost.
-    pub(super) fn told(&self, closing: Option<usize>) -> &[&'a FileLine<'a>] {
+    pub(super) fn told(&self, closing: Option<usize>) -> &[&'a SealedLine<'a>] {
         let mut told = self.lines.get(..closing.unwrap_or(self.lines.len())).unwrap_or_default();
         while let Some((last, rest)) = told.split_last()
             && is_torn(last)
@@ -84,7 +84,7 @@ impl<'a> Window<'a> {
         let first_id = |line: &ConversationLine| {
             line.message.id == stream.entry_id(line.at, "entry", u64::from(turn) << 32 | 1)
         };
-        let is_first = |line: &&'a FileLine<'a>| said(line).is_some_and(first_id);
+        let is_first = |line: &&'a SealedLine<'a>| said(line).is_some_and(first_id);
         // Without its name: the one that resumed the session closed it with another key. All lines
         // of a closing have one clock reading.
         let first = self.lines.iter().position(is_first).or_else(|| {
@@ -165,7 +165,7 @@ impl<'a> Window<'a> {
 }
 
 /// The call whose end this records, with what went wrong.
-fn ended(line: &FileLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
+fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
     match &record(line)?.what {
         RecordKind::ToolEnd { call, error, .. } => Some((call.clone(), *error)),
         _ => None,
@@ -173,8 +173,8 @@ fn ended(line: &FileLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
 }
 
 /// The outcomes of calls that a closing recorded.
-fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
-    let outcome = |pair: &[&FileLine<'_>]| {
+fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
+    let outcome = |pair: &[&SealedLine<'_>]| {
         let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
             &record(pair[0])?.what
         else {
@@ -196,7 +196,7 @@ fn settled(lines: &[&FileLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
 }
 
 /// Whether more belongs after this record.
-fn is_torn(line: &FileLine<'_>) -> bool {
+fn is_torn(line: &SealedLine<'_>) -> bool {
     match record(line).map(|it| &it.what) {
         // Of several handlers, or in front of a result.
         Some(RecordKind::ToolEnd { .. } | RecordKind::Hook { .. }) => true,
@@ -207,16 +207,16 @@ fn is_torn(line: &FileLine<'_>) -> bool {
     }
 }
 
-pub(super) fn record<'a>(line: &'a FileLine<'_>) -> Option<&'a Record> {
-    match &line.line {
-        Line::Harness(record) => Some(record),
-        Line::Conversation(_) => None,
+pub(super) fn record<'a>(line: &SealedLine<'a>) -> Option<&'a Record> {
+    match line.line {
+        LineRef::Harness(record) => Some(record),
+        LineRef::Conversation(_) => None,
     }
 }
 
-pub(super) fn said<'a>(line: &'a FileLine<'_>) -> Option<&'a ConversationLine> {
-    match &line.line {
-        Line::Conversation(line) => Some(line),
-        Line::Harness(_) => None,
+pub(super) fn said<'a>(line: &SealedLine<'a>) -> Option<&'a ConversationLine> {
+    match line.line {
+        LineRef::Conversation(line) => Some(line),
+        LineRef::Harness(_) => None,
     }
 }

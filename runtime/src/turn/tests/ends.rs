@@ -20,7 +20,7 @@ fn check(world: World, end: RunEnd) -> Play {
     // Resumable: the next prompt is answered.
     play.world.answers.clear();
     play.run("and now?");
-    let sent = view::compile(&play.conversation.history);
+    let sent = view::compile(&play.conversation.history.to_messages());
     assert!(view::is_acceptable(&sent.messages[..sent.messages.len() - 1]));
     play
 }
@@ -119,7 +119,7 @@ fn interrupted_turn_is_closed_and_every_call_answered() {
             let closed = |what: &RecordKind| matches!(what, RecordKind::TurnEnd { .. });
             assert_eq!(play.records().filter(|it| closed(&it.what)).count(), 1);
         }
-        let compiled = view::compile(&play.conversation.history);
+        let compiled = view::compile(&play.conversation.history.to_messages());
         assert_eq!(compiled.notes, [], "interrupted before input {at}");
         play.world.interrupt_at = None;
         play.run("and now?");

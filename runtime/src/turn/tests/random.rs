@@ -268,7 +268,8 @@ proptest! {
         let loaded = crate::transcript::load::load(
             &play.bytes(), crate::transcript::load::LoadAs::Session);
         let ids = |it: &crate::message::Messages| it.iter().map(|it| format!("{:?} {}", it.kind, it.id)).collect::<Vec<_>>();
-        prop_assert_eq!(ids(&loaded.recorded), ids(&play.conversation.history), "{}", play.log());
+        let history = play.conversation.history.to_messages();
+        prop_assert_eq!(ids(&loaded.recorded), ids(&history), "{}", play.log());
         prop_assert_eq!(loaded.last, play.conversation.last_entry);
     }
 }
@@ -290,7 +291,7 @@ proptest! {
             sidechain: &|_| None,
             checkpoint: None,
             run_budget: &|_| None,
-            also: &|_, _| Ok(()),
+            also: &|_| Ok(()),
         };
         let verified = crate::transcript::audit::verify(&play.bytes(), &evidence);
         prop_assert!(verified.is_ok(), "{:?} {}", verified, play.log());

@@ -1,5 +1,7 @@
 //! What became of calls: whether they were let in, and how they ended.
 
+use std::collections::BTreeMap;
+
 use super::{RecordedInputs, ReplayError, record, text_of};
 use crate::{
     block::Block,
@@ -17,11 +19,12 @@ use crate::{
 /// Around the reason for which an input was refused.
 const INVALID: (&str, &str) = ("<tool_use_error>InputValidationError: ", "</tool_use_error>");
 
-impl RecordedInputs<'_> {
+impl<'a> RecordedInputs<'a> {
     /// Calls that were let in left something at the gate; the others have their answers.
     pub(super) fn dispatched(&self, calls: &[ToolCall]) -> TurnInput {
+        let mut admissions = self.admissions();
         let mut known: Vec<Option<Admission>> =
-            calls.iter().map(|it| self.admission(&it.id)).collect();
+            calls.iter().map(|it| admissions.remove(&it.id)).collect();
         // The gate takes one call after another: what it passed over was refused.
         let reached = known.iter().rposition(|it| *it == Some(Admission::Admitted)).unwrap_or(0);
         for admission in &mut known[..reached] {
@@ -53,35 +56,33 @@ impl RecordedInputs<'_> {
         n_refused.saturating_sub(n_calls.saturating_sub(n_open))
     }
 
-    fn admission(&self, of: &ToolUseId) -> Option<Admission> {
-        let lines = &self.lines[self.next..];
-        lines.iter().enumerate().find_map(|(i, line)| match &record(line)?.what {
-            RecordKind::Permission { call, .. }
-            | RecordKind::Path { call, .. }
-            | RecordKind::Approval { call, .. }
-                if call == of =>
-            {
-                Some(Admission::Admitted)
-            }
-            RecordKind::Hook { event: HookEvent::PreToolUse, call, .. }
-                if call.as_ref() == Some(of) =>
-            {
-                Some(Admission::Admitted)
-            }
-            RecordKind::ToolEnd { call, error: Some(error), .. } if call == of => {
-                Some(match error {
+    /// Whether calls were let in, as far as lines tell.
+    fn admissions(&self) -> BTreeMap<&'a ToolUseId, Admission> {
+        let mut admissions = BTreeMap::new();
+        for (i, line) in self.lines.iter().enumerate().skip(self.next) {
+            let (call, admission) = match record(line).map(|it| &it.what) {
+                Some(
+                    RecordKind::Permission { call, .. }
+                    | RecordKind::Path { call, .. }
+                    | RecordKind::Approval { call, .. }
+                    | RecordKind::Hook { event: HookEvent::PreToolUse, call: Some(call), .. },
+                ) => (call, Admission::Admitted),
+                Some(RecordKind::ToolEnd { call, error: Some(error), .. }) => match error {
                     ToolErrorKind::InvalidInput => {
-                        let text =
-                            lines.get(i + 1).and_then(|it| result_text(it)).unwrap_or_default();
+                        let text = self.lines.get(i + 1).and_then(|it| result_text(it));
+                        let text = text.unwrap_or_default();
                         let why =
                             text.strip_prefix(INVALID.0).and_then(|it| it.strip_suffix(INVALID.1));
-                        Admission::InvalidInput(why.unwrap_or(text).to_owned())
+                        (call, Admission::InvalidInput(why.unwrap_or(text).to_owned()))
                     }
-                    _ => Admission::TooMany,
-                })
-            }
-            _ => None,
-        })
+                    _ => (call, Admission::TooMany),
+                },
+                _ => continue,
+            };
+            // The first line about a call counts.
+            admissions.entry(call).or_insert(admission);
+        }
+        admissions
     }
 
     /// Whether the next line is about the end of this call.
@@ -154,7 +155,7 @@ impl RecordedInputs<'_> {
     }
 }
 
-fn result_text<'a>(line: &'a super::FileLine<'_>) -> Option<&'a str> {
+fn result_text<'a>(line: &super::SealedLine<'a>) -> Option<&'a str> {
     let block = said(line)?.message.blocks.first().and_then(Block::as_tool_result);
     block.map(|(_, text, _)| text)
 }

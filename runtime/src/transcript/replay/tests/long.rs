@@ -1,10 +1,10 @@
 //! Long transcripts, for what the length of one may cost.
 //!
-//! Nothing here measures time. `files` writes transcripts for a program to be timed with:
+//! Nothing here measures time. The last test writes transcripts of `ENNEAD_LONG_TURNS` turns (2,500) to
+//! the directory `ENNEAD_LONG_TRANSCRIPTS`, to time `ennead verify` with:
 //!
 //! ```text
-//! ENNEAD_LONG_TRANSCRIPTS=DIR cargo test -p ennead-runtime --lib long_transcripts_are_written -- --ignored
-//! time ennead verify DIR/turns-2500.jsonl
+//! cargo test -p ennead-runtime --lib --release long_transcripts_are_written -- --ignored
 //! ```
 
 use serde_json::json;
@@ -13,6 +13,10 @@ use super::*;
 use crate::{
     step5_model_call::{ModelAnswer, ModelFailure},
     tool::ToolOutcome,
+    transcript::{
+        load::Loader,
+        read::{Entry, read_line},
+    },
     turn::tests::{
         play::play,
         script::{calls, text},
@@ -61,6 +65,39 @@ pub(super) fn resumes(n: usize) -> Play {
     play
 }
 
+/// How often the links of a session are followed that is loaded in front of each prompt.
+fn n_walks(play: &Play) -> usize {
+    let bytes = play.bytes();
+    let mut loader = Loader::new(LoadAs::Session);
+    for (number, line) in (1..).zip(String::from_utf8(bytes).unwrap().lines()) {
+        let read = read_line(line).unwrap();
+        let is_prompt = matches!(&read.entry, Entry::Conversation { line, .. }
+            if line.message.kind == MessageKind::Prompt);
+        if is_prompt {
+            loader.recorded();
+        }
+        loader.take(number, &read, &mut Vec::new());
+    }
+    loader.n_walks
+}
+
+// REQ: SES-4
+#[test]
+fn each_line_of_a_session_that_was_resumed_often_is_loaded_once() {
+    for n in [4, 16] {
+        let play = resumes(n);
+        assert_eq!(check(&play).turns, 2 * n as u64);
+        // In front of the first line, and of the first run that others go on from.
+        assert_eq!(n_walks(&play), 2, "{n} resumes");
+    }
+}
+
+// REQ: SES-4
+#[test]
+fn long_run_in_which_nothing_is_compacted_is_walked_again() {
+    assert_eq!(check(&turns(uncompacted, 120, 60)).turns, 120);
+}
+
 fn write(directory: &std::path::Path, name: &str, play: &Play) {
     let stored = directory.join(name).join("stored");
     std::fs::create_dir_all(&stored).unwrap();
@@ -77,10 +114,9 @@ fn long_transcripts_are_written() {
     let directory = std::env::var_os("ENNEAD_LONG_TRANSCRIPTS").expect("where to?");
     let directory = std::path::Path::new(&directory);
     let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
-    for n in [2_500, 10_000] {
-        write(directory, &format!("turns-{n}"), &turns(uncompacted, n, 60));
-        write(directory, &format!("compacted-{n}"), &turns(usual, n, 60));
-    }
-    write(directory, "large", &turns(usual, 2_500, 40_000));
-    write(directory, "resumes-1000", &resumes(1_000));
+    let n_turns = std::env::var("ENNEAD_LONG_TURNS").map_or(2_500, |it| it.parse().unwrap());
+    write(directory, "resumes", &resumes(n_turns / 2));
+    write(directory, "uncompacted", &turns(uncompacted, n_turns, 60));
+    write(directory, "compacted", &turns(usual, n_turns, 60));
+    write(directory, "large", &turns(usual, n_turns, 40_000));
 }

@@ -1,0 +1,125 @@
+//! What was said since the last compaction, and what every turn asks about it.
+//!
+//! The session keeps the history before a turn until the lines of the turn are recorded, so each turn
+//! has one of its own, which it adds to. A clone therefore shares what is there, and what a turn
+//! asks is known without a walk: the cost of a turn does not follow the length of its run.
+
+mod shared;
+
+use std::sync::Arc;
+
+use self::shared::{SharedList, SharedSet};
+use crate::{
+    ids::ToolUseId,
+    message::{Message, Messages},
+    step9_stop_check::{RunBudget, StopDecision, StopState},
+};
+
+/// Messages, oldest first. Cloning takes time logarithmic in their number, adding one as well, on
+/// average.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    messages: SharedList<Arc<Message>>,
+    /// Tool uses in them.
+    calls: SharedSet<ToolUseId>,
+    stop: StopState,
+}
+
+impl History {
+    /// Adds a message at the end.
+    pub fn push(&mut self, message: Arc<Message>) {
+        self.stop.note(&message);
+        for (id, ..) in message.tool_uses() {
+            self.calls.insert(id.clone());
+        }
+        self.messages.push(message);
+    }
+
+    /// Number of messages.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All messages.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        self.messages.iter()
+    }
+
+    /// The messages from this place on.
+    pub fn iter_from(&self, first: usize) -> impl Iterator<Item = &Arc<Message>> {
+        self.messages.iter_from(first)
+    }
+
+    /// The last message.
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        self.iter().next_back()
+    }
+
+    /// Whether a tool use in it bears this id.
+    pub fn has_call(&self, id: &ToolUseId) -> bool {
+        self.calls.contains(id)
+    }
+
+    /// Whether the run is over; see
+    /// [`check_stop_condition`](crate::step9_stop_check::check_stop_condition).
+    pub fn stop_decision(&self, budget: RunBudget) -> StopDecision {
+        self.stop.decision(budget)
+    }
+
+    /// All messages as a list.
+    pub fn to_messages(&self) -> Messages {
+        self.iter().cloned().collect()
+    }
+}
+
+impl FromIterator<Arc<Message>> for History {
+    fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
+        let mut history = Self::default();
+        messages.into_iter().for_each(|it| history.push(it));
+        history
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{block::Block, message::MessageKind, step9_stop_check::check_stop_condition};
+
+    fn message(i: usize) -> Arc<Message> {
+        let id = format!("m{i}");
+        Arc::new(match i % 3 {
+            0 => Message::prompt(id.into(), "go"),
+            1 => {
+                let call = Block::tool_use(&format!("c{i}").into(), &"Read".into(), "{}");
+                Message::answer(id.into(), "msg", vec![call])
+            }
+            _ => {
+                let result = Block::tool_result(&format!("c{}", i - 1).into(), "r", false);
+                Message::user(id.into(), MessageKind::ToolResults, vec![result])
+            }
+        })
+    }
+
+    // REQ: SES-4, TRN-6
+    #[test]
+    fn history_says_of_its_messages_what_a_walk_over_them_says() {
+        let (mut history, mut messages) = (History::default(), Messages::new());
+        for i in 0..500 {
+            let before = history.clone();
+            history.push(message(i));
+            messages.push(message(i));
+            assert_eq!((before.len(), history.len()), (i, i + 1));
+            let budget = RunBudget { used: 1, max: None };
+            assert_eq!(history.stop_decision(budget), check_stop_condition(&messages, budget));
+        }
+        assert_eq!(history.to_messages(), messages);
+        assert!(history.iter().rev().eq(messages.iter().rev()));
+        assert!((0..=501).all(|at| history.iter_from(at).eq(messages.iter().skip(at))));
+        assert!((0..500).all(|i| history.has_call(&format!("c{i}").into()) == (i % 3 == 1)));
+    }
+}

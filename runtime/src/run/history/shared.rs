@@ -1,0 +1,142 @@
+//! A list and a set that only grow and whose clones share what is in them.
+//!
+//! The newest elements are in a vector of their own. When it is full it is sealed, and sealed parts
+//! of one size are joined, as a counter carries: each is at least twice as long as the next, so
+//! there are few of them, and an element is moved once for each doubling.
+
+use std::sync::Arc;
+
+/// Elements that are sealed together first.
+const PART: usize = 32;
+
+/// A list to which elements are added at its end.
+#[derive(Clone, Debug)]
+pub(super) struct SharedList<T> {
+    sealed: Vec<Arc<[T]>>,
+    n_sealed: usize,
+    newest: Vec<T>,
+}
+
+/// A set to which elements are added.
+#[derive(Clone, Debug)]
+pub(super) struct SharedSet<T> {
+    /// Each in order.
+    sealed: Vec<Arc<[T]>>,
+    newest: Vec<T>,
+}
+
+impl<T> Default for SharedList<T> {
+    fn default() -> Self {
+        Self { sealed: Vec::new(), n_sealed: 0, newest: Vec::new() }
+    }
+}
+
+impl<T> Default for SharedSet<T> {
+    fn default() -> Self {
+        Self { sealed: Vec::new(), newest: Vec::new() }
+    }
+}
+
+impl<T: Clone> SharedList<T> {
+    pub(super) fn push(&mut self, element: T) {
+        self.newest.push(element);
+        if self.newest.len() == PART {
+            self.n_sealed += PART;
+            seal(&mut self.sealed, std::mem::take(&mut self.newest), |_| ());
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.n_sealed + self.newest.len()
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.sealed.iter().flat_map(|it| it.iter()).chain(&self.newest)
+    }
+
+    pub(super) fn iter_from(&self, first: usize) -> impl Iterator<Item = &T> {
+        let mut before = 0;
+        let parts = self.sealed.iter().map(|it| &**it).chain([&self.newest[..]]);
+        parts.flat_map(move |part| {
+            let from = first.saturating_sub(before).min(part.len());
+            before += part.len();
+            part[from..].iter()
+        })
+    }
+}
+
+impl<T: Clone + Ord> SharedSet<T> {
+    pub(super) fn insert(&mut self, element: T) {
+        self.newest.push(element);
+        if self.newest.len() == PART {
+            // Of two ordered runs a sort makes one in a single pass.
+            seal(&mut self.sealed, std::mem::take(&mut self.newest), |it| it.sort());
+        }
+    }
+
+    pub(super) fn contains(&self, element: &T) -> bool {
+        self.newest.contains(element)
+            || self.sealed.iter().any(|it| it.binary_search(element).is_ok())
+    }
+}
+
+/// Seals a part, joined with those before it that are not longer.
+fn seal<T: Clone>(sealed: &mut Vec<Arc<[T]>>, mut part: Vec<T>, settle: impl Fn(&mut Vec<T>)) {
+    settle(&mut part);
+    while let Some(before) = sealed.pop_if(|it| it.len() <= part.len()) {
+        part = before.iter().cloned().chain(part).collect();
+        settle(&mut part);
+    }
+    sealed.push(part.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, rc::Rc};
+
+    use super::*;
+
+    /// Counts its clones.
+    #[derive(Debug)]
+    struct Counted(u32, Rc<Cell<u64>>);
+
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            self.1.set(self.1.get() + 1);
+            Self(self.0, Rc::clone(&self.1))
+        }
+    }
+
+    /// Elements that are copied when a list is cloned before each of so many additions, as turns do.
+    fn n_copied(n: u32) -> u64 {
+        let count = Rc::new(Cell::new(0));
+        let mut list = SharedList::default();
+        let mut kept = SharedList::default();
+        for i in 0..n {
+            list.push(Counted(i, Rc::clone(&count)));
+            kept = list.clone();
+        }
+        assert!(kept.iter().map(|it| it.0).eq(0..n));
+        count.get()
+    }
+
+    // REQ: SES-4
+    #[test]
+    fn cloning_before_each_addition_costs_in_proportion_to_the_additions() {
+        // A list that is copied whole would take four times as much for twice as many.
+        let (once, twice) = (n_copied(4_096), n_copied(8_192));
+        assert!(twice < once * 5 / 2, "{once} and {twice}");
+        assert!(twice < 8_192 * 64, "{twice}");
+    }
+
+    #[test]
+    fn element_of_a_set_is_found_wherever_it_lies() {
+        let mut set = SharedSet::default();
+        for i in (0..1000_u32).rev() {
+            assert!(!set.contains(&i));
+            set.insert(i);
+        }
+        assert!((0..1000).all(|it| set.contains(&it)) && !set.contains(&1000));
+        assert!(set.sealed.len() <= 6, "{}", set.sealed.len());
+    }
+}

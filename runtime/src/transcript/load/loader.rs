@@ -1,0 +1,199 @@
+//! Takes lines in one by one and gives the conversation at any of them.
+//!
+//! A session that was resumed often is loaded as often when it is walked again, each time up to another
+//! line. What was put together before is kept, and where the new lines only go on from it they are
+//! added to it; else the links are followed anew.
+
+use std::sync::Arc;
+
+use super::{
+    LoadAs, OpenRun, Report, ReportKind, Shells, UsageTotals,
+    chain::{Base, Nodes},
+};
+use crate::{
+    block::Block,
+    ids::EntryId,
+    message::Message,
+    run::history::History,
+    step::Step,
+    transcript::{
+        entry::{Record, RecordKind},
+        read::{Entry, Read, Seal},
+    },
+    turn::Ended,
+};
+
+/// The lines so far.
+pub(crate) struct Loader {
+    load_as: LoadAs,
+    pub(super) nodes: Nodes,
+    pub(super) used: UsageTotals,
+    pub(super) shells: Shells,
+    pub(super) open_run: Option<OpenRun>,
+    base: Option<Base>,
+    /// How often links were followed from the newest line back.
+    #[cfg(test)]
+    pub(crate) n_walks: usize,
+}
+
+impl Loader {
+    pub(crate) fn new(load_as: LoadAs) -> Self {
+        let (nodes, used) = (Nodes::default(), UsageTotals::default());
+        Self {
+            load_as,
+            nodes,
+            used,
+            shells: Shells::default(),
+            open_run: None,
+            base: None,
+            #[cfg(test)]
+            n_walks: 0,
+        }
+    }
+
+    /// Takes the next line, in the order in which lines were written.
+    pub(crate) fn take(&mut self, number: u64, read: &Read, report: &mut Vec<Report>) {
+        let seal = read.seal;
+        let is_ours = |sidechain: bool| {
+            let says_nothing = seal.is_some() && !read.says_sidechain;
+            says_nothing || sidechain == (self.load_as == LoadAs::Sidechain)
+        };
+        match &read.entry {
+            Entry::Harness(record) => {
+                self.used.note(record);
+                self.shells.note(record);
+                follow_run(&mut self.open_run, record);
+            }
+            Entry::Conversation { line: said, sidechain, bad_blocks } => {
+                if *bad_blocks != 0 {
+                    report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
+                }
+                if is_ours(*sidechain) {
+                    self.used.said(said);
+                    let message = doubted(&said.message, seal);
+                    // The writer links every line but the first and those after a compaction.
+                    let is_altered = seal.is_some_and(|it| !it.intact);
+                    let lost_link = !read.is_linked || (is_altered && said.parent.is_none());
+                    let lost_link = lost_link && said.boundary.is_none();
+                    self.nodes.add_said(number, said, message, lost_link, report);
+                }
+            }
+            Entry::Other { id, parent, sidechain, .. } => {
+                // Of a line of ours that was changed it is reported already.
+                if seal.is_none() && read.has_message {
+                    report.push(Report::at(ReportKind::BadRecord, number));
+                }
+                if let Some(id) = id.as_ref().filter(|_| is_ours(*sidechain)) {
+                    self.nodes.add_other(id.clone(), parent.clone());
+                }
+            }
+        }
+    }
+
+    /// What was recorded so far, from the last compaction on.
+    pub(crate) fn recorded(&mut self) -> History {
+        let known = self.base.take().and_then(|base| self.nodes.go_on(base));
+        let (recorded, base) = match known {
+            Some(base) => (base.recorded.clone(), Some(base)),
+            None => {
+                #[cfg(test)]
+                {
+                    self.n_walks += 1;
+                }
+                self.nodes.anew()
+            }
+        };
+        self.base = base;
+        recorded
+    }
+
+    /// The newest conversation line.
+    pub(crate) fn last(&self) -> Option<EntryId> {
+        self.nodes.last()
+    }
+
+    /// What was used so far.
+    pub(crate) fn used(&self) -> &UsageTotals {
+        &self.used
+    }
+}
+
+/// The message, with blocks marked that a provider may not have written so: all of a line that was changed, and those of
+/// an unknown type or shape on a line that nothing vouches for.
+fn doubted(message: &Arc<Message>, seal: Option<Seal>) -> Arc<Message> {
+    let is_doubtful = |block: &Block| match seal {
+        Some(seal) => !seal.intact,
+        None => block.is_unusual(),
+    };
+    if !message.blocks.iter().any(is_doubtful) {
+        return Arc::clone(message);
+    }
+    let doubt = |it: &Block| if is_doubtful(it) { it.doubted() } else { it.clone() };
+    let blocks = message.blocks.iter().map(doubt).collect();
+    Arc::new(Message { blocks, ..Message::clone(message) })
+}
+
+fn follow_run(open: &mut Option<OpenRun>, record: &Record) {
+    match &record.what {
+        RecordKind::RunStart { .. } => {
+            let begun = |run| OpenRun { run, turn: 0, step: None, ended: Ended::new() };
+            *open = record.run.clone().map(begun);
+        }
+        RecordKind::TurnStep { step, .. } => {
+            if let Some(open) = open {
+                open.turn = record.turn;
+                open.step = (*step != Step::StopCheck).then_some(*step);
+                if *step == Step::SettingsResolution {
+                    open.ended.clear();
+                }
+            }
+        }
+        RecordKind::ToolEnd { call, error, .. } => {
+            if let Some(open) = open {
+                open.ended.insert(call.clone(), *error);
+            }
+        }
+        RecordKind::TurnEnd { .. } => {
+            if let Some(open) = open {
+                open.step = None;
+            }
+        }
+        RecordKind::RunEnd { .. } => *open = None,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        transcript::{load::load, read::read_line},
+        turn::tests::random::random,
+    };
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        // REQ: SES-4
+        #[test]
+        fn conversation_that_is_brought_up_to_date_is_that_of_a_whole_load(
+            seed in any::<u64>(), step in 1..60_usize,
+        ) {
+            let bytes = random(seed).bytes();
+            let mut loader = Loader::new(LoadAs::Session);
+            let mut until = 0;
+            for (i, line) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
+                until += line.len();
+                let text = std::str::from_utf8(line).unwrap();
+                loader.take(i as u64 + 1, &read_line(text.trim_end()).unwrap(), &mut Vec::new());
+                if i % step == 0 {
+                    let loaded = load(&bytes[..until], LoadAs::Session);
+                    prop_assert_eq!(loader.recorded().to_messages(), loaded.recorded);
+                    prop_assert_eq!((loader.last(), loader.used()), (loaded.last, &loaded.used));
+                }
+            }
+        }
+    }
+}
