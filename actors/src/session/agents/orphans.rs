@@ -192,7 +192,7 @@ impl Closer {
                 number: *turn,
                 stream: self.stream.child(it.agent.as_str()).child(run.as_str()),
                 at_step: *step,
-                history: it.loaded.recorded.clone(),
+                history: it.loaded.recorded.iter().cloned().collect(),
                 last_entry: it.loaded.last.clone(),
                 settled: outcomes(found, Some(&it.agent), &it.loaded),
                 ended: ended.clone(),

@@ -174,12 +174,12 @@ mod tests {
     };
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(12))]
 
         // REQ: SES-4
         #[test]
         fn conversation_that_is_brought_up_to_date_is_that_of_a_whole_load(
-            seed in any::<u64>(), step in 1..60_usize,
+            seed in any::<u64>(), step in 30..200_usize,
         ) {
             let bytes = random(seed).bytes();
             let mut loader = Loader::new(LoadAs::Session);
