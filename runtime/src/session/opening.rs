@@ -128,7 +128,9 @@ impl Machine {
         let last = self.conversation.last_entry.clone();
         // The number of lines tells one opening from the next.
         let stream = self.conversation.stream.child(&self.n_runs.to_string());
-        let Some(mut append) = answer_lost_calls(history.iter(), last, stream, now.at) else { return };
+        let Some(mut append) = answer_lost_calls(history.iter(), last, stream, now.at) else {
+            return;
+        };
         for update in append.said.drain(..) {
             self.conversation.said(update);
         }
