@@ -6,12 +6,17 @@
 
 mod wire;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    thread::ThreadId,
+    time::Duration,
+};
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, SessionHandle, SessionOptions,
+    permission::Permit,
     settings::Durability,
-    tool::{Access, CustomTool, ToolOutcome},
+    tool::{Access, BoxFuture, CustomTool, Tool, ToolContext, ToolOutcome, ToolSpec},
 };
 use ennead_runtime::transcript::replay::replay;
 use serde_json::json;
@@ -122,26 +127,28 @@ async fn inputs(wire: Wire, many: usize) {
 }
 
 /// Many of everything that there can be many of.
-async fn many_parts(wire: Wire) {
+async fn many_parts(wire: Wire, many: usize) {
     let mut pieces = vec!["{\"a\":["];
-    pieces.extend(["1", ","].repeat(50_000));
+    pieces.extend(["1", ","].repeat(many / 12));
     pieces.push("1]}");
     check(wire, [call(&pieces)]).await;
-    let texts = (0..4_000).map(|n| text(&n.to_string()));
+    let texts = (0..many / 150).map(|n| text(&n.to_string()));
     check(wire, texts.chain([call(&["{}"])])).await;
     // Nearly all are refused as too many, which is an end of its own.
-    let calls = (0..4_000).map(|_| call(&["{\"n\":1}"]));
+    let calls = (0..many / 150).map(|_| call(&["{\"n\":1}"]));
     check_ends(wire, calls, (RunEnd::NoProgress, ""), 1).await;
 }
 
 /// What is one piece, and large; and what never ends.
 async fn giants(wire: Wire) {
-    let words = "words and \"quotes\" ".repeat(400_000);
+    let words = "words and \"quotes\" ".repeat(200_000);
     check(wire, [text(&words), call(&["{}"])]).await;
     let failed = (RunEnd::Error, "");
-    let message = format!(r#"{{"error":{{"type":"x","message":"{}"}}}}"#, "n[o".repeat(8_000_000));
+    let message = format!(r#"{{"error":{{"type":"x","message":"{}"}}}}"#, "n[o".repeat(4_000_000));
     check_reply(wire, Reply::body(400, &message), failed, 1).await;
-    let nested = format!(r#"{{"error":{}"#, "[".repeat(20_000_000));
+    // The rest never comes, and is not waited for.
+    check_reply(wire, Reply::body(400, &message).stall(), failed, 1).await;
+    let nested = format!(r#"{{"error":{}"#, "[".repeat(10_000_000));
     check_reply(wire, Reply::body(400, &nested), failed, 1).await;
     let flood = Reply::bytes(wire.stream([text("done")]), wire.content_type());
     let flood = (0..50_000).fold(flood, |it, _| it.header("x-flood", "0123456789"));
@@ -159,7 +166,7 @@ async fn deeply_nested_inputs_many_commas_and_long_escapes_cost_linear_time() {
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_tiny_deltas_blocks_and_calls_cost_linear_time() {
-    many_parts(Wire::Messages).await;
+    many_parts(Wire::Messages, MANY).await;
 }
 
 // REQ: MDL-1, MDL-2
@@ -171,8 +178,8 @@ async fn giant_events_errors_and_heads_and_lines_without_end_cost_linear_time() 
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_answers_of_bedrock_cost_linear_time() {
-    inputs(Wire::Bedrock, MANY / 2).await;
-    many_parts(Wire::Bedrock).await;
+    inputs(Wire::Bedrock, MANY / 3).await;
+    many_parts(Wire::Bedrock, MANY / 2).await;
 }
 
 // REQ: MDL-1, MDL-2
@@ -184,8 +191,8 @@ async fn giants_of_bedrock_cost_linear_time() {
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_answers_of_chat_completions_cost_linear_time() {
-    inputs(Wire::Chat, MANY / 2).await;
-    many_parts(Wire::Chat).await;
+    inputs(Wire::Chat, MANY / 3).await;
+    many_parts(Wire::Chat, MANY / 2).await;
 }
 
 // REQ: MDL-1, MDL-2
@@ -197,12 +204,83 @@ async fn giants_of_chat_completions_cost_linear_time() {
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_answers_of_the_responses_api_cost_linear_time() {
-    inputs(Wire::Responses, MANY / 2).await;
-    many_parts(Wire::Responses).await;
+    inputs(Wire::Responses, MANY / 3).await;
+    many_parts(Wire::Responses, MANY / 2).await;
 }
 
 // REQ: MDL-1, MDL-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn giants_of_the_responses_api_cost_linear_time() {
     giants(Wire::Responses).await;
+}
+
+/// Notes on which thread it checks its inputs, and crashes over those that say so.
+#[derive(Debug)]
+struct Checked {
+    tool: CustomTool,
+    threads: Arc<Mutex<Vec<(usize, ThreadId)>>>,
+}
+
+impl Tool for Checked {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn check_input(&self, input: &str) -> Result<(), String> {
+        self.threads.lock().unwrap().push((input.len(), std::thread::current().id()));
+        assert!(!input.contains("crash"), "as it was asked to");
+        self.tool.check_input(input)
+    }
+
+    fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        self.tool.run(permit, context)
+    }
+}
+
+// REQ: TOL-1
+#[test]
+fn large_inputs_are_checked_apart_from_the_thread_of_the_sessions_and_a_crash_is_an_answer() {
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let run = async |input: String| {
+        let stream = Wire::Messages.stream([call(&[&input])]);
+        let server = ModelServer::start(move |ask| match ask.body.contains("tool_result") {
+            false => Reply::bytes(stream.clone(), Wire::Messages.content_type()),
+            true => Reply::text(if ask.body.contains("check of the input crashed") {
+                "crashed"
+            } else {
+                "done"
+            }),
+        })
+        .await;
+        let place = TempDir::new().unwrap();
+        let options = Options::default().placement(Placement::Ambient);
+        let ennead = Ennead::start(options).await.unwrap();
+        let tool = CustomTool::raw("echo", "x", r#"{"type":"object"}"#, |_, _| async {
+            ToolOutcome::ok("x")
+        });
+        let tool = tool.access(Access::Free).build().unwrap();
+        let endpoint = Wire::Messages.endpoint(server.address());
+        let options = SessionOptions::new(place.path(), endpoint)
+            .isolated()
+            .home(place.path())
+            .tools(vec![Arc::new(Checked { tool, threads: Arc::clone(&threads) })]);
+        let session = ennead.open(options).await.unwrap();
+        let outcome = timeout(HANGS, session.prompt("go")).await.unwrap().unwrap();
+        ennead.shutdown().await;
+        outcome.text
+    };
+    // A runtime of one thread is the thread of the sessions.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let large = "x".repeat(100_000);
+    let texts = runtime.block_on(async {
+        let small = run(r#"{"a":1}"#.into()).await;
+        let big = run(format!(r#"{{"a":"{large}"}}"#)).await;
+        let crash = run(format!(r#"{{"crash":"{large}"}}"#)).await;
+        [small, big, crash]
+    });
+    assert_eq!(texts, ["done", "done", "crashed"]);
+    let threads = threads.lock().unwrap();
+    let is_apart: Vec<bool> =
+        threads.iter().map(|(_, thread)| *thread != std::thread::current().id()).collect();
+    assert_eq!(is_apart, [false, true, true]);
 }

@@ -1,17 +1,66 @@
-//! Looks at the paths of calls, link by link, and judges long shell commands. A leaf of the turn
-//! supervisor.
+//! Checks inputs against schemas where that is not light, looks at the paths of calls, link by link, and
+//! judges long shell commands. A leaf of the turn supervisor.
 
 use std::sync::Arc;
 
 use crate::{session::context::SessionContext, world::real_paths::found};
 use ennead_runtime::{
     ids::ToolUseId,
+    input_schema,
     ports::BoxFuture,
     step7_permission_gate::{
         CommandOrder, Judged, PathKind, ResolvedPath, path_resolution::resolve,
     },
+    tool::ToolCall,
     turn::TurnInput,
 };
+
+/// Bytes of all inputs of a turn that are read where others wait.
+const LIGHT_BYTES: usize = 64 * 1024;
+
+/// A call, and what is wrong with its input.
+pub(crate) type CheckedCall = (ToolCall, Result<(), String>);
+
+/// Whether the inputs of these calls can be checked where others wait.
+pub(crate) fn is_light(shared: &SessionContext, calls: &[ToolCall]) -> bool {
+    let n_bytes: usize = calls.iter().map(|it| it.input.len()).sum();
+    n_bytes <= LIGHT_BYTES
+        && calls.iter().all(|call| {
+            let tool = shared.tools.get(&call.name);
+            tool.is_none_or(|it| input_schema::is_light(&it.spec().input_schema, &call.input))
+        })
+}
+
+/// Checks the inputs of the first calls, as many as are let in.
+pub(crate) fn check(
+    shared: &SessionContext,
+    calls: Vec<ToolCall>,
+    n_let_in: usize,
+) -> Vec<CheckedCall> {
+    let check = |(place, call): (usize, ToolCall)| {
+        let tool = shared.tools.get(&call.name).filter(|_| place < n_let_in);
+        let checked = tool.map_or(Ok(()), |it| it.check_input(&call.input));
+        (call, checked)
+    };
+    calls.into_iter().enumerate().map(check).collect()
+}
+
+/// The same on a thread where nobody waits.
+pub(crate) async fn check_apart(
+    shared: Arc<SessionContext>,
+    calls: Vec<ToolCall>,
+    n_let_in: usize,
+) -> Vec<CheckedCall> {
+    let kept = calls.clone();
+    let checked = tokio::task::spawn_blocking(move || check(&shared, calls, n_let_in)).await;
+    checked.unwrap_or_else(|_| unchecked(kept))
+}
+
+/// What stands for the check of inputs that was broken off.
+pub(crate) fn unchecked(calls: Vec<ToolCall>) -> Vec<CheckedCall> {
+    let why = || Err("the check of the input crashed".to_owned());
+    calls.into_iter().map(|it| (it, why())).collect()
+}
 
 /// Resolves a path and returns what the turn is to be given. A path costs one `lstat` per part, about a microsecond
 /// each, done in place.

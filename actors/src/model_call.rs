@@ -4,6 +4,7 @@
 //! settled answer or why there is none. Before it sends it passes the gate of the provider and key,
 //! where it may be parked.
 
+mod body;
 mod headers;
 pub(crate) mod learned;
 mod watchdog;
@@ -14,7 +15,11 @@ use std::{
     time::Duration,
 };
 
-use self::{headers::with_headers, watchdog::Watchdog};
+use self::{
+    body::{in_place_if, read},
+    headers::with_headers,
+    watchdog::Watchdog,
+};
 use crate::{
     directory::ParkedMark,
     events::EventHub,
@@ -42,8 +47,12 @@ use ennead_runtime::{
 };
 use http::HeaderMap;
 
-/// Bytes of a body that is read whole: an answer that is not streamed, or an error.
+/// Bytes of a whole answer that is not streamed.
 const MAX_BODY: usize = 32 * 1024 * 1024;
+
+/// Bytes of the body of an error; what comes after them is left unread. Providers say what is wrong in
+/// some hundred.
+const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// Set when a call is sent. Until then it used nothing, whatever becomes of it.
 #[derive(Clone, Debug, Default)]
@@ -259,11 +268,18 @@ impl Call<'_> {
         let mut reader = self.order.format.reader(self.order.request.digest);
         let mut shown = Vec::new();
         let mut broken = None;
+        let mut n_bytes = 0_usize;
         while !reader.is_complete() {
             match watchdog.chunk(body).await {
                 Ok(Some(bytes)) => {
-                    reader.push_chunk(&bytes, &mut shown);
-                    watchdog.heard(reader.progress(), bytes.len());
+                    let n_new = bytes.len();
+                    n_bytes = n_bytes.saturating_add(n_new);
+                    (reader, shown) = in_place_if(body::is_little(n_bytes), move || {
+                        reader.push_chunk(&bytes, &mut shown);
+                        (reader, shown)
+                    })
+                    .await;
+                    watchdog.heard(reader.progress(), n_new);
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -274,7 +290,7 @@ impl Call<'_> {
             self.show(&mut shown);
         }
         self.show(&mut shown);
-        let report = reader.finish();
+        let report = in_place_if(body::is_little(n_bytes), move || reader.finish()).await;
         let partial_text = report.partial_text.clone();
         self.usage = report.usage;
         match (report.into_result(), broken) {
@@ -290,8 +306,15 @@ impl Call<'_> {
         body: &mut ResponseBody,
         watchdog: &mut Watchdog,
     ) -> Result<ModelAnswer, ModelFailure> {
-        let body = read(body, watchdog).await?;
-        let answer = self.order.format.read_whole(&body, self.order.request.digest)?;
+        let body = read(body, MAX_BODY, watchdog).await?;
+        if MAX_BODY < body.len() {
+            let message = format!("the answer has more than {MAX_BODY} bytes");
+            return Err(ModelFailure { class: FailureClass::BadAnswer, message, ..crashed() });
+        }
+        let (format, digest) = (self.order.format, self.order.request.digest);
+        let is_little = body::is_little(body.len());
+        let read_whole = move || format.read_whole(&body, digest);
+        let answer = in_place_if(is_little, read_whole).await?;
         self.first_token_ms = Some(self.millis());
         if self.order.purpose == Purpose::Turn {
             let attempt = self.order.attempt;
@@ -320,8 +343,11 @@ impl Call<'_> {
         body: &mut ResponseBody,
         watchdog: &mut Watchdog,
     ) -> ModelFailure {
-        let body = match read(body, watchdog).await {
-            Ok(body) => body,
+        let body = match read(body, MAX_ERROR_BODY, watchdog).await {
+            Ok(mut body) => {
+                body.truncate(MAX_ERROR_BODY);
+                body
+            }
             Err(error) => match failure::of_unread(status, error) {
                 Some(failure) => return failure::named(url, failure),
                 None => Vec::new(),
@@ -366,23 +392,4 @@ impl Call<'_> {
         let took = self.shared.world.clock.elapsed().saturating_sub(self.started);
         u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
     }
-}
-
-async fn read(pieces: &mut ResponseBody, watchdog: &mut Watchdog) -> Result<Vec<u8>, ModelFailure> {
-    let mut body = Vec::new();
-    while let Some(bytes) = watchdog
-        .chunk(pieces)
-        .await
-        .map_err(|error| failure::from_transport(&error, String::new()))?
-    {
-        if !bytes.iter().all(u8::is_ascii_whitespace) {
-            watchdog.heard_something();
-        }
-        if MAX_BODY < body.len() + bytes.len() {
-            let message = format!("the answer has more than {MAX_BODY} bytes");
-            return Err(ModelFailure { class: FailureClass::BadAnswer, message, ..crashed() });
-        }
-        body.extend_from_slice(&bytes);
-    }
-    Ok(body)
 }

@@ -5,6 +5,7 @@
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
 
+mod dispatch;
 mod execute;
 mod message;
 mod progress;
@@ -22,6 +23,7 @@ use std::{
 use ennead_runtime::{
     ids::ToolUseId,
     step::Step,
+    tool::ToolCall,
     turn::{Effect, Turn, TurnInput, TurnSetup},
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -90,6 +92,8 @@ pub(crate) enum Pending {
     Shape(ennead_runtime::step4_context_shapers::Stage),
     /// The attempt, and under limits of the tree of agents whether it was sent.
     Model(u32, Option<Sent>),
+    /// Whether the inputs of these calls fit their schemas.
+    Inputs(Vec<ToolCall>),
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
@@ -135,7 +139,13 @@ impl Actor for TurnSupervisor {
         message: TurnMsg,
         state: &mut ActiveTurn,
     ) -> Result<(), ActorProcessingErr> {
-        let mut effects = VecDeque::from(state.on_message(&myself, message)?);
+        let mut effects = VecDeque::from(match message {
+            TurnMsg::InputsChecked(calls) => {
+                state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
+                Box::pin(state.start(&myself, execute::Child::Dispatcher(calls))).await?
+            }
+            message => state.on_message(&myself, message)?,
+        });
         // This future is moved with every message, so it holds nothing but what is left to do.
         loop {
             let Some(child) = state.execute_all(&mut effects, &myself)? else { return Ok(()) };
@@ -193,6 +203,8 @@ impl ActiveTurn {
                 Some(input) => input,
                 None => return Ok(Vec::new()),
             },
+            // It starts a child, and is taken before.
+            TurnMsg::InputsChecked(_) => return Ok(Vec::new()),
             TurnMsg::ChildGone(child) => {
                 self.child_gone(myself, child)?;
                 return Ok(Vec::new());

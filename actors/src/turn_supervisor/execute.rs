@@ -5,32 +5,32 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use ennead_runtime::{
     ports::BoxFuture,
     step::Step,
-    tool::{ToolCall, ToolErrorKind, ToolOutcome},
+    tool::{ToolErrorKind, ToolOutcome},
     turn::{
         Effect, TurnInput,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
-        input::Admission,
     },
 };
 use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::{ActiveTurn, Pending, TurnMsg, questions::crashed, tree_admission};
+use super::{
+    ActiveTurn, Pending, TurnMsg, dispatch::check_inputs, questions::crashed, tree_admission,
+};
 use crate::{
     approval,
     directory::ActorKind,
-    gate_worker,
-    mailbox::Mailbox,
+    gate_worker::{self, CheckedCall},
     model_call,
     session::{HookToken, SessionMsg, context::SessionContext},
     shaper_stage,
     source_reader::{self, Look},
-    supervision::{HandlerResult, Job, spawn, spawn_leaf, stop_after_reply},
-    tool_dispatcher::{DispatcherMsg, Execution, ToolDispatcher, ToolDispatcherSetup},
+    supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
+    tool_dispatcher::Execution,
 };
 
 /// What is left to do after an effect was carried out.
-enum Outcome {
+pub(super) enum Outcome {
     /// Nothing is left; a result comes as a message.
     Done,
     /// A child is to be started, and its start awaited.
@@ -43,8 +43,8 @@ enum Outcome {
 pub(super) enum Child {
     /// A leaf that owes an answer.
     Leaf(Job, Pending),
-    /// The dispatcher, for these calls.
-    Dispatcher(Vec<ToolCall>),
+    /// The dispatcher, for these calls, whose inputs were checked.
+    Dispatcher(Vec<CheckedCall>),
 }
 
 /// Carries out one effect. Never waits for the world.
@@ -91,7 +91,7 @@ fn execute(
                 let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
             });
         }
-        Effect::Dispatch(calls) => return Ok(Outcome::Spawn(Child::Dispatcher(calls))),
+        Effect::Dispatch(calls) => return check_inputs(calls, myself, state),
         Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
         Effect::ResolvePath { call, given } => {
             let pending = Pending::Path(call.clone(), given.clone());
@@ -224,34 +224,6 @@ impl ActiveTurn {
         }
     }
 
-    /// Takes a slot of the dispatcher for each call and checks its input against the schema.
-    async fn dispatch(
-        &mut self,
-        calls: Vec<ToolCall>,
-        myself: &ActorRef<TurnMsg>,
-    ) -> Result<Vec<Admission>, ActorProcessingErr> {
-        let capacity = self.turn.max_tool_calls();
-        let setup = ToolDispatcherSetup { shared: Arc::clone(&self.shared), turn: myself.clone() };
-        let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
-        self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
-        let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
-        let mut admissions = Vec::new();
-        for call in calls {
-            let admission = match mailbox.reserve() {
-                None => Admission::TooMany,
-                Some(slot) => {
-                    let tool = self.shared.tools.get(&call.name);
-                    let checked = tool.map_or(Ok(()), |it| it.check_input(&call.input));
-                    self.slots.insert(call.id, (slot, call.input));
-                    checked.map_or_else(Admission::InvalidInput, |()| Admission::Admitted)
-                }
-            };
-            admissions.push(admission);
-        }
-        self.dispatcher = Some(mailbox);
-        Ok(admissions)
-    }
-
     /// A leaf that owes an answer and sends it as an input of the turn.
     fn leaf(
         &self,
@@ -269,7 +241,12 @@ impl ActiveTurn {
     }
 
     /// A leaf that owes an answer and sends it by itself.
-    fn child(&self, kind: ActorKind, pending: Pending, work: BoxFuture<'static, ()>) -> Outcome {
+    pub(super) fn child(
+        &self,
+        kind: ActorKind,
+        pending: Pending,
+        work: BoxFuture<'static, ()>,
+    ) -> Outcome {
         let job = self.shared.job(kind, work).held(self.scope.tracker.token());
         Outcome::Spawn(Child::Leaf(job, pending))
     }

@@ -4,7 +4,7 @@
 use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
-use crate::source_reader::Look;
+use crate::{gate_worker::CheckedCall, source_reader::Look};
 
 /// What a turn supervisor receives.
 pub(crate) enum TurnMsg {
@@ -14,6 +14,8 @@ pub(crate) enum TurnMsg {
     Input(TurnInput),
     /// The settings files were looked at.
     Settings(Box<Look>),
+    /// The inputs of calls were checked against their schemas.
+    InputsChecked(Vec<CheckedCall>),
     /// Handlers of a firing have ended.
     Hooks(u32, Vec<HandlerOutput>),
     /// The handlers of a firing could not be run, for this reason.

@@ -77,6 +77,10 @@ impl ActiveTurn {
                 duration_ms: 0,
                 parked_ms: None,
             })),
+            Pending::Inputs(calls) => {
+                myself.cast(TurnMsg::InputsChecked(gate_worker::unchecked(calls)))?;
+                return Ok(());
+            }
             Pending::Path(call, given) => {
                 let path = Box::new(gate_worker::unknown(given, PathKind::Invalid));
                 TurnInput::PathResolved { call, path }
