@@ -14,6 +14,8 @@ pub mod bedrock;
 pub mod cache_watch;
 mod envelope;
 pub mod failure;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod model_name;
 pub mod named_limits;
 pub mod openai_chat;

@@ -14,6 +14,7 @@ pub mod permit;
 pub mod setup;
 
 pub(crate) mod command;
+pub mod conformance;
 pub mod isolation;
 mod judgement;
 mod mode;

@@ -7,12 +7,13 @@ use ennead_runtime::{
     ids::ToolUseId,
     ports::{BoxFuture, Tool, ToolContext},
     step7_permission_gate::{Permit, ResolvedPath},
-    tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{Access, Concurrency, ToolCall, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    blocking::{Stop, blocking},
     capped::capped,
     declared::{Declaration, parsed},
     schema::Schema,
@@ -54,6 +55,36 @@ pub(crate) struct BuiltInCall<I> {
 /// than the one that was decided about.
 pub(crate) fn no_path() -> ToolOutcome {
     ToolOutcome::failed(ToolErrorKind::PermissionDenied, "The permit names no path.")
+}
+
+/// Changes the file that the permit of a call names, on a thread that may block.
+pub(crate) async fn change_file<I: Send + 'static>(
+    call: BuiltInCall<I>,
+    context: ToolContext,
+    change: fn(&I, &str, &ToolContext, &Stop) -> Result<ToolOutcome, String>,
+) -> ToolOutcome {
+    let Some(path) = call.path else { return no_path() };
+    let world = context.clone();
+    blocking(&context, move |stop| {
+        change(&call.input, &path.real, &world, stop)
+            .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
+    })
+    .await
+}
+
+/// The declaration of a tool that changes the file in its field `file_path`.
+pub(crate) fn file_spec(name: &str, description: &str, input_schema: Arc<str>) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema,
+        effect: ToolEffect::SideEffects,
+        concurrency: Concurrency::Alone,
+        access: Access::WritePath { field: "file_path".into() },
+        output_cap: Some(20_000),
+        timeout_ms: Some(60_000),
+        polls: false,
+    }
 }
 
 /// A built-in tool with its declaration.

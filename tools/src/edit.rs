@@ -6,15 +6,15 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::{Stop, blocking},
-    built_in::{BuiltIn, BuiltInCall, no_path},
+    blocking::Stop,
+    built_in::{BuiltIn, BuiltInCall, change_file, file_spec},
     files::{Loaded, normal, original, splice},
     output::{cut_line, push_numbered},
     patch::structured_patch,
@@ -50,32 +50,18 @@ impl BuiltIn for Edit {
     type Input = EditInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Edit".into(),
-            description: "Replaces one text in a file by another. The file must have been read in \
+        file_spec(
+            "Edit",
+            "Replaces one text in a file by another. The file must have been read in \
                 this conversation. `old_string` must stand in the file exactly, with its white \
                 space, and only once unless `replace_all` is set; take in more lines around it to \
-                make it unique."
-                .into(),
+                make it unique.",
             input_schema,
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Alone,
-            access: Access::WritePath { field: "file_path".into() },
-            output_cap: Some(20_000),
-            timeout_ms: Some(60_000),
-            polls: false,
-        }
+        )
     }
 
     async fn call(call: BuiltInCall<EditInput>, context: ToolContext) -> ToolOutcome {
-        let Some(path) = &call.path else { return no_path() };
-        let real = path.real.clone();
-        let world = context.clone();
-        blocking(&context, move |stop| {
-            edit(&call.input, &real, &world, stop)
-                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
-        })
-        .await
+        change_file(call, context, edit).await
     }
 }
 

@@ -4,15 +4,15 @@ use std::{path::Path, sync::Arc};
 
 use ennead_runtime::{
     ports::ToolContext,
-    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
+    tool::{ToolOutcome, ToolSpec},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    blocking::{Stop, blocking},
-    built_in::{BuiltIn, BuiltInCall, no_path},
+    blocking::Stop,
+    built_in::{BuiltIn, BuiltInCall, change_file, file_spec},
     files::{Loaded, in_form_of, normal, original},
     patch::structured_patch,
     paths::{Directory, OpenError, split},
@@ -38,31 +38,17 @@ impl BuiltIn for Write {
     type Input = WriteInput;
 
     fn spec(input_schema: Arc<str>) -> ToolSpec {
-        ToolSpec {
-            name: "Write".into(),
-            description: "Writes a whole file and makes the directories it needs. A file that \
+        file_spec(
+            "Write",
+            "Writes a whole file and makes the directories it needs. A file that \
                 exists is replaced; it must have been read whole in this conversation. To change \
-                a part of a file use Edit."
-                .into(),
+                a part of a file use Edit.",
             input_schema,
-            effect: ToolEffect::SideEffects,
-            concurrency: Concurrency::Alone,
-            access: Access::WritePath { field: "file_path".into() },
-            output_cap: Some(20_000),
-            timeout_ms: Some(60_000),
-            polls: false,
-        }
+        )
     }
 
     async fn call(call: BuiltInCall<WriteInput>, context: ToolContext) -> ToolOutcome {
-        let Some(path) = &call.path else { return no_path() };
-        let real = path.real.clone();
-        let world = context.clone();
-        blocking(&context, move |stop| {
-            write(&call.input, &real, &world, stop)
-                .unwrap_or_else(|why| ToolOutcome::failed(ToolErrorKind::Failed, why))
-        })
-        .await
+        change_file(call, context, write).await
     }
 }
 

@@ -12,7 +12,10 @@ use std::{
     },
 };
 
-use ennead_runtime::ports::{BoxFuture, Cancel};
+use ennead_runtime::{
+    ports::{BoxFuture, Cancel},
+    tool::ToolErrorKind,
+};
 
 use super::*;
 use crate::{

@@ -1,16 +1,14 @@
 //! Cases of `path_permissions.jsonl`: a real tree, looked at as the product looks, and the gate.
 
-use std::{collections::BTreeMap, fs, io, os::unix::fs::symlink, path::Path, sync::Arc};
+use std::{fs, io, os::unix::fs::symlink, path::Path};
 
 use ennead::internal::found;
 use ennead_runtime::{
     ids::ToolName,
     permission::{PermissionMode, Scope},
     step1_settings_resolution::{LayerText, merge},
-    step7_permission_gate::{
-        Gate, GateSetup, GateStep, Handler, PathKind, Places, path_resolution::resolve,
-    },
-    tool::{ToolCall, ToolSpec},
+    step7_permission_gate::conformance::{GateCase, decided},
+    tool::ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -88,41 +86,16 @@ impl Case {
     }
 
     fn decision(&self) -> Result<&'static str, String> {
-        let settings = merge(&self.layers()).settings;
-        let mut real = BTreeMap::new();
-        let directories = settings.permissions.additional_directories.iter();
-        for directory in directories.chain([&self.cwd, &self.home]) {
-            let resolved = resolve(directory, &self.cwd, &self.home, &mut found);
-            if resolved.kind != PathKind::Missing {
-                real.insert(directory.clone(), resolved.real);
-            }
-        }
-        let places = Places {
-            workspace: self.cwd.as_str().into(),
-            home: self.home.as_str().into(),
-            project_root: self.project_root.clone(),
-            real,
-        };
-        let setup = GateSetup::new(Arc::new(settings), self.mode, places, Handler::Approver);
         let spec = self.tool_spec()?;
-        let call = ToolCall {
-            id: "call".into(),
-            name: spec.name.clone(),
-            input: self.input.to_string().into(),
+        let case = GateCase {
+            mode: self.mode,
+            cwd: &self.cwd,
+            home: &self.home,
+            project_root: self.project_root.as_deref(),
+            spec: &spec,
+            input: &self.input.to_string(),
         };
-        let (mut gate, mut step) = Gate::open(call, &spec, &setup);
-        loop {
-            step = match step {
-                GateStep::ResolvePath { given } => {
-                    gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut found))
-                }
-                GateStep::Judge(order) => gate.command_judged(order.judge()),
-                GateStep::RunHooks { .. } => return Err("the gate asks for hooks".into()),
-                GateStep::Ask { .. } => return Ok("ask"),
-                GateStep::Decided { permit: Some(_), .. } => return Ok("allow"),
-                GateStep::Decided { permit: None, .. } => return Ok("deny"),
-            };
-        }
+        decided(case, merge(&self.layers()).settings, &mut found)
     }
 
     fn tool_spec(&self) -> Result<ToolSpec, String> {

@@ -7,28 +7,15 @@ use crate::{
     block::Block,
     message::Role,
     step5_model_call::{
+        fixture::tool,
         request::{CachePlan, PromptCaching},
         view::ViewMessage,
         wire_format::WireFormat,
     },
-    tool::{Access, Concurrency, ToolEffect, ToolSpec},
+    tool::ToolSpec,
 };
 
 const MINUTE: u64 = 60_000;
-
-fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "does it".into(),
-        input_schema: r#"{"type":"object"}"#.into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    }
-}
 
 fn head() -> RequestHead {
     RequestHead {

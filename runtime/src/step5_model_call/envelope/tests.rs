@@ -10,25 +10,11 @@ use crate::{
     message::Role,
     step5_model_call::{
         adaptation::{Parameters, Thinking},
+        fixture::tool,
         request::{CachePlan, EncodedHead, EncodedRequest, PrefixChain, PromptCaching},
         view::View,
     },
-    tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };
-
-fn tool(name: &str) -> Arc<ToolSpec> {
-    Arc::new(ToolSpec {
-        name: name.into(),
-        description: "does it".into(),
-        input_schema: r#"{"type":"object"}"#.into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    })
-}
 
 fn head(parameters: Parameters) -> RequestHead {
     RequestHead {
@@ -36,7 +22,7 @@ fn head(parameters: Parameters) -> RequestHead {
         max_tokens: 100,
         stream: true,
         system: vec!["be kind".into()],
-        tools: vec![tool("A")],
+        tools: vec![tool("A").into()],
         cache: CachePlan { caching: PromptCaching::Off, n_static: 0 },
         parameters: Arc::new(parameters),
     }

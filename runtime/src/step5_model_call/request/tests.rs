@@ -7,21 +7,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     ids::ToolUseId,
-    step5_model_call::view::ViewMessage,
-    tool::{Access, Concurrency, ToolEffect},
+    step5_model_call::{fixture::tool, view::ViewMessage},
 };
 
-fn tool(name: &str) -> ToolSpec {
+fn odd_tool(name: &str) -> ToolSpec {
     ToolSpec {
-        name: name.into(),
         description: "does \"it\"".into(),
         input_schema: r#"{"type":"object","properties":{"b":{},"a":{}}}"#.into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
+        ..tool(name)
     }
 }
 
@@ -31,7 +24,7 @@ fn head() -> RequestHead {
         max_tokens: 100,
         stream: true,
         system: vec!["be\nkind".into(), "  ".into(), "here".into()],
-        tools: vec![tool("A").into(), tool("B").into()],
+        tools: vec![odd_tool("A").into(), odd_tool("B").into()],
         cache: CachePlan { caching: PromptCaching::Off, n_static: 1 },
         parameters: Arc::default(),
     }
@@ -133,7 +126,8 @@ fn digest_tells_heads_blocks_and_borders_of_messages_apart() {
         message(Role::User, &blocks.iter().copied().cloned().collect::<Vec<_>>())
     };
     let answer = |block: &Block| message(Role::Assistant, std::slice::from_ref(block));
-    let other_tools = RequestHead { tools: vec![tool("B").into(), tool("A").into()], ..head() };
+    let other_tools =
+        RequestHead { tools: vec![odd_tool("B").into(), odd_tool("A").into()], ..head() };
     let digests = [
         encode_fresh(&encoded, &view(&[])).digest,
         encode_fresh(&encoded, &view(&[user(&[&a, &b])])).digest,

@@ -11,26 +11,12 @@ use crate::{
     ids::ToolUseId,
     message::Role,
     step5_model_call::{
+        fixture::tool,
         request::{CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead, encode},
         view::{View, ViewMessage},
         wire_format::WireFormat,
     },
-    tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };
-
-fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "does it".into(),
-        input_schema: r#"{"type":"object"}"#.into(),
-        effect: ToolEffect::ReadOnly,
-        concurrency: Concurrency::Alone,
-        access: Access::Free,
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    }
-}
 
 fn head(caching: PromptCaching) -> RequestHead {
     RequestHead {

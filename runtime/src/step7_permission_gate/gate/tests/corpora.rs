@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::*;
+use crate::step7_permission_gate::conformance::{GateCase, decided};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -111,41 +112,20 @@ impl Case {
     }
 
     fn got(&self) -> &'static str {
-        let mut look = self.look();
-        let settings = self.settings();
-        let mut real = BTreeMap::new();
-        let directories = settings.permissions.additional_directories.iter();
-        for directory in directories.chain([&self.cwd, &self.home]) {
-            let resolved = resolve(directory, &self.cwd, &self.home, &mut look);
-            if resolved.kind != PathKind::Missing {
-                real.insert(directory.clone(), resolved.real);
-            }
-        }
-        let places = Places {
-            workspace: self.cwd.as_str().into(),
-            home: self.home.as_str().into(),
-            project_root: self.project_root.clone(),
-            real,
-        };
-        let setup = GateSetup::new(Arc::new(settings), self.mode, places, Handler::Approver);
         let spec = match self.tool.as_str() {
             "Read" => read(),
             "Edit" => ToolSpec { name: "Edit".into(), ..write() },
             _ => bash(),
         };
-        let (mut gate, mut step) = Gate::open(call(&spec, &self.input.to_string()), &spec, &setup);
-        loop {
-            step = match step {
-                GateStep::ResolvePath { given } => {
-                    gate.path_resolved(resolve(&given, &self.cwd, &self.home, &mut look))
-                }
-                GateStep::Judge(order) => gate.command_judged(order.judge()),
-                GateStep::RunHooks { .. } => unreachable!("the cases have no hooks"),
-                GateStep::Ask { .. } => return "ask",
-                GateStep::Decided { permit: Some(_), .. } => return "allow",
-                GateStep::Decided { permit: None, .. } => return "deny",
-            };
-        }
+        let case = GateCase {
+            mode: self.mode,
+            cwd: &self.cwd,
+            home: &self.home,
+            project_root: self.project_root.as_deref(),
+            spec: &spec,
+            input: &self.input.to_string(),
+        };
+        decided(case, self.settings(), &mut self.look()).unwrap()
     }
 
     fn passes(&self, got: &str) -> bool {
