@@ -39,7 +39,8 @@ use crate::{
     model_call::learned::Learned,
     options::{Endpoint, Environment, Options, SessionOptions, credentials::secret_variables},
     session::{
-        OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup, shells::SessionShells,
+        OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup,
+        background::SessionShells,
     },
     shard::{ShardHandle, ShardMsg},
     world::{local_files::SessionDirs, real_paths::RealPaths},

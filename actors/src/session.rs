@@ -6,6 +6,7 @@
 //! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
 
 pub(crate) mod agents;
+pub(crate) mod background;
 pub(crate) mod context;
 mod execute;
 mod handle;
@@ -13,7 +14,7 @@ mod hooks;
 mod message;
 mod opening;
 pub(crate) mod processes;
-pub(crate) mod shells;
+mod shells;
 mod turn_handles;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

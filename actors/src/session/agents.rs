@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 pub(crate) use self::report::{AgentPort, SpawnRequest};
 use super::{
     Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
-    context::SessionContext, shells::SessionShells,
+    background::SessionShells, context::SessionContext,
 };
 use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
 

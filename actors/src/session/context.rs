@@ -15,7 +15,7 @@ use crate::{
     governor::ProviderLimiter,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
-    session::shells::SessionShells,
+    session::background::SessionShells,
     supervision::Job,
     world::{World, local_files::SessionDirs},
 };

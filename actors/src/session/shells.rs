@@ -13,23 +13,13 @@ use ennead_runtime::{
     session::{EndedShell, SessionInput},
     step1_settings_resolution::ShellSettings,
 };
-use ennead_tools::shells::Shells;
 use ractor::ActorRef;
-use tokio_util::task::TaskTracker;
 
 use super::{SessionMsg, SessionState, processes::ProcessPort, turn_handles::QUIET_LIMIT};
 use crate::{
     directory::ActorKind,
     supervision::{HandlerResult, spawn_leaf},
 };
-
-/// The commands of a session in the background.
-#[derive(Debug, Default)]
-pub(crate) struct SessionShells {
-    pub(crate) table: Shells,
-    /// Empty when nothing of them is left.
-    pub(crate) tracker: TaskTracker,
-}
 
 impl KeepShells for ProcessPort {
     fn new_name(&self) -> ShellId {
