@@ -6,9 +6,8 @@ use std::{fs, sync::Arc};
 
 use ennead::{
     Ennead, RunEnd, SessionOptions,
-    internal::RealFiles,
+    internal::{FileOps, RealFiles},
     settings::Durability,
-    testing::FileOps,
     tool::{Access, CustomTool, ToolOutcome},
 };
 use serde_json::json;

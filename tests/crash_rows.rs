@@ -11,8 +11,8 @@ use std::{
 
 use ennead::{
     Event, Options, Placement, RunEnd, SessionOptions,
-    internal::{ActorKind, RealFiles},
-    testing::{FileOps, Step},
+    internal::{ActorKind, FileOps, RealFiles},
+    testing::Step,
 };
 use ennead_runtime::transcript::entry::{RecordKind, StepDetail};
 use serde_json::json;

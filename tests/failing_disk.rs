@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use ennead::{Options, Placement, RunEnd, internal::RealFiles, testing::FileOps};
+use ennead::{
+    Options, Placement, RunEnd,
+    internal::{FileOps, RealFiles},
+};
 
 use crate::support::{
     events::EventLog,

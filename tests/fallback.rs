@@ -1,5 +1,6 @@
 //! Retries, and models to turn to, through whole sessions over a real socket.
 
+mod in_process;
 mod world;
 
 use ennead::{Event, RunEnd, SessionHandle};

@@ -5,8 +5,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 use axum::http::Version;
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    internal::Http,
-    model::{Transport, WireRequest, WireResponse},
+    internal::{Http, Transport, WireRequest, WireResponse},
 };
 use ennead_runtime::{ports::Certificates, transcript::entry::RecordKind};
 use futures::{FutureExt, TryStreamExt};

@@ -9,7 +9,8 @@ use std::{
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
-    model::{HttpLimits, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    internal::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    model::HttpLimits,
     tool::BoxFuture,
 };
 use ennead_runtime::transcript::entry::RecordKind;

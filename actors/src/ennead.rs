@@ -34,6 +34,7 @@ use crate::{
     errors::{OpenError, StartError},
     events::{AllEvents, EventHub, EventsOfAll},
     governor::Governors,
+    in_process_hook::Hooks,
     mailbox::Mailbox,
     mcp_server::{self, McpServers},
     model_call::learned::Learned,
@@ -288,6 +289,7 @@ impl Ennead {
             directory: self.directory.clone(),
             approver: options.approver,
             breakpoints: self.options.breakpoints.clone(),
+            hooks: Hooks::new(options.hooks),
             hook_chain: match &self.options.hook_chain {
                 Some(chain) => chain.clone().into(),
                 None => self.options.environment.hook_chain().into(),

@@ -19,6 +19,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     directory::{ActorKind, Registration},
+    in_process_hook,
     mailbox::{Admitted, Slot},
     session::context::SessionContext,
     supervision::{ended, spawn_leaf},
@@ -141,7 +142,16 @@ async fn start(
     let work = Box::pin(async move {
         let run = |handler: HookHandler| {
             let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());
-            async move { run_handler(&handler, place, input, &*shared.world.clock, hold).await }
+            async move {
+                let clock = &*shared.world.clock;
+                match handler.in_process {
+                    true => {
+                        let hooks = &shared.hooks;
+                        in_process_hook::run(hooks, &handler, place.event, input, clock).await
+                    }
+                    false => run_handler(&handler, place, input, clock, hold).await,
+                }
+            }
         };
         let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
         drop(hold);

@@ -53,6 +53,8 @@ mod trust;
 // One turn and its leaves.
 mod gate_worker;
 mod hook_runner;
+mod in_process_hook;
+mod in_process_model;
 mod model_call;
 mod shaper_stage;
 mod source_reader;
@@ -104,7 +106,7 @@ pub mod tool {
     pub use ennead_runtime::{
         mcp::config::{ServerConfig, ServerTransport},
         ports::{BoxFuture, Tool, ToolContext},
-        tool::{Access, Concurrency, ToolCall, ToolEffect, ToolOutcome, ToolSpec},
+        tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
@@ -114,6 +116,7 @@ pub mod tool {
 /// What a session may do: modes, rules, trust, and who answers questions.
 pub mod permission {
     pub use ennead_runtime::{
+        hook::{BadMatcher, HookEvent},
         permission::PermissionMode,
         step1_settings_resolution::trust::{SettingSources, Trust},
         step7_permission_gate::{PermissionAnswer, Permit, rule::BadRule},
@@ -121,6 +124,7 @@ pub mod permission {
 
     pub use crate::{
         approval::{Approver, Question},
+        in_process_hook::{Hook, HookInput, HookReply},
         trust::{recorded_trust, waiting_for_trust},
     };
 }
@@ -130,12 +134,13 @@ pub mod model {
     pub use ennead_runtime::{
         governor::limits::GovernorLimits,
         message::{Message, MessageKind},
-        ports::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
-        step5_model_call::wire_format::WireFormat,
         tokens::Usage,
     };
 
-    pub use crate::world::http_limits::HttpLimits;
+    pub use crate::{
+        in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
+        world::http_limits::HttpLimits,
+    };
 }
 
 /// What a session reads from files, and where from.
@@ -147,7 +152,7 @@ pub mod settings {
         turn::input::SettingsRead,
     };
 
-    pub use crate::options::{NotAnObject, Settings};
+    pub use crate::options::Settings;
     pub use crate::world::local_files::{Fingerprints, SessionDirs, SourceFiles};
 }
 
@@ -162,12 +167,16 @@ pub mod testing {
     pub use ennead_runtime::step::Step;
     pub use ennead_simulated::Playbook;
 
-    pub use crate::{options::Breakpoints, transcript_writer::FileOps, world::clock::ManualClock};
+    pub use crate::{options::Breakpoints, world::clock::ManualClock};
 }
 
 /// What the command and the tests of this project reach by name. Promises nothing.
 #[doc(hidden)]
 pub mod internal {
+    pub use ennead_runtime::ports::{
+        ResponseBody, Transport, TransportError, WireRequest, WireResponse,
+    };
+
     #[cfg(feature = "http")]
     pub use crate::world::http::Http;
     #[cfg(feature = "simulated")]
@@ -182,8 +191,8 @@ pub mod internal {
         directory::{ActorKind, Directory, Live},
         events::{CAPACITY, EventHub, MAX_BYTES},
         mailbox::{Admitted, Mailbox, Refused, Slot},
-        options::GoOn,
-        transcript_writer::{Append, RealFiles, Recorded, WriteError},
+        options::{GoOn, NotAnObject},
+        transcript_writer::{Append, FileOps, RealFiles, Recorded, WriteError},
         trust::state_file,
         world::{local_files::LocalFiles, real_paths::found},
     };

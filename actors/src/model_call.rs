@@ -24,6 +24,7 @@ use crate::{
     directory::ParkedMark,
     events::EventHub,
     governor::{CallPermit, Parked, ProviderLimiter, Request},
+    in_process_model,
     options::Endpoint,
     session::context::SessionContext,
 };
@@ -238,7 +239,11 @@ impl Call<'_> {
         let patience = order.patience_ms.map(Duration::from_millis);
         let mut watchdog = Watchdog::new(limits, streamed, patience);
         self.sent.iter().for_each(Sent::set);
-        let sent = watchdog.head(self.shared.world.transport.send(request)).await;
+        let sending = match &endpoint.model {
+            Some(model) => in_process_model::send(model, &request),
+            None => self.shared.world.transport.send(request),
+        };
+        let sent = watchdog.head(sending).await;
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
         if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {

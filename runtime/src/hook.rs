@@ -69,6 +69,8 @@ pub struct HookHandler {
     pub on_failure: OnFailure,
     /// Where it was configured.
     pub scope: Scope,
+    /// It is code of the embedder, which `command` names, and no command. Only options have such ones.
+    pub in_process: bool,
     /// It can deny, ask and add context; it can neither allow a call nor change its input.
     pub only_restricts: bool,
 }

@@ -8,7 +8,8 @@ use std::{
 
 use ennead::{
     Endpoint, Ennead, Options, Placement, SessionHandle, SessionOptions,
-    model::{GovernorLimits, Transport, TransportError, WireRequest, WireResponse},
+    internal::{Transport, TransportError, WireRequest, WireResponse},
+    model::GovernorLimits,
     settings::Durability,
     testing::ManualClock,
     tool::BoxFuture,

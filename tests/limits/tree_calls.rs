@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use ennead::{
     Ennead, Options, RunEnd,
-    model::{Transport, TransportError, WireRequest, WireResponse},
+    internal::{Transport, TransportError, WireRequest, WireResponse},
     tool::{Access, BoxFuture, Concurrency, CustomTool, ToolOutcome},
 };
 use futures::TryStreamExt;

@@ -3,8 +3,10 @@
 use std::{future, sync::Arc};
 
 use ennead::{
-    internal::{SimulatedTransport, Simulator},
-    model::{ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    internal::{
+        ResponseBody, SimulatedTransport, Simulator, Transport, TransportError, WireRequest,
+        WireResponse,
+    },
     testing::Playbook,
     tool::BoxFuture,
 };

@@ -13,8 +13,8 @@ use std::{
 
 use ennead::{
     Endpoint,
-    internal::Http,
-    model::{GovernorLimits, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    internal::{Http, ResponseBody, Transport, TransportError, WireRequest, WireResponse},
+    model::GovernorLimits,
     tool::BoxFuture,
 };
 use ennead_runtime::governor::limits::{BreakerLimits, RetryLimits};

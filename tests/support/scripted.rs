@@ -12,7 +12,7 @@ use std::{
 use ennead::{
     Endpoint, Ennead, Event, Numbered, Options, Placement, RunOutcome, SessionHandle,
     SessionOptions,
-    model::{Transport, TransportError, WireRequest, WireResponse},
+    internal::{Transport, TransportError, WireRequest, WireResponse},
     testing::ManualClock,
     tool::BoxFuture,
 };

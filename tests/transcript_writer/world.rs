@@ -17,12 +17,11 @@ use std::{
 use ennead::{
     Clock,
     internal::{
-        Append, Archive, ArchiveMsg, ArchiveSetup, Directory, Layout, OpenTranscript, Opened,
-        RealFiles, Recorded, WriteError, WriterHandle,
+        Append, Archive, ArchiveMsg, ArchiveSetup, Directory, FileOps, Layout, OpenTranscript,
+        Opened, RealFiles, Recorded, WriteError, WriterHandle,
     },
     model::Message,
     settings::Durability,
-    testing::FileOps,
 };
 use ennead_runtime::{
     time::Timestamp,

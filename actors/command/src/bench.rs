@@ -15,7 +15,7 @@ mod turns;
 use std::{io, time::Duration};
 
 use ennead::{OpenError, RunError, StartError};
-use ennead::{permission::BadRule, settings::NotAnObject};
+use ennead::{internal::NotAnObject, permission::BadRule};
 use ennead_simulated::PlaybookError;
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};

@@ -17,6 +17,7 @@ impl Endpoint {
             format: WireFormat::BedrockInvoke,
             base: format!("https://bedrock-runtime.{region}.amazonaws.com").into(),
             headers: bearer(token),
+            model: None,
         }
     }
 
@@ -30,6 +31,7 @@ impl Endpoint {
             format: WireFormat::AnthropicMessages,
             base: format!("https://bedrock-mantle.{region}.api.aws/anthropic").into(),
             headers: headers.into(),
+            model: None,
         }
     }
 
@@ -47,6 +49,7 @@ impl Endpoint {
             format: WireFormat::VertexRawPredict,
             base: base.into(),
             headers: bearer(token),
+            model: None,
         }
     }
 }

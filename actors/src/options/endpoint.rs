@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use ennead_runtime::step5_model_call::wire_format::WireFormat;
 
+use crate::in_process_model::{Held, InProcessModel};
+
 /// A model server. Shown for people, it names its headers and not their values.
 ///
 /// ```
@@ -23,6 +25,8 @@ pub struct Endpoint {
     pub base: Arc<str>,
     /// Headers of every request, credentials included; names in lower case.
     pub headers: Arc<[(String, String)]>,
+    /// The model, if it is code of the embedder and no server.
+    pub(crate) model: Option<Held>,
 }
 
 impl Endpoint {
@@ -41,6 +45,7 @@ impl Endpoint {
             format: WireFormat::AnthropicMessages,
             base: base.into(),
             headers: headers.into(),
+            model: None,
         }
     }
 
@@ -61,7 +66,24 @@ impl Endpoint {
         if let Some(key) = api_key {
             headers.push(("authorization".to_owned(), format!("Bearer {key}")));
         }
-        Self { provider: provider.into(), format, base: base.into(), headers: headers.into() }
+        Self {
+            provider: provider.into(),
+            format,
+            base: base.into(),
+            headers: headers.into(),
+            model: None,
+        }
+    }
+
+    /// A model that is code of this process, as a provider of this name. No transport is asked.
+    pub fn in_process(provider: &str, model: Arc<dyn InProcessModel>) -> Self {
+        Self {
+            provider: provider.into(),
+            format: WireFormat::AnthropicMessages,
+            base: format!("in-process://{provider}").into(),
+            headers: Arc::default(),
+            model: Some(Held(model)),
+        }
     }
 
     /// Names the provider in settings, records and outcomes.

@@ -1,8 +1,9 @@
 //! What an embedder chooses for one session.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    hook::{BadMatcher, HookEvent, Matcher},
     ids::{SessionId, TenantId},
     mcp::config::ServerConfig,
     permission::PermissionMode,
@@ -15,7 +16,7 @@ use ennead_runtime::{
 };
 
 use super::{Endpoint, NotAnObject, Settings};
-use crate::approval::Approver;
+use crate::{approval::Approver, in_process_hook::Hook};
 
 /// What holds for one session.
 ///
@@ -81,6 +82,8 @@ pub struct SessionOptions {
     /// Prompts that the session holds at once, the one that runs included; 16. One more is refused
     /// with `RunError::Busy`. 0 counts as 1.
     pub max_queued_prompts: u32,
+    /// Hooks of this process, by the names that the settings call them by.
+    pub(crate) hooks: BTreeMap<String, Arc<dyn Hook>>,
 }
 
 impl SessionOptions {
@@ -107,6 +110,7 @@ impl SessionOptions {
             home: None,
             settings: Settings::new(),
             max_queued_prompts: 16,
+            hooks: BTreeMap::new(),
         }
     }
 
@@ -311,6 +315,28 @@ impl SessionOptions {
     #[must_use]
     pub fn append_system_prompt(self, text: impl Into<String>) -> Self {
         Self { append_system_prompt: Some(text.into()), ..self }
+    }
+
+    /// Has code of this process run on an event, as a hook of the settings is: after those of files and of
+    /// settings that were given before, with the same outcomes, and in sub-agents, too. `matcher` names
+    /// the tools that it is for, as in settings (`Bash`, `Edit|Write`, a regular expression; empty or `*`
+    /// for all). A hook that takes longer than `limit` is dropped and has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`BadMatcher`] when the matcher is no regular expression.
+    pub fn hook(
+        mut self,
+        event: HookEvent,
+        matcher: &str,
+        limit: Duration,
+        hook: Arc<dyn Hook>,
+    ) -> Result<Self, BadMatcher> {
+        Matcher::parse(Some(matcher))?;
+        let name = format!("hook-{}", self.hooks.len());
+        self.settings = self.settings.hook(event, matcher, limit, &name);
+        self.hooks.insert(name, hook);
+        Ok(self)
     }
 
     /// Takes this for the user's home directory.

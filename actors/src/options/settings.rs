@@ -1,8 +1,9 @@
 //! Settings that an embedder gives at the call, typed.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use ennead_runtime::{
+    hook::HookEvent,
     permission::{PermissionMode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Durability,
     step7_permission_gate::rule::{BadRule, Rule},
@@ -181,6 +182,14 @@ impl Settings {
     #[must_use]
     pub fn durability(self, durability: Durability) -> Self {
         self.within("ennead", "durability", json!(durability))
+    }
+
+    /// Names a hook of this process.
+    pub(super) fn hook(self, event: HookEvent, matcher: &str, limit: Duration, name: &str) -> Self {
+        // A limit of 0 would count as none.
+        let seconds = limit.as_secs_f64().max(0.001);
+        let handler = json!({ "type": "in_process", "command": name, "timeout": seconds });
+        self.push("hooks", event.name(), json!({ "matcher": matcher, "hooks": [handler] }))
     }
 
     /// The value of a key, as it is in JSON.

@@ -274,6 +274,7 @@ impl SessionState {
             directory: parent.directory.clone(),
             approver: parent.approver.clone(),
             breakpoints: parent.breakpoints.clone(),
+            hooks: parent.hooks.clone(),
             hook_chain: Arc::clone(&parent.hook_chain),
             secret_variables: Arc::clone(&parent.secret_variables),
             reads_sources: parent.reads_sources,

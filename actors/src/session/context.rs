@@ -13,6 +13,7 @@ use crate::{
     directory::{ActorKind, Directory},
     events::EventHub,
     governor::ProviderLimiter,
+    in_process_hook::Hooks,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
     session::background::SessionShells,
@@ -49,6 +50,8 @@ pub(crate) struct SessionContext {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Makes turns stand still.
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
+    /// Hooks that are code of the embedder.
+    pub(crate) hooks: Hooks,
     /// Hooks that what opened this session hangs from.
     pub(crate) hook_chain: Arc<[String]>,
     /// Variables that hold credentials of the model servers, without a value.

@@ -115,6 +115,7 @@ mod tests {
     #[test]
     fn same_command_from_two_files_runs_once() {
         let handler = |scope, command: &str| HookHandler {
+            in_process: false,
             matcher: Matcher::Any,
             command: command.into(),
             args: None,

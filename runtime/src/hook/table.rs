@@ -68,11 +68,13 @@ fn read_handler(
     event: HookEvent,
     scope: Scope,
 ) -> Result<(HookHandler, Vec<&'static str>), String> {
-    match entry.get("type").and_then(Value::as_str) {
-        Some("command") => {}
+    let in_process = match entry.get("type").and_then(Value::as_str) {
+        Some("command") => false,
+        // A file names no code of the program that reads it.
+        Some("in_process") if scope == Scope::CliArg => true,
         Some(other) => return Err(format!("handlers of type `{other}` are not known")),
         None => return Err("it has no type".into()),
-    }
+    };
     let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
     if command.trim().is_empty() {
         return Err("it has no command".into());
@@ -111,6 +113,7 @@ fn read_handler(
         timeout_ms,
         on_failure,
         scope,
+        in_process,
         only_restricts: entry.get(ONLY_RESTRICTS).and_then(Value::as_bool) == Some(true),
     };
     Ok((handler, notes))
@@ -169,5 +172,25 @@ mod tests {
         assert_eq!(handler.timeout_ms, 1500);
         assert_eq!(handler.on_failure, OnFailure::Block);
         assert_eq!(handler.matcher, Matcher::Names(vec!["Bash".into()]));
+    }
+
+    // REQ: HKS-1
+    #[test]
+    fn handler_in_the_process_comes_from_options_alone_and_hides_behind_no_command() {
+        let table = |kind: &str, scope| {
+            let handler = serde_json::json!({"type": kind, "command": "hook-0"});
+            let hooks = serde_json::json!({"Stop": [{"hooks": [handler]}]});
+            let mut warnings = Vec::new();
+            (read_table(&hooks, scope, &mut warnings), warnings)
+        };
+        let (files, warnings) = table("in_process", Scope::Project);
+        assert!(files.values().all(Vec::is_empty) && warnings.len() == 1, "{files:?} {warnings:?}");
+        // A command of a repository that has the name of the code does not take its place.
+        let merged = merge_tables([
+            table("command", Scope::Project).0,
+            table("in_process", Scope::CliArg).0,
+        ]);
+        let kinds: Vec<bool> = merged[&HookEvent::Stop].iter().map(|it| it.in_process).collect();
+        assert_eq!(kinds, [false, true]);
     }
 }

@@ -74,6 +74,7 @@ fn setup(mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
     let mut settings = Settings::default();
     settings.permissions.rules = rules(texts);
     let handlers = vec![HookHandler {
+        in_process: false,
         matcher: Matcher::Names(vec!["Hooked".into()]),
         command: "check".into(),
         args: None,

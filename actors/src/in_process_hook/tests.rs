@@ -1,0 +1,88 @@
+use std::sync::Mutex;
+
+use ennead_simulated::Playbook;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Endpoint, Ennead, Options, Placement, SessionOptions};
+
+const PLAYBOOK: &str = r#"
+[[rule]]
+name = "writes"
+when.turns = 0
+reply = [{ tool = "Bash", input = { command = "echo made > made" } }]
+
+[[rule]]
+name = "tells"
+reply = [{ text = "{{ results[0].text }}" }]
+"#;
+
+/// Runs a call of Bash that a rule allows, past this hook; returns the answer and what was written.
+async fn ran(hook: Arc<dyn Hook>, matcher: &str, limit: Duration) -> (String, Option<String>) {
+    let place = TempDir::new().unwrap();
+    let playbook = Playbook::parse(PLAYBOOK, "test").unwrap();
+    let options = Options::simulated(playbook).placement(Placement::Ambient);
+    let ennead = Ennead::start(options).await.unwrap();
+    let options = SessionOptions::new(place.path(), Endpoint::simulated())
+        .isolated()
+        .home(place.path())
+        .allow("Bash")
+        .unwrap()
+        .hook(HookEvent::PreToolUse, matcher, limit, hook)
+        .unwrap();
+    let session = ennead.open(options).await.unwrap();
+    let outcome = session.prompt("go").await.unwrap();
+    let verified = crate::transcript::verify(session.transcript());
+    assert!(verified.is_ok(), "{verified:?}");
+    ennead.shutdown().await;
+    (outcome.text, std::fs::read_to_string(place.path().join("made")).ok())
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+// REQ: HKS-1
+#[tokio::test]
+async fn hook_of_the_process_denies_changes_and_lets_pass_as_a_command_does() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let deny = move |it: HookInput| {
+        let input = it.input()["command"].as_str().unwrap_or_default().to_owned();
+        log.lock().unwrap().push((it.event(), it.tool().unwrap().to_owned(), input));
+        async { HookReply::deny("not today") }
+    };
+    let (text, made) = ran(Arc::new(deny), "Bash", LONG).await;
+    assert!(text.contains("not today") && made.is_none(), "{text}");
+    let call = (HookEvent::PreToolUse, "Bash".to_owned(), "echo made > made".to_owned());
+    assert_eq!(*seen.lock().unwrap(), [call]);
+    let change = |_: HookInput| async {
+        HookReply::proceed().input(json!({ "command": "echo changed > made" }))
+    };
+    let (_, made) = ran(Arc::new(change), "", LONG).await;
+    assert_eq!(made.as_deref(), Some("changed\n"));
+    // It is for another tool.
+    let never = |_: HookInput| async { HookReply::deny("never asked") };
+    let (_, made) = ran(Arc::new(never), "Write|Edit", LONG).await;
+    assert_eq!(made.as_deref(), Some("made\n"));
+}
+
+// REQ: HKS-2
+#[tokio::test]
+async fn hook_of_the_process_that_is_late_crashes_or_fails_decides_nothing() {
+    let late = |_: HookInput| std::future::pending::<HookReply>();
+    let (_, made) = ran(Arc::new(late), "Bash", Duration::from_millis(20)).await;
+    assert_eq!(made.as_deref(), Some("made\n"));
+    let fails = |_: HookInput| async { HookReply::failed("no network") };
+    let (_, made) = ran(Arc::new(fails), "Bash", LONG).await;
+    assert_eq!(made.as_deref(), Some("made\n"));
+}
+
+// REQ: HKS-2
+#[tokio::test]
+async fn call_is_denied_when_the_hook_of_the_process_panics() {
+    let panics = |it: HookInput| async move {
+        assert!(it.tool().is_none(), "a bug of the hook");
+        HookReply::proceed()
+    };
+    let (text, made) = ran(Arc::new(panics), "Bash", LONG).await;
+    assert!(made.is_none(), "{text}");
+}
