@@ -165,11 +165,11 @@ const HELD: &str = "exec 9> alive; echo up >&9; (setsid sleep 1000 &); sleep 100
 
 // REQ: TOL-8, SES-4
 #[tokio::test]
-async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_that_they_are_gone() {
+async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_what_became_of_all() {
     let place = Place::new();
     fifo(&place.path("workspace/alive"));
     let script = BTreeMap::from([
-        ("begin", vec![background("a", HELD)]),
+        ("begin", vec![background("a", HELD), background("z", "exit 3")]),
         (
             "look",
             vec![calls(&[
@@ -184,6 +184,7 @@ async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_that_the
     let (up, alive) = read_to_end(&place.path("workspace/alive"));
     session.prompt("begin").await.unwrap();
     up.pass().await;
+    until("one has ended", async || session.status().await.unwrap().shells.len() == 1).await;
     session.close().await;
     assert!(alive.is_finished() || alive.await.is_ok(), "nothing holds the pipe");
     let session = open(&ennead, &place).await;
@@ -191,10 +192,11 @@ async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_that_the
     let user = model.last().user();
     assert!(user.contains("bash_1 (`exec 9> alive;"), "{user}");
     assert!(user.contains("is gone"), "{user}");
+    assert!(user.contains("bash_2 (`exit 3`) ended with exit code 3"), "{user}");
     assert!(model.last().result("b").contains("no command bash_1"));
-    assert!(model.last().result("c").contains("bash_2"), "names are not given twice");
+    assert!(model.last().result("c").contains("bash_3"), "names are not given twice");
     finish(ennead, session.clone()).await;
-    check(session.transcript(), 4);
+    check(session.transcript(), 5);
 }
 
 // REQ: TOL-8, AGT-3

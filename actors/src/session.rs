@@ -245,7 +245,9 @@ impl SessionState {
             SessionMsg::Loaded(earlier) => {
                 self.loader = None;
                 match &*earlier {
-                    Ok(earlier) => self.shared.shells.table.resume(earlier.loaded.shells.count),
+                    Ok(earlier) => {
+                        self.shared.shells.table.resume(earlier.loaded.shells.last_number)
+                    }
                     Err(why) => {
                         let error = std::io::Error::other(why.clone());
                         self.readiness.fails_with(OpenError::File(error));

@@ -159,7 +159,7 @@ impl Machine {
             SessionInput::Prompt { prompt, request } => self.prompt(now, prompt, request),
             SessionInput::Interrupt => self.end_turn(RunEnd::Interrupted),
             SessionInput::Stop => self.stop_after_turn(),
-            SessionInput::Close => self.close(),
+            SessionInput::Close => self.close(now),
             SessionInput::Opened(opened) => self.opened(now, opened),
             SessionInput::Loaded(earlier) => self.loaded(now, *earlier),
             SessionInput::SettingsRead(layers) => self.settings_read(now, layers),

@@ -178,6 +178,15 @@ impl ShellState {
         }
     }
 
+    /// Reads what a record holds; `None` for what none does.
+    pub fn read(code: &str, exit_code: Option<i32>) -> Option<Self> {
+        let fixed = [Self::Running, Self::Killed, Self::TimedOut, Self::TooMuchOutput, Self::Lost];
+        match (code, exit_code) {
+            ("exited", Some(exit_code)) => Some(Self::Exited(exit_code)),
+            (code, _) => fixed.into_iter().find(|it| it.code() == code),
+        }
+    }
+
     /// The exit code, if it exited.
     pub fn exit_code(self) -> Option<i32> {
         match self {
@@ -219,13 +228,15 @@ impl ShellStatus {
             command: (*self.command).to_owned(),
             state: self.state.code().into(),
             exit_code: self.state.exit_code(),
+            untold: false,
         }
     }
 
-    /// Returns one that an earlier process left running, as its record has it.
-    pub fn lost(shell: ShellId, command: &str) -> Self {
+    /// Returns one of an earlier process, as its record has it. One that was running then is gone.
+    pub fn recorded(shell: ShellId, command: &str, state: ShellState) -> Self {
+        let state = if state == ShellState::Running { ShellState::Lost } else { state };
         let command = shown_command(command);
-        Self { shell, command, state: ShellState::Lost, n_bytes: 0, output: "".into() }
+        Self { shell, command, state, n_bytes: 0, output: "".into() }
     }
 }
 

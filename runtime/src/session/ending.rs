@@ -155,7 +155,7 @@ impl Machine {
     /// The run is over: what waited for that goes on.
     pub(super) fn after_run(&mut self, now: Now) {
         match self.closing {
-            Closing::Asked => self.close_transcript(),
+            Closing::Asked => self.close_transcript(now),
             Closing::No | Closing::Done => self.next_run(now),
         }
     }
@@ -189,7 +189,7 @@ impl Machine {
     }
 
     /// Ends the session: interrupts what runs, then closes the transcript.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, now: Now) {
         for (prompt, _) in mem::take(&mut self.queue) {
             self.reply(prompt, Err(RunError::Ended));
         }
@@ -197,11 +197,12 @@ impl Machine {
             self.closing = Closing::Asked;
             return self.end_turn(RunEnd::Interrupted);
         }
-        self.close_transcript();
+        self.close_transcript(now);
     }
 
-    fn close_transcript(&mut self) {
+    fn close_transcript(&mut self, now: Now) {
         self.closing = Closing::Done;
+        self.record_untold_shells(now);
         self.effects.push(SessionEffect::CloseTranscript);
     }
 }

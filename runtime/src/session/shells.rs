@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ports::shells::{ShellStatus, ended_message},
     transcript::{
-        entry::{ConversationLine, Line},
+        entry::{ConversationLine, Line, Record, RecordKind},
         load,
     },
     turn::effect::HistoryUpdate,
@@ -31,8 +31,26 @@ impl Machine {
 
     /// Takes over what an earlier process left running. It ended with that process.
     pub(super) fn resume_shells(&mut self, shells: &load::Shells) {
-        let lost = shells.open.iter().map(|(shell, it)| ShellStatus::lost(shell.clone(), it));
-        self.ended_shells.extend(lost.map(|status| EndedShell { status, is_known: false }));
+        let open = shells.open.values().cloned();
+        self.ended_shells.extend(open.map(|status| EndedShell { status, is_known: false }));
+    }
+
+    /// Records what the model has not learned, for whoever goes on with the session.
+    pub(super) fn record_untold_shells(&mut self, now: Now) {
+        let lines: Vec<Line> = mem::take(&mut self.ended_shells)
+            .into_iter()
+            .map(|EndedShell { status, is_known }| {
+                let mut what = status.record();
+                if let RecordKind::Shell { untold, .. } = &mut what {
+                    *untold = !is_known;
+                }
+                Line::Harness(Box::new(Record { at: now.at, run: None, turn: 0, what }))
+            })
+            .collect();
+        if !lines.is_empty() {
+            let lines = Lines { lines, stored: Vec::new(), sync: false };
+            self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+        }
     }
 
     /// Reports commands that have ended, before the turn that begins.

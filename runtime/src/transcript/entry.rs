@@ -298,6 +298,9 @@ pub enum RecordKind {
         /// Of the shell, if it exited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
+        /// Whether the model has not learned of its end; written when the session is closed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untold: bool,
     },
     /// A turn ended before its ninth step, or outside it.
     TurnEnd {

@@ -22,7 +22,7 @@ use order::Placed;
 use crate::{
     ids::{EntryId, RunId, ShellId, ToolName, ToolUseId},
     message::Messages,
-    ports::shells::ShellState,
+    ports::shells::{ShellState, ShellStatus},
     step::Step,
     transcript::{
         entry::{Record, RecordKind},
@@ -63,7 +63,7 @@ pub struct Loaded {
     pub last: Option<EntryId>,
     /// Of the whole file.
     pub used: UsageTotals,
-    /// Commands in the background of which no end is on record.
+    /// Commands in the background of whose end the model has not learned.
     pub shells: Shells,
     /// Where the next line goes.
     pub tail: Tail,
@@ -72,20 +72,27 @@ pub struct Loaded {
 /// Commands in the background, as a transcript has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shells {
-    /// Those without an end, with the beginning of their commands.
-    pub open: BTreeMap<ShellId, String>,
-    /// How many there were.
-    pub count: u64,
+    /// Those of whose end the model has not learned.
+    pub open: BTreeMap<ShellId, ShellStatus>,
+    /// The highest number in a name.
+    pub last_number: u64,
 }
 
 impl Shells {
     fn note(&mut self, record: &Record) {
-        let RecordKind::Shell { shell, command, state, .. } = &record.what else { return };
-        if state == ShellState::Running.code() {
-            self.count += 1;
-            self.open.insert(shell.clone(), command.clone());
-        } else {
-            self.open.remove(shell);
+        let RecordKind::Shell { shell, command, state, exit_code, untold } = &record.what else {
+            return;
+        };
+        let number = shell.as_str().rsplit('_').next().and_then(|it| it.parse().ok());
+        self.last_number = self.last_number.max(number.unwrap_or(0));
+        match ShellState::read(state, *exit_code) {
+            Some(state) if *untold || state == ShellState::Running => {
+                let status = ShellStatus::recorded(shell.clone(), command, state);
+                self.open.insert(shell.clone(), status);
+            }
+            _ => {
+                self.open.remove(shell);
+            }
         }
     }
 }

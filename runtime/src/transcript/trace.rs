@@ -193,7 +193,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             out.end(format_args!(""))
         }
-        RecordKind::Shell { shell, command, state, exit_code } => {
+        RecordKind::Shell { shell, command, state, exit_code, .. } => {
             write!(out, "    {shell} in the background: {state}")?;
             if let Some(code) = exit_code {
                 write!(out, " {code}")?;

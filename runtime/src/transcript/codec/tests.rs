@@ -202,6 +202,7 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
         command: "make".into(),
         state: "exited".into(),
         exit_code: Some(2),
+        untold: true,
     };
     let (call, reason) = ("t1".into(), "yes".into());
     for what in [shell, RecordKind::Approval { call, allowed: true, reason }] {
