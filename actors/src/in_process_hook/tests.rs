@@ -1,3 +1,7 @@
+//! Hooks of an embedder in real sessions.
+//!
+//! Built under `#[cfg(test)]` only.
+
 use std::sync::Mutex;
 
 use ennead_simulated::Playbook;

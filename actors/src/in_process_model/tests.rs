@@ -1,3 +1,7 @@
+//! Models of an embedder in real sessions.
+//!
+//! Built under `#[cfg(test)]` only.
+
 use std::sync::Mutex;
 
 use ennead_runtime::run::{RunEnd, outcome::RunOutcome};
