@@ -52,6 +52,7 @@ mod run_request;
 mod shell_differential;
 mod shells;
 mod sources;
+mod spans;
 mod sub_agents;
 mod tls;
 

@@ -28,6 +28,7 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
+use crate::spans;
 use crate::{
     archive::{guard, layout::Layout},
     directory::Directory,
@@ -286,6 +287,7 @@ impl Ennead {
             tools,
             shells: SessionShells::default(),
             hub: EventHub::of_session(id.clone(), self.events.0.clone()),
+            span: spans::session(None, &id),
             directory: self.directory.clone(),
             approver: options.approver,
             breakpoints: self.options.breakpoints.clone(),

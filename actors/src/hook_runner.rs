@@ -16,12 +16,14 @@ use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
 };
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument, Span};
 
 use crate::{
     directory::{ActorKind, Registration},
     in_process_hook,
     mailbox::{Admitted, Slot},
     session::context::SessionContext,
+    spans,
     supervision::{ended, spawn_leaf},
     turn_supervisor::TurnMsg,
     world::hook_process::{HookPlace, run_handler},
@@ -40,6 +42,8 @@ pub(crate) struct HookRequest {
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Kept until the handlers are gone.
     pub(crate) token: TaskTrackerToken,
+    /// The span of the step that fires them.
+    pub(crate) span: Span,
 }
 
 /// What a hook runner hears.
@@ -127,7 +131,7 @@ async fn start(
     myself: &ActorRef<HookMsg>,
     state: &mut HookRunnerState,
 ) -> Result<(), ActorProcessingErr> {
-    let HookRequest { firing, place, turn, token } = request;
+    let HookRequest { firing, place, turn, token, span } = request;
     // The runner hears when the turn ends, and ends what it runs for it.
     myself.monitor(turn.get_cell());
     if ActorStatus::Stopping <= turn.get_status() {
@@ -142,6 +146,7 @@ async fn start(
     let work = Box::pin(async move {
         let run = |handler: HookHandler| {
             let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());
+            let span = spans::hook(&span, firing.event);
             async move {
                 let clock = &*shared.world.clock;
                 match handler.in_process {
@@ -152,6 +157,7 @@ async fn start(
                     false => run_handler(&handler, place, input, clock, hold).await,
                 }
             }
+            .instrument(span)
         };
         let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
         drop(hold);

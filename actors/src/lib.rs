@@ -72,6 +72,7 @@ mod transcripts;
 
 // Groundwork.
 mod mailbox;
+mod spans;
 mod supervision;
 mod world;
 

@@ -15,6 +15,7 @@ use ennead_runtime::{
     turn::TurnInput,
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tracing::{Instrument, Span};
 
 use crate::{
     directory::{ActorKind, Registration},
@@ -30,6 +31,7 @@ pub(crate) struct Execution {
     call: ToolCall,
     spec: Arc<ToolSpec>,
     context: ToolContext,
+    span: Span,
 }
 
 /// What a dispatcher hears.
@@ -117,8 +119,9 @@ impl Execution {
         call: ToolCall,
         spec: Arc<ToolSpec>,
         context: ToolContext,
+        span: Span,
     ) -> Self {
-        Self { permit, call, spec, context }
+        Self { permit, call, spec, context, span }
     }
 
     /// Where the call leaves its outcome once it cannot be undone.
@@ -140,7 +143,8 @@ async fn execute(
         let call = execution.call.id.clone();
         let clock = Arc::clone(&execution.context.clock);
         let started = clock.elapsed();
-        let mut outcome = run(tool, execution).await;
+        let span = execution.span.clone();
+        let mut outcome = run(tool, execution).instrument(span).await;
         let took = clock.elapsed().saturating_sub(started).as_millis();
         outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
         let outcome = Box::new(outcome);
@@ -157,7 +161,7 @@ async fn run(
     tool: Option<Arc<dyn ennead_runtime::ports::Tool>>,
     execution: Execution,
 ) -> ToolOutcome {
-    let Execution { permit, call, spec, context } = execution;
+    let Execution { permit, call, spec, context, .. } = execution;
     if let Err(error) = permit.check(&call) {
         return ToolOutcome::failed(ToolErrorKind::PermissionDenied, error.to_string());
     }

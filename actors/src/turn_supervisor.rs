@@ -28,12 +28,14 @@ use ennead_runtime::{
 };
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Span;
 
 use crate::{
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
     model_call::Sent,
     session::{SessionMsg, context::SessionContext},
+    spans,
     supervision::ended_without_reply,
     tool_dispatcher::{DispatcherMsg, Execution},
     world::local_files::Fingerprints,
@@ -79,6 +81,9 @@ pub(crate) struct ActiveTurn {
     running: Vec<ToolUseId>,
     /// The firing of hooks that is awaited, and how many handlers it has.
     firing: Option<(u32, usize)>,
+    /// The span of the turn, and that of the step it is at.
+    span: Span,
+    step_span: Span,
     /// The step whose breakpoint the turn has passed.
     passed: Option<Step>,
     registration: Registration,
@@ -116,6 +121,7 @@ impl Actor for TurnSupervisor {
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
         myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
+        let span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
         Ok(ActiveTurn {
             turn: Box::new(Turn::new(*turn)),
             shared,
@@ -128,6 +134,8 @@ impl Actor for TurnSupervisor {
             slots: BTreeMap::new(),
             running: Vec::new(),
             firing: None,
+            step_span: span.clone(),
+            span,
             passed: None,
             registration,
         })

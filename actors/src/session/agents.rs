@@ -30,6 +30,7 @@ use super::{
     Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
     background::SessionShells, context::SessionContext,
 };
+use crate::spans;
 use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
 
 /// Where a sub-agent is in its tree.
@@ -271,6 +272,7 @@ impl SessionState {
             tools: parent.tools.clone(),
             shells: SessionShells::default(),
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
+            span: spans::session(Some(&parent.span), &SessionId::of_agent(&facts.session, agent)),
             directory: parent.directory.clone(),
             approver: parent.approver.clone(),
             breakpoints: parent.breakpoints.clone(),

@@ -46,6 +46,8 @@ pub(crate) struct SessionContext {
     /// Its commands in the background.
     pub(crate) shells: SessionShells,
     pub(crate) hub: EventHub,
+    /// The span of all that is done for the session.
+    pub(crate) span: tracing::Span,
     pub(crate) directory: Directory,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Makes turns stand still.

@@ -21,6 +21,8 @@ pub(crate) struct HookToken {
     pub(crate) turn: ActorRef<TurnMsg>,
     /// Held until the handlers are over.
     pub(crate) token: TaskTrackerToken,
+    /// The span of the step that fires them.
+    pub(crate) span: tracing::Span,
 }
 
 impl SessionState {
@@ -29,7 +31,7 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         firing: HookFiring,
         place: HookPlace,
-        HookToken { turn, token }: HookToken,
+        HookToken { turn, token, span }: HookToken,
     ) -> HandlerResult {
         let runner = match &self.hooks {
             Some(runner) => runner.clone(),
@@ -40,7 +42,7 @@ impl SessionState {
             }
         };
         let number = firing.firing;
-        let request = HookRequest { firing, place, turn: turn.clone(), token };
+        let request = HookRequest { firing, place, turn: turn.clone(), token, span };
         if let Err(refused) = runner.try_send(request) {
             let why = match refused {
                 Refused::Full(_) => "the queue of hooks is full",

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    event::Event,
     ports::BoxFuture,
     step::Step,
     tool::{ToolErrorKind, ToolOutcome},
@@ -13,6 +14,7 @@ use ennead_runtime::{
 };
 use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef};
+use tracing::Instrument;
 
 use super::{
     ActiveTurn, Pending, TurnMsg, dispatch::check_inputs, questions::crashed, tree_admission,
@@ -25,6 +27,7 @@ use crate::{
     session::{HookToken, SessionMsg, context::SessionContext},
     shaper_stage,
     source_reader::{self, Look},
+    spans,
     supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
     tool_dispatcher::Execution,
 };
@@ -132,7 +135,8 @@ fn execute(
                 return Ok(Outcome::Reply(TurnInput::ToolFinished { call: id, outcome }));
             }
             let context = state.tool_context(&call);
-            let execution = Box::new(Execution::new(*permit, call, spec, context));
+            let span = spans::tool(&state.step_span, &call);
+            let execution = Box::new(Execution::new(*permit, call, spec, context, span));
             let (settled, key) = (execution.settled(), state.key);
             state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
             if dispatcher.send_with(slot, execution).is_err() {
@@ -143,7 +147,12 @@ fn execute(
         Effect::Append(append) => {
             state.session.cast(SessionMsg::Append { key: state.key, append })?;
         }
-        Effect::Tell(event) => state.shared.hub.publish(event),
+        Effect::Tell(event) => {
+            if let Event::StepStarted { step, .. } = &event {
+                state.step_span = spans::step(&state.span, *step);
+            }
+            state.shared.hub.publish(event);
+        }
         Effect::Finish(report) => finish(report, myself, state)?,
     }
     Ok(Outcome::Done)
@@ -170,8 +179,9 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
     let go = state.tree_admission(&order);
     let sent = go.as_ref().map(|it| it.sent.clone());
     let pending = Pending::Model(order.attempt, sent.clone());
-    let work =
-        tree_admission::when_admitted(go, model_call::run(Arc::clone(&state.shared), order, sent));
+    let span = spans::model_call(&state.step_span, &order.model);
+    let call = model_call::run(Arc::clone(&state.shared), order, sent).instrument(span);
+    let work = tree_admission::when_admitted(go, Box::pin(call));
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 
@@ -182,7 +192,8 @@ fn run_hooks(
 ) -> HandlerResult {
     state.firing = Some((firing.firing, firing.handlers.len()));
     let place = Box::new(state.hook_place(firing.event));
-    let request = HookToken { turn: myself.clone(), token: state.scope.tracker.token() };
+    let (token, span) = (state.scope.tracker.token(), state.step_span.clone());
+    let request = HookToken { turn: myself.clone(), token, span };
     state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), place, request })?;
     Ok(())
 }
