@@ -179,7 +179,7 @@ impl ShellState {
     }
 
     /// Reads what a record holds; `None` for what none does.
-    pub fn read(code: &str, exit_code: Option<i32>) -> Option<Self> {
+    pub(crate) fn read(code: &str, exit_code: Option<i32>) -> Option<Self> {
         let fixed = [Self::Running, Self::Killed, Self::TimedOut, Self::TooMuchOutput, Self::Lost];
         match (code, exit_code) {
             ("exited", Some(exit_code)) => Some(Self::Exited(exit_code)),
@@ -233,7 +233,7 @@ impl ShellStatus {
     }
 
     /// Returns one of an earlier process, as its record has it. One that was running then is gone.
-    pub fn recorded(shell: ShellId, command: &str, state: ShellState) -> Self {
+    pub(crate) fn recorded(shell: ShellId, command: &str, state: ShellState) -> Self {
         let state = if state == ShellState::Running { ShellState::Lost } else { state };
         let command = shown_command(command);
         Self { shell, command, state, n_bytes: 0, output: "".into() }
