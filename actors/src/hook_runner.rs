@@ -49,7 +49,7 @@ pub(crate) struct HookRequest {
 /// What a hook runner hears.
 pub(crate) enum HookMsg {
     /// Run these handlers. Holds a slot until they have ended.
-    Run(Admitted<HookRequest>),
+    Run(Admitted<Box<HookRequest>>),
     /// All handlers of a request have ended.
     Finished(u64, Vec<HandlerOutput>),
     /// An execution, or a turn that is watched, has ended.
@@ -101,7 +101,7 @@ impl Actor for HookRunner {
         state: &mut HookRunnerState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            HookMsg::Run(Admitted { work, slot }) => start(work, slot, &myself, state).await?,
+            HookMsg::Run(Admitted { work, slot }) => start(*work, slot, &myself, state).await?,
             HookMsg::Finished(id, outputs) => {
                 if let Some(running) = state.running.remove(&id) {
                     tell(&running, outputs);

@@ -100,7 +100,7 @@ pub(crate) struct SessionState {
     turn: Option<TurnHandles>,
     timer: Option<Timer>,
     fingerprints: Option<Fingerprints>,
-    hooks: Option<Mailbox<HookRequest, HookMsg>>,
+    hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
     children: Children,
     processes: processes::Processes,
     /// Who waits for the session to be closed.

@@ -43,7 +43,7 @@ impl SessionState {
         };
         let number = firing.firing;
         let request = HookRequest { firing, place, turn: turn.clone(), token, span };
-        if let Err(refused) = runner.try_send(request) {
+        if let Err(refused) = runner.try_send(Box::new(request)) {
             let why = match refused {
                 Refused::Full(_) => "the queue of hooks is full",
                 Refused::Stopped(_) => "the hook runner is gone",

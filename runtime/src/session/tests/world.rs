@@ -107,7 +107,7 @@ impl World {
 
     pub(super) fn prompt(&mut self, n_chars: usize) {
         self.n_prompts += 1;
-        let limit = (self.n_prompts % 3 == 0).then_some(Duration::from_secs(9));
+        let limit = self.n_prompts.is_multiple_of(3).then_some(Duration::from_secs(9));
         let request = RunRequest { time_limit: limit, ..RunRequest::new("x".repeat(n_chars)) };
         let prompt = self.n_prompts;
         self.input(SessionInput::Prompt { prompt, request: Box::new(request) });
@@ -173,7 +173,7 @@ impl World {
         match how % 12 {
             0..=2 => {
                 goes_on(self);
-                let append = Box::new(append(how % 2 == 0));
+                let append = Box::new(append(how.is_multiple_of(2)));
                 self.input(SessionInput::Append { key, append });
             }
             3 => {
