@@ -8,7 +8,9 @@ mod dirs;
 pub(crate) mod edits;
 mod escapes;
 mod files;
+mod git_files;
 pub(crate) mod options;
+mod outputs;
 mod part;
 mod programs;
 mod read_only;
@@ -113,6 +115,12 @@ impl ShellCommand {
         self.changes.iter().flat_map(|it| &it.reads).flat_map(|it| &it.paths).map(String::as_str)
     }
 
+    /// Files and directories of which it reads all that is in them.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (&Target, &str)> {
+        let trees = self.changes.iter().flat_map(|it| &it.trees);
+        trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
+    }
+
     /// Patterns of paths that the shell expands: those that it reads, or those that it changes.
     pub(crate) fn globs(&self, only_altered: bool) -> impl Iterator<Item = &str> {
         let files = self
@@ -126,7 +134,7 @@ impl ShellCommand {
     /// Whether it names a file of which nobody knows where it is.
     pub(crate) fn is_placeless(&self) -> bool {
         self.changes().any(|(part, changes)| {
-            let named = changes.reads.iter().chain(changes.altered());
+            let named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
             part.dirs.is_unknown() && named.into_iter().any(|it| !it.target.text().starts_with('/'))
         })
     }

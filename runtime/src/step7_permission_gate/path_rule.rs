@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::ResolvedPath;
+use super::{ResolvedPath, command::Target};
 use crate::permission::{RuleKind, Scope};
 
 /// The directories that patterns are relative to; all absolute.
@@ -116,6 +116,18 @@ impl PathPattern {
         })
     }
 
+    /// Whether it covers what is in a directory. Where the shell chooses among all names, it is as if
+    /// the directory above were named, and that is not covered.
+    pub(super) fn holds_tree(&self, target: &Target, path: &str) -> bool {
+        match target {
+            Target::Glob(text) => {
+                text != "*" && !text.ends_with("/*") && self.may_meet(&format!("{path}/\u{1}"))
+                    || self.matches(&format!("{}/", before_glob(path)))
+            }
+            Target::Known(_) | Target::Open(_) => self.matches(&format!("{path}/")),
+        }
+    }
+
     /// Whether it covers the path both as written and as reached.
     pub fn covers(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical) && self.matches(&path.real)
@@ -125,6 +137,12 @@ impl PathPattern {
     pub fn as_hidden(&self) -> impl Iterator<Item = String> {
         self.absolute.iter().map(|it| format!("/{it}"))
     }
+}
+
+/// The directories of a shell's pattern that are written out.
+fn before_glob(path: &str) -> &str {
+    let end = path.find(['*', '?', '[']).unwrap_or(path.len());
+    path[..end].rsplit_once('/').map_or("", |it| it.0)
 }
 
 /// The directory in front of a pattern, and what is left of the pattern.

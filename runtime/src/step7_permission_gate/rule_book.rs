@@ -203,7 +203,10 @@ impl Compiled {
                     let reads = command.read_from().filter(|_| self.rule.tool == "Read");
                     let mut files = reads.chain(command.altered()).chain(command.removed());
                     let mut globs = command.globs(self.rule.tool == "Edit");
-                    yes(files.any(|it| pattern.matches(it)) || globs.any(|it| pattern.may_meet(it)))
+                    let mut trees = command.trees().filter(|_| self.rule.tool == "Read");
+                    yes(files.any(|it| pattern.matches(it))
+                        || globs.any(|it| pattern.may_meet(it))
+                        || trees.any(|it| pattern.holds_tree(it.0, it.1)))
                 }
                 _ => Match::No,
             },

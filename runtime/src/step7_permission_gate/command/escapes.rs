@@ -8,7 +8,7 @@ mod tables;
 
 pub(super) use tables::TABLES;
 
-pub(super) use git::{call, escapes as git_escapes, reads_config};
+pub(super) use git::{GitCall, call, escapes as git_escapes, reads_config};
 pub(super) use sed::scripts_are_harmless as runs_nothing;
 
 use super::{Part, options::is_long, part::base};
@@ -22,7 +22,7 @@ pub(crate) fn escapes(part: &Part) -> bool {
         // Nobody knows what comes from the input.
         return true;
     }
-    TABLES.iter().any(|it| it.name == name && it.holds(args)) || is_escape(name, args)
+    holds(name, args) || is_escape(name, args)
 }
 
 /// Whether an option of a program is in its table.
@@ -30,11 +30,17 @@ pub(super) fn is_listed(name: &str, option: &str) -> bool {
     TABLES.iter().any(|it| it.name == name && it.has(option))
 }
 
+/// Whether one of the arguments is in the table of the program.
+pub(super) fn holds(name: &str, args: &[Word]) -> bool {
+    TABLES.iter().any(|it| it.name == name && it.holds(args))
+}
+
 /// Programs whose arguments are looked at more closely than a table can say.
 pub(super) const SPECIAL: [&str; 9] =
     ["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"];
 
-fn is_escape(name: &str, args: &[Word]) -> bool {
+/// Whether it has an argument that a table cannot say.
+pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
     match name {
         // Sources: the manuals of GNU findutils 4.9 and GNU tar 1.34.
         "find" => args.iter().any(|it| may_be_option(it) || is_action(&it.text)),

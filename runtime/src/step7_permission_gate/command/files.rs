@@ -5,7 +5,7 @@ use super::{
     dirs::{Dirs, Target, target},
     options::{has_letter, is_long, operands, value_of},
     part::base,
-    programs::{MORE_READERS, READERS, WRITERS},
+    programs::{LISTERS, MORE_READERS, READERS, WRITERS},
     scripts::starts,
 };
 use crate::step7_permission_gate::{
@@ -41,6 +41,8 @@ impl Named {
 pub(crate) struct Changes {
     /// Files that it reads.
     pub(crate) reads: Vec<Named>,
+    /// Files and directories of which it reads all that is in them.
+    pub(crate) trees: Vec<Named>,
     /// Files that operands name which it changes.
     pub(crate) changes: Vec<Named>,
     /// Targets of redirections and operands of `tee`.
@@ -83,12 +85,13 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
 
 /// Where a word leads from every directory.
 pub(super) fn named(word: &Word, part: &Part, around: &CommandContext) -> Named {
-    place(target(word, &around.home, part.is_lost), part)
+    place_in(target(word, &around.home, part.is_lost), &part.dirs)
 }
 
-fn place(target: Target, part: &Part) -> Named {
+/// Where something leads from these directories.
+pub(super) fn place_in(target: Target, dirs: &Dirs) -> Named {
     let text = target.text();
-    let paths = match (text.starts_with('/'), part.dirs.all()) {
+    let paths = match (text.starts_with('/'), dirs.all()) {
         (true, _) => vec![by_text(text)],
         (false, Some(all)) => all.map(|it| by_text(&format!("{it}/{text}"))).collect(),
         (false, None) => vec![by_text(text).trim_start_matches('/').to_owned()],
@@ -104,11 +107,21 @@ fn operands_of(
     found: &mut Changes,
 ) {
     let at = |word: &Word| named(word, part, around);
+    super::outputs::outputs(name, args, part, around, found);
     if WRITERS.contains(&name) {
         writer(name, args, part, around, found);
     } else if READERS.contains(&name) || MORE_READERS.contains(&name) {
         let n_skipped = usize::from(has_pattern(name, args));
-        found.reads.extend(operands(args).skip(n_skipped).map(at));
+        let files: Vec<Named> = operands(args).skip(n_skipped).map(at).collect();
+        let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
+        if !LISTERS.contains(&name) || name == "find" && args.iter().any(runs) {
+            found.trees.extend(files.iter().cloned());
+        }
+        if reads_below(name, args) {
+            // Options with values make it uncertain whether any operand is a file.
+            found.trees.push(at(&Word::plain(".")));
+        }
+        found.reads.extend(files);
         let valued =
             args.iter().filter_map(|it| it.text.split_once('=')).filter(|it| it.0.starts_with('-'));
         found.reads.extend(valued.map(|it| at(&Word::plain(it.1))));
@@ -127,15 +140,38 @@ fn operands_of(
             }
         }
     } else if name == "git" {
-        let call = super::escapes::call(args);
-        if matches!(call.command, "rm" | "mv" | "add" | "checkout" | "restore") {
-            found.reads.extend(operands(call.args).map(at));
+        super::git_files::reads(args, part, around, found);
+    } else if name == "date" {
+        for arg in args.iter().filter(|it| !it.text.starts_with('+')) {
+            let text = arg.text.as_str();
+            let value = match text.strip_prefix("--") {
+                Some(long) => long.split_once('=').map(|it| it.1),
+                None if text.starts_with('-') => text.split_once(['f', 'r']).map(|it| it.1),
+                None => Some(text),
+            };
+            found.reads.extend(value.map(|it| at(&shortened(arg, it))));
         }
     }
 }
 
+/// Whether a program reads everything below the directory that it runs in.
+fn reads_below(name: &str, args: &[Word]) -> bool {
+    let recurses = |it: &Word| {
+        has_letter(&it.text, 'r', "efmABC")
+            || has_letter(&it.text, 'R', "efmABC")
+            || is_long(&it.text, "--recursive")
+            || is_long(&it.text, "--dereference-recursive")
+            || it.text.ends_with("recurse")
+    };
+    match name {
+        "rg" | "ag" | "ack" => true,
+        "grep" | "egrep" | "fgrep" | "zgrep" => args.iter().any(recurses),
+        _ => false,
+    }
+}
+
 /// Whether the first operand is a pattern or a script.
-fn has_pattern(name: &str, args: &[Word]) -> bool {
+pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
     let given = |it: &Word| {
         has_letter(&it.text, 'e', "")
             || has_letter(&it.text, 'f', "")
@@ -181,7 +217,7 @@ fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found
                         }
                         other => Target::Open(format!("{}/{name}", other.text())),
                     };
-                    let below = place(below, part);
+                    let below = place_in(below, &part.dirs);
                     if below.paths.iter().any(|it| is_protected(it)) {
                         found.changes.push(below);
                     }
@@ -191,7 +227,10 @@ fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found
             let sources = sources.iter().map(|it| at(it));
             match name {
                 "mv" => found.removes.extend(sources),
-                _ => found.reads.extend(sources),
+                _ => {
+                    found.reads.extend(sources.clone());
+                    found.trees.extend(sources);
+                }
             }
         }
         "sed" => {
@@ -238,7 +277,7 @@ fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found
 }
 
 /// A word without what is in front of a value.
-fn shortened(word: &Word, value: &str) -> Word {
+pub(super) fn shortened(word: &Word, value: &str) -> Word {
     match word.is_literal() {
         true => Word::plain(value),
         false => {

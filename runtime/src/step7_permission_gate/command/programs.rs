@@ -112,7 +112,11 @@ pub(crate) const READERS: &[&str] = &[
     "column",
 ];
 
-/// Programs of the read-only set that open none.
+/// Readers that show names and sizes, and nothing of what is in a directory's files.
+pub(crate) const LISTERS: &[&str] =
+    &["ls", "find", "stat", "du", "file", "tree", "realpath", "readlink"];
+
+/// Programs of the read-only set that open no operand.
 pub(crate) const PRINTERS: &[&str] = &[
     "tr", "test", "[", "[[", "echo", "printf", "pwd", "true", "false", ":", "whoami", "id",
     "uname", "date", "seq", "sleep", "basename", "dirname", "which", "type", "read", "wait",

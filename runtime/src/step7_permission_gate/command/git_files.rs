@@ -1,0 +1,127 @@
+//! Files that a call of git reads: operands, values of options and the paths of `revision:path`.
+//!
+//! Sources: gitrevisions(7), and pathspec in gitglossary(7), git 2.39.
+
+use super::{
+    CommandContext, Part,
+    dirs::{Dirs, Target, target},
+    escapes::{GitCall, call},
+    files::{Changes, Named, has_pattern, place_in, shortened},
+    options::{has_letter, is_long},
+};
+use crate::step7_permission_gate::shell::word::Word;
+
+/// Commands whose operands name no file that they read.
+const READ_NO_FILE: [&str; 18] = [
+    "",
+    "branch",
+    "check-ignore",
+    "clone",
+    "config",
+    "describe",
+    "fetch",
+    "gc",
+    "help",
+    "init",
+    "merge-base",
+    "name-rev",
+    "pull",
+    "push",
+    "reflog",
+    "remote",
+    "switch",
+    "version",
+];
+
+/// Commands that read names of files, and nothing of what is in them.
+const LIST: [&str; 5] = ["ls-files", "ls-tree", "rev-list", "rev-parse", "status"];
+
+/// Commands whose `-m` is a message.
+const TAKE_MESSAGES: [&str; 6] = ["commit", "merge", "notes", "stash", "tag", "cherry-pick"];
+
+/// Adds what a call of git reads; `args` are the words after `git`.
+pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
+    let call = call(args);
+    if READ_NO_FILE.contains(&call.command) {
+        return;
+    }
+    let dirs = directories(&call, part, around);
+    let mut named = Vec::new();
+    let mut add = |word: &Word| named.extend(places(word, &dirs, part, around));
+    let is_grep = call.command == "grep";
+    let mut n_skipped = usize::from(is_grep && has_pattern("grep", call.args));
+    let mut is_message = false;
+    let mut is_operand = false;
+    for word in call.args {
+        let text = word.text.as_str();
+        if std::mem::take(&mut is_message) {
+            continue;
+        }
+        is_operand |= text == "--";
+        if !is_operand && text.starts_with('-') && text != "-" {
+            let takes_message = TAKE_MESSAGES.contains(&call.command);
+            let is_long_message = is_long(text, "--message");
+            if takes_message && (is_long_message || has_letter(text, 'm', "FCct")) {
+                let is_apart =
+                    if is_long_message { !text.contains('=') } else { text.ends_with('m') };
+                is_message = is_apart;
+            } else if let Some((_, value)) = text.split_once('=') {
+                add(&shortened(word, value));
+            } else if let Some((_, value)) = text.rsplit_once(':') {
+                add(&shortened(word, value));
+            } else if !text.starts_with("--") {
+                // The rest of a short option may be a file.
+                text.char_indices()
+                    .nth(2)
+                    .into_iter()
+                    .for_each(|it| add(&shortened(word, &text[it.0..])));
+            }
+        } else if text != "--" {
+            match n_skipped {
+                0 => add(word),
+                _ => n_skipped -= 1,
+            }
+        }
+    }
+    if !LIST.contains(&call.command) {
+        found.trees.extend(named.iter().cloned());
+    }
+    if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {
+        found.trees.push(place_in(Target::Known(".".to_owned()), &dirs));
+    }
+    found.reads.extend(named);
+}
+
+/// The directories that it runs in, `-C` followed.
+fn directories(call: &GitCall<'_>, part: &Part, around: &CommandContext) -> Dirs {
+    let mut dirs = part.dirs.clone();
+    let mut options = call.global.iter();
+    while let Some(option) = options.next() {
+        if option.text == "-C" {
+            dirs = match options.next().map(|it| target(it, &around.home, part.is_lost)) {
+                Some(Target::Known(to)) => dirs.join(&to),
+                _ => Dirs::unknown(),
+            };
+        }
+    }
+    dirs
+}
+
+/// Where an operand leads: as it is, and as the path of a revision or a pathspec.
+fn places(word: &Word, dirs: &Dirs, part: &Part, around: &CommandContext) -> Vec<Named> {
+    let of = |word: &Word| match target(word, &around.home, part.is_lost) {
+        // Git itself expands what is quoted.
+        Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
+        other => other,
+    };
+    let mut found = vec![place_in(of(word), dirs)];
+    let Some((_, path)) = word.text.rsplit_once(':') else { return found };
+    let path = path.strip_prefix('(').and_then(|it| it.split_once(')')).map_or(path, |it| it.1);
+    let inner = of(&shortened(word, path.trim_start_matches(['/', '!', '^'])));
+    // Such a path begins at the top of the repository, unless it is written with a dot.
+    for top in around.workspace.iter() {
+        found.push(place_in(inner.clone(), &Dirs::one(top)));
+    }
+    found.push(place_in(inner, dirs));
+    found
+}

@@ -1,0 +1,223 @@
+//! Protected files that programs write which are no writers by trade: `sort -o`, `tar -C`, `git config`.
+//!
+//! Only protected paths are looked for, so that a word that is read after all costs a question and nothing
+//! more. Sources: the manual of each program; GNU findutils 4.9, GNU tar 1.34, git 2.39.
+
+use super::{
+    CommandContext, Part,
+    dirs::Target,
+    escapes,
+    files::{Changes, named, shortened},
+    options::{has_letter, is_long, operands},
+    part::base,
+    programs::{PRINTERS, READERS},
+};
+use crate::step7_permission_gate::{
+    protected::{is_protected, may_be_protected},
+    shell::word::Word,
+};
+
+/// Programs whose every word may be a file that they write.
+const ANY_WORD: [&str; 14] = [
+    "split", "csplit", "patch", "unzip", "dos2unix", "unix2dos", "ed", "ex", "cpio", "zip",
+    "bzip2", "bunzip2", "sponge", "7z",
+];
+
+/// Adds the protected files that a part may write.
+pub(super) fn outputs(
+    name: &str,
+    args: &[Word],
+    part: &Part,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    for word in words(name, args) {
+        let file = named(&word, part, around);
+        let is_open = !matches!(file.target, Target::Known(_));
+        let is_one = |path: &String| {
+            is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
+        };
+        if file.paths.iter().any(is_one) {
+            found.changes.push(file);
+        }
+    }
+}
+
+/// Whether a pattern matches names that begin with a dot.
+fn has_dotted_glob(path: &str) -> bool {
+    path.split('/').any(|it| it.starts_with('.') && it.contains(['*', '?', '[']))
+}
+
+/// Words that may name a file which is written.
+fn words(name: &str, args: &[Word]) -> Vec<Word> {
+    let all = || args.iter().flat_map(values).collect::<Vec<Word>>();
+    let has = |letters: &[char]| {
+        args.iter().any(|it| letters.iter().any(|letter| has_letter(&it.text, *letter, "S")))
+    };
+    match name {
+        "find" => of_find(args),
+        "tar" => of_tar(args),
+        "git" => of_git(args),
+        "uniq" => operands(args).skip(1).cloned().collect(),
+        "rsync" | "scp" => operands(args).last().cloned().into_iter().collect(),
+        "gzip" | "gunzip" | "xz" | "unxz" | "zstd" | "unzstd" if !has(&['c', 't', 'l']) => all(),
+        "iconv" | "shuf"
+            if args
+                .iter()
+                .any(|it| has_letter(&it.text, 'o', "ftn") || is_long(&it.text, "--output")) =>
+        {
+            all()
+        }
+        "perl" | "ruby" if args.iter().any(|it| has_letter(&it.text, 'i', "eEIMmxFCdD")) => all(),
+        "sed" if !escapes::runs_nothing(args) => of_script(args),
+        "awk" | "gawk" | "mawk" | "nawk" if escapes::is_escape(name, args) => of_script(args),
+        "sort" | "tree" | "xxd" | "file" if escapes::holds(name, args) => all(),
+        _ if ANY_WORD.contains(&name) => all(),
+        _ => Vec::new(),
+    }
+}
+
+/// A word, and what may be the value in it.
+fn values(word: &Word) -> Vec<Word> {
+    let text = word.text.as_str();
+    let mut found = vec![word.clone()];
+    found.extend(text.split_once('=').map(|it| shortened(word, it.1)));
+    if text.starts_with('-') && !text.starts_with("--") {
+        let at = text.find(['.', '/', '~', '$']);
+        found.extend(at.map(|it| shortened(word, &text[it..])));
+        found.extend(text.char_indices().nth(2).map(|it| shortened(word, &text[it.0..])));
+    }
+    found
+}
+
+/// All words, and the pieces of scripts that may be names of files.
+fn of_script(args: &[Word]) -> Vec<Word> {
+    let ends = |c: char| c.is_whitespace() || "\"'(){};<>|,".contains(c);
+    let pieces = args.iter().flat_map(|it| it.text.split(ends)).filter(|it| !it.is_empty());
+    args.iter().flat_map(values).chain(pieces.map(Word::plain)).collect()
+}
+
+fn of_find(args: &[Word]) -> Vec<Word> {
+    let mut found = Vec::new();
+    let mut changes = false;
+    for (i, arg) in args.iter().enumerate() {
+        let text = arg.text.as_str();
+        let next = args.get(i + 1);
+        if text.starts_with("-fprint") || text == "-fls" {
+            found.extend(next.cloned());
+        } else if text.starts_with("-exec") || text.starts_with("-ok") {
+            let run = next.map_or("", |it| base(&it.text));
+            changes |= !READERS.contains(&run) && !PRINTERS.contains(&run);
+        }
+        changes |= text == "-delete";
+    }
+    if changes {
+        found.extend(args.iter().take_while(|it| !it.text.starts_with(['-', '(', '!'])).cloned());
+    }
+    found
+}
+
+fn of_tar(args: &[Word]) -> Vec<Word> {
+    let Some((first, rest)) = args.split_first() else { return Vec::new() };
+    let is_bundle = !first.text.starts_with('-');
+    let has = |letter: char, long: &str| {
+        is_bundle && first.text.contains(letter)
+            || args.iter().any(|it| has_letter(&it.text, letter, "fC") || is_long(&it.text, long))
+    };
+    if has('t', "--list") || has('d', "--compare") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let removes = args.iter().any(|it| is_long(&it.text, "--remove-files"));
+    if removes || has('x', "--extract") || has('x', "--get") {
+        let mut is_left_out = false;
+        for arg in args {
+            let excludes = arg.text.starts_with("--exclude");
+            if !std::mem::replace(&mut is_left_out, excludes && !arg.text.contains('='))
+                && !excludes
+            {
+                found.extend(values(arg));
+            }
+        }
+        return found;
+    }
+    if is_bundle {
+        let n_valued = first.text.chars().filter(|it| "fCTXbgHKLNVI".contains(*it)).count();
+        found.extend(rest.iter().take(n_valued).cloned());
+    }
+    for (i, arg) in args.iter().enumerate() {
+        let text = arg.text.as_str();
+        if text.starts_with("--exclude") {
+            continue;
+        }
+        if has_letter(text, 'f', "CTXbgHKLNVI") || has_letter(text, 'g', "fCTXbHKLNVI") {
+            found.extend(values(arg));
+            found.extend(args.get(i + 1).cloned());
+        } else if is_long(text, "--file") || is_long(text, "--listed-incremental") {
+            found.extend(values(arg));
+            found.extend(args.get(i + 1).cloned());
+        } else if text.starts_with("--") && text.contains('=') {
+            found.extend(values(arg));
+        }
+    }
+    found
+}
+
+fn of_git(args: &[Word]) -> Vec<Word> {
+    let call = escapes::call(args);
+    let mut found = Vec::new();
+    for (i, arg) in call.args.iter().enumerate().take_while(|it| it.1.text != "--") {
+        let text = arg.text.as_str();
+        let is_short =
+            matches!(call.command, "archive" | "format-patch") && has_letter(text, 'o', "");
+        if is_short
+            || is_long(text, "--output")
+            || is_long(text, "--output-directory")
+            || is_long(text, "--prefix")
+        {
+            found.extend(values(arg));
+            found.extend(call.args.get(i + 1).cloned());
+        }
+    }
+    match call.command {
+        "config" if sets_config(call.args) => {
+            let mut files = call.args.iter().enumerate().filter_map(|(i, it)| {
+                let text = it.text.as_str();
+                if let Some(value) = text.strip_prefix("--file=") {
+                    return Some(shortened(it, value));
+                }
+                let is_file = matches!(text, "-f" | "--file");
+                is_file.then(|| call.args.get(i + 1).cloned()).flatten()
+            });
+            found.push(files.next().unwrap_or_else(|| Word::plain(".git/config")));
+        }
+        "clone" => found.extend(operands(call.args).skip(1).cloned()),
+        "init" | "worktree" | "bundle" | "mv" | "submodule" => {
+            found.extend(operands(call.args).cloned());
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Whether a `config` changes a value.
+fn sets_config(args: &[Word]) -> bool {
+    let asks = ["--get", "--list", "-l", "--get-color", "--get-colorbool", "--get-urlmatch"];
+    let only_asks = args.iter().any(|it| asks.contains(&it.text.as_str()));
+    let acts = [
+        "--unset",
+        "--unset-all",
+        "--add",
+        "--replace-all",
+        "--edit",
+        "-e",
+        "--remove-section",
+        "--rename-section",
+    ];
+    let acts =
+        args.iter().any(|it| acts.iter().any(|act| it.text == *act || is_long(&it.text, act)));
+    let first = operands(args).next().map_or("", |it| it.text.as_str());
+    let is_verb = ["set", "unset", "edit", "remove-section", "rename-section"].contains(&first);
+    let n_operands = operands(args).count();
+    !escapes::reads_config(args) && (acts || is_verb || n_operands > 1 && !only_asks)
+}

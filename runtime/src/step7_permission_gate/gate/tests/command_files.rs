@@ -1,0 +1,151 @@
+//! Files that programs open by operands and options which are easily overlooked.
+//!
+//! Built under `#[cfg(test)]` only.
+
+use super::*;
+
+const DENIED: &[&str] =
+    &["deny project Read(.env)", "deny project Read(secrets/**)", "allow project Bash"];
+
+fn check_all(texts: &[&str], commands: &[&str], expected: &str) {
+    for command in commands {
+        let input = serde_json::json!({ "command": command }).to_string();
+        check(Mode::Default, texts, &bash(), &input, expected);
+    }
+}
+
+// REQ: PRM-8
+#[test]
+fn read_deny_rules_hold_for_what_git_and_date_print() {
+    let prints = [
+        "git diff --no-index /dev/null .env",
+        "git grep --no-index '' .env",
+        "git grep -e '' -- .env",
+        "git blame --contents ./.env src/a.txt",
+        "git blame --contents=.env src/a.txt",
+        "git show HEAD:secrets/prod.key",
+        "git show :secrets/prod.key",
+        "git show :0:secrets/prod.key",
+        "git cat-file -p HEAD:secrets/prod.key",
+        "git blame secrets/prod.key",
+        "git log -p -- secrets/prod.key",
+        "git log -p -- secrets",
+        "git log -p -- ':(top)secrets/prod.key'",
+        "git log -p -- ':/secrets/prod.key'",
+        "git log -p -- '.en?'",
+        "git log -L1,5:secrets/prod.key",
+        "git -C secrets show HEAD:./prod.key",
+        "git -C secrets grep x",
+        "date -f .env",
+        "date -f.env",
+        "date -uf .env",
+        "date --file=.env",
+        "date --file .env",
+        "date -r secrets/prod.key",
+        "date --reference=secrets/prod.key",
+    ];
+    check_all(DENIED, &prints, "deny");
+    let anchored = ["deny project Read(./keys/a)", "allow project Bash"];
+    check_all(&anchored, &["cd src && git show HEAD:keys/a"], "deny");
+    let harmless = [
+        "git show HEAD:src/lib.rs",
+        "git log --oneline -10 -- src",
+        "git commit -m 'docs: say what a/.env is'",
+        "git commit -am secrets/x",
+        "git grep '.env' src",
+        "git checkout -b feature",
+        "git status",
+        "date +%s",
+        "date -d yesterday",
+    ];
+    check_all(DENIED, &harmless, "allow");
+}
+
+// REQ: PRM-4
+#[test]
+fn no_rule_lets_a_command_write_a_protected_path_by_an_option() {
+    let allow = &["allow project Bash"];
+    let writes = [
+        "sort -o .git/config x",
+        "sort -uo.git/config x",
+        "sort --output=.git/config x",
+        "find . -fprint .git/q",
+        "find . -fprintf .git/q %p",
+        "find .git -type f -delete",
+        "find .git -type f -exec rm {} +",
+        "tar cf .git/q.tar src",
+        "tar -cf .git/q.tar src",
+        "tar -c --file=.git/q.tar src",
+        "tar cCf . .git/q.tar src",
+        "tar xf a.tar -C .git",
+        "tar xf a.tar --directory=.git",
+        "tar xf a.tar .git/config",
+        "split x .git/q",
+        "uniq x .git/q",
+        "gzip -k .git/q",
+        "awk '{print > \".git/q6\"}' x",
+        "sed -n 'w .git/q' x",
+        "perl -i -pe 1 .git/config",
+        "perl -pi.bak -e 1 .git/config",
+        "git config core.hooksPath src",
+        "git config set core.hooksPath src",
+        "git config --unset core.hooksPath",
+        "git config --global core.hooksPath src",
+        "git diff --output=.git/config HEAD",
+        "git archive -o .git/q HEAD",
+        "env sort -o .git/config x",
+    ];
+    check_all(allow, &writes, "ask");
+    let harmless = [
+        "sort -o out x",
+        "find . -name x -not -path './.git/*' -delete",
+        "find .git -name x",
+        "tar czf a.tgz --exclude=.git .",
+        "tar cf a.tar .git",
+        "tar tf .git/a.tar",
+        "tar xf a.tar -C out",
+        "tar czf a.tgz *",
+        "gzip -k x",
+        "awk '{print > \"out\"}' x",
+        "git config --get core.hooksPath",
+        "git config user.name",
+        "git diff --output=out HEAD",
+        "perl -ne 'print if /.git/' x",
+        "rsync -a --exclude .git src/ out/",
+    ];
+    check_all(allow, &harmless, "allow");
+}
+
+// REQ: PRM-8
+#[test]
+fn directory_that_is_denied_is_not_read_as_a_whole() {
+    let reads = [
+        "grep -r x secrets",
+        "grep -r x secrets/",
+        "rg x secrets",
+        "rg x s*",
+        "diff -r src secrets",
+        "git grep x secrets",
+        "git diff --no-index src secrets",
+        "tar cf a.tar secrets",
+        "cp -r secrets out",
+        "find secrets -type f -exec cat {} +",
+        "cd secrets && grep -r x .",
+        "cd secrets && grep -r x",
+        "cd secrets && rg x",
+        "cd secrets && git grep x",
+        "cd secrets/a && grep -rn --include '*' x",
+    ];
+    check_all(DENIED, &reads, "deny");
+    let harmless = [
+        "grep -r x .",
+        "grep -r x src",
+        "rg x *",
+        "ls secrets",
+        "find secrets -name x",
+        "grep -r secrets src",
+        "cd src && rg x",
+        "diff -r src out",
+    ];
+    check_all(DENIED, &harmless, "allow");
+}
