@@ -139,6 +139,12 @@ impl ShellCommand {
         })
     }
 
+    /// Whether it reads a file whose name the shell has yet to work out.
+    pub(crate) fn is_nameless(&self) -> bool {
+        let mut reads = self.changes.iter().flat_map(|it| &it.reads);
+        reads.any(|it| matches!(it.target, Target::Open(_)))
+    }
+
     /// The class of the command.
     pub(crate) fn class(&self) -> class::CommandClass {
         class::class(self)

@@ -150,6 +150,12 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).any(|it| matches!(it.spec, Spec::Path(_)))
     }
 
+    /// Whether a rule denies to read files by their paths.
+    pub(super) fn denies_reads(&self) -> bool {
+        self.of_kind(RuleKind::Deny)
+            .any(|it| it.rule.tool == "Read" && matches!(it.spec, Spec::Path(_)))
+    }
+
     /// The first allow rule that covers a part of a command.
     pub(super) fn covering(
         &self,

@@ -48,6 +48,10 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     let dirs = directories(&call, part, around);
     let mut named = Vec::new();
     let mut add = |word: &Word| named.extend(places(word, &dirs, part, around));
+    if call.args.iter().any(|it| matches!(&*it.text, "--batch" | "--batch-command")) {
+        // Its input names the objects.
+        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+    }
     let is_grep = call.command == "grep";
     let mut n_skipped = usize::from(is_grep && has_pattern("grep", call.args));
     let mut is_message = false;

@@ -150,10 +150,11 @@ fn of_tar(args: &[Word]) -> Vec<Word> {
         if text.starts_with("--exclude") {
             continue;
         }
-        if has_letter(text, 'f', "CTXbgHKLNVI") || has_letter(text, 'g', "fCTXbHKLNVI") {
-            found.extend(values(arg));
-            found.extend(args.get(i + 1).cloned());
-        } else if is_long(text, "--file") || is_long(text, "--listed-incremental") {
+        let is_output = has_letter(text, 'f', "CTXbgHKLNVI")
+            || has_letter(text, 'g', "fCTXbHKLNVI")
+            || is_long(text, "--file")
+            || is_long(text, "--listed-incremental");
+        if is_output {
             found.extend(values(arg));
             found.extend(args.get(i + 1).cloned());
         } else if text.starts_with("--") && text.contains('=') {

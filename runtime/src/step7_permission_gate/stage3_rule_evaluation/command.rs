@@ -76,7 +76,9 @@ pub(super) fn evaluate(
 fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
     let is_placeless = setup.book().denies_paths() && command.is_placeless();
     let placeless = is_placeless.then_some("nobody knows in which directory a part of it runs");
-    command.fault().map(Fault::words).or(placeless)
+    let is_nameless = setup.book().denies_reads() && command.is_nameless();
+    let nameless = is_nameless.then_some("nobody knows which file a part of it reads");
+    command.fault().map(Fault::words).or(placeless).or(nameless)
 }
 
 /// What no rule covers.

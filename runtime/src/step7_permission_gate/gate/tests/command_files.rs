@@ -149,3 +149,24 @@ fn directory_that_is_denied_is_not_read_as_a_whole() {
     ];
     check_all(DENIED, &harmless, "allow");
 }
+
+// REQ: PRM-8
+#[test]
+fn file_whose_name_is_not_known_is_asked_about_where_reads_are_denied() {
+    let nameless = [
+        "cat $d/prod.key",
+        "cat \"$d\"",
+        "cat $(echo .env)",
+        "sort < $d",
+        "d=secrets; cat $d/prod.key",
+        "git show HEAD:$d/prod.key",
+        "date -f $d",
+        "cp $d out",
+        "echo HEAD:secrets/prod.key | git cat-file --batch",
+    ];
+    check_all(DENIED, &nameless, "ask");
+    check_all(&["allow project Bash"], &nameless, "allow");
+    check_all(&["deny project Edit(.env)", "allow project Bash"], &nameless, "allow");
+    let known = ["echo $d", "git commit -m \"$message\"", "cat $PWD/src/a", "make $target"];
+    check_all(DENIED, &known, "allow");
+}
