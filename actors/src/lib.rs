@@ -31,7 +31,7 @@
 //! * [`model`]: how model servers are reached, limits on calls, and what was said.
 //! * [`settings`]: what a session reads from files.
 //! * [`transcript`]: looking at transcripts, and checking them.
-//! * `testing` (feature `simulated`): the simulated model, clocks and files that a test controls.
+//! * [`testing`]: clocks and stops that a test controls, and the answers of the simulated model.
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
 //! `ennead-runtime`; what tools do to the world is in `ennead-tools`; this package is everything that
@@ -162,10 +162,11 @@ pub mod transcript {
     pub use crate::transcripts::{TranscriptError, trace, verify};
 }
 
-/// For tests of one's own: the simulated model, clocks and files that a test controls.
-#[cfg(feature = "simulated")]
+/// For tests of one's own: clocks and stops that a test controls and, with the feature `simulated`,
+/// the answers of the simulated model.
 pub mod testing {
     pub use ennead_runtime::step::Step;
+    #[cfg(feature = "simulated")]
     pub use ennead_simulated::Playbook;
 
     pub use crate::{options::Breakpoints, world::clock::ManualClock};

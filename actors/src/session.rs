@@ -27,7 +27,6 @@ use ennead_runtime::{
     session::{Machine, Now, SessionInput, Summary, TreePlace},
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
-    turn::input::SettingsRead,
 };
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
@@ -242,27 +241,8 @@ impl SessionState {
                 return Ok(None);
             }
             SessionMsg::Opened(opened) => SessionInput::Opened(self.take_opened(opened)),
-            SessionMsg::Loaded(earlier) => {
-                self.loader = None;
-                match &*earlier {
-                    Ok(earlier) => {
-                        self.shared.shells.table.resume(earlier.loaded.shells.last_number)
-                    }
-                    Err(why) => {
-                        let error = std::io::Error::other(why.clone());
-                        self.readiness.fails_with(OpenError::File(error));
-                    }
-                }
-                SessionInput::Loaded(earlier)
-            }
-            SessionMsg::Measured(look) => {
-                self.measurer = None;
-                let layers = match *look {
-                    Ok((SettingsRead::Layers(layers), _)) => Some(layers),
-                    Ok(_) | Err(_) => None,
-                };
-                SessionInput::SettingsRead(layers)
-            }
+            SessionMsg::Loaded(earlier) => self.take_loaded(earlier),
+            SessionMsg::Measured(look) => self.take_settings(*look),
             SessionMsg::Recorded(Recorded { ticket, result }) => SessionInput::Written {
                 ticket,
                 result: result.map(|it| it.hash).map_err(|it| it.to_string()),
@@ -298,13 +278,7 @@ impl SessionState {
                 let _over = self.timer.take_if(|it| (it.run, it.deadline) == (run, deadline));
                 SessionInput::TimeIsUp { run, deadline }
             }
-            SessionMsg::CallWaits(call) => {
-                let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
-                if let Some(turn) = self.turn_of(name.0) {
-                    turn.waiting_call = Some(call);
-                }
-                SessionInput::CallWaits { name, limits, worst }
-            }
+            SessionMsg::CallWaits(call) => self.take_waiting_call(call),
             SessionMsg::SpawnAgent(request) => {
                 SessionInput::SpawnAgent(self.children.requested(*request))
             }

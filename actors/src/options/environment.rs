@@ -102,6 +102,7 @@ impl Environment {
         self.managed.clone()
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn uses_system_proxy(&self) -> bool {
         self.uses_system_proxy
     }

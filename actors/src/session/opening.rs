@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use ennead_runtime::{
     ids::AgentId,
-    session::{Earlier, OpenedTranscript},
+    session::{Earlier, OpenedTranscript, SessionInput},
     transcript::load::{LoadAs, Loaded, load},
+    turn::input::SettingsRead,
 };
 use ractor::ActorRef;
 use tokio::sync::oneshot;
@@ -15,6 +16,7 @@ use crate::{
     archive::{Opened, layout},
     directory::ActorKind,
     errors::OpenError,
+    source_reader::Look,
     supervision::{HandlerResult, spawn_leaf},
 };
 
@@ -73,6 +75,28 @@ impl SessionState {
                 OpenedTranscript::Failed(why)
             }
         }
+    }
+
+    /// Takes over what was read of the earlier conversation.
+    pub(super) fn take_loaded(&mut self, earlier: Box<Result<Earlier, String>>) -> SessionInput {
+        self.loader = None;
+        match &*earlier {
+            Ok(earlier) => self.shared.shells.table.resume(earlier.loaded.shells.last_number),
+            Err(why) => {
+                let error = std::io::Error::other(why.clone());
+                self.readiness.fails_with(OpenError::File(error));
+            }
+        }
+        SessionInput::Loaded(earlier)
+    }
+
+    /// Takes over the settings layers, where they could be read.
+    pub(super) fn take_settings(&mut self, look: Look) -> SessionInput {
+        self.measurer = None;
+        SessionInput::SettingsRead(match look {
+            Ok((SettingsRead::Layers(layers), _)) => Some(layers),
+            Ok(_) | Err(_) => None,
+        })
     }
 
     /// Has a leaf read the settings layers.

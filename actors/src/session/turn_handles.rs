@@ -6,7 +6,7 @@ use ennead_runtime::{
     ids::ToolUseId,
     lease::MaxCost,
     ports::CommittedOutcome,
-    session::{CallName, TurnRemains},
+    session::{CallName, SessionInput, TurnRemains},
     step1_settings_resolution::AgentLimits,
     turn::TurnSetup,
 };
@@ -98,6 +98,15 @@ impl SessionState {
             ending: None,
         });
         Ok(())
+    }
+
+    /// Keeps a model call that waits, and returns what the machine is asked.
+    pub(super) fn take_waiting_call(&mut self, call: Box<WaitingCall>) -> SessionInput {
+        let (name, limits, worst) = (call.name, call.limits, call.worst.clone());
+        if let Some(turn) = self.turn_of(name.0) {
+            turn.waiting_call = Some(call);
+        }
+        SessionInput::CallWaits { name, limits, worst }
     }
 
     /// Lets a model call go. One that crashed meanwhile is followed by one that asks anew.

@@ -170,3 +170,6 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         tail: tail(bytes, 0),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,13 @@ use super::{
     entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
     read::{Entry, read_line},
 };
-use crate::{block::BlockKind, output::terminal::clean_line, run::Sender, tool::Truncation};
+use crate::{
+    block::BlockKind,
+    ids::ToolUseId,
+    output::terminal::clean_line,
+    run::Sender,
+    tool::{ToolErrorKind, Truncation},
+};
 
 /// The nine sources of the context, in order.
 const SOURCES: usize = 9;
@@ -90,6 +96,27 @@ fn said(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+/// How a tool call ended.
+fn tool_end(
+    call: &ToolUseId,
+    error: Option<ToolErrorKind>,
+    duration_ms: u64,
+    truncation: Option<&Truncation>,
+    out: &mut Lines,
+) -> fmt::Result {
+    match error {
+        Some(error) => write!(out, "    {call} failed ({error:?}) after {duration_ms} ms")?,
+        None => write!(out, "    {call} ended after {duration_ms} ms")?,
+    }
+    if let Some(Truncation { original_chars, kept_chars, stored_at }) = truncation {
+        write!(out, ", shown are {kept_chars} of {original_chars} characters")?;
+        if let Some(path) = stored_at {
+            write!(out, ", all are in {path}")?;
+        }
+    }
+    out.end(format_args!(""))
 }
 
 fn record(record: &Record, out: &mut Lines) -> fmt::Result {
@@ -179,19 +206,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             out.end(format_args!("    {call} {tool} starts"))
         }
         RecordKind::ToolEnd { call, error, duration_ms, truncation, .. } => {
-            match error {
-                Some(error) => {
-                    write!(out, "    {call} failed ({error:?}) after {duration_ms} ms")?;
-                }
-                None => write!(out, "    {call} ended after {duration_ms} ms")?,
-            }
-            if let Some(Truncation { original_chars, kept_chars, stored_at }) = truncation {
-                write!(out, ", shown are {kept_chars} of {original_chars} characters")?;
-                if let Some(path) = stored_at {
-                    write!(out, ", all are in {path}")?;
-                }
-            }
-            out.end(format_args!(""))
+            tool_end(call, *error, *duration_ms, truncation.as_ref(), out)
         }
         RecordKind::Shell { shell, command, state, exit_code, .. } => {
             write!(out, "    {shell} in the background: {state}")?;

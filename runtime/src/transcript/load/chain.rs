@@ -36,7 +36,7 @@ struct Node {
 }
 
 enum ChainLink {
-    HistoryUpdate(Arc<Message>),
+    Said(Arc<Message>),
     Boundary { preserved: Option<(EntryId, EntryId)> },
     Other,
 }
@@ -50,7 +50,7 @@ struct Compaction {
 impl Node {
     fn said(&self) -> Option<&Arc<Message>> {
         match &self.what {
-            ChainLink::HistoryUpdate(message) => Some(message),
+            ChainLink::Said(message) => Some(message),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ impl Nodes {
         let id = message.id.clone();
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
-                ChainLink::HistoryUpdate(first) => *first == message,
+                ChainLink::Said(first) => *first == message,
                 ChainLink::Boundary { .. } => said.boundary.is_some(),
                 ChainLink::Other => false,
             };
@@ -92,7 +92,7 @@ impl Nodes {
         }
         let what = match &said.boundary {
             Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved.clone() },
-            None => ChainLink::HistoryUpdate(message),
+            None => ChainLink::Said(message),
         };
         self.add(Node { id, line, parent: said.parent.clone(), lost_link, what });
     }
@@ -287,15 +287,19 @@ impl Nodes {
         taken: &mut BTreeSet<usize>,
         report: &mut Vec<Report>,
     ) -> Vec<usize> {
+        // Some servers count their answers from 0 in each process: an id names one answer only as
+        // long as nobody asks anew and nothing is compacted.
+        let stretch = self.stretches(|it| it.kind == MessageKind::Prompt && it.role == Role::User);
         let api_id = |at: usize| {
             let message = self.nodes[at].said()?;
-            (message.role == Role::Assistant).then_some(message.api_id.as_ref()).flatten()
+            let id = (message.role == Role::Assistant).then_some(message.api_id.as_ref()).flatten();
+            Some((stretch[at], id?))
         };
-        let last: BTreeMap<&Arc<str>, usize> =
+        let last: BTreeMap<(usize, &Arc<str>), usize> =
             chosen.iter().filter_map(|at| Some((api_id(*at)?, *at))).collect();
         let mut pieces: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in 0..self.nodes.len() {
-            if let Some(behind) = api_id(at).and_then(|id| last.get(id))
+            if let Some(behind) = api_id(at).and_then(|id| last.get(&id))
                 && taken.insert(at)
             {
                 pieces.entry(*behind).or_default().push(at);
@@ -305,6 +309,19 @@ impl Nodes {
         let with_pieces =
             |at: usize| [at].into_iter().chain(pieces.remove(&at).unwrap_or_default());
         chosen.into_iter().flat_map(with_pieces).collect()
+    }
+
+    /// Numbers the stretches of the file, by node. One begins at each compaction, and at each message
+    /// of this kind.
+    fn stretches(&self, begins: impl Fn(&Message) -> bool) -> Vec<usize> {
+        let mut n_stretches = 0;
+        let of_node = |node: &Node| {
+            let is_begin = matches!(node.what, ChainLink::Boundary { .. })
+                || node.said().is_some_and(|it| begins(it));
+            n_stretches += usize::from(is_begin);
+            n_stretches
+        };
+        self.nodes.iter().map(of_node).collect()
     }
 
     fn adopt_results(
@@ -321,12 +338,17 @@ impl Nodes {
         let mut answered: BTreeSet<&ToolUseId> =
             chosen.iter().flat_map(|at| self.nodes[*at].results()).collect();
         let mut adopted = Vec::new();
+        let stretch = self.stretches(|_| false);
         for (at, node) in self.nodes.iter().enumerate() {
             if taken.contains(&at) {
                 continue;
             }
             let Some(message) = node.said() else { continue };
-            let open = |id: &&ToolUseId| calls.contains_key(id) && !answered.contains(id);
+            // A call that bears the id of one before a compaction is another call.
+            let open = |id: &&ToolUseId| {
+                calls.get(id).is_some_and(|of| stretch[*of] == stretch[at])
+                    && !answered.contains(id)
+            };
             let Some(behind) = node.results().find(open).and_then(|id| calls.get(id)) else {
                 continue;
             };
