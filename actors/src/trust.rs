@@ -117,32 +117,44 @@ fn covered_by<'a>(workspace: &'a Path, home: &Path) -> Vec<&'a Path> {
     covered
 }
 
-/// What a workspace would start if it were trusted, each in one harmless line: hooks and variables of
-/// its settings, and servers of `.mcp.json`. What cannot be read is not in it; a session says so.
+/// What a workspace would start if it were trusted, in harmless lines: one for each server of
+/// `.mcp.json` and each hook of its settings, then one for the variables of each file. Of each kind the
+/// first ones are named and the others counted, so that none hides another. What cannot be read is not
+/// in it; a session says so.
 pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };
-    let mut found = Vec::new();
+    let (mut hooks, mut variables) = (Vec::new(), Vec::new());
     for (scope, name) in
         [(Scope::Project, ".claude/settings.json"), (Scope::Local, ".claude/settings.local.json")]
     {
         let text = sources.reads(scope).then(|| root.read_text(Path::new(name)).ok()).flatten();
         let said = text.and_then(|it| serde_json::from_str::<Value>(&it).ok()).unwrap_or_default();
-        hooks(&said, name, &mut found);
-        let variables = said.get("env").and_then(Value::as_object).into_iter().flatten();
-        found.extend(variables.map(|(variable, _)| format!("variable {variable} of {name}")));
+        list_hooks(&said, name, &mut hooks);
+        let named = said.get("env").and_then(Value::as_object).into_iter().flatten();
+        let named = first_ones(named.map(|(variable, _)| variable.clone()).collect(), "");
+        if !named.is_empty() {
+            variables.push(format!("variables {} of {name}", named.join(", ")));
+        }
     }
     let servers = sources.project.then(|| root.read_text(Path::new(".mcp.json")).ok()).flatten();
     let servers = servers.and_then(|it| config::read(&it, &|_| None).ok()).unwrap_or_default();
-    found.extend(servers.servers.iter().map(|it| format!("MCP server `{}` of .mcp.json", it.name)));
-    let n_more = found.len().saturating_sub(MAX_NAMED);
-    found.truncate(MAX_NAMED);
-    if 0 < n_more {
-        found.push(format!("{n_more} more"));
-    }
-    found.iter().map(|it| one_line(it)).collect()
+    let servers = servers.servers.iter().map(|it| format!("MCP server `{}` of .mcp.json", it.name));
+    let servers = first_ones(servers.collect(), " MCP servers");
+    let found = servers.into_iter().chain(first_ones(hooks, " hooks")).chain(variables);
+    found.map(|it| one_line(&it)).collect()
 }
 
-fn hooks(said: &Value, name: &str, found: &mut Vec<String>) {
+/// The first ones of a list, and how many more of a kind there are.
+fn first_ones(mut all: Vec<String>, kind: &str) -> Vec<String> {
+    let n_more = all.len().saturating_sub(MAX_NAMED);
+    all.truncate(MAX_NAMED);
+    if 0 < n_more {
+        all.push(format!("{n_more} more{kind}"));
+    }
+    all
+}
+
+fn list_hooks(said: &Value, name: &str, found: &mut Vec<String>) {
     let events = said.get("hooks").and_then(Value::as_object).into_iter().flatten();
     for (event, groups) in events {
         let groups = groups.as_array().into_iter().flatten();

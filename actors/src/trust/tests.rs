@@ -95,10 +95,10 @@ fn what_waits_for_trust_is_listed_in_harmless_lines() {
     let servers = json!({"mcpServers": {"s": {"command": "x"}}});
     fs::write(repo.join(".mcp.json"), servers.to_string()).unwrap();
     let all = [
-        "Stop hook `a b` of .claude/settings.json",
-        "variable A of .claude/settings.json",
-        "PreToolUse hook `c` of .claude/settings.local.json",
         "MCP server `s` of .mcp.json",
+        "Stop hook `a b` of .claude/settings.json",
+        "PreToolUse hook `c` of .claude/settings.local.json",
+        "variables A of .claude/settings.json",
     ];
     assert_eq!(waiting_for_trust(&repo, SettingSources::default()), all);
     let local = SettingSources { local: true, ..SettingSources::NONE };
@@ -107,7 +107,11 @@ fn what_waits_for_trust_is_listed_in_harmless_lines() {
     assert_eq!(waiting_for_trust(&repo.join("none"), SettingSources::default()), [""; 0]);
     let many: serde_json::Map<String, Value> =
         (0..50).map(|i| (format!("V{i}"), "1".into())).collect();
-    fs::write(repo.join(".claude/settings.json"), json!({"env": many}).to_string()).unwrap();
+    let hooks = json!({"Stop": vec![hook("x")[0].clone(); 50]});
+    let settings = json!({"env": many, "hooks": hooks});
+    fs::write(repo.join(".claude/settings.json"), settings.to_string()).unwrap();
     let found = waiting_for_trust(&repo, SettingSources { project: true, ..SettingSources::NONE });
-    assert_eq!((found.len(), found[MAX_NAMED].as_str()), (MAX_NAMED + 1, "31 more"));
+    assert_eq!(found[0], "MCP server `s` of .mcp.json", "nothing hides it");
+    assert_eq!((found.len(), found[MAX_NAMED + 1].as_str()), (MAX_NAMED + 3, "30 more hooks"));
+    assert!(found[MAX_NAMED + 2].contains("V26, 30 more of"), "{found:?}");
 }
