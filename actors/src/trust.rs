@@ -76,7 +76,7 @@ pub fn state_file(home: &Path) -> PathBuf {
 ///
 /// # Errors
 ///
-/// [`RecordError`] when the record is there and cannot be used.
+/// `RecordError` when the record is there and cannot be used.
 pub fn recorded_trust(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (workspace, home) = (real(workspace), real(home));

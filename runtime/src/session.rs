@@ -6,7 +6,7 @@
 //! use. The session's actor carries out the effects and reports what came of them; it holds the
 //! handles (actors, replies, timers) that the effects name by number.
 //!
-//! A run goes through [`run::Phase`]: `Next`, `Turning`, then `Next` again or `Ending`. A turn that
+//! A run goes through phases: `Next`, `Turning`, then `Next` again or `Ending`. A turn that
 //! is ended from outside goes through `Stopping` (what it started is waited for) and `Leaving` (what
 //! it left is asked for) before the run is `Ending`.
 

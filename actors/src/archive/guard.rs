@@ -45,7 +45,7 @@ pub enum UnsafeTranscripts {
 ///
 /// # Errors
 ///
-/// [`UnsafeTranscripts`].
+/// `UnsafeTranscripts` when the directory is a link, or others may write to it.
 pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
     if look(root).is_err_and(|it| it.kind() == io::ErrorKind::NotFound) {
         let _refused = files::make_directory(root);

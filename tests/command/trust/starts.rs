@@ -44,7 +44,7 @@ fn check(place: &Place, flags: &[&str], hook: bool, server: bool, allowed: bool)
 fn nothing_of_a_repository_starts_without_trust_and_all_of_it_is_listed() {
     for flags in [&[][..], &["--setting-sources", "user"]] {
         let ended = check(&place(), flags, false, false, false);
-        let listed = ["PreToolUse hook `cat > hooked", "variable BASH_ENV", "MCP server `srv`"];
+        let listed = ["PreToolUse hook `cat > hooked", "variables BASH_ENV", "MCP server `srv`"];
         for what in listed {
             let expected = flags.is_empty();
             assert_eq!(ended.stderr.contains(what), expected, "{what}: {}", ended.stderr);

@@ -1,5 +1,6 @@
 //! From lines to a conversation: follows the links from the newest message back.
 
+mod adopted;
 mod base;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 
 pub(super) use base::Base;
 
+use self::adopted::Adopted;
 use super::{Report, ReportKind};
 use crate::{
     block::Block,
@@ -382,25 +384,5 @@ impl Nodes {
             let count = Some(leaves.len() as u64);
             report.push(Report { count, ..Report::of(ReportKind::Fork) });
         }
-    }
-}
-
-/// A message next to the chain that holds results of calls in it.
-struct Adopted {
-    at: usize,
-    behind: usize,
-    message: Arc<Message>,
-}
-
-impl Adopted {
-    fn results(&self) -> Arc<Message> {
-        let is_result = |block: &Block| block.as_tool_result().is_some();
-        if self.message.blocks.iter().all(is_result) {
-            return self.message.clone();
-        }
-        let mut only = Message::clone(&self.message);
-        only.blocks.retain(is_result);
-        only.kind = MessageKind::ToolResults;
-        Arc::new(only)
     }
 }
