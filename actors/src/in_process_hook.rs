@@ -54,7 +54,7 @@ impl fmt::Debug for Hooks {
 /// # Ok::<(), ennead::permission::BadMatcher>(())
 /// ```
 pub trait Hook: Send + Sync {
-    /// Answers one event.
+    /// Returns what the session does about one event.
     fn run(&self, input: HookInput) -> BoxFuture<'static, HookReply>;
 }
 
@@ -133,7 +133,7 @@ impl HookReply {
         Self { decision: Some(("deny", reason.into())), ..Self::proceed() }
     }
 
-    /// Ends the run.
+    /// Ends the run for this reason.
     #[must_use]
     pub fn stop(reason: impl Into<String>) -> Self {
         Self { stop: Some(reason.into()), ..Self::proceed() }

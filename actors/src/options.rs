@@ -130,13 +130,13 @@ impl Options {
         Self { transport: Some(Arc::new(transport)), ..Self::default() }
     }
 
-    /// Runs sessions there.
+    /// Says which threads run the sessions.
     #[must_use]
     pub fn placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
     }
 
-    /// Reads this clock.
+    /// Replaces the clock that all sessions read.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
@@ -148,7 +148,7 @@ impl Options {
         Self { timer, ..self }
     }
 
-    /// Limits HTTP exchanges.
+    /// Sets the limits of exchanges with model servers.
     #[must_use]
     pub fn http(self, http: HttpLimits) -> Self {
         Self { http, ..self }
@@ -184,7 +184,7 @@ impl Options {
         Self { transport: Some(transport), ..self }
     }
 
-    /// Limits MCP servers.
+    /// Sets the limits of MCP servers.
     #[must_use]
     pub fn mcp(self, mcp: McpLimits) -> Self {
         Self { mcp: Some(mcp), ..self }

@@ -320,13 +320,13 @@ impl SessionState {
 
 /// What follows from the end of a child.
 enum Gone {
-    /// The machine decides.
+    /// The machine decides what follows.
     Input(SessionInput),
     /// A sub-agent crashed: what it used is to be read.
     Agent(AgentId),
     /// The timer of a run was killed: another one takes over.
     Timer { run: u64, deadline: Duration },
-    /// Nothing.
+    /// Nothing follows, or it was done already.
     Noted,
 }
 

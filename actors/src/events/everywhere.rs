@@ -86,7 +86,7 @@ impl EventsOfAll {
         Self(Arc::new(Shared { clock, n_readers, state }))
     }
 
-    /// Whether somebody reads.
+    /// Whether any stream is open.
     pub(super) fn is_heard(&self) -> bool {
         0 < self.0.n_readers.load(Ordering::Relaxed)
     }

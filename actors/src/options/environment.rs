@@ -51,7 +51,7 @@ impl Environment {
         Self { variables: BTreeMap::new(), home: None, managed: None, uses_system_proxy: false }
     }
 
-    /// Sets a variable.
+    /// Adds a variable, or replaces its value.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.variables.insert(name.into(), value.into());

@@ -42,15 +42,15 @@ pub enum EndpointError {
     /// A key that cannot be sent in a header.
     #[error("{variable} has a line break or another sign that no key has")]
     BadKey {
-        /// The variable.
+        /// Name of the variable to correct.
         variable: &'static str,
     },
     /// An address that cannot be asked.
     #[error("{variable} `{base}` {why}; set it to http(s)://host[:port]")]
     BadAddress {
-        /// The variable.
+        /// Name of the variable to correct.
         variable: &'static str,
-        /// Its value.
+        /// The address as the variable holds it.
         base: String,
         /// What is wrong with it.
         why: &'static str,
@@ -58,7 +58,7 @@ pub enum EndpointError {
     /// An address with a user's name or a password. The message leaves it out.
     #[error("{variable} holds a name or password; set the key in its own variable")]
     Credentials {
-        /// The variable.
+        /// Name of the variable to correct.
         variable: &'static str,
     },
 }

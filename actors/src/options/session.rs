@@ -73,7 +73,7 @@ pub struct SessionOptions {
     pub streams: bool,
     /// Replaces the built-in system prompt.
     pub system_prompt: Option<String>,
-    /// Stands behind the system prompt.
+    /// Follows the system prompt, whichever that is.
     pub append_system_prompt: Option<String>,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,
@@ -233,7 +233,7 @@ impl SessionOptions {
         Self { transcripts: Some(directory.into()), ..self }
     }
 
-    /// Replaces the tools.
+    /// Replaces the whole list of tools.
     #[must_use]
     pub fn tools(self, tools: Vec<Arc<dyn Tool>>) -> Self {
         Self { tools, ..self }
@@ -269,7 +269,7 @@ impl SessionOptions {
         Self { reads_mcp_json, ..self }
     }
 
-    /// Has questions answered.
+    /// Names who answers questions about permissions.
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver: Some(approver), ..self }

@@ -29,11 +29,15 @@ impl SessionState {
         myself: &'a ActorRef<SessionMsg>,
         input: SessionInput,
     ) -> Starting<'a> {
-        let mut effects = Effects::new();
-        if let Some(ended) = self.ended_shells(&input) {
-            effects.extend(self.machine.handle(self.now(), ended));
+        let before = match self.ended_shells(&input) {
+            Some(ended) => self.machine.handle(self.now(), ended),
+            None => Vec::new(),
+        };
+        // Nearly always there is nothing before, and what the machine returns is taken as it is.
+        let mut effects = Effects::from(self.machine.handle(self.now(), input));
+        for effect in before.into_iter().rev() {
+            effects.push_front(effect);
         }
-        effects.extend(self.machine.handle(self.now(), input));
         Ok(match self.carry_out(myself, &mut effects)? {
             None => None,
             Some(first) => Some(Box::pin(self.carry_out_spawns(myself, first, effects))),

@@ -48,10 +48,9 @@ impl KeepShells for ProcessPort {
 }
 
 impl SessionState {
-    /// Commands that have ended since this was last asked, if a turn may follow this input. They are
-    /// not asked for within a turn, whose own results may still show them to the model.
+    /// Commands that have ended since this was last asked, if a turn may begin with this input.
     pub(super) fn ended_shells(&self, input: &SessionInput) -> Option<SessionInput> {
-        if self.machine.has_turn() && !matches!(input, SessionInput::TurnDone { .. }) {
+        if !self.machine.may_begin_turn(input) {
             return None;
         }
         let ended = self.shared.shells.table.take_ended();

@@ -115,17 +115,9 @@ impl Machine {
             system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
             sender: request.sender.clone(),
         };
-        let lines = vec![
-            Line::Conversation(Box::new(ConversationLine {
-                at: now.at,
-                parent: self.conversation.last_entry.clone(),
-                message: Arc::clone(&message),
-                answer: None,
-                tool_result: None,
-                boundary: None,
-            })),
-            record(now.at, &id, start),
-        ];
+        let last = self.conversation.last_entry.clone();
+        let line = ConversationLine::of(now.at, last, Arc::clone(&message));
+        let lines = vec![Line::Conversation(Box::new(line)), record(now.at, &id, start)];
         self.effects.push(SessionEffect::Publish(Event::RunStarted { run: id.clone() }));
         let notices = mem::take(&mut self.notices).into_iter();
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));

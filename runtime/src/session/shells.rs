@@ -69,14 +69,9 @@ impl Machine {
             let id = stream.entry_id(now.at, "shells", u64::from(active.run.turns));
             let ended: Vec<_> = unknown.into_iter().map(|it| it.status).collect();
             let message = Arc::new(ended_message(id, &ended));
-            lines.push(Line::Conversation(Box::new(ConversationLine {
-                at: now.at,
-                parent: self.conversation.last_entry.clone(),
-                message: Arc::clone(&message),
-                answer: None,
-                tool_result: None,
-                boundary: None,
-            })));
+            let last = self.conversation.last_entry.clone();
+            let line = ConversationLine::of(now.at, last, Arc::clone(&message));
+            lines.push(Line::Conversation(Box::new(line)));
             active.remember(&message);
             self.conversation.said(HistoryUpdate::Message(message));
         }

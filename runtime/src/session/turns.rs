@@ -1,7 +1,7 @@
 //! The turns of a run, one after another.
 
 use super::{
-    Machine, Now, SessionEffect,
+    Machine, Now, SessionEffect, SessionInput,
     recorder::{Acknowledged, Origin},
     run::{Phase, TurnInFlight},
 };
@@ -30,9 +30,11 @@ impl Machine {
         in_flight.is_some_and(|it| it.key == key)
     }
 
-    /// Whether a turn is under way, or was ended and is not over yet.
-    pub fn has_turn(&self) -> bool {
-        self.active.as_ref().is_some_and(|it| it.phase.in_flight().is_some())
+    /// Whether a turn may begin with this input. Within a turn, results of its own may still show the
+    /// model what has ended.
+    pub fn may_begin_turn(&self, input: &SessionInput) -> bool {
+        let in_flight = self.active.as_ref().and_then(|it| it.phase.in_flight());
+        in_flight.is_none() || matches!(input, SessionInput::TurnDone { .. })
     }
 
     /// Starts the next turn, if one is due.

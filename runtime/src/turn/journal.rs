@@ -120,14 +120,7 @@ impl Journal {
         message: Arc<Message>,
         fill: impl FnOnce(&mut ConversationLine),
     ) {
-        let mut line = ConversationLine {
-            at,
-            parent: self.last_entry.clone(),
-            message,
-            answer: None,
-            tool_result: None,
-            boundary: None,
-        };
+        let mut line = ConversationLine::of(at, self.last_entry.clone(), message);
         fill(&mut line);
         self.line(Line::Conversation(Box::new(line)));
     }

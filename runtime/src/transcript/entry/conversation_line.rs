@@ -41,6 +41,13 @@ pub struct ConversationLine {
     pub boundary: Option<Boundary>,
 }
 
+impl ConversationLine {
+    /// Makes the line of a message that is no answer, no tool result and no boundary.
+    pub fn of(at: Timestamp, parent: Option<EntryId>, message: Arc<Message>) -> Self {
+        Self { at, parent, message, answer: None, tool_result: None, boundary: None }
+    }
+}
+
 /// What an assistant line holds in addition to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFields {
