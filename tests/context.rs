@@ -9,6 +9,7 @@ use ennead::{
     internal::{FileOps, RealFiles},
     settings::Durability,
     tool::{Access, CustomTool, ToolOutcome},
+    transcript::FileStore,
 };
 use serde_json::json;
 
@@ -185,7 +186,8 @@ async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is
         });
         let tool = Arc::new(tool.access(Access::Free).build().unwrap());
         let model = says(vec![call("e", "effect", json!({}))]);
-        let options = place.options(&model).file_ops(files.clone());
+        let options =
+            place.options(&model).transcript_store(Arc::new(FileStore::with_ops(files.clone())));
         let ennead = Ennead::start(options).await.unwrap();
         let session = ennead.open(place.session().tool(tool).durability(durability)).await.unwrap();
         let outcome = session.prompt("go").await.unwrap();

@@ -13,6 +13,7 @@ use ennead::{
     Event, Options, Placement, RunEnd, SessionOptions,
     internal::{ActorKind, FileOps, RealFiles},
     testing::Step,
+    transcript::FileStore,
 };
 use ennead_runtime::transcript::entry::{RecordKind, StepDetail};
 use serde_json::json;
@@ -285,7 +286,9 @@ async fn crashed_writer_loses_no_line_and_doubles_none() {
     for bytes in [0, 10, usize::MAX] {
         for at in 0.. {
             let ops = Arc::new(Crashing { at, bytes, writes: AtomicUsize::new(0) });
-            let change = |options: Options| options.file_ops(ops.clone());
+            let change = |options: Options| {
+                options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())))
+            };
             let host = Host::start_with(Placement::Ambient, change).await;
             let session = host.open().await;
             let outcome = session.prompt("use echo echo").await.unwrap();

@@ -12,6 +12,7 @@ use std::{
 use ennead::{
     Options, Placement, RunEnd,
     internal::{FileOps, RealFiles},
+    transcript::FileStore,
 };
 
 use crate::support::{
@@ -45,7 +46,8 @@ impl FileOps for Full {
 async fn run_that_cannot_be_recorded_fails_and_the_transcript_stays_in_order() {
     for at in 0.. {
         let ops = Arc::new(Full { at, writes: AtomicUsize::new(0) });
-        let change = |options: Options| options.file_ops(ops.clone());
+        let change =
+            |options: Options| options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())));
         let host = Host::start_with(Placement::Ambient, change).await;
         let session = host.open().await;
         let mut log = EventLog::new(session.events());
@@ -66,7 +68,8 @@ async fn run_that_cannot_be_recorded_fails_and_the_transcript_stays_in_order() {
 async fn lines_that_were_lost_once_are_on_file_when_the_session_is_closed() {
     for at in 0.. {
         let ops = Arc::new(Full { at, writes: AtomicUsize::new(0) });
-        let change = |options: Options| options.file_ops(ops.clone());
+        let change =
+            |options: Options| options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())));
         let host = Host::start_with(Placement::Ambient, change).await;
         let session = host.open().await;
         let outcome = session.prompt("use echo echo").await;
@@ -86,7 +89,8 @@ async fn lines_that_were_lost_once_are_on_file_when_the_session_is_closed() {
 async fn session_closes_although_what_closes_its_run_cannot_be_written() {
     // The prompt and the answer with its intent are written; the next write closes the turn.
     let ops = Arc::new(Full { at: 2, writes: AtomicUsize::new(0) });
-    let change = |options: Options| options.file_ops(ops.clone());
+    let change =
+        |options: Options| options.transcript_store(Arc::new(FileStore::with_ops(ops.clone())));
     let host = Host::start_with(Placement::Ambient, change).await;
     let session = host.open().await;
     host.workshop.wait.close();

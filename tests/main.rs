@@ -16,6 +16,7 @@ mod bounded_mailbox;
 mod ractor_facts;
 
 // The transcript on disk.
+mod transcript_store;
 mod transcript_writer;
 
 // Sessions under faults.

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod host;
 pub(crate) mod hunter;
 pub(crate) mod mcp_server;
+pub(crate) mod memory_store;
 pub(crate) mod model;
 pub(crate) mod model_server;
 pub(crate) mod paused;

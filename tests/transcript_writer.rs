@@ -3,26 +3,57 @@
 mod lock;
 mod world;
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
+use self::world::{Fault, Kept, SESSION, World, archive};
 use ennead::{
     OpenError,
-    internal::{Archive, ArchiveSetup, Directory, Opened, RealFiles, WriteError},
+    internal::{Opened, WriteError},
     settings::Durability,
+    transcript::StoreError,
 };
 use ennead_runtime::transcript::{
     entry::{Record, RecordKind, StoredText, TextFolder},
     load::{LoadAs, ReportKind, load},
     read::{Entry, Read, read_line},
 };
-use ractor::Actor;
 
-use self::world::{Fault, FixedClock, SESSION, World};
+/// The facts below hold for every store.
+macro_rules! on_every_store {
+    ($($test:ident,)*) => {
+        mod in_files {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(super::Kept::InFiles).await;
+            })*
+        }
+
+        mod in_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(super::Kept::InMemory).await;
+            })*
+        }
+    };
+}
+
+on_every_store! {
+    next_writer_goes_on_with_the_chain,
+    checkpoint_speaks_only_of_what_is_on_disk,
+    after_a_short_write_the_rest_is_written_and_nothing_twice,
+    write_that_takes_only_a_part_is_gone_on_with,
+    failed_write_loses_nothing_that_is_sent_again,
+    crashed_writer_is_restarted_and_resent_lines_are_not_doubled,
+    writer_that_keeps_crashing_is_given_up,
+    sync_comes_before_the_answer_only_where_the_mode_asks_for_it,
+    failed_sync_is_said_and_made_good_when_sent_again,
+    what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again,
+    torn_end_of_a_dead_process_stays_and_is_named,
+    second_writer_is_told_who_writes,
+    free_lock_with_text_is_taken_over_with_the_next_epoch,
+    text_that_lines_name_is_there_under_its_digest,
+    names_are_listed_by_directory_and_what_is_missing_is_said,
+}
 
 /// The file as a log: names of lines, `repair`, `?` for what is no line. Checks the chain.
 #[track_caller]
@@ -47,55 +78,53 @@ fn log(bytes: &[u8]) -> String {
 }
 
 // REQ: SES-1, SES-9
-#[tokio::test]
-async fn next_writer_goes_on_with_the_chain() {
-    let world = World::new(Durability::Process).await;
+async fn next_writer_goes_on_with_the_chain(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     // Long enough that the end alone does not tell everything.
     session.send(1, &["a"; 400], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(400))));
     world.close().await;
-    let checkpoint = world.root().join(format!("{SESSION}.checkpoint"));
-    for damage in ["none", "old", "garbage", "missing"] {
+    let checkpoint = world.name("checkpoint");
+    for damage in ["none", "old", "garbage", "empty"] {
         match damage {
-            "garbage" => fs::write(&checkpoint, b"no checkpoint").unwrap(),
-            "missing" => fs::remove_file(&checkpoint).unwrap(),
+            "garbage" => world.store.write(&checkpoint, b"no checkpoint").unwrap(),
+            // As good as missing: it holds nothing.
+            "empty" => world.store.write(&checkpoint, b"").unwrap(),
             _ => {}
         }
-        let old = fs::read(&checkpoint).ok();
+        let old = world.store.read(&checkpoint).ok();
         let mut session = world.open().await;
         session.send(2, &[damage], false, Vec::new());
         session.answer().await.1.unwrap();
         world.close().await;
         if damage == "none" {
-            fs::write(&checkpoint, old.unwrap()).unwrap();
+            world.store.write(&checkpoint, &old.unwrap()).unwrap();
         }
     }
-    assert!(log(&world.bytes()).ends_with("a a none old garbage missing"));
+    assert!(log(&world.bytes()).ends_with("a a none old garbage empty"));
 }
 
 // REQ: SES-5
-#[tokio::test]
-async fn checkpoint_speaks_only_of_what_is_on_disk() {
-    let world = World::new(Durability::Process).await;
+async fn checkpoint_speaks_only_of_what_is_on_disk(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"; 400], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(400))));
-    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 0);
-    let checkpoint = world.root().join(format!("{SESSION}.checkpoint"));
+    assert_eq!(world.n_syncs(), 0);
+    let checkpoint = world.name("checkpoint");
     for fails in [true, false] {
-        *world.files.sync_fails.lock().unwrap() = fails;
+        *world.faults.sync_fails.lock().unwrap() = fails;
         world.close().await;
-        assert_eq!(checkpoint.exists(), !fails);
+        assert_eq!(world.store.read(&checkpoint).is_ok(), !fails);
         world.open().await;
     }
-    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 2);
+    assert_eq!(world.n_syncs(), 2);
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {
-    let world = World::new(Durability::Process).await;
+async fn after_a_short_write_the_rest_is_written_and_nothing_twice(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -103,7 +132,7 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {
     world.plan(&[Fault::Short(one + one / 2), Fault::Fail]);
     session.send(2, &["b", "c", "d"], false, Vec::new());
     let (2, Err(error)) = session.answer().await else { panic!("it was not written whole") };
-    let file = world.root().join(format!("{SESSION}.jsonl"));
+    let file = world.name("jsonl");
     let told =
         format!("the transcript {} cannot be written: no space left on the disk", file.display());
     assert_eq!(error.to_string(), told);
@@ -113,9 +142,8 @@ async fn after_a_short_write_the_rest_is_written_and_nothing_twice() {
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn write_that_takes_only_a_part_is_gone_on_with() {
-    let world = World::new(Durability::Process).await;
+async fn write_that_takes_only_a_part_is_gone_on_with(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Short(10), Fault::Short(1)]);
     session.send(1, &["a", "b"], false, Vec::new());
@@ -124,9 +152,8 @@ async fn write_that_takes_only_a_part_is_gone_on_with() {
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn failed_write_loses_nothing_that_is_sent_again() {
-    let world = World::new(Durability::Process).await;
+async fn failed_write_loses_nothing_that_is_sent_again(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::Fail]);
     session.send(1, &["a"], false, Vec::new());
@@ -136,8 +163,8 @@ async fn failed_write_loses_nothing_that_is_sent_again() {
     assert_eq!(log(&world.bytes()), "a");
 }
 
-async fn check_crash(fault: Fault, file: &str) {
-    let world = World::new(Durability::Process).await;
+async fn check_crash(kept: Kept, fault: Fault, file: &str) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -153,18 +180,16 @@ async fn check_crash(fault: Fault, file: &str) {
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled() {
-    check_crash(Fault::CrashBefore, "a b c d").await;
-    check_crash(Fault::CrashAfter(usize::MAX), "a b c d").await;
-    check_crash(Fault::CrashAfter(10), "a ? repair b c d").await;
-    check_crash(Fault::CrashAfter(400), "a b ? repair c d").await;
+async fn crashed_writer_is_restarted_and_resent_lines_are_not_doubled(kept: Kept) {
+    check_crash(kept, Fault::CrashBefore, "a b c d").await;
+    check_crash(kept, Fault::CrashAfter(usize::MAX), "a b c d").await;
+    check_crash(kept, Fault::CrashAfter(10), "a ? repair b c d").await;
+    check_crash(kept, Fault::CrashAfter(400), "a b ? repair c d").await;
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn writer_that_keeps_crashing_is_given_up() {
-    let world = World::new(Durability::Process).await;
+async fn writer_that_keeps_crashing_is_given_up(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     world.plan(&[Fault::CrashBefore; 4]);
     for _ in 0..3 {
@@ -176,42 +201,39 @@ async fn writer_that_keeps_crashing_is_given_up() {
 }
 
 // REQ: SES-2, SES-3
-#[tokio::test]
-async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it() {
+async fn sync_comes_before_the_answer_only_where_the_mode_asks_for_it(kept: Kept) {
     for (durability, sync, n_syncs) in [
         (Durability::Process, true, 0),
         (Durability::Turn, false, 0),
         (Durability::Turn, true, 1),
         (Durability::Entry, false, 1),
     ] {
-        let world = World::new(durability).await;
+        let world = World::new(kept, durability).await;
         let mut session = world.open().await;
         session.send(1, &["a"], sync, Vec::new());
         assert!(matches!(session.answer().await, (1, Ok(1))));
-        assert_eq!(world.files.syncs.load(Ordering::SeqCst), n_syncs, "{durability:?}");
+        assert_eq!(world.n_syncs(), n_syncs, "{durability:?}");
     }
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn failed_sync_is_said_and_made_good_when_sent_again() {
-    let world = World::new(Durability::Entry).await;
+async fn failed_sync_is_said_and_made_good_when_sent_again(kept: Kept) {
+    let world = World::new(kept, Durability::Entry).await;
     let mut session = world.open().await;
-    *world.files.sync_fails.lock().unwrap() = true;
+    *world.faults.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Err(WriteError::Sync { .. }))));
     session.send(1, &["a"], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Ok(1))));
     assert_eq!(log(&world.bytes()), "a");
-    assert_eq!(world.files.syncs.load(Ordering::SeqCst), 2);
+    assert_eq!(world.n_syncs(), 2);
 }
 
 // REQ: SES-2
-#[tokio::test]
-async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again() {
-    let world = World::new(Durability::Turn).await;
+async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_again(kept: Kept) {
+    let world = World::new(kept, Durability::Turn).await;
     let mut session = world.open().await;
-    *world.files.sync_fails.lock().unwrap() = true;
+    *world.faults.sync_fails.lock().unwrap() = true;
     session.send(1, &["a"], true, Vec::new());
     session.send(2, &["b"], false, Vec::new());
     assert!(matches!(session.answer().await, (1, Err(WriteError::Sync { .. }))));
@@ -231,17 +253,15 @@ async fn what_follows_lines_whose_sync_failed_is_not_doubled_when_all_is_sent_ag
 }
 
 // REQ: SES-7
-#[tokio::test]
-async fn torn_end_of_a_dead_process_stays_and_is_named() {
-    let world = World::new(Durability::Process).await;
+async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();
     world.close().await;
-    let path = world.root().join(format!("{SESSION}.jsonl"));
     let mut torn = world.bytes();
     torn.extend_from_slice(br#"{"type":"user","uu"#);
-    fs::write(&path, &torn).unwrap();
+    world.store.write(&world.name("jsonl"), &torn).unwrap();
     let mut session = world.open().await;
     session.send(2, &["b"], false, Vec::new());
     session.answer().await.1.unwrap();
@@ -263,18 +283,12 @@ async fn torn_end_of_a_dead_process_stays_and_is_named() {
 }
 
 // REQ: SES-1
-#[tokio::test]
-async fn second_writer_is_told_who_writes() {
-    let world = World::new(Durability::Process).await;
+async fn second_writer_is_told_who_writes(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     let _session = world.open().await;
     let mut second = world.request_open();
     assert!(matches!(second.recv().await, Some(Opened::Failed(OpenError::AlreadyOpen))));
-    let setup = ArchiveSetup {
-        clock: Arc::new(FixedClock),
-        ops: Arc::new(RealFiles),
-        directory: Directory::default(),
-    };
-    let (other, _) = Actor::spawn(None, Archive, setup).await.unwrap();
+    let other = archive(&world.store).await;
     let elsewhere = World { archive: other, ..world };
     let mut second = elsewhere.request_open();
     let Some(Opened::Failed(OpenError::Locked { holder: Some(holder) })) = second.recv().await
@@ -285,15 +299,44 @@ async fn second_writer_is_told_who_writes() {
 }
 
 // REQ: SES-1
-#[tokio::test]
-async fn free_lock_with_text_is_taken_over_with_the_next_epoch() {
-    let world = World::new(Durability::Process).await;
+async fn free_lock_with_text_is_taken_over_with_the_next_epoch(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
     for expected in 1..=3 {
         let mut opened = world.request_open();
         let Some(Opened::Ready { epoch, .. }) = opened.recv().await else { panic!("it opens") };
         assert_eq!(epoch, expected);
         world.close().await;
     }
+}
+
+// REQ: SES-1
+async fn text_that_lines_name_is_there_under_its_digest(kept: Kept) {
+    let world = World::new(kept, Durability::Turn).await;
+    let mut session = world.open().await;
+    let text = StoredText::new("long", TextFolder::Records);
+    let name = world.root().join(SESSION).join("stored").join(format!("{}.txt", text.digest));
+    for ticket in 1..=2 {
+        session.send(ticket, &["a"], true, vec![text.clone()]);
+        session.answer().await.1.unwrap();
+        assert_eq!(world.store.read(&name).unwrap(), b"long");
+    }
+    assert_eq!(world.store.list(name.parent().unwrap()).unwrap(), [name]);
+}
+
+// REQ: SES-1
+async fn names_are_listed_by_directory_and_what_is_missing_is_said(kept: Kept) {
+    let world = World::new(kept, Durability::Process).await;
+    let (a, b) = (world.root().join("a"), world.root().join("deep/b"));
+    assert!(world.store.list(&world.root()).unwrap().is_empty());
+    assert!(matches!(world.store.read(&a), Err(StoreError::Missing)));
+    for text in ["older", "newer"] {
+        world.store.write(&a, text.as_bytes()).unwrap();
+        world.store.write(&b, text.as_bytes()).unwrap();
+        assert_eq!(world.store.read(&a).unwrap(), text.as_bytes());
+    }
+    let below = world.root().join("deep");
+    assert_eq!(world.store.list(&below).unwrap(), [b]);
+    assert!(world.store.list(&world.root()).unwrap().contains(&a));
 }
 
 fn mode(path: &Path) -> u32 {
@@ -303,7 +346,7 @@ fn mode(path: &Path) -> u32 {
 // REQ: SES-1
 #[tokio::test]
 async fn long_texts_lie_beside_and_only_the_owner_reads() {
-    let world = World::new(Durability::Process).await;
+    let world = World::new(Kept::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     let beside = world.root().join(SESSION);
     assert!(!beside.exists(), "made when first needed");

@@ -9,7 +9,6 @@ pub(crate) mod flusher;
 pub(crate) mod guard;
 mod handle;
 pub(crate) mod layout;
-pub(crate) mod lock;
 
 use std::{
     collections::BTreeMap,
@@ -28,14 +27,13 @@ use ractor::{
 };
 
 pub use self::handle::WriterHandle;
-use self::{flusher::Flusher, layout::TranscriptPaths, lock::SessionLock};
+use self::{flusher::Flusher, layout::TranscriptPaths};
 use crate::{
     directory::{ActorKind, Directory, Registration},
     errors::OpenError,
     supervision::spawn,
-    transcript_writer::{
-        Acknowledged, FileOps, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup,
-    },
+    transcript_store::{Lease, TranscriptStore},
+    transcript_writer::{Acknowledged, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup},
 };
 
 /// Restarts of a writer in a row without a line acknowledged in between.
@@ -64,7 +62,7 @@ pub(crate) type CloseReply = Arc<dyn Fn() + Send + Sync>;
 pub(crate) type OpenReply = Arc<dyn Fn(Opened) + Send + Sync>;
 
 /// The lock of a session. Held by the archive, so that it outlives a crash of the writer.
-pub(crate) type LockSlot = Arc<Mutex<Option<SessionLock>>>;
+pub(crate) type LockSlot = Arc<Mutex<Option<Lease>>>;
 
 /// A transcript to be opened for appending.
 #[expect(missing_debug_implementations, reason = "holds a function")]
@@ -113,8 +111,8 @@ pub enum Opened {
 pub struct ArchiveSetup {
     /// For the text of locks.
     pub clock: Arc<dyn Clock>,
-    /// How files are written.
-    pub ops: Arc<dyn FileOps>,
+    /// Keeps the transcripts.
+    pub store: Arc<dyn TranscriptStore>,
     /// Where the archive and its writers are entered.
     pub directory: Directory,
 }
@@ -336,7 +334,7 @@ async fn spawn_writer(
         durability: transcript.durability,
         lock: transcript.frame.agent.is_none().then(|| lock.clone()),
         meta: transcript.meta.clone(),
-        ops: state.setup.ops.clone(),
+        store: state.setup.store.clone(),
         flusher: state.flusher.clone(),
         directory: state.setup.directory.clone(),
         clock: state.setup.clock.clone(),

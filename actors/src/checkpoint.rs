@@ -6,9 +6,11 @@
 //! The only place that knows bincode. A frame is magic, format version, type, type version, length,
 //! digest, payload; whatever does not fit exactly is no checkpoint.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use ennead_runtime::{digest::Digest, ids::EntryId, transcript::codec::Head};
+
+use crate::transcript_store::{StoreError, TranscriptStore};
 
 const MAGIC: &[u8; 4] = b"ennd";
 const FORMAT: u8 = 1;
@@ -78,19 +80,23 @@ pub(crate) fn decode(frame: &[u8]) -> Option<Checkpoint> {
     })
 }
 
-/// Reads the checkpoint at `path`, if there is a usable one.
-pub(crate) fn read(path: &Path) -> Option<Checkpoint> {
-    decode(&fs::read(path).ok()?)
+/// Reads the checkpoint of this name, if there is a usable one.
+pub(crate) fn read(store: &dyn TranscriptStore, name: &Path) -> Option<Checkpoint> {
+    decode(&store.read(name).ok()?)
 }
 
 /// Puts a checkpoint in place of an older one, whole or not at all.
 ///
 /// # Errors
 ///
-/// Those of the file system; the older one is then still there.
-pub(crate) fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+/// Those of the store; the older one is then still there.
+pub(crate) fn write(
+    store: &dyn TranscriptStore,
+    name: &Path,
+    checkpoint: &Checkpoint,
+) -> Result<(), StoreError> {
     let frame = encode(checkpoint).ok_or_else(|| io::Error::other("cannot be encoded"))?;
-    crate::archive::files::write_whole(path, &frame).map(drop)
+    store.write(name, &frame)
 }
 
 #[cfg(test)]

@@ -4,10 +4,7 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
-use crate::archive::{
-    guard,
-    lock::{Holder, LockError},
-};
+use crate::{archive::guard, transcript_store::Holder};
 
 /// Why an `Ennead` cannot start.
 #[derive(Debug, Error)]
@@ -83,13 +80,4 @@ pub enum OpenError {
     /// The shard has ended.
     #[error("the runtime has ended")]
     Ended,
-}
-
-impl From<LockError> for OpenError {
-    fn from(error: LockError) -> Self {
-        match error {
-            LockError::Held { holder } => OpenError::Locked { holder },
-            LockError::File(cause) => OpenError::LockFile(cause),
-        }
-    }
 }

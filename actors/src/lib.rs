@@ -30,7 +30,7 @@
 //! * [`permission`]: modes, trust, and who answers questions.
 //! * [`model`]: how model servers are reached, limits on calls, and what was said.
 //! * [`settings`]: what a session reads from files.
-//! * [`transcript`]: looking at transcripts, and checking them.
+//! * [`transcript`]: where transcripts are kept, looking at them, and checking them.
 //! * [`testing`]: clocks and stops that a test controls, and the answers of the simulated model.
 //!
 //! The rules (nine steps, permissions, recovery, transcripts) are pure functions in the package
@@ -67,6 +67,7 @@ mod checkpoint;
 mod directory;
 mod governor;
 mod mcp_server;
+mod transcript_store;
 mod transcript_writer;
 mod transcripts;
 
@@ -157,9 +158,12 @@ pub mod settings {
     pub use crate::world::local_files::{Fingerprints, SessionDirs, SourceFiles};
 }
 
-/// Looking at transcripts, and checking them.
+/// Where transcripts are kept; looking at them, and checking them.
 pub mod transcript {
-    pub use crate::transcripts::{TranscriptError, trace, verify};
+    pub use crate::{
+        transcript_store::{FileStore, Holder, Lease, StoreError, TranscriptLog, TranscriptStore},
+        transcripts::{TranscriptError, trace, verify, verify_in},
+    };
 }
 
 /// For tests of one's own: clocks and stops that a test controls and, with the feature `simulated`,
@@ -194,7 +198,8 @@ pub mod internal {
         events::{CAPACITY, EventHub, MAX_BYTES},
         mailbox::{Admitted, Mailbox, Refused, Slot},
         options::{GoOn, NotAnObject},
-        transcript_writer::{Append, FileOps, RealFiles, Recorded, WriteError},
+        transcript_store::{FileOps, RealFiles},
+        transcript_writer::{Append, Recorded, WriteError},
         trust::state_file,
         world::{local_files::LocalFiles, real_paths::found},
     };

@@ -30,7 +30,7 @@ pub use settings::{NotAnObject, Settings};
 #[cfg(feature = "simulated")]
 use crate::world::simulated::{SimulatedTransport, Simulator};
 use crate::{
-    transcript_writer::{FileOps, RealFiles},
+    transcript_store::{FileStore, TranscriptStore},
     world::{
         clock::{SystemClock, SystemTimer, Timer},
         http_limits::HttpLimits,
@@ -87,8 +87,8 @@ pub struct Options {
     pub governor: GovernorLimits,
     /// Reads settings and instruction files.
     pub files: Arc<dyn SourceFiles>,
-    /// Writes and syncs the files of transcripts.
-    pub(crate) file_ops: Arc<dyn FileOps>,
+    /// Keeps transcripts; the file system by default.
+    pub transcript_store: Arc<dyn TranscriptStore>,
     /// Limits on MCP servers; `None`: as variables of the environment say.
     pub mcp: Option<McpLimits>,
     /// What is read of the process and the machine; all unless said otherwise.
@@ -112,7 +112,7 @@ impl Default for Options {
             http: HttpLimits::default(),
             governor: GovernorLimits::default(),
             files: Arc::new(LocalFiles::default()),
-            file_ops: Arc::new(RealFiles),
+            transcript_store: Arc::new(FileStore::default()),
             mcp: None,
             environment: Environment::of_process(),
             breakpoints: None,
@@ -196,11 +196,10 @@ impl Options {
         Self { hook_chain: Some(hook_chain), ..self }
     }
 
-    /// Writes transcripts by these operations.
-    #[cfg(feature = "simulated")]
+    /// Keeps transcripts in this store.
     #[must_use]
-    pub fn file_ops(self, file_ops: Arc<dyn FileOps>) -> Self {
-        Self { file_ops, ..self }
+    pub fn transcript_store(self, transcript_store: Arc<dyn TranscriptStore>) -> Self {
+        Self { transcript_store, ..self }
     }
 
     /// Makes turns stand still at steps.

@@ -258,10 +258,11 @@ impl ShardHandle {
             },
             http: options.http,
             files: Arc::clone(&options.files),
+            transcripts: Arc::clone(&options.transcript_store),
         };
         let setup = ArchiveSetup {
             clock: Arc::clone(&options.clock),
-            ops: Arc::clone(&options.file_ops),
+            store: Arc::clone(&options.transcript_store),
             directory,
         };
         let (actor, _) = Actor::spawn(None, Shard, (setup, Arc::clone(&options.timer)))

@@ -5,7 +5,6 @@
 //! of the messages, so what was acknowledged is always a prefix of the file.
 
 mod file;
-mod file_ops;
 mod write_error;
 
 use std::{collections::VecDeque, io, path::Path, sync::Arc, time::Duration};
@@ -23,7 +22,6 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 pub(crate) use file::Acknowledged;
 use file::TranscriptFile;
-pub use file_ops::{FileOps, RealFiles};
 pub use write_error::WriteError;
 
 use crate::{
@@ -31,11 +29,11 @@ use crate::{
         LockSlot, OpenReply, Opened, WriterHandle,
         flusher::{Flusher, SyncRequest},
         layout::TranscriptPaths,
-        lock::{LockError, SessionLock},
     },
     checkpoint::Checkpoint,
     directory::{ActorKind, Directory, Registration},
     errors::OpenError,
+    transcript_store::{Holder, Lease, StoreError, TranscriptStore},
 };
 
 /// Lines to be appended, in order.
@@ -81,7 +79,7 @@ pub(crate) enum WriterMsg {
         /// Bytes of the file that were synced.
         upto: u64,
         /// The result of the sync.
-        result: io::Result<()>,
+        result: Result<(), StoreError>,
     },
     /// Answer what is open, leave a checkpoint, end.
     Close,
@@ -96,7 +94,7 @@ pub(crate) struct WriterSetup {
     pub(crate) lock: Option<LockSlot>,
     /// JSON text of the file next to a sidechain.
     pub(crate) meta: Option<Arc<str>>,
-    pub(crate) ops: Arc<dyn FileOps>,
+    pub(crate) store: Arc<dyn TranscriptStore>,
     pub(crate) flusher: Flusher,
     pub(crate) directory: Directory,
     pub(crate) clock: Arc<dyn Clock>,
@@ -210,33 +208,28 @@ async fn start(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) 
 
 /// Takes the lock of the session. One of a process that is just being killed is held until the system
 /// has cleared that away, so it is tried for again, for a while.
-async fn lock(setup: &WriterSetup) -> Result<SessionLock, OpenError> {
-    let directory = setup.place.file.parent().unwrap_or(&setup.place.beside);
+async fn lock(setup: &WriterSetup) -> Result<Lease, OpenError> {
     let path = setup.place.lock();
     let mut n_tries = 0;
     loop {
-        let now = setup.clock.now();
-        let error = match SessionLock::take(&path, now) {
-            Ok(lock) => return Ok(lock),
-            Err(error) => error,
-        };
-        n_tries += 1;
-        match error {
-            LockError::Held { .. } if n_tries <= LOCK_TRIES => {
-                tokio::time::sleep(LOCK_PAUSE).await;
-            }
-            LockError::File(_) if n_tries == 1 => {
-                crate::archive::files::make_directory(directory).map_err(at(directory))?;
-            }
-            error => return Err(error.into()),
+        let holder = Holder::this_process(setup.clock.now());
+        match setup.store.lock(&path, &holder) {
+            Ok(lease) => return Ok(lease),
+            Err(StoreError::Held { .. }) if n_tries < LOCK_TRIES => n_tries += 1,
+            Err(StoreError::Held { holder }) => return Err(OpenError::Locked { holder }),
+            Err(error) => return Err(OpenError::LockFile(error.into())),
         }
+        tokio::time::sleep(LOCK_PAUSE).await;
     }
 }
 
 /// An error with the path that it is about.
-fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+fn at(path: &Path) -> impl FnOnce(StoreError) -> OpenError {
     let path = path.display().to_string();
-    move |error| OpenError::File(io::Error::new(error.kind(), format!("{path}: {error}")))
+    move |error| {
+        let error = io::Error::from(error);
+        OpenError::File(io::Error::new(error.kind(), format!("{path}: {error}")))
+    }
 }
 
 async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
@@ -248,18 +241,18 @@ async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
             let lock = lock(setup).await?;
             known().replace(lock);
         }
-        epoch = known().as_ref().map_or(0, SessionLock::epoch);
+        epoch = known().as_ref().map_or(0, Lease::epoch);
     }
     let file = TranscriptFile::open(
         setup.place.clone(),
         setup.frame.clone(),
-        setup.ops.clone(),
+        setup.store.clone(),
         setup.acknowledged.clone(),
     )
     .map_err(at(&setup.place.file))?;
     if let Some(meta) = &setup.meta {
         let path = setup.place.meta();
-        crate::archive::files::write_whole(&path, meta.as_bytes()).map_err(at(&path))?;
+        setup.store.write(&path, meta.as_bytes()).map_err(at(&path))?;
     }
     Ok((file, epoch))
 }
@@ -291,12 +284,12 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
     state.waiting.push_back(Waiting { ticket, lines, reply, needs_sync, result });
 }
 
-fn synced(upto: u64, result: io::Result<()>, state: &mut TranscriptWriterState) {
+fn synced(upto: u64, result: Result<(), StoreError>, state: &mut TranscriptWriterState) {
     state.syncing = false;
     match result {
         Ok(()) => state.synced = upto,
         Err(error) => {
-            let error = WriteError::sync(&state.setup.place.file, error);
+            let error = WriteError::sync(&state.setup.place.file, error.into());
             if let Some(file) = &mut state.file {
                 file.doubt();
             }
@@ -335,8 +328,7 @@ fn sync(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     let upto = file.end().offset;
     let writer = myself.clone();
     state.setup.flusher.sync(SyncRequest {
-        files: file.take_unsynced(),
-        ops: state.setup.ops.clone(),
+        work: file.sync(),
         done: Box::new(move |result| {
             // A writer that has ended waits for nothing.
             writer.cast(WriterMsg::Synced { upto, result }).ok();
@@ -352,7 +344,7 @@ fn wants_sync_to_close(state: &TranscriptWriterState) -> bool {
 }
 
 fn close(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
-    if let Some(file) = state.file.take() {
+    if let Some(mut file) = state.file.take() {
         if !file.is_in_place() {
             // Nobody waits for an answer any more, and who cleared it away meanwhile wants it so.
             tracing::warn!("a transcript was closed that is no longer where it was");

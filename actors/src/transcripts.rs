@@ -1,4 +1,4 @@
-//! Transcripts on disk, for people: what happened, and whether it is in order.
+//! Transcripts, for people: what happened, and whether it is in order.
 //!
 //! The checks are those of `runtime::transcript::audit`, and then all turns are walked again by
 //! `runtime::transcript::replay`. Here is only where the files lie that a
@@ -7,7 +7,7 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -27,7 +27,10 @@ use ennead_runtime::{
     },
 };
 
-use crate::checkpoint;
+use crate::{
+    checkpoint,
+    transcript_store::{FileStore, TranscriptStore},
+};
 
 /// A transcript that is in order.
 #[derive(Clone, Debug)]
@@ -87,70 +90,120 @@ pub enum TranscriptError {
     },
 }
 
-/// The nine steps of each turn as text, one line per fact.
+/// The nine steps of each turn of a transcript file as text, one line per fact.
 ///
 /// # Errors
 ///
 /// [`TranscriptError::Unreadable`]; [`TranscriptError::NoTranscript`].
 pub fn trace(file: &Path) -> Result<String, TranscriptError> {
-    let text = trace::render(&read(file)?);
+    let text = trace::render(&read(&FileStore::default(), file)?);
     text.ok_or_else(|| TranscriptError::NoTranscript { file: file.to_owned() })
 }
 
-/// Checks a transcript, then the sidechains that lie next to it, in the order of their names.
+/// Checks a transcript file, then the sidechains that lie next to it, in the order of their names.
 ///
 /// # Errors
 ///
 /// The first violation, or the first file that cannot be read.
 pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
+    verify_in(&FileStore::default(), file)
+}
+
+/// As [`verify`], of a transcript in a store.
+///
+/// # Errors
+///
+/// Those of [`verify`].
+pub fn verify_in(
+    store: &dyn TranscriptStore,
+    file: &Path,
+) -> Result<Vec<Checked>, TranscriptError> {
     let beside = beside(file);
     let mut files = vec![file.to_owned()];
+    let sidechains = sidechains(store, &beside)?;
     if !is_sidechain(file) {
-        files.extend(sidechains(&beside)?);
+        files.extend(sidechains.iter().cloned());
         // Sidechains without anybody who started them: the transcript was emptied.
-        if 1 < files.len() && read(file)?.trim_ascii().is_empty() {
+        if 1 < files.len() && read(store, file)?.trim_ascii().is_empty() {
             return Err(TranscriptError::Emptied { file: file.to_owned() });
         }
     }
-    let tree = RefCell::default();
-    files.into_iter().map(|file| verify_one(file, &beside, &tree)).collect()
+    let place = Place { store, beside, sidechains, tree: RefCell::default() };
+    files.into_iter().map(|file| place.verify_one(file)).collect()
+}
+
+/// What the checks of one session have in common.
+struct Place<'a> {
+    store: &'a dyn TranscriptStore,
+    /// The directory of what belongs to the transcript.
+    beside: PathBuf,
+    /// The transcripts of sub-agents that are there.
+    sidechains: BTreeSet<PathBuf>,
+    tree: Tree,
 }
 
 /// The sessions whose runs were found in a transcript: more than one, if it goes on under other names.
 type Tree = RefCell<BTreeSet<SessionId>>;
 
-fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, TranscriptError> {
-    // Before the lines that it knows of, since the session may be closed meanwhile. It is of no copy.
-    let is_original = file.extension().is_some_and(|it| it == "jsonl");
-    let checkpoint = is_original.then(|| checkpoint::read(&file.with_extension("checkpoint")));
-    let bytes = read(&file)?;
-    let heads = Heads::default();
-    let stored = &|digest: Digest| {
-        fs::read_to_string(beside.join("stored").join(format!("{digest}.txt"))).ok()
-    };
-    let evidence = Evidence {
-        stored,
-        sidechain: &|agent: &AgentId| heads.of(beside, agent),
-        checkpoint: checkpoint.flatten().map(|it| it.head),
-        run_budget: &run_budget,
-        also: &|record| {
-            sidechain_is_there(record, beside)?;
-            is_of_file(record, &file, stored, tree)
-        },
-    };
-    // One to which nothing was written may have been left by a crash.
-    if is_sidechain(&file) && !bytes.trim_ascii().is_empty() && !has_meta(&file) {
-        return Err(TranscriptError::NoMeta { file });
+impl Place<'_> {
+    fn verify_one(&self, file: PathBuf) -> Result<Checked, TranscriptError> {
+        let Self { store, beside, .. } = self;
+        // Before the lines that it knows of, since the session may be closed meanwhile. It is of no
+        // copy.
+        let is_original = file.extension().is_some_and(|it| it == "jsonl");
+        let checkpoint =
+            is_original.then(|| checkpoint::read(*store, &file.with_extension("checkpoint")));
+        let bytes = read(*store, &file)?;
+        let heads = Heads::default();
+        let stored = &|digest: Digest| {
+            let text = store.read(&beside.join("stored").join(format!("{digest}.txt")));
+            String::from_utf8(text.ok()?).ok()
+        };
+        let evidence = Evidence {
+            stored,
+            sidechain: &|agent: &AgentId| heads.of(*store, beside, agent),
+            checkpoint: checkpoint.flatten().map(|it| it.head),
+            run_budget: &run_budget,
+            also: &|record| {
+                self.sidechain_is_there(record)?;
+                is_of_file(record, &file, stored, &self.tree)
+            },
+        };
+        // One to which nothing was written may have been left by a crash.
+        if is_sidechain(&file) && !bytes.trim_ascii().is_empty() && !self.has_meta(&file) {
+            return Err(TranscriptError::NoMeta { file });
+        }
+        let lines = FileLines::read(&bytes);
+        let verified = match audit::verify_lines(&lines, &evidence) {
+            Ok(verified) => verified,
+            Err(violation) => return Err(TranscriptError::Violated { file, violation }),
+        };
+        // The digests of the requests follow from everything before them: the turns are walked again.
+        match replay_lines(&lines, evidence.stored) {
+            Ok(_) => Ok(Checked { file, verified }),
+            Err(error) => Err(TranscriptError::Differs { file, error }),
+        }
     }
-    let lines = FileLines::read(&bytes);
-    let verified = match audit::verify_lines(&lines, &evidence) {
-        Ok(verified) => verified,
-        Err(violation) => return Err(TranscriptError::Violated { file, violation }),
-    };
-    // The digests of the requests follow from everything before them: the turns are walked again.
-    match replay_lines(&lines, evidence.stored) {
-        Ok(_) => Ok(Checked { file, verified }),
-        Err(error) => Err(TranscriptError::Differs { file, error }),
+
+    /// A sidechain that is gone took with it what its agent did.
+    fn sidechain_is_there(&self, record: &Record) -> Result<(), String> {
+        match &record.what {
+            RecordKind::ToolEnd { sidechain: Some(head), .. } => {
+                let file = sidechain(&self.beside, &head.agent);
+                match self.sidechains.contains(&file) {
+                    true => Ok(()),
+                    false => Err(format!("the sidechain {} is missing", file.display())),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is known who started a sub-agent, and as what.
+    fn has_meta(&self, sidechain: &Path) -> bool {
+        let text = self.store.read(&sidechain.with_extension("meta.json")).unwrap_or_default();
+        let meta: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        ["agentType", "toolUseId"].iter().all(|it| meta[it].is_string())
     }
 }
 
@@ -159,26 +212,12 @@ fn verify_one(file: PathBuf, beside: &Path, tree: &Tree) -> Result<Checked, Tran
 struct Heads(RefCell<BTreeMap<AgentId, Option<Head>>>);
 
 impl Heads {
-    fn of(&self, beside: &Path, agent: &AgentId) -> Option<Head> {
+    fn of(&self, store: &dyn TranscriptStore, beside: &Path, agent: &AgentId) -> Option<Head> {
         let mut known = self.0.borrow_mut();
         let head = known.entry(agent.clone()).or_insert_with(|| {
-            fs::read(sidechain(beside, agent)).ok().map(|bytes| tail(&bytes, 0).head)
+            store.read(&sidechain(beside, agent)).ok().map(|bytes| tail(&bytes, 0).head)
         });
         *head
-    }
-}
-
-/// A sidechain that is gone took with it what its agent did.
-fn sidechain_is_there(record: &Record, beside: &Path) -> Result<(), String> {
-    match &record.what {
-        RecordKind::ToolEnd { sidechain: Some(head), .. } => {
-            let file = sidechain(beside, &head.agent);
-            match file.exists() {
-                true => Ok(()),
-                false => Err(format!("the sidechain {} is missing", file.display())),
-            }
-        }
-        _ => Ok(()),
     }
 }
 
@@ -211,13 +250,6 @@ fn is_of_file(
     }
 }
 
-/// Whether it is known who started a sub-agent, and as what.
-fn has_meta(sidechain: &Path) -> bool {
-    let text = fs::read(sidechain.with_extension("meta.json")).unwrap_or_default();
-    let meta: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    ["agentType", "toolUseId"].iter().all(|it| meta[it].is_string())
-}
-
 fn sidechain(beside: &Path, agent: &AgentId) -> PathBuf {
     beside.join("subagents").join(format!("agent-{agent}.jsonl"))
 }
@@ -240,26 +272,24 @@ fn is_sidechain(file: &Path) -> bool {
     file.parent().is_some_and(|it| it.ends_with("subagents"))
 }
 
-fn sidechains(beside: &Path) -> Result<Vec<PathBuf>, TranscriptError> {
-    let dir = beside.join("subagents");
-    let entries = match fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        // A transcript whose name has no ending is what `beside` names itself.
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            return Ok(Vec::new());
+fn sidechains(
+    store: &dyn TranscriptStore,
+    beside: &Path,
+) -> Result<BTreeSet<PathBuf>, TranscriptError> {
+    let directory = beside.join("subagents");
+    match store.list(&directory) {
+        Ok(mut names) => {
+            names.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
+            Ok(names.into_iter().collect())
         }
-        Err(cause) => return Err(TranscriptError::Unreadable { file: dir, cause }),
-    };
-    let mut files: Vec<PathBuf> = entries.flatten().map(|it| it.path()).collect();
-    files.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
-    files.sort();
-    Ok(files)
+        Err(error) => Err(TranscriptError::Unreadable { file: directory, cause: error.into() }),
+    }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, TranscriptError> {
-    fs::read(file).map_err(|cause| TranscriptError::Unreadable { file: file.to_owned(), cause })
+fn read(store: &dyn TranscriptStore, file: &Path) -> Result<Vec<u8>, TranscriptError> {
+    store
+        .read(file)
+        .map_err(|error| TranscriptError::Unreadable { file: file.to_owned(), cause: error.into() })
 }
 
 #[cfg(test)]

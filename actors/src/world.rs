@@ -20,6 +20,7 @@ use ennead_runtime::ports::{Clock, Transport};
 use crate::{
     errors::StartError,
     options::Environment,
+    transcript_store::TranscriptStore,
     world::{clock::Timer, http_limits::HttpLimits, local_files::SourceFiles},
 };
 
@@ -48,4 +49,6 @@ pub(crate) struct World {
     pub http: HttpLimits,
     /// Reads settings and instruction files.
     pub files: Arc<dyn SourceFiles>,
+    /// Keeps transcripts.
+    pub transcripts: Arc<dyn TranscriptStore>,
 }

@@ -13,7 +13,7 @@ use ennead::{
 
 use tokio::time::{Instant, sleep};
 
-use super::world::{SESSION, World};
+use super::world::{Kept, SESSION, World};
 
 /// For how long a lock is tried for.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ impl Drop for Holder {
 
 /// A session that was written to and closed; time passes only where nothing else is left to do.
 async fn closed() -> World {
-    let world = World::new(Durability::Process).await;
+    let world = World::new(Kept::InFiles, Durability::Process).await;
     let mut session = world.open().await;
     session.send(1, &["a"], false, Vec::new());
     session.answer().await.1.unwrap();

@@ -4,9 +4,9 @@
 
 use std::{
     collections::VecDeque,
-    fs,
     fs::File,
     io,
+    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -22,6 +22,7 @@ use ennead::{
     },
     model::Message,
     settings::Durability,
+    transcript::{FileStore, TranscriptStore},
 };
 use ennead_runtime::{
     time::Timestamp,
@@ -30,6 +31,8 @@ use ennead_runtime::{
 use ractor::{Actor, ActorRef};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::support::memory_store::{MemoryOps, MemoryStore};
 
 #[derive(Debug)]
 pub(super) struct FixedClock;
@@ -53,41 +56,78 @@ pub(super) enum Fault {
     CrashAfter(usize),
 }
 
+/// Faults of a medium, whichever it is.
 #[derive(Debug, Default)]
-pub(super) struct FaultyFiles {
+pub(super) struct Faults {
     pub(super) plan: Mutex<VecDeque<Fault>>,
     pub(super) syncs: AtomicUsize,
     pub(super) sync_fails: Mutex<bool>,
 }
 
-impl FileOps for FaultyFiles {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+impl Faults {
+    /// One write, as planned.
+    fn write(
+        &self,
+        bytes: &[u8],
+        mut write: impl FnMut(&[u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
         let fault = self.plan.lock().unwrap().pop_front();
         match fault {
-            None => RealFiles.write(file, bytes),
-            Some(Fault::Short(n)) => RealFiles.write(file, &bytes[..n.min(bytes.len())]),
+            None => write(bytes),
+            Some(Fault::Short(n)) => write(&bytes[..n.min(bytes.len())]),
             Some(Fault::Fail) => Err(io::ErrorKind::StorageFull.into()),
             Some(Fault::CrashBefore) => panic!("crash before the write"),
             Some(Fault::CrashAfter(n)) => {
-                RealFiles.write(file, &bytes[..n.min(bytes.len())])?;
+                write(&bytes[..n.min(bytes.len())])?;
                 panic!("crash after the write")
             }
         }
     }
 
-    fn sync(&self, file: &File) -> io::Result<()> {
+    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
         if std::mem::take(&mut *self.sync_fails.lock().unwrap()) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        RealFiles.sync(file)
+        sync()
     }
+}
+
+impl FileOps for Faults {
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes, |bytes| RealFiles.write(file, bytes))
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        self.sync(|| RealFiles.sync(file))
+    }
+}
+
+impl MemoryOps for Faults {
+    fn append(&self, kept: &mut Vec<u8>, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes, |bytes| {
+            kept.extend_from_slice(bytes);
+            Ok(bytes.len())
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync(|| Ok(()))
+    }
+}
+
+/// Where the transcripts of a test are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    InFiles,
+    InMemory,
 }
 
 pub(super) struct World {
     pub(super) directory: TempDir,
     pub(super) archive: ActorRef<ArchiveMsg>,
-    pub(super) files: Arc<FaultyFiles>,
+    pub(super) faults: Arc<Faults>,
+    pub(super) store: Arc<dyn TranscriptStore>,
     pub(super) durability: Durability,
 }
 
@@ -101,28 +141,36 @@ pub(super) struct Session {
 pub(super) const SESSION: &str = "5f1c0000-0000-4000-8000-000000000001";
 
 impl World {
-    pub(super) async fn new(durability: Durability) -> Self {
+    pub(super) async fn new(kept: Kept, durability: Durability) -> Self {
         let directory = TempDir::new().unwrap();
-        let files = Arc::new(FaultyFiles::default());
-        let setup = ArchiveSetup {
-            clock: Arc::new(FixedClock),
-            ops: files.clone(),
-            directory: Directory::default(),
+        let faults = Arc::new(Faults::default());
+        let store: Arc<dyn TranscriptStore> = match kept {
+            Kept::InFiles => Arc::new(FileStore::with_ops(faults.clone())),
+            Kept::InMemory => Arc::new(MemoryStore::with_ops(faults.clone())),
         };
-        let (archive, _) = Actor::spawn(None, Archive, setup).await.unwrap();
-        Self { directory, archive, files, durability }
+        let archive = archive(&store).await;
+        Self { directory, archive, faults, store, durability }
     }
 
-    pub(super) fn root(&self) -> std::path::PathBuf {
+    pub(super) fn root(&self) -> PathBuf {
         self.directory.path().join("transcripts")
     }
 
+    /// The name of something that belongs to the session.
+    pub(super) fn name(&self, extension: &str) -> PathBuf {
+        self.root().join(format!("{SESSION}.{extension}"))
+    }
+
     pub(super) fn plan(&self, faults: &[Fault]) {
-        self.files.plan.lock().unwrap().extend(faults);
+        self.faults.plan.lock().unwrap().extend(faults);
+    }
+
+    pub(super) fn n_syncs(&self) -> usize {
+        self.faults.syncs.load(Ordering::SeqCst)
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        fs::read(self.root().join(format!("{SESSION}.jsonl"))).unwrap()
+        self.store.read(&self.name("jsonl")).unwrap()
     }
 
     pub(super) fn request_open(&self) -> UnboundedReceiver<Opened> {
@@ -161,6 +209,16 @@ impl World {
         self.archive.cast(ArchiveMsg::Close { file, done: Some(done) }).unwrap();
         closed.recv().await.unwrap();
     }
+}
+
+/// An archive of its own over a store.
+pub(super) async fn archive(store: &Arc<dyn TranscriptStore>) -> ActorRef<ArchiveMsg> {
+    let setup = ArchiveSetup {
+        clock: Arc::new(FixedClock),
+        store: store.clone(),
+        directory: Directory::default(),
+    };
+    Actor::spawn(None, Archive, setup).await.unwrap().0
 }
 
 impl Session {

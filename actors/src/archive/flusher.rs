@@ -1,28 +1,25 @@
 //! Forces files to disk, on a thread of its own.
 //!
 //! A sync takes milliseconds and the thread that runs actors must not wait for it. All writers that
-//! asked while a sync was under way are served together: one sync per file, then all answers.
+//! asked while a sync was under way are served together: one sync for each, then all answers.
 
 use std::{
-    fs::File,
     io,
     sync::{Arc, OnceLock, mpsc},
     thread,
 };
 
-use crate::transcript_writer::FileOps;
+use crate::transcript_store::{StoreError, SyncWork};
 
-/// One wish: these files on disk, then this answer.
+/// A transcript that is to be brought to disk, and the answer to that.
 pub(crate) struct SyncRequest {
-    /// The transcript last, what it names before it.
-    pub(crate) files: Vec<Arc<File>>,
-    pub(crate) ops: Arc<dyn FileOps>,
-    pub(crate) done: Box<dyn FnOnce(io::Result<()>) + Send>,
+    pub(crate) work: SyncWork,
+    pub(crate) done: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
 impl std::fmt::Debug for SyncRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SyncRequest").field("files", &self.files.len()).finish()
+        f.debug_struct("SyncRequest").finish_non_exhaustive()
     }
 }
 
@@ -38,10 +35,12 @@ impl Flusher {
         match self.requests.get_or_init(start) {
             Ok(requests) => {
                 if let Err(mpsc::SendError(request)) = requests.send(request) {
-                    (request.done)(Err(io::Error::other("the flusher has ended")));
+                    (request.done)(Err(io::Error::other("the flusher has ended").into()));
                 }
             }
-            Err(error) => (request.done)(Err(io::Error::new(error.kind(), error.to_string()))),
+            Err(error) => {
+                (request.done)(Err(io::Error::new(error.kind(), error.to_string()).into()))
+            }
         }
     }
 }
@@ -55,13 +54,7 @@ fn start() -> io::Result<mpsc::Sender<SyncRequest>> {
 fn serve(inbox: &mpsc::Receiver<SyncRequest>) {
     while let Ok(first) = inbox.recv() {
         let waiting: Vec<SyncRequest> = std::iter::once(first).chain(inbox.try_iter()).collect();
-        let answers: Vec<_> = waiting
-            .into_iter()
-            .map(|request| {
-                let synced = request.files.iter().try_for_each(|file| request.ops.sync(file));
-                (request.done, synced)
-            })
-            .collect();
+        let answers: Vec<_> = waiting.into_iter().map(|it| (it.done, (it.work)())).collect();
         for (done, synced) in answers {
             done(synced);
         }

@@ -1,4 +1,4 @@
-//! Where transcripts lie. Names only; nothing is opened here.
+//! Where transcripts lie: names, and which of them are those of sub-agents.
 
 use std::{
     collections::BTreeMap,
@@ -6,6 +6,8 @@ use std::{
 };
 
 use ennead_runtime::ids::{AgentId, SessionId};
+
+use crate::transcript_store::TranscriptStore;
 
 /// Characters of a project's name before a hash represents the rest.
 const MAX_NAME: usize = 200;
@@ -98,13 +100,13 @@ impl TranscriptPaths {
 
 /// The transcripts of sub-agents in the directory next to that of their session, by id. Where none
 /// can be listed there are none.
-pub(crate) fn sidechains(beside: &Path) -> BTreeMap<AgentId, PathBuf> {
-    let entries = std::fs::read_dir(beside.join("subagents")).into_iter().flatten().flatten();
+pub(crate) fn sidechains(store: &dyn TranscriptStore, beside: &Path) -> BTreeMap<AgentId, PathBuf> {
+    let names = store.list(&beside.join("subagents")).unwrap_or_default();
     let of = |path: PathBuf| {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
         Some((AgentId::new(id), path))
     };
-    entries.filter_map(|it| of(it.path())).collect()
+    names.into_iter().filter_map(of).collect()
 }
 
 fn checked(id: &str) -> Result<&str, BadName> {

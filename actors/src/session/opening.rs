@@ -1,6 +1,6 @@
 //! Before the first run: the transcript is opened, and leaves read what lies on disk.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ennead_runtime::{
     ids::AgentId,
@@ -18,6 +18,7 @@ use crate::{
     errors::OpenError,
     source_reader::Look,
     supervision::{HandlerResult, spawn_leaf},
+    transcript_store::TranscriptStore,
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.
@@ -117,8 +118,9 @@ impl SessionState {
         let sidechain = self.open.frame.agent.is_some();
         let directory = self.open.place.beside.clone();
         let (closer, caller) = (self.closer(), self.shared.facts.agent.clone());
+        let store = Arc::clone(&self.shared.world.transcripts);
         let work = Box::pin(async move {
-            let read = move || read(&file, &directory, sidechain);
+            let read = move || read(&*store, &file, &directory, sidechain);
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok((loaded, agents, mut problems)) => {
@@ -144,12 +146,17 @@ impl SessionState {
 type Read = (Loaded, Vec<orphans::Found>, Vec<String>);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
-fn read(file: &Path, directory: &Path, sidechain: bool) -> Result<Read, String> {
+fn read(
+    store: &dyn TranscriptStore,
+    file: &Path,
+    directory: &Path,
+    sidechain: bool,
+) -> Result<Read, String> {
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
-    let bytes = std::fs::read(file).map_err(|it| format!("{}: {it}", file.display()))?;
+    let bytes = store.read(file).map_err(|it| format!("{}: {it}", file.display()))?;
     let loaded = load(&bytes, load_as);
     let all: BTreeMap<AgentId, _> =
-        if sidechain { BTreeMap::new() } else { layout::sidechains(directory) };
-    let (agents, problems) = orphans::find(all);
+        if sidechain { BTreeMap::new() } else { layout::sidechains(store, directory) };
+    let (agents, problems) = orphans::find(store, all);
     Ok((loaded, agents, problems))
 }

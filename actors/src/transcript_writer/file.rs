@@ -2,13 +2,9 @@
 //!
 //! No actor. Everything about short writes, torn ends and lines that come twice is here.
 
-mod in_place;
-
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -23,10 +19,11 @@ use ennead_runtime::{
     },
 };
 
-use super::{FileOps, WriteError};
+use super::WriteError;
 use crate::{
     archive::{files, layout::TranscriptPaths},
     checkpoint::{self, Checkpoint},
+    transcript_store::{StoreError, SyncWork, TranscriptLog, TranscriptStore},
 };
 
 /// Bytes at the end of a file that are looked at first for the end of the chain.
@@ -44,8 +41,8 @@ pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 pub(crate) struct TranscriptFile {
     place: TranscriptPaths,
     frame: LineFrame,
-    file: Arc<File>,
-    ops: Arc<dyn FileOps>,
+    store: Arc<dyn TranscriptStore>,
+    log: Box<dyn TranscriptLog>,
     end: Checkpoint,
     /// It was empty when it was opened: what a checkpoint says is of another one of its name.
     is_new: bool,
@@ -60,7 +57,8 @@ pub(crate) struct TranscriptFile {
     again: VecDeque<Again>,
     acknowledged: Acknowledged,
     stored: HashSet<(TextFolder, Digest)>,
-    unsynced: Vec<Arc<File>>,
+    /// Results of tools that are written and may not be on disk.
+    unsynced: Vec<File>,
 }
 
 /// A line that is on the file and was not acknowledged.
@@ -77,17 +75,15 @@ impl TranscriptFile {
     pub(crate) fn open(
         place: TranscriptPaths,
         frame: LineFrame,
-        ops: Arc<dyn FileOps>,
+        store: Arc<dyn TranscriptStore>,
         acknowledged: Acknowledged,
-    ) -> io::Result<Self> {
-        let file = files::in_directory(&place.file, |path| {
-            files::private().read(true).append(true).create(true).open(path)
-        })?;
+    ) -> Result<Self, StoreError> {
+        let log = store.open(&place.file)?;
         let mut transcript = Self {
             place,
             frame,
-            file: Arc::new(file),
-            ops,
+            store,
+            log,
             end: Checkpoint { offset: 0, head: Head::default(), last: None },
             is_new: false,
             newline: false,
@@ -114,11 +110,39 @@ impl TranscriptFile {
         &self.end
     }
 
-    /// The files to be synced for what was written so far to be on disk; the transcript last.
-    pub(crate) fn take_unsynced(&mut self) -> Vec<Arc<File>> {
-        let mut files = std::mem::take(&mut self.unsynced);
-        files.push(self.file.clone());
-        files
+    /// What brings all that was written so far to disk; the lines last.
+    pub(crate) fn sync(&mut self) -> SyncWork {
+        let (results, rest) = (std::mem::take(&mut self.unsynced), self.log.sync());
+        if results.is_empty() {
+            return rest;
+        }
+        Box::new(move || {
+            results.iter().try_for_each(File::sync_data)?;
+            rest()
+        })
+    }
+
+    /// Makes sure that readers find what was written under its name.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Replaced`], from then on.
+    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
+        if let Some(replaced) = &self.replaced {
+            return Err(replaced.clone());
+        }
+        match self.log.ensure_in_place(self.end.offset) {
+            Ok(()) => Ok(()),
+            Err(StoreError::Replaced { kept }) => {
+                Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
+            }
+            Err(error) => Err(WriteError::read(&self.place.file, error.into())),
+        }
+    }
+
+    /// Whether readers find what was written under its name.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.log.is_in_place(self.end.offset)
     }
 
     /// After a failed sync the kernel may have dropped what was written: look before going on.
@@ -139,18 +163,18 @@ impl TranscriptFile {
         !self.newline
             && !self.doubtful
             && WINDOW < self.end.offset
-            && checkpoint::read(&self.place.checkpoint()).as_ref() != Some(&self.end)
+            && checkpoint::read(&*self.store, &self.place.checkpoint()).as_ref() != Some(&self.end)
     }
 
     /// Leaves a checkpoint, for the next writer and for the one that checks the transcript.
     /// Everything it speaks of must be on disk: it would testify to lines that a crash of the
     /// machine took away.
-    pub(crate) fn leave_checkpoint(&self) -> io::Result<()> {
+    pub(crate) fn leave_checkpoint(&mut self) -> Result<(), StoreError> {
         let path = self.place.checkpoint();
         // One that knows of lines that are no longer there is the only witness of that.
-        match checkpoint::read(&path) {
+        match checkpoint::read(&*self.store, &path) {
             Some(known) if !self.is_new && !self.holds(&known)? => Ok(()),
-            _ => checkpoint::write(&path, &self.end),
+            _ => checkpoint::write(&*self.store, &path, &self.end),
         }
     }
 
@@ -165,7 +189,7 @@ impl TranscriptFile {
             return Err(replaced.clone());
         }
         if self.doubtful {
-            self.look_again().map_err(|it| WriteError::read(&self.place.file, it))?;
+            self.look_again().map_err(|it| WriteError::read(&self.place.file, it.into()))?;
         }
         for text in stored {
             self.store(text)?;
@@ -206,20 +230,13 @@ impl TranscriptFile {
         Ok(self.end.clone())
     }
 
-    /// Mostly one write. Behind one that fell short the next says why: a full disk takes what fits
-    /// and refuses the rest.
-    fn write_all(&self, bytes: &[u8]) -> Result<(), WriteError> {
-        let (mut written, length) = (0, bytes.len());
-        while let Some(rest) = bytes.get(written..).filter(|it| !it.is_empty()) {
-            let file = &self.place.file;
-            match self.ops.write(&self.file, rest) {
-                Ok(0) => return Err(WriteError::Short { file: file.clone(), written, length }),
-                Ok(n) => written += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(WriteError::write(file, error)),
-            }
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        let (file, length) = (&self.place.file, bytes.len());
+        match self.log.append(bytes) {
+            Ok(written) if written == length => Ok(()),
+            Ok(written) => Err(WriteError::Short { file: file.clone(), written, length }),
+            Err(error) => Err(WriteError::write(file, error.into())),
         }
-        Ok(())
     }
 
     /// Takes lines off the front that are on the file; says where the last of them ends.
@@ -257,19 +274,19 @@ impl TranscriptFile {
             TextFolder::Records => "stored",
             TextFolder::ToolResults => "tool-results",
         };
-        let path: PathBuf = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
-        if path.exists() {
-            return Ok(());
-        }
-        let written = files::write_whole(&path, text.text.as_bytes());
-        match written {
-            Ok(file) => self.unsynced.push(Arc::new(file)),
-            Err(error) => {
-                self.stored.remove(&(text.place, text.digest));
-                return Err(WriteError::stored(&path, error));
-            }
-        }
-        Ok(())
+        let path = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
+        let kept = match text.place {
+            TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
+            // Tools read it by its path, so it is a file whatever the store is.
+            TextFolder::ToolResults if path.exists() => Ok(()),
+            TextFolder::ToolResults => files::write_whole(&path, text.text.as_bytes())
+                .map(|file| self.unsynced.push(file))
+                .map_err(Into::into),
+        };
+        kept.map_err(|error| {
+            self.stored.remove(&(text.place, text.digest));
+            WriteError::stored(&path, error.into())
+        })
     }
 
     fn acknowledged(&self) -> Option<Checkpoint> {
@@ -277,7 +294,7 @@ impl TranscriptFile {
     }
 
     /// Reads what lies after the last acknowledged line.
-    fn look_again(&mut self) -> io::Result<()> {
+    fn look_again(&mut self) -> Result<(), StoreError> {
         let from = self.acknowledged().unwrap_or_else(|| self.end.clone());
         let bytes = self.read_from(from.offset)?;
         let found = tail(&bytes, from.offset);
@@ -303,12 +320,12 @@ impl TranscriptFile {
     }
 
     /// Finds the end of the chain of a file that nobody here has written to yet.
-    fn find_end(&mut self) -> io::Result<()> {
-        let length = self.file.metadata()?.len();
+    fn find_end(&mut self) -> Result<(), StoreError> {
+        let length = self.log.n_bytes()?;
         if length == 0 {
             return Ok(());
         }
-        if let Some(known) = checkpoint::read(&self.place.checkpoint())
+        if let Some(known) = checkpoint::read(&*self.store, &self.place.checkpoint())
             && self.agrees(&known, length)?
         {
             let found = tail(&self.read_from(known.offset)?, known.offset);
@@ -334,33 +351,30 @@ impl TranscriptFile {
     }
 
     /// Whether the line that ends where the checkpoint points is the one it names.
-    fn agrees(&self, known: &Checkpoint, length: u64) -> io::Result<bool> {
+    fn agrees(&mut self, known: &Checkpoint, length: u64) -> Result<bool, StoreError> {
         // Enough for number and hashes at the end of a line.
         let from = known.offset.saturating_sub(160);
         if length < known.offset {
             return Ok(false);
         }
-        let mut bytes = vec![0; usize::try_from(known.offset - from).unwrap_or(0)];
-        let mut file = &*self.file;
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(&mut bytes)?;
+        let bytes = self.log.read(from, known.offset - from)?;
         let seal = bytes.strip_suffix(b"\n").and_then(seal_of);
         Ok(seal.is_some_and(|it| it.seq == known.head.seq && it.hash == known.head.hash))
     }
 
     /// Whether the line that a checkpoint names is on the file.
-    fn holds(&self, known: &Checkpoint) -> io::Result<bool> {
+    fn holds(&mut self, known: &Checkpoint) -> Result<bool, StoreError> {
         if self.agrees(known, self.end.offset)? {
             return Ok(true);
         }
-        // Behind its line there may have been one of another program.
+        // After its line there may have been one of another program.
         let bytes = self.read_from(0)?;
         let mut seals = bytes.split(|byte| *byte == b'\n').filter_map(seal_of);
         Ok(seals.any(|it| it.seq == known.head.seq && it.hash == known.head.hash))
     }
 
     /// The start of the first line that begins at or after `from`, or 0.
-    fn line_start(&self, from: u64) -> io::Result<u64> {
+    fn line_start(&mut self, from: u64) -> Result<u64, StoreError> {
         if from == 0 {
             return Ok(0);
         }
@@ -369,12 +383,8 @@ impl TranscriptFile {
         Ok(newline.map_or(0, |at| from + at as u64 + 1))
     }
 
-    fn read_from(&self, from: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut file = &*self.file;
-        file.seek(SeekFrom::Start(from))?;
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+    fn read_from(&mut self, from: u64) -> Result<Vec<u8>, StoreError> {
+        self.log.read(from, u64::MAX)
     }
 }
 

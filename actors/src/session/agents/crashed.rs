@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, iter,
+    iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +20,7 @@ use crate::{
     directory::ActorKind,
     session::{SessionMsg, SessionState},
     supervision::{HandlerResult, spawn_leaf},
+    transcript_store::TranscriptStore,
 };
 
 impl SessionState {
@@ -44,9 +45,11 @@ impl SessionState {
         let (beside, archive) = (self.open.place.beside.clone(), self.archive.clone());
         let name = agent.clone();
         let (back, closer, hub) = (myself.clone(), self.closer(), self.shared.hub.clone());
+        let store = Arc::clone(&self.shared.world.transcripts);
         let work = Box::pin(async move {
+            let listed = Arc::clone(&store);
             let top = agent.clone();
-            let found = tokio::task::spawn_blocking(move || those_below(&beside, &top));
+            let found = tokio::task::spawn_blocking(move || those_below(&*listed, &beside, &top));
             let files = found.await.unwrap_or_default();
             let (closed, mut open) = mpsc::unbounded_channel::<()>();
             for file in files.values().cloned() {
@@ -60,7 +63,7 @@ impl SessionState {
             drop(closed);
             // Over when all who would tell have told or are gone.
             while open.recv().await.is_some() {}
-            let read = tokio::task::spawn_blocking(move || orphans::find(files));
+            let read = tokio::task::spawn_blocking(move || orphans::find(&*store, files));
             let (found, unread) = read.await.unwrap_or_default();
             let problems = closer.close_all(&found).await;
             for what in unread.into_iter().chain(problems) {
@@ -84,10 +87,14 @@ pub(super) fn unread(agent: AgentId) -> SessionInput {
 }
 
 /// The transcripts of a sub-agent and of those below it.
-fn those_below(beside: &Path, agent: &AgentId) -> BTreeMap<AgentId, PathBuf> {
-    let mut all = layout::sidechains(beside);
+fn those_below(
+    store: &dyn TranscriptStore,
+    beside: &Path,
+    agent: &AgentId,
+) -> BTreeMap<AgentId, PathBuf> {
+    let mut all = layout::sidechains(store, beside);
     let parent = |file: &PathBuf| {
-        let meta = fs::read(file.with_extension("meta.json")).ok()?;
+        let meta = store.read(&file.with_extension("meta.json")).ok()?;
         let meta: serde_json::Value = serde_json::from_slice(&meta).ok()?;
         Some(AgentId::new(meta["parentAgentId"].as_str()?))
     };

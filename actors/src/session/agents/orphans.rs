@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
+    transcript_store::TranscriptStore,
     transcript_writer::{Append, Recorded},
 };
 
@@ -63,10 +64,13 @@ struct Cwd {
 
 /// Reads the transcripts of sub-agents, and says which of them cannot be read, in words for people.
 /// Blocks.
-pub(in crate::session) fn find(files: BTreeMap<AgentId, PathBuf>) -> (Vec<Found>, Vec<String>) {
+pub(in crate::session) fn find(
+    store: &dyn TranscriptStore,
+    files: BTreeMap<AgentId, PathBuf>,
+) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for (agent, file) in files {
-        let bytes = match std::fs::read(&file) {
+        let bytes = match store.read(&file) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let file = file.display();
@@ -74,7 +78,7 @@ pub(in crate::session) fn find(files: BTreeMap<AgentId, PathBuf>) -> (Vec<Found>
                 continue;
             }
         };
-        let meta = std::fs::read(file.with_extension("meta.json")).unwrap_or_default();
+        let meta = store.read(&file.with_extension("meta.json")).unwrap_or_default();
         let cwd = bytes
             .split(|it| *it == b'\n')
             .find_map(|line| serde_json::from_slice::<Cwd>(line).ok().and_then(|it| it.cwd));

@@ -5,51 +5,45 @@
 
 use std::{
     fs::{self, File, Metadata},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use super::{TranscriptFile, WriteError};
+use super::StoreError;
 use crate::archive::files;
 
-impl TranscriptFile {
-    /// Makes sure that what was written is the file of its name, where the one that reads it looks.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError::Replaced`], from then on.
-    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
-        if let Some(replaced) = &self.replaced {
-            return Err(replaced.clone());
-        }
-        if matches!(self.standing(), Standing::Kept | Standing::Moved) {
-            return Ok(());
-        }
-        match self.read_from(0).and_then(|bytes| keep(&self.place.file, &bytes)) {
-            // What was taken away is there again: `git stash -u` does that to all that is not
-            // tracked.
-            Ok((path, file)) if path == self.place.file => {
-                tracing::warn!(path = %path.display(), "the transcript was gone; it is there again");
-                self.file = Arc::new(file);
-                Ok(())
-            }
-            kept => {
-                let kept = kept.ok().map(|(path, _)| path);
-                Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
-            }
-        }
+/// Makes sure that an open file of this many bytes at least is the file of its name, where those who
+/// read it look. Returns the file in its place, if another one had to be made.
+///
+/// # Errors
+///
+/// [`StoreError::Replaced`], with a copy of what was written.
+pub(super) fn restored(file: &File, path: &Path, n_bytes: u64) -> Result<Option<File>, StoreError> {
+    if matches!(standing(file, path, n_bytes), Standing::Kept | Standing::Moved) {
+        return Ok(None);
     }
+    match whole(file).and_then(|bytes| keep(path, &bytes)) {
+        // What was taken away is there again: `git stash -u` does that to all that is not
+        // tracked.
+        Ok((copy, file)) if copy == path => {
+            tracing::warn!(path = %path.display(), "the transcript was gone; it is there again");
+            Ok(Some(file))
+        }
+        kept => Err(StoreError::Replaced { kept: kept.ok().map(|(copy, _)| copy) }),
+    }
+}
 
-    /// Whether it is still the file of its name.
-    pub(crate) fn is_in_place(&self) -> bool {
-        self.standing() == Standing::Kept
-    }
+/// Whether an open file is still the file of its name.
+pub(super) fn is_in_place(file: &File, path: &Path, n_bytes: u64) -> bool {
+    standing(file, path, n_bytes) == Standing::Kept
+}
 
-    fn standing(&self) -> Standing {
-        standing(&self.file, &self.place.file, self.end.offset)
-    }
+fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What has become of the name of an open file.

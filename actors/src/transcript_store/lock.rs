@@ -15,11 +15,28 @@ use std::{
 use ennead_runtime::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::StoreError;
+use crate::archive::files;
+
 /// Bytes of a holder's text; what is longer was written by nobody we know.
 const MAX_TEXT: u64 = 64 * 1024;
 
 /// The process that holds the lock of a session.
+///
+/// ```
+/// use ennead::{OpenError, transcript::Holder};
+///
+/// /// Returns who writes the transcript that cannot be opened.
+/// fn writer(error: &OpenError) -> Option<&Holder> {
+///     match error {
+///         OpenError::Locked { holder } => holder.as_ref(),
+///         _ => None,
+///     }
+/// }
+/// # assert!(writer(&OpenError::Ended).is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Holder {
     /// Id of the process.
     pub pid: u32,
@@ -33,25 +50,23 @@ pub struct Holder {
     pub since: String,
 }
 
+impl Holder {
+    /// This process, at this time. Its epoch is 0: it holds nothing yet.
+    pub(crate) fn this_process(now: Timestamp) -> Self {
+        Self {
+            pid: std::process::id(),
+            boot_id: BOOT_ID.clone(),
+            host: HOST.clone(),
+            epoch: 0,
+            since: now.to_string(),
+        }
+    }
+}
+
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "process {} on {} since {}", self.pid, self.host, self.since)
     }
-}
-
-/// Why a lock could not be taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LockError {
-    /// Another process holds the lock.
-    #[error("the session is written by {}", .holder.as_ref().map_or("an unknown process".into(), ToString::to_string))]
-    Held {
-        /// Who, if the text of the lock can be read.
-        holder: Option<Holder>,
-    },
-    /// The lock file cannot be used.
-    #[error("cannot use the lock file")]
-    File(#[source] io::Error),
 }
 
 /// A lock that is held until this is dropped.
@@ -62,19 +77,15 @@ pub(crate) struct SessionLock {
 }
 
 impl SessionLock {
-    /// Takes the lock at `path`, whose directory exists.
+    /// Takes the lock at `path` for `holder`, whose epoch does not count.
     ///
     /// # Errors
     ///
-    /// [`LockError::Held`] at once when somebody holds it.
-    pub(crate) fn take(path: &Path, now: Timestamp) -> Result<Self, LockError> {
-        let file = super::files::private()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(LockError::File)?;
+    /// [`StoreError::Held`] at once when somebody holds it.
+    pub(crate) fn take(path: &Path, holder: &Holder) -> Result<Self, StoreError> {
+        let file = files::in_directory(path, |path| {
+            files::private().read(true).write(true).create(true).truncate(false).open(path)
+        })?;
         let locked = file.try_lock();
         let mut text = Vec::new();
         // What cannot be read names nobody; the lock itself is what counts.
@@ -86,18 +97,11 @@ impl SessionLock {
             };
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held { holder: old }),
-            Err(TryLockError::Error(error)) => return Err(LockError::File(error)),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Held { holder: old }),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let epoch = old.map_or(0, |old| old.epoch) + 1;
-        let holder = Holder {
-            pid: std::process::id(),
-            boot_id: BOOT_ID.clone(),
-            host: HOST.clone(),
-            epoch,
-            since: now.to_string(),
-        };
-        write_over(&file, old_len, &holder).map_err(LockError::File)?;
+        write_over(&file, old_len, &Holder { epoch, ..holder.clone() })?;
         Ok(Self { file, epoch })
     }
 

@@ -1,0 +1,157 @@
+//! A transcript store without files, as an embedder would write one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use ennead::transcript::{Holder, Lease, StoreError, TranscriptLog, TranscriptStore};
+
+/// How bytes are appended, so that a test can have that fail.
+pub(crate) trait MemoryOps: Debug + Send + Sync {
+    /// Appends bytes, or some of them.
+    fn append(&self, kept: &mut Vec<u8>, bytes: &[u8]) -> io::Result<usize> {
+        kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// Called where files would be forced to disk.
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends without fail.
+#[derive(Debug)]
+struct Sound;
+
+impl MemoryOps for Sound {}
+
+/// Keeps transcripts in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryStore {
+    kept: Arc<Mutex<Kept>>,
+    ops: Arc<dyn MemoryOps>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    texts: BTreeMap<PathBuf, Vec<u8>>,
+    /// Locks that were ever taken, with the last holder.
+    holders: BTreeMap<PathBuf, Holder>,
+    held: BTreeSet<PathBuf>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with_ops(Arc::new(Sound))
+    }
+}
+
+impl MemoryStore {
+    pub(crate) fn with_ops(ops: Arc<dyn MemoryOps>) -> Self {
+        Self { kept: Arc::default(), ops }
+    }
+
+    /// All that is kept, by name.
+    pub(crate) fn texts(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.kept.lock().unwrap().texts.clone()
+    }
+}
+
+impl TranscriptStore for MemoryStore {
+    fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
+        self.kept.lock().unwrap().texts.entry(name.to_owned()).or_default();
+        Ok(Box::new(MemoryLog { name: name.to_owned(), store: self.clone() }))
+    }
+
+    fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
+        self.kept.lock().unwrap().texts.get(name).cloned().ok_or(StoreError::Missing)
+    }
+
+    fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        self.kept.lock().unwrap().texts.insert(name.to_owned(), bytes.to_owned());
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+        let kept = self.kept.lock().unwrap();
+        Ok(kept.texts.keys().filter(|it| it.parent() == Some(directory)).cloned().collect())
+    }
+
+    fn lock(&self, name: &Path, holder: &Holder) -> Result<Lease, StoreError> {
+        let mut kept = self.kept.lock().unwrap();
+        let last = kept.holders.get(name).cloned();
+        if !kept.held.insert(name.to_owned()) {
+            return Err(StoreError::Held { holder: last });
+        }
+        let mut holder = holder.clone();
+        holder.epoch = last.map_or(0, |it| it.epoch) + 1;
+        let epoch = holder.epoch;
+        kept.holders.insert(name.to_owned(), holder);
+        Ok(Lease::new(epoch, Held { name: name.to_owned(), kept: Arc::clone(&self.kept) }))
+    }
+}
+
+/// A lock that is held.
+struct Held {
+    name: PathBuf,
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.kept.lock().unwrap().held.remove(&self.name);
+    }
+}
+
+#[derive(Debug)]
+struct MemoryLog {
+    name: PathBuf,
+    store: MemoryStore,
+}
+
+impl MemoryLog {
+    fn text<T>(&self, use_it: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        use_it(self.store.kept.lock().unwrap().texts.entry(self.name.clone()).or_default())
+    }
+}
+
+impl TranscriptLog for MemoryLog {
+    fn n_bytes(&mut self) -> Result<u64, StoreError> {
+        Ok(self.text(|it| it.len() as u64))
+    }
+
+    fn read(&mut self, offset: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+        let bound = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
+        Ok(self.text(|it| it.iter().skip(bound(offset)).take(bound(max)).copied().collect()))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
+        // Taken out meanwhile, since an append of a test may panic.
+        let (mut text, mut n) = (self.text(std::mem::take), 0);
+        let appended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            while n < bytes.len() {
+                n += self.store.ops.append(&mut text, &bytes[n..])?;
+            }
+            Ok(n)
+        }));
+        self.text(|it| *it = text);
+        match appended {
+            Ok(appended) => appended.map_err(StoreError::Failed),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn attach(&mut self, name: &Path, text: &[u8]) -> Result<(), StoreError> {
+        self.store.write(name, text)
+    }
+
+    fn sync(&mut self) -> Box<dyn FnOnce() -> Result<(), StoreError> + Send> {
+        let ops = Arc::clone(&self.store.ops);
+        Box::new(move || Ok(ops.sync()?))
+    }
+}
