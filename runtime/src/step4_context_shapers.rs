@@ -105,6 +105,9 @@ pub struct ShaperSetup {
     pub own_caps: Arc<[(ToolName, u64)]>,
     /// Which results have a cap together.
     pub sharing: Sharing,
+    /// Messages from which on a summary is made again for their number or for money; 0 where no
+    /// summary failed. Pressure of tokens does not wait for it.
+    pub summary_pause: usize,
 }
 
 /// Which results have a cap together when there is pressure.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 1;
+pub const REVISION: u32 = 2;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub struct SessionFacts {
     /// The revision of the rules by which its turns decide, [`REVISION`] in a session that is opened
     /// now. Recorded turns are walked again by the rules of their time. From 1 on, what does not fit
     /// the window is cut before it is sent, the results of one turn share a cap, repairs of the view
-    /// are recorded, and counters go on after a resume.
+    /// are recorded, and counters go on after a resume. From 2 on, compactions that do not help end a
+    /// run only under pressure of tokens, and wait under any other.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -136,6 +136,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
         sharing: Sharing::default(),
+        summary_pause: 0,
     };
     let summariser = match config["summariser"].as_str().or(case["summariser"].as_str()) {
         Some("fails") => Summariser::Fails,

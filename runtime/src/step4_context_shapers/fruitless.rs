@@ -1,7 +1,9 @@
 //! Ends a run that compacts again and again and gets nowhere.
 //!
 //! The count runs over the turns of a run. A compaction that fails, frees
-//! nothing or leaves the context under pressure was fruitless; three in a row are enough.
+//! nothing or leaves the context under pressure was fruitless; three in a row are enough. Where the
+//! context fits and only the number of messages or the money asked for it, nothing has to end: the
+//! next one waits until the conversation has grown by half.
 
 use crate::tokens::Tokens;
 
@@ -12,6 +14,7 @@ pub const MAX_FRUITLESS: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactionWatch {
     fruitless: Vec<FruitlessCompaction>,
+    pause: usize,
 }
 
 /// One compaction that did not help.
@@ -36,11 +39,23 @@ impl CompactionWatch {
         why: &str,
     ) -> Option<String> {
         if after < before && !is_still_under_pressure {
-            self.fruitless.clear();
+            *self = Self::default();
             return None;
         }
         self.fruitless.push(FruitlessCompaction { before, after, why: why.into() });
         (MAX_FRUITLESS <= self.fruitless.len()).then(|| self.evidence())
+    }
+
+    /// Takes in a compaction that did not help where the context fits. The next one for the same
+    /// reason waits until there are half as many messages again.
+    pub fn wait(&mut self, n_messages: usize) {
+        self.fruitless.clear();
+        self.pause = n_messages.saturating_add(n_messages.div_ceil(2));
+    }
+
+    /// Messages from which on there is a compaction again; 0 when none waits.
+    pub fn pause(&self) -> usize {
+        self.pause
     }
 
     /// Something else made the context fit: the count begins anew.

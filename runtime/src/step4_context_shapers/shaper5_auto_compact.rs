@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    ShapedContext, ShaperSetup, StageResult, history, pressure::under_pressure, proven_smaller,
+    ShapedContext, ShaperSetup, StageResult, Trigger, history, pressure::under_pressure,
+    proven_smaller,
 };
 use crate::{
     block::Block,
@@ -60,8 +61,12 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
     if !setup.settings.auto_compact {
         return Err("auto_compact is off");
     }
-    if under_pressure(context, setup).is_none() {
-        return Err("no pressure");
+    match under_pressure(context, setup) {
+        None => return Err("no pressure"),
+        Some(Trigger::Messages | Trigger::Cost) if context.messages.len() < setup.summary_pause => {
+            return Err("the last summary did not help, and little was said since");
+        }
+        Some(_) => {}
     }
     old_part(context, setup).map(|_| ()).ok_or("too little is old enough to sum up")
 }

@@ -15,8 +15,8 @@ use crate::{
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        ShapedContext, ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink,
-        shrink, trigger, under_pressure,
+        ShapedContext, ShaperSetup, Sharing, Stage, StageResult, Trigger,
+        overflow_reduction::can_shrink, shrink, trigger, under_pressure,
     },
     step5_model_call::{ModelAnswer, ModelFailure},
     tokens::Tokens,
@@ -38,6 +38,7 @@ impl Turn {
             exempt_tools: Arc::clone(&derived_settings.exempt_tools),
             own_caps: Arc::clone(&derived_settings.own_caps),
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
+            summary_pause: self.memory.compactions.pause(),
         }));
         self.shape_from(0);
     }
@@ -256,11 +257,16 @@ impl Turn {
     /// Ends a run that compacts again and again and gets nowhere.
     fn watch_compaction(&mut self, before: Tokens, why: &str) {
         let Some(context) = &self.state.shaped else { return };
-        let is_pressed = self.state.shaper_setup.as_ref().is_some_and(|setup| {
+        let pressure = self.state.shaper_setup.as_ref().and_then(|setup| {
             let own = ShaperSetup { trigger_override: None, ..ShaperSetup::clone(setup) };
-            under_pressure(context, &own).is_some()
+            under_pressure(context, &own)
         });
-        let after = context.tokens;
+        let (after, is_pressed) = (context.tokens, pressure.is_some());
+        let fits = matches!(pressure, Some(Trigger::Messages | Trigger::Cost))
+            && self.state.shaping.failure.is_none();
+        if 2 <= self.facts.revision && fits {
+            return self.memory.compactions.wait(context.messages.len());
+        }
         if let Some(evidence) = self.memory.compactions.note(before, after, is_pressed, why) {
             self.end_with(RunEnd::PromptTooLong, Some(evidence));
         }

@@ -188,6 +188,7 @@ prop_compose! {
             exempt_tools: Arc::new([]),
             own_caps: Arc::new([]),
             sharing: Sharing::default(),
+        summary_pause: 0,
         }
     }
 }

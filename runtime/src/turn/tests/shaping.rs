@@ -15,7 +15,10 @@ use crate::{
     step4_context_shapers::Stage,
     step5_model_call::FailureClass,
     tool::ToolOutcome,
-    transcript::entry::{Line, RecordKind, TextFolder},
+    transcript::{
+        entry::{Line, RecordKind, TextFolder},
+        replay::replay,
+    },
     turn::effect::Purpose,
 };
 
@@ -251,4 +254,44 @@ fn idle_time_cost_and_failed_calls_of_a_session_go_on_after_a_resume() {
         |it| matches!(&it.what, RecordKind::Shaper { stage, fired: true, .. } if stage == "microcompact"),
     );
     assert!(cleared, "{}", play.log());
+}
+
+/// Short answers in so many turns that their number alone is pressure, and no summary ever comes.
+fn many_small_turns(revision: u32, turns: u32) -> Play {
+    let settings = json!({ "ennead": { "shapers": { "maxMessages": 60 }, "maxTurns": 100 } });
+    let answers = (0..turns).map(|i| calls(&[&format!("t{i}:Note:{i}")])).chain([text("done")]);
+    let mut world = World::with(settings, answers.collect());
+    world.summaries = vec![text(""); 40].into();
+    let mut facts = crate::run::facts::SessionFacts::clone(&world.facts);
+    facts.revision = revision;
+    world.facts = facts.into();
+    play(world)
+}
+
+// REQ: SHP-13, SES-3
+#[test]
+fn run_of_the_first_revision_is_walked_again_as_it_was_recorded() {
+    let play = many_small_turns(1, 60);
+    assert_eq!(play.ends[0].0.code(), "prompt_too_long");
+    // What the rules of that time wrote.
+    let written = crate::digest::Digest::of(&play.bytes()).to_string();
+    assert_eq!(written, "76f21933b47e5680e5cbdeb0ce4683d5");
+    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+    assert!(replayed.is_ok(), "{replayed:?}");
+}
+
+// REQ: SHP-13
+#[test]
+fn number_of_messages_alone_ends_no_run_and_its_summaries_wait() {
+    let play = many_small_turns(crate::run::facts::REVISION, 80);
+    assert_eq!(play.ends[0].0.code(), "no_pending_tools", "{}", play.log());
+    // Each next try is at half as many messages again.
+    let tries = play.records().filter(
+        |it| matches!(&it.what, RecordKind::Shaper { stage, .. } if stage == "auto_compact"),
+    );
+    let turns: Vec<_> = tries.map(|it| it.turn).collect();
+    assert_eq!(turns.len(), 2, "{turns:?}");
+    assert!(turns[0] + 10 < turns[1], "{turns:?}");
+    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+    assert!(replayed.is_ok(), "{replayed:?}");
 }
