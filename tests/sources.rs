@@ -104,6 +104,60 @@ async fn rule_written_between_turns_holds_for_the_next_turn() {
     );
 }
 
+// REQ: PRM-2, TRN-4
+#[tokio::test]
+async fn settings_file_that_is_no_json_lets_nothing_pass() {
+    for (name, written) in [
+        ("workspace/.claude/settings.json", r#"{"permissions": {"deny": ["Read(b.txt)"],}}"#),
+        ("workspace/.claude/settings.local.json", "[]"),
+        ("home/.claude/settings.json", r#"{"permissions": {"deny": "Read(b.txt)"}}"#),
+    ] {
+        let place = Place::new();
+        place.write("workspace/b.txt", "b");
+        place.write(name, written);
+        let read = call("r", "Read", json!({"file_path": "b.txt"}));
+        let model = says(vec![read, text("done")]);
+        place.run(&model, place.session()).await;
+        let result = model.last().result("r").to_owned();
+        assert!(result.starts_with("Permission denied"), "{name}: {result}");
+    }
+}
+
+// REQ: PRM-2, TRN-4
+#[tokio::test]
+async fn settings_file_that_breaks_while_a_session_is_open_leaves_what_held() {
+    let place = Place::new();
+    let file = "workspace/.claude/settings.json";
+    place.write(file, &project(&json!({"permissions": {"deny": ["Read(b.txt)"]}})));
+    place.write("workspace/a.txt", "a is read");
+    place.write("workspace/b.txt", "b");
+    let read = |id, name| call(id, "Read", json!({"file_path": name}));
+    let model =
+        says(vec![read("1", "b.txt"), text("done"), read("2", "b.txt"), read("3", "a.txt")]);
+    let ennead = Ennead::start(place.options(&model)).await.unwrap();
+    let session = ennead.open(place.session()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let mut events = session.events();
+    place.write(file, "{\n  \"model\": ");
+    session.prompt("go on").await.unwrap();
+    let last = model.last();
+    assert!(last.result("2").starts_with("Permission denied"), "{}", last.result("2"));
+    assert!(last.result("3").contains("a is read"), "{}", last.result("3"));
+    let mut told = Vec::new();
+    while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
+        if let ennead::Event::Alert { what } = event.event {
+            told.push(what.to_string());
+        }
+    }
+    told.retain(|it| it.contains("goes on to hold"));
+    assert_eq!(told.len(), 1, "once for each change: {told:?}");
+    assert!(
+        told[0].contains("settings.json: is no JSON") && told[0].contains("line 2"),
+        "{told:?}"
+    );
+    finish(ennead, session).await;
+}
+
 /// Sessions in which everything that is asked is allowed.
 struct SessionApproved;
 

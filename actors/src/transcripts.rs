@@ -104,7 +104,8 @@ pub fn trace(file: &Path) -> Result<String, TranscriptError> {
 ///
 /// # Errors
 ///
-/// The first violation, or the first file that cannot be read.
+/// The first violation, or the first file that cannot be read; [`TranscriptError::NoTranscript`] for
+/// one without lines.
 pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
     verify_in(&FileStore::default(), file)
 }
@@ -123,10 +124,14 @@ pub fn verify_in(
     let sidechains = sidechains(store, &beside)?;
     if !is_sidechain(file) {
         files.extend(sidechains.iter().cloned());
-        // Sidechains without anybody who started them: the transcript was emptied.
-        if 1 < files.len() && read(store, file)?.trim_ascii().is_empty() {
-            return Err(TranscriptError::Emptied { file: file.to_owned() });
-        }
+    }
+    if read(store, file)?.trim_ascii().is_empty() {
+        let file = file.to_owned();
+        return Err(match files.len() {
+            1 => TranscriptError::NoTranscript { file },
+            // Sidechains without anybody who started them: the transcript was emptied.
+            _ => TranscriptError::Emptied { file },
+        });
     }
     let place = Place { store, beside, sidechains, tree: RefCell::default() };
     files.into_iter().map(|file| place.verify_one(file)).collect()

@@ -144,6 +144,63 @@ fn who_goes_on_with_a_damaged_transcript_is_told() {
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
 }
 
+// REQ: SES-2, SES-7, SES-9
+#[test]
+fn what_an_editor_did_to_line_ends_is_told_with_its_count() {
+    let place = Place::new();
+    let id = "5f1c0000-0000-4000-8000-0000000000bb";
+    assert_eq!(place.run(&["-p", "hello", "--session-id", id]).code, Some(0));
+    let file = place.transcript(".transcripts");
+    let whole = fs::read_to_string(&file).unwrap();
+    let n_lines = whole.lines().count();
+    let marked = format!("\u{feff}{whole}");
+    let returns = whole.replace('\n', "\r");
+    let counted = format!("read one by one ({n_lines} of them)");
+    let ends = format!("line 1: {n_lines} lines end with a carriage return alone");
+    for (text_of_file, repaired, violation) in [
+        (marked, "line 1: a byte order mark before it is left out", "line 1: a byte order mark"),
+        (returns, counted.as_str(), ends.as_str()),
+    ] {
+        fs::write(&file, text_of_file).unwrap();
+        for _ in 0..2 {
+            let ended = place.run(&["verify", text(&file)]);
+            assert_eq!(ended.code, Some(4), "{ended:?}");
+            assert!(ended.stderr.contains(violation), "{}", ended.stderr);
+            let ended = place.run(&["-p", "go on", "--session-id", id]);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            assert!(ended.stderr.contains(repaired), "{}", ended.stderr);
+        }
+    }
+}
+
+// REQ: TRN-3
+#[test]
+fn every_file_is_checked_and_one_without_lines_is_no_transcript() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-p", "hello"]).code, Some(0));
+    let good = place.transcript(".transcripts");
+    place.file("empty", "");
+    place.file("blank", "\n \n");
+    place.file("notes", "no transcript\n");
+    for name in ["empty", "blank"] {
+        for command in ["verify", "trace"] {
+            let ended = place.run(&[command, name]);
+            assert_eq!(ended.code, Some(4), "{command} {name}: {ended:?}");
+            assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+            assert!(ended.stderr.contains("it is no transcript"), "{}", ended.stderr);
+        }
+    }
+    let ended = place.run(&["verify", "notes", "nowhere", "empty", text(&good)]);
+    assert_eq!(ended.code, Some(4), "the worst of 4, 2, 4 and 0: {ended:?}");
+    let told: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(told.len(), 3, "{}", ended.stderr);
+    for (line, name) in told.iter().zip(["notes", "nowhere", "empty"]) {
+        assert!(line.contains(name), "{line}");
+    }
+    assert!(ended.stdout.contains("in order"), "{}", ended.stdout);
+    assert_eq!(place.run(&["verify", "nowhere", text(&good)]).code, Some(2));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {

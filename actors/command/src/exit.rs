@@ -2,8 +2,9 @@
 
 use std::{error::Error, fmt, process::ExitCode};
 
-/// How the command ends. The numbers are stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the command ends. The numbers are stable, and of two ends the one with the higher number is
+/// the worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// It did what it was asked.
     Success,

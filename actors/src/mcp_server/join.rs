@@ -14,7 +14,7 @@ use ennead_runtime::{
     },
     output::terminal::clean_line,
     ports::Tool,
-    step1_settings_resolution::{LayerText, SecretEnv, merge, trust::Trust},
+    step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
     turn::input::SettingsRead,
 };
 use ennead_tools::{
@@ -94,6 +94,10 @@ async fn found(
             return told;
         }
     };
+    if let Some(why) = closed_by(&layers) {
+        told.push(format!("no MCP server is started: {why}").into());
+        return told;
+    }
     let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
     let endpoints: Vec<Endpoint> =
         [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
@@ -181,6 +185,11 @@ fn add(
             Some(NotOffered::Schema { server, tool }.to_string().into())
         }
     }
+}
+
+/// A layer that cannot be read, and may have forbidden servers.
+fn closed_by(layers: &[LayerText]) -> Option<String> {
+    layers.iter().find_map(|it| Some(format!("{}: {}", it.source, unreadable(&it.text)?)))
 }
 
 /// Why no server may be started that the organisation does not name itself.

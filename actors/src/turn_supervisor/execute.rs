@@ -305,7 +305,15 @@ impl ActiveTurn {
     ) -> Result<Option<TurnInput>, ActorProcessingErr> {
         match found {
             Ok((read, seen)) => {
-                self.fingerprints = Some(seen);
+                let before = self.fingerprints.replace(Arc::clone(&seen));
+                let told =
+                    before.iter().flat_map(|it| it.iter()).filter_map(|it| it.broken.as_ref());
+                let told: Vec<_> = told.collect();
+                for what in seen.iter().filter_map(|it| it.broken.as_ref()) {
+                    if !told.contains(&what) {
+                        self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
+                    }
+                }
                 Ok(Some(TurnInput::SettingsRead(read)))
             }
             Err(error) => {

@@ -23,6 +23,10 @@ use ennead_runtime::{
 };
 use ennead_tools::source_file::{ReadError, Root, read_chosen_text};
 
+mod last_good;
+
+use last_good::LastGood;
+
 use super::sources::{self, EmptyDirs};
 
 /// Where a session's files lie, and how far they are trusted.
@@ -59,6 +63,15 @@ pub struct Fingerprint {
     pub path: PathBuf,
     /// Modification time in nanoseconds, size, inode; `None`: it is not there.
     pub state: Option<(i128, u64, u64)>,
+    /// Why it cannot be read as settings, where what it said before goes on to hold.
+    pub broken: Option<Arc<str>>,
+}
+
+impl Fingerprint {
+    /// Whether the file is as it was then.
+    fn is_as(&self, then: &Self) -> bool {
+        (self.scope, &self.path, self.state) == (then.scope, &then.path, then.state)
+    }
 }
 
 /// Reads what a session takes from files.
@@ -82,6 +95,7 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 #[derive(Debug, Default)]
 pub struct LocalFiles {
     barren: EmptyDirs,
+    good: Arc<LastGood>,
 }
 
 impl SourceFiles for LocalFiles {
@@ -91,18 +105,21 @@ impl SourceFiles for LocalFiles {
         known: Option<&Fingerprints>,
     ) -> BoxFuture<'static, io::Result<(SettingsRead, Fingerprints)>> {
         let seen = settings_files(place);
-        if let Some(known) = known.filter(|it| ***it == *seen) {
+        let is_as = |it: &&Fingerprints| {
+            it.len() == seen.len() && it.iter().zip(&seen).all(|(then, now)| now.is_as(then))
+        };
+        if let Some(known) = known.filter(is_as) {
             let known = Arc::clone(known);
             return Box::pin(std::future::ready(Ok((SettingsRead::Unchanged, known))));
         }
-        let (place, seen) = (place.clone(), Fingerprints::from(seen));
+        let (place, is_known, good) = (place.clone(), known.is_some(), Arc::clone(&self.good));
         Box::pin(async move {
             if seen.iter().all(|it| it.state.is_none()) {
-                return Ok((SettingsRead::Layers(Vec::new()), seen));
+                return Ok((SettingsRead::Layers(Vec::new()), seen.into()));
             }
-            let files = Arc::clone(&seen);
-            let layers = blocking(move || read_layers(&files, &place)).await??;
-            Ok((SettingsRead::Layers(layers), seen))
+            let read = move || read_layers(seen, &place, &good, is_known);
+            let (layers, seen) = blocking(read).await??;
+            Ok((SettingsRead::Layers(layers), seen.into()))
         })
     }
 
@@ -126,7 +143,7 @@ fn settings_files(place: &SessionDirs) -> Vec<Fingerprint> {
     let mut files = Vec::with_capacity(1);
     let mut add = |scope, path: PathBuf| {
         let state = state_of(&path);
-        files.push(Fingerprint { scope, path, state });
+        files.push(Fingerprint { scope, path, state, broken: None });
     };
     if let Some(managed) = place.managed.as_deref().filter(|it| it.exists()) {
         add(Scope::Policy, managed.join("managed-settings.json"));
@@ -168,13 +185,19 @@ fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     Some((mtime, found.size(), found.ino()))
 }
 
-fn read_layers(files: &[Fingerprint], place: &SessionDirs) -> io::Result<Vec<LayerText>> {
+fn read_layers(
+    mut files: Vec<Fingerprint>,
+    place: &SessionDirs,
+    good: &LastGood,
+    is_known: bool,
+) -> io::Result<(Vec<LayerText>, Vec<Fingerprint>)> {
     let mut layers = Vec::new();
-    for Fingerprint { scope, path, .. } in files {
+    for Fingerprint { scope, path, broken, .. } in &mut files {
         match read_settings(*scope, path, place) {
             Ok(text) => {
-                let source = path.display().to_string();
-                layers.push(restrict(LayerText { scope: *scope, source, text }, place.trust));
+                let said = good.said(*scope, path, text, is_known);
+                layers.extend(said.layers.into_iter().map(|it| restrict(it, place.trust)));
+                *broken = said.broken;
             }
             Err(error) if error.is_missing() => {}
             Err(error) => {
@@ -184,7 +207,7 @@ fn read_layers(files: &[Fingerprint], place: &SessionDirs) -> io::Result<Vec<Lay
             }
         }
     }
-    Ok(layers)
+    Ok((layers, files))
 }
 
 /// The text of one settings file. That of a repository is no way to other files.

@@ -23,8 +23,9 @@ pub enum OutputTarget {
     /// feed after it if there is one, and every other line separator become a line feed.
     #[default]
     Terminal,
-    /// A file or another program: carriage returns and directional controls, which text may need,
-    /// are kept; escape sequences and all other controls are not.
+    /// A file or another program: carriage returns and separators, which text may need, are kept;
+    /// escape sequences, directional and invisible controls and all others are not, since what is in
+    /// a file comes to a screen in the end.
     Pipe,
 }
 
@@ -131,6 +132,7 @@ impl Cleaner {
             '\u{85}' => out.push('\n'),
             '\u{2028}' | '\u{2029}' if is_terminal => out.push('\n'),
             '\n' | '\t' => out.push(c),
+            c if is_directional(c) || is_invisible(c) => {}
             c if is_terminal || c.is_control() && c != '\r' => {}
             c => out.push(c),
         }
@@ -139,7 +141,8 @@ impl Cleaner {
 
 /// Whether a character needs a look. Line feeds and tabs do not, outside of sequences.
 fn is_special(c: char) -> bool {
-    !matches!(c, '\n' | '\t') && (c.is_control() || is_separator(c) || is_directional(c))
+    !matches!(c, '\n' | '\t')
+        && (c.is_control() || is_separator(c) || is_directional(c) || is_invisible(c))
 }
 
 fn is_separator(c: char) -> bool {
@@ -150,6 +153,12 @@ fn is_separator(c: char) -> bool {
 /// The marks of right-to-left text are none of them: they show no letter elsewhere.
 fn is_directional(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters without a width that no script needs: they make two words that look the same differ.
+/// Joiners, which emoji and scripts need, are none of them, nor are the tags of flags.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A whole text for a terminal.

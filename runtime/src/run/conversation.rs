@@ -256,6 +256,9 @@ impl Conversation {
             self.memory.spent = used.since_compaction;
             self.memory.retries = used.failed_calls;
         }
+        if 2 <= self.facts.revision {
+            self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());
+        }
     }
 
     /// What the next turn of a run starts from. What is counted over the turns of a run is handed

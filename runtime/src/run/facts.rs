@@ -26,7 +26,8 @@ pub struct SessionFacts {
     /// now. Recorded turns are walked again by the rules of their time. From 1 on, what does not fit
     /// the window is cut before it is sent, the results of one turn share a cap, repairs of the view
     /// are recorded, and counters go on after a resume. From 2 on, compactions that do not help end a
-    /// run only under pressure of tokens, and wait under any other.
+    /// run only under pressure of tokens, and wait under any other, and a call that was under way when
+    /// its process ended counts as one that failed.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

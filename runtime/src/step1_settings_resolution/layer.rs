@@ -36,14 +36,10 @@ pub struct SettingsLayer {
 /// Reads one layer. `None` when the text is no JSON object; then the whole layer is skipped.
 pub fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<SettingsLayer> {
     let source = &layer.source;
-    let mut values = match serde_json::from_str(&layer.text) {
-        Ok(Value::Object(values)) => values,
-        Ok(_) => {
-            warnings.push(format!("{source}: is no JSON object; the whole file is skipped"));
-            return None;
-        }
-        Err(error) => {
-            warnings.push(format!("{source}: is no JSON ({error}); the whole file is skipped"));
+    let mut values = match object(&layer.text) {
+        Ok(values) => values,
+        Err(why) => {
+            warnings.push(format!("{source}: {why}; the whole file is skipped"));
             return None;
         }
     };
@@ -53,6 +49,31 @@ pub fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<Setti
     clean(&mut values, &mut found);
     warnings.extend(found.into_iter().map(|it| format!("{source}: {it}")));
     Some(SettingsLayer { scope: layer.scope, source: source.clone(), values, rules, hooks })
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(values)) => Ok(values),
+        Ok(_) => Err("is no JSON object".into()),
+        Err(error) => Err(format!("is no JSON ({error})")),
+    }
+}
+
+/// Why rules are lost with this text of a settings file, if so: it is no JSON object, with line and
+/// column, or its `permissions` are none, or a list of rules that restrict is no list. One entry that
+/// is no rule is not among them.
+pub fn unreadable(text: &str) -> Option<String> {
+    let values = match object(text) {
+        Ok(values) => values,
+        Err(why) => return Some(why),
+    };
+    let permissions = values.get("permissions")?;
+    let Some(permissions) = permissions.as_object() else {
+        return Some("`permissions` is no object".into());
+    };
+    let no_list = |name: &&str| permissions.get(*name).is_some_and(|it| !it.is_array());
+    let name = ["deny", "ask"].into_iter().find(no_list)?;
+    Some(format!("`permissions.{name}` is no list"))
 }
 
 fn take_hooks(

@@ -31,6 +31,7 @@ use crate::{
     turn::Ended,
 };
 
+pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
 pub(crate) use loader::Loader;
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};

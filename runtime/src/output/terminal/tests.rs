@@ -91,11 +91,19 @@ fn nothing_covers_or_reorders_what_is_on_a_terminal() {
         ("a\r\x1b[Kb", "a\nb"),
         ("a\u{85}b\u{2028}c\u{2029}d", "a\nb\nc\nd"),
         ("a\u{202e}b\u{202c}c\u{2066}d\u{2069}", "abcd"),
-        ("\u{202a}\u{202b}\u{202d}\u{2067}\u{2068}x", "x"),
     ] {
         check(OutputTarget::Terminal, text, expected);
     }
-    for text in ["a\r\nb\rc", "a\u{202e}b\u{202c}c", "a\u{2028}b", "tab\tand\nline"] {
+    for place in [OutputTarget::Terminal, OutputTarget::Pipe] {
+        for (text, expected) in [
+            ("\u{202a}\u{202b}\u{202d}\u{2067}\u{2068}x", "x"),
+            ("a\u{202e}b\u{202c}c", "abc"),
+            ("\u{feff}pa\u{200b}y\u{2060}p\u{2064}a\u{206a}l", "paypal"),
+        ] {
+            check(place, text, expected);
+        }
+    }
+    for text in ["a\r\nb\rc", "a\u{2028}b", "tab\tand\nline"] {
         check(OutputTarget::Pipe, text, text);
     }
     assert_eq!(clean_line("a\n\x1b[1mb\tc\rd"), "a b c d");

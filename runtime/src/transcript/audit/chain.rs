@@ -6,7 +6,13 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    transcript::{codec::Head, entry::RecordKind, lines::FileLines, read::Entry},
+    transcript::{
+        codec::Head,
+        entry::RecordKind,
+        lines::FileLines,
+        load::BYTE_ORDER_MARK,
+        read::{Entry, seal_of},
+    },
 };
 
 /// Lines that other programs append behind our back.
@@ -40,6 +46,9 @@ pub(super) fn check<'a>(
     for line in file.iter() {
         let number = line.number;
         let wrong = |what| Violation { line: number, what };
+        if let Some(what) = foreign_ends(line.bytes) {
+            return Err(wrong(what));
+        }
         if !line.is_terminated {
             return Err(wrong(ViolationKind::TornTail));
         }
@@ -106,6 +115,19 @@ pub(super) fn check<'a>(
     verified.head = head;
     verified.forked = before.forked.clone();
     Ok((before, lines))
+}
+
+/// What an editor did to lines of ours.
+fn foreign_ends(bytes: &[u8]) -> Option<ViolationKind> {
+    if let Some(line) = bytes.strip_prefix(BYTE_ORDER_MARK)
+        && seal_of(line.strip_suffix(b"\r").unwrap_or(line)).is_some()
+    {
+        return Some(ViolationKind::ByteOrderMark);
+    }
+    let ends = || memchr::memchr_iter(b'\r', bytes);
+    let is_inside = |at: usize| seal_of(&bytes[..at]).is_some() && at + 1 < bytes.len();
+    let count = ends().next().filter(|at| is_inside(*at)).map(|_| ends().count() as u64);
+    count.map(|count| ViolationKind::CrLineEnds { count })
 }
 
 fn foreign(entry: &Entry, number: u64, verified: &mut Verified) -> Result<(), ViolationKind> {

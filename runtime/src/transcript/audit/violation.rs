@@ -38,6 +38,10 @@ macro_rules! wrong {
 wrong! {
     /// It is no line and no `repair` record speaks of it.
     NotALine, "not_a_line", "no transcript line";
+    /// An editor put a mark before the first line.
+    ByteOrderMark, "byte_order_mark", "a byte order mark stands before the first line";
+    /// Somebody gave the lines the line ends of another system.
+    CrLineEnds { count: u64 }, "cr_line_ends", "{count} lines end with a carriage return alone";
     /// The last line is not whole.
     TornTail, "torn_tail", "the file ends within a line";
     /// The bytes are not those that were hashed.

@@ -72,6 +72,10 @@ pub enum ReportKind {
     Misplaced,
     /// Lines end with a carriage return; read without it.
     CrlfLineEnds,
+    /// Lines end with a carriage return and no line feed; read one by one.
+    CrLineEnds,
+    /// A byte order mark at the beginning; left out.
+    ByteOrderMark,
     /// Zero bytes; taken out.
     NulBlock,
     /// Bytes that are no UTF-8; replaced.
@@ -125,6 +129,8 @@ impl ReportKind {
             }
             Self::Misplaced => "lines are out of order from here on; they are taken as they are",
             Self::CrlfLineEnds => "lines end with a carriage return, which is left out",
+            Self::CrLineEnds => "lines end with a carriage return alone; they are read one by one",
+            Self::ByteOrderMark => "a byte order mark before it is left out",
             Self::NulBlock => "zero bytes are taken out",
             Self::InvalidUtf8 => "bytes that are no UTF-8 are replaced",
             Self::DuplicateId => "a line was there before; it is passed over",

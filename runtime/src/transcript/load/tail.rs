@@ -1,6 +1,7 @@
 //! Where the next line goes: the end of the chain, and whether the file ends in the middle of a
 //! line. Read from the end, so that a long file costs no more than a short one.
 
+use super::lines::is_ended_by_returns;
 use crate::{
     digest::Digest,
     transcript::{
@@ -49,7 +50,12 @@ pub fn tail(bytes: &[u8], from: u64) -> Tail {
         length: last.len() as u64,
         digest: Digest::of(last),
     });
-    let sealed = if is_whole { seal_of(last) } else { None };
+    let sealed = match last.strip_suffix(b"\r").unwrap_or(last) {
+        // The last of several lines: its end is what a seal is read from.
+        all if is_ended_by_returns(last) => seal_of(all),
+        _ if is_whole => seal_of(last),
+        _ => None,
+    };
     let sealed = sealed.or_else(|| last_seal(whole));
     Tail {
         offset,

@@ -111,3 +111,25 @@ fn answer_of_a_later_prompt_with_an_id_used_before_is_an_answer_of_its_own() {
     let texts: Vec<_> = loaded.recorded.iter().map(|it| it.text()).collect();
     assert_eq!(texts, ["one", "first", "three", "third"]);
 }
+
+// REQ: SES-7
+#[test]
+fn lines_that_an_editor_marked_or_ended_otherwise_are_all_read() {
+    let bytes = crate::turn::tests::random::random(3).bytes();
+    let whole = load(&bytes, LoadAs::Session);
+    let n_lines = bytes.iter().filter(|it| **it == b'\n').count() as u64;
+    let marked = [b"\xef\xbb\xbf".as_slice(), &bytes].concat();
+    let returns: Vec<u8> = bytes.iter().map(|it| if *it == b'\n' { b'\r' } else { *it }).collect();
+    for (bytes, kind, count) in [
+        (marked, ReportKind::ByteOrderMark, None),
+        (returns.clone(), ReportKind::CrLineEnds, Some(n_lines)),
+        // The next writer begins a line of its own.
+        ([&returns, b"\n".as_slice()].concat(), ReportKind::CrLineEnds, Some(n_lines)),
+    ] {
+        let loaded = load(&bytes, LoadAs::Session);
+        assert_eq!(loaded.recorded, whole.recorded, "{kind:?}");
+        assert_eq!(loaded.tail.head, whole.tail.head, "{kind:?}");
+        let found = loaded.report.iter().find(|it| it.kind == kind).unwrap();
+        assert_eq!((found.line, found.count), (Some(1), count));
+    }
+}

@@ -12,11 +12,12 @@ use crate::{
     run::RunEnd,
     step::Step,
     time::Timestamp,
-    tokens::Usage,
+    tokens::{Tokens, Usage},
     transcript::{
-        entry::{ConversationLine, Record, RecordKind},
+        entry::{ConversationLine, Record, RecordKind, StepDetail},
         read::{Entry, read_line},
     },
+    turn::effect::Purpose,
 };
 
 /// Of one file; of a session, without its sub-agents.
@@ -41,6 +42,11 @@ pub struct UsageTotals {
     pub since_compaction: Money,
     /// Model calls that failed.
     pub failed_calls: u32,
+    /// Model calls that were under way when their process ended, without the one that is
+    /// [under way](Self::lost_calls) at the end of the file.
+    lost_calls: u32,
+    /// The estimate for the request of the present turn, until an answer to it is on record.
+    begun: Option<Tokens>,
     /// Calls of which nobody said what they used, as their worst case.
     in_doubt: Spent,
     /// Whether a model was asked in the present turn.
@@ -65,10 +71,16 @@ impl UsageTotals {
         used
     }
 
-    /// The same for the sums of a tree.
+    /// The same for the sums of a tree. Of a call that was lost only the size of its request is known.
     pub fn spent(&self) -> Spent {
         let calls = Spent { turns: self.turns, ..self.cost.own().total().into() };
-        calls + self.in_doubt
+        calls + self.in_doubt + self.begun.map(lost).unwrap_or_default()
+    }
+
+    /// Model calls that were under way when their process ended. One that had failed and waited for
+    /// its next attempt counts as well: the record does not tell them apart.
+    pub fn lost_calls(&self) -> u32 {
+        self.lost_calls.saturating_add(u32::from(self.begun.is_some()))
     }
 
     /// What its calls cost, for the ledger of its parent. They are named by the model that answered
@@ -87,22 +99,42 @@ impl UsageTotals {
                 self.turns += 1;
                 self.has_asked = false;
             }
+            RecordKind::TurnStep { detail: StepDetail::Shaping { tokens, .. }, .. } => {
+                self.begun = Some(*tokens);
+            }
+            RecordKind::TurnStep { .. } => self.begun = None,
+            RecordKind::RunStart { .. } | RecordKind::RunEnd { .. } => self.loses_call(),
             RecordKind::TurnEnd { in_doubt: Some(call), .. } => {
+                self.begun = None;
                 self.in_doubt = self.in_doubt + Spent::from(*call);
             }
             RecordKind::TurnEnd { reason, .. } => {
+                // Any other end was one in order: whoever waited for the call let it go.
+                match reason == RunEnd::Crashed.code() {
+                    true => self.loses_call(),
+                    false => self.begun = None,
+                }
                 let was_refused = reason == RunEnd::TreeLimit.code() && !self.has_asked;
                 self.turns -= u64::from(was_refused).min(self.turns);
             }
-            RecordKind::ModelAttempt { usage, in_doubt, model, outcome, cost, .. } => {
+            RecordKind::ModelAttempt { usage, in_doubt, model, outcome, cost, purpose, .. } => {
                 self.failed_calls = self.failed_calls.saturating_add(u32::from(outcome != "ok"));
                 self.since_compaction = self.since_compaction + cost.unwrap_or_default();
                 self.has_asked = true;
+                self.begun = self.begun.filter(|_| outcome != "ok" || purpose != Purpose::Turn.name());
                 self.in_doubt = self.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
                 self.usage = self.usage + *usage;
                 self.is_other_model = model.is_some();
             }
             _ => {}
+        }
+    }
+
+    /// Nothing came of the call under way, if there was one, and nothing will.
+    fn loses_call(&mut self) {
+        if let Some(tokens) = self.begun.take() {
+            self.lost_calls = self.lost_calls.saturating_add(1);
+            self.in_doubt = self.in_doubt + lost(tokens);
         }
     }
 
@@ -134,6 +166,11 @@ impl UsageTotals {
         self.worked_ms = self.worked_ms.saturating_add(at.0 - before.0);
         self.latest = (!matches!(record.what, RecordKind::RunEnd { .. })).then_some(at);
     }
+}
+
+/// What is known of a call of which nothing is on record but the size of its request.
+fn lost(tokens: Tokens) -> Spent {
+    Spent { tokens, ..Spent::default() }
 }
 
 #[cfg(test)]
@@ -232,6 +269,34 @@ mod tests {
         for (mut lines, turns) in cases {
             lines.insert(0, start(1));
             assert_eq!(read(&lines).spent().turns, turns, "{lines:?}");
+        }
+    }
+
+    fn shaped(at: u64) -> String {
+        let fields = json!({"kind": "turn_step", "run": "r", "turn": 1, "number": 4,
+            "step": "context_shaping", "detail": {"tokens": 30, "fired": 0, "remaining": 9}});
+        line(at, fields)
+    }
+
+    // REQ: AGT-7, SES-4
+    #[test]
+    fn call_under_way_when_its_process_ended_counts_once_with_its_request() {
+        let cases = [
+            (vec![shaped(3)], 1),
+            (vec![shaped(3), ended(4, "crashed", Value::Null), end(5)], 1),
+            (vec![shaped(3), end(5)], 1),
+            (vec![shaped(3), start(5)], 1),
+            (vec![shaped(3), attempt(4, None)], 0),
+            (vec![shaped(3), ended(4, "interrupted", Value::Null), end(5)], 0),
+            (vec![shaped(3), ended(4, "crashed", json!({"tokens": 0, "cost": 0})), end(5)], 0),
+        ];
+        for (mut lines, lost) in cases {
+            lines.splice(0..0, [start(1), turn(2)]);
+            let used = read(&lines);
+            let reported = used.usage.total().0;
+            assert_eq!(used.lost_calls(), lost, "{lines:?}");
+            let spent = u64::from(lost) * 30 + reported;
+            assert_eq!(used.spent().tokens.0, spent, "{lines:?}");
         }
     }
 

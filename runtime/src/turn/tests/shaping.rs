@@ -295,3 +295,33 @@ fn number_of_messages_alone_ends_no_run_and_its_summaries_wait() {
     let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
     assert!(replayed.is_ok(), "{replayed:?}");
 }
+
+// REQ: SES-4, MDL-6
+#[test]
+fn model_call_that_a_kill_cut_off_counts_after_the_resume() {
+    let answers = || vec![calls(&["t:Note:x"]), text("done")];
+    let (mut n_cut_off, mut kill_at) = (0, 0);
+    loop {
+        kill_at += 1;
+        let mut world = World::new(answers());
+        world.kill_at = Some(kill_at);
+        let mut play = play(world);
+        if play.ends[0].0.code() != "crashed" {
+            break;
+        }
+        let is_attempt = |it: &&crate::transcript::entry::Record| {
+            matches!(it.what, RecordKind::ModelAttempt { .. })
+        };
+        let under_way = play.requests.len() - play.records().filter(is_attempt).count();
+        play.reopen();
+        let retries = play.conversation.memory.retries as usize;
+        // Right before a call its request is on record already.
+        assert!(under_way <= retries && retries <= 1, "{kill_at}: {under_way}, {retries}");
+        n_cut_off += under_way;
+        play.world.kill_at = None;
+        play.run("go on");
+        let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+        assert!(replayed.is_ok(), "{kill_at}: {replayed:?}");
+    }
+    assert!(2 <= n_cut_off, "both calls were cut off at some point");
+}

@@ -15,9 +15,19 @@ pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// Checks every file, also after one that is not in order; ends as the worst of them does.
 pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
+    let mut worst = Exit::Success;
     for file in files {
-        for checked in transcript::verify(file).map_err(failure)? {
+        let all = match transcript::verify(file).map_err(failure) {
+            Ok(all) => all,
+            Err(failure) => {
+                show::problem(&failure.to_string());
+                worst = worst.max(failure.exit);
+                continue;
+            }
+        };
+        for checked in all {
             let it = &checked.verified;
             // A line break in a name would begin a line of its own.
             show::result(&clean_line(&format!(
@@ -44,7 +54,7 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(Exit::Success)
+    Ok(worst)
 }
 
 fn failure(error: TranscriptError) -> Failure {
