@@ -121,7 +121,8 @@ impl UsageTotals {
                 self.failed_calls = self.failed_calls.saturating_add(u32::from(outcome != "ok"));
                 self.since_compaction = self.since_compaction + cost.unwrap_or_default();
                 self.has_asked = true;
-                self.begun = self.begun.filter(|_| outcome != "ok" || purpose != Purpose::Turn.name());
+                self.begun =
+                    self.begun.filter(|_| outcome != "ok" || purpose != Purpose::Turn.name());
                 self.in_doubt = self.in_doubt + in_doubt.map(Spent::from).unwrap_or_default();
                 self.usage = self.usage + *usage;
                 self.is_other_model = model.is_some();
