@@ -127,7 +127,7 @@ pub mod permission {
     pub use crate::{
         approval::{Approver, Question},
         in_process_hook::{Hook, HookInput, HookReply},
-        trust::{recorded_trust, waiting_for_trust},
+        trust::{recorded_trust, unset_until_trusted, waiting_for_trust},
     };
 }
 

@@ -9,7 +9,9 @@ use std::{
 };
 
 use ennead_runtime::{
-    mcp::config, permission::Scope, step1_settings_resolution::trust::SettingSources,
+    mcp::config,
+    permission::Scope,
+    step1_settings_resolution::trust::{SettingSources, variables::is_harmless},
 };
 use ennead_tools::source_file::{ReadError, Root, open_chosen};
 use serde::Deserialize;
@@ -123,25 +125,55 @@ fn covered_by<'a>(workspace: &'a Path, home: &Path) -> Vec<&'a Path> {
 /// in it; a session says so.
 pub fn waiting_for_trust(workspace: &Path, sources: SettingSources) -> Vec<String> {
     let Ok(root) = Root::open(workspace) else { return Vec::new() };
-    let (mut hooks, mut variables) = (Vec::new(), Vec::new());
-    for (scope, name) in
-        [(Scope::Project, ".claude/settings.json"), (Scope::Local, ".claude/settings.local.json")]
-    {
-        let text = sources.reads(scope).then(|| root.read_text(Path::new(name)).ok()).flatten();
-        let said = text.and_then(|it| serde_json::from_str::<Value>(&it).ok()).unwrap_or_default();
+    let mut hooks = Vec::new();
+    for (name, said) in settings_of(&root, sources) {
         list_hooks(&said, name, &mut hooks);
-        let named = said.get("env").and_then(Value::as_object).into_iter().flatten();
-        let named = first_ones(named.map(|(variable, _)| variable.clone()).collect(), "");
-        if !named.is_empty() {
-            variables.push(format!("variables {} of {name}", named.join(", ")));
-        }
     }
     let servers = sources.project.then(|| root.read_text(Path::new(".mcp.json")).ok()).flatten();
     let servers = servers.and_then(|it| config::read(&it, &|_| None).ok()).unwrap_or_default();
     let servers = servers.servers.iter().map(|it| format!("MCP server `{}` of .mcp.json", it.name));
     let servers = first_ones(servers.collect(), " MCP servers");
+    let variables = variables_of(&root, sources, |_, _| true);
     let found = servers.into_iter().chain(first_ones(hooks, " hooks")).chain(variables);
     found.map(|it| one_line(&it)).collect()
+}
+
+/// Which variables of a workspace are not set where its sources are named and it is not trusted
+/// ([`Trust::Headless`](crate::permission::Trust)), one line for each file: all but a few harmless ones.
+pub fn unset_until_trusted(workspace: &Path, sources: SettingSources) -> Vec<String> {
+    let Ok(root) = Root::open(workspace) else { return Vec::new() };
+    let waits = |name: &str, value: &Value| !value.as_str().is_some_and(|it| is_harmless(name, it));
+    variables_of(&root, sources, waits).iter().map(|it| one_line(it)).collect()
+}
+
+/// The settings files of a workspace that are read, as far as they are JSON.
+fn settings_of(root: &Root, sources: SettingSources) -> Vec<(&'static str, Value)> {
+    let files =
+        [(Scope::Project, ".claude/settings.json"), (Scope::Local, ".claude/settings.local.json")];
+    let read = files.into_iter().filter(|it| sources.reads(it.0));
+    let said = |name| {
+        let text = root.read_text(Path::new(name)).ok();
+        text.and_then(|it| serde_json::from_str::<Value>(&it).ok()).unwrap_or_default()
+    };
+    read.map(|(_, name)| (name, said(name))).collect()
+}
+
+/// One line for the variables of each file, of those that are asked for.
+fn variables_of(
+    root: &Root,
+    sources: SettingSources,
+    is_one: impl Fn(&str, &Value) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, said) in settings_of(root, sources) {
+        let all = said.get("env").and_then(Value::as_object).into_iter().flatten();
+        let named = all.filter(|it| is_one(it.0, it.1)).map(|it| it.0.clone()).collect();
+        let named = first_ones(named, "");
+        if !named.is_empty() {
+            found.push(format!("variables {} of {name}", named.join(", ")));
+        }
+    }
+    found
 }
 
 /// The first ones of a list, and how many more of a kind there are.

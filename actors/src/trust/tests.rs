@@ -105,6 +105,11 @@ fn what_waits_for_trust_is_listed_in_harmless_lines() {
     assert_eq!(waiting_for_trust(&repo, local), all[2..3]);
     assert_eq!(waiting_for_trust(&repo, SettingSources::NONE), [""; 0]);
     assert_eq!(waiting_for_trust(&repo.join("none"), SettingSources::default()), [""; 0]);
+    let settings = json!({"env": {"A": "1", "CI": "1", "LANG": "/x", "NO_COLOR": 1}});
+    fs::write(repo.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let unset = unset_until_trusted(&repo, SettingSources::default());
+    assert_eq!(unset, ["variables A, LANG, NO_COLOR of .claude/settings.json"]);
+    assert_eq!(unset_until_trusted(&repo, local), [""; 0]);
     let many: serde_json::Map<String, Value> =
         (0..50).map(|i| (format!("V{i}"), "1".into())).collect();
     let hooks = json!({"Stop": vec![hook("x")[0].clone(); 50]});

@@ -18,8 +18,8 @@ pub enum Trust {
     #[default]
     Untrusted,
     /// Hooks and servers start, because the caller asked for these files by name. A hook can deny, ask
-    /// and add context; it cannot allow a call or change its input. Limits hold, and so do variables
-    /// that make no program run (see [`variables::is_risky`]). Allow rules, directories and mode do not.
+    /// and add context; it cannot allow a call or change its input. Limits hold, and so do a few
+    /// harmless variables (see [`variables::is_harmless`]). Allow rules, directories and mode do not.
     Headless,
     /// The user trusts the workspace: all its settings apply.
     Trusted,
@@ -113,10 +113,10 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
     LayerText { text: Value::Object(said).to_string(), ..layer }
 }
 
-/// Leaves hooks that only restrict, variables that run nothing, and no switch that opens a guard.
+/// Leaves hooks that only restrict, variables that are harmless, and no switch that opens a guard.
 fn restrain(said: &mut Map<String, Value>) {
     if let Some(env) = said.get_mut("env").and_then(Value::as_object_mut) {
-        env.retain(|name, _| !variables::is_risky(name));
+        env.retain(|name, value| value.as_str().is_some_and(|it| variables::is_harmless(name, it)));
     }
     for group in ["hooks", "ennead"] {
         if let Some(group) = said.get_mut(group).and_then(Value::as_object_mut) {
@@ -198,9 +198,10 @@ mod tests {
 
     // REQ: PRM-2
     #[test]
-    fn variables_of_a_repository_that_make_programs_run_wait_for_trust() {
-        let said = json!({"env": {"A": "1", "BASH_ENV": "x", "https_proxy": "y", "X=;Y": "z"}});
-        assert_eq!(restricted(&said, Trust::Headless), json!({"env": {"A": "1"}}));
+    fn variables_of_a_repository_wait_for_trust_unless_they_are_harmless() {
+        let said =
+            json!({"env": {"CI": "1", "A": "1", "BASH_ENV": "x", "TZ": "/x", "NO_COLOR": 1}});
+        assert_eq!(restricted(&said, Trust::Headless), json!({"env": {"CI": "1"}}));
         assert_eq!(restricted(&said, Trust::Untrusted), json!({}));
         assert_eq!(restricted(&said, Trust::Trusted), said);
     }

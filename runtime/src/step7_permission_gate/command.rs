@@ -9,15 +9,21 @@ pub(crate) mod edits;
 mod escapes;
 mod files;
 mod git_files;
+mod interpreters;
 pub(crate) mod options;
 mod outputs;
 mod part;
+mod piped;
 mod programs;
 mod read_only;
 mod rules;
 mod scripts;
+mod shells;
+mod starts;
+mod suspects;
 mod walk;
 mod wrappers;
+mod writers;
 
 use std::sync::Arc;
 
@@ -27,7 +33,7 @@ pub(crate) use part::Part;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
 pub(super) use rules::{Pattern, covered_by};
-pub(crate) use scripts::starts;
+pub(crate) use starts::starts;
 pub(crate) use walk::destination;
 
 use super::shell::Fault;
@@ -137,6 +143,11 @@ impl ShellCommand {
             let named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
             part.dirs.is_unknown() && named.into_iter().any(|it| !it.target.text().starts_with('/'))
         })
+    }
+
+    /// Whether a part of it runs something that nobody sees.
+    pub(crate) fn is_unseen(&self) -> bool {
+        self.parts.iter().any(|it| it.is_unseen)
     }
 
     /// Whether it reads a file whose name the shell has yet to work out.

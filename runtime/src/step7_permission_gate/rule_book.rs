@@ -163,13 +163,24 @@ impl RuleBook {
         part: &Part,
         around: &CommandContext,
     ) -> Option<RuleRef> {
+        // What nobody sees may be what another rule is about.
+        let is_hidden = part.is_unseen && self.restricts(tool);
         let covers = |it: &&Compiled| match &it.spec {
             _ if !it.rule.names(tool) => false,
-            Spec::Whole => covered_by(None, part, around),
+            Spec::Whole => !is_hidden && covered_by(None, part, around),
+            Spec::Text(_, pattern) if is_hidden && pattern.is_open() => false,
             Spec::Text(_, pattern) => covered_by(Some(pattern), part, around),
             Spec::Path(_) => false,
         };
         self.of_kind(RuleKind::Allow).find(covers).map(Compiled::reference)
+    }
+
+    /// The first allow rule for the whole tool, where it covers this part.
+    pub(super) fn allows_whole(&self, tool: &str, part: &Part) -> Option<RuleRef> {
+        let is_one = |it: &&Compiled| matches!(it.spec, Spec::Whole) && it.rule.names(tool);
+        let is_hidden = part.is_unseen && self.restricts(tool);
+        let rule = self.of_kind(RuleKind::Allow).find(is_one).filter(|_| !is_hidden);
+        rule.map(Compiled::reference)
     }
 
     /// The first allow rule that lets a file be changed.

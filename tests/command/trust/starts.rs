@@ -58,7 +58,9 @@ fn nothing_of_a_repository_starts_without_trust_and_all_of_it_is_listed() {
 fn flag_and_record_of_the_user_are_trust_and_a_named_source_only_starts() {
     check(&place(), &["--trust"], true, true, true);
     check(&place(), &["--trust", "--strict-mcp-config"], true, false, true);
-    check(&place(), &["--setting-sources", "project"], true, true, false);
+    let named = check(&place(), &["--setting-sources", "project"], true, true, false);
+    let listed = "not set without --trust: variables BASH_ENV, GREETING";
+    assert!(named.stderr.contains(listed), "{}", named.stderr);
     check(&place(), &["--setting-sources", "local"], false, false, false);
     let trusted = place();
     let record =

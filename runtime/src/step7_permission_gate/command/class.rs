@@ -4,6 +4,9 @@ mod git;
 mod names;
 mod tables;
 
+pub(super) use names::READS;
+pub(super) use tables::is_run;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,10 @@
 
 use super::{
     CommandContext, Part, escapes,
-    files::{Named, changes, edits_in_place},
+    files::{Named, changes},
     options::{Table, is_long},
     read_only::has_harmless_assignments,
+    writers::edits_in_place,
 };
 use crate::step7_permission_gate::{protected::is_protected, shell::word::Word};
 

@@ -8,7 +8,9 @@ mod tables;
 
 pub(super) use tables::TABLES;
 
-pub(super) use git::{GitCall, call, escapes as git_escapes, reads_config};
+pub(super) use git::{
+    GitCall, call, escapes as git_escapes, reads_config, runs_unseen as git_runs_unseen,
+};
 pub(super) use sed::scripts_are_harmless as runs_nothing;
 
 use super::{Part, options::is_long, part::base};
@@ -23,11 +25,6 @@ pub(crate) fn escapes(part: &Part) -> bool {
         return true;
     }
     holds(name, args) || is_escape(name, args)
-}
-
-/// Whether an option of a program is in its table.
-pub(super) fn is_listed(name: &str, option: &str) -> bool {
-    TABLES.iter().any(|it| it.name == name && it.has(option))
 }
 
 /// Whether one of the arguments is in the table of the program.

@@ -3,14 +3,15 @@
 use super::{
     CommandContext, Part,
     dirs::{Dirs, Target, target},
-    options::{has_letter, is_long, operands, value_of},
+    options::{has_letter, is_long, operands},
     part::base,
-    programs::{LISTERS, MORE_READERS, READERS, WRITERS},
-    scripts::starts,
+    piped::Piped,
+    programs::{LISTERS, MORE_READERS, PRINTERS, READERS, WRITERS},
+    starts::{fed_at, program_at, starts},
+    suspects, writers,
 };
 use crate::step7_permission_gate::{
     path_resolution::by_text,
-    path_rule::lies_in,
     protected::is_protected,
     shell::{
         tree::Redirect,
@@ -50,6 +51,8 @@ pub(crate) struct Changes {
     /// Files and directories that it removes or moves away; `dir/*` for the files in it that have no
     /// dot in front, `dir/**` for the directories, too.
     pub(crate) removes: Vec<Named>,
+    /// Protected paths that it names, of a program of which nobody knows what it does with them.
+    pub(crate) suspected: Vec<Named>,
     /// It removes what nobody should remove unasked.
     pub(crate) is_critical: bool,
 }
@@ -75,12 +78,57 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             Redirect::Copy | Redirect::Text | Redirect::Document(_) => {}
         }
     }
+    let program = program_at(part);
     for start in starts(&part.words) {
         if let Some((name, args)) = part.words[start..].split_first() {
-            operands_of(base(&name.text), args, part, around, &mut found);
+            let name = base(&name.text);
+            operands_of(name, args, part, around, &mut found);
+            if start == program {
+                suspects::suspected(name, args, part, around, &mut found);
+            }
         }
     }
+    if let Some(start) = fed_at(part) {
+        fed(start, part, around, &mut found);
+    }
     found
+}
+
+/// What a program does to files whose names come from its input.
+fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) {
+    let Some((name, args)) = part.words[start..].split_first() else { return };
+    let name = base(&name.text);
+    let at = |word: &Word| named(word, part, around);
+    let only_reads = READERS.contains(&name) || PRINTERS.contains(&name);
+    let reads = READERS.contains(&name) && !LISTERS.contains(&name)
+        || MORE_READERS.contains(&name)
+        || matches!(name, "cp" | "install" | "git");
+    let piped = part.piped.as_ref();
+    if let Some(words) = piped.and_then(Piped::arguments) {
+        let all: Vec<Word> = args.iter().cloned().chain(words).collect();
+        operands_of(name, &all, part, around, found);
+        suspects::suspected(name, &all, part, around, found);
+        return;
+    }
+    let words = piped.map(|it| &*it.words).unwrap_or_default();
+    if !only_reads {
+        let protected =
+            words.iter().map(at).filter(|it| it.paths.iter().any(|it| is_protected(it)));
+        found.suspected.extend(protected);
+    }
+    if reads && piped.is_some_and(Piped::lists_files) {
+        // Patterns of names in quotes are those of `find`.
+        let of = |word: &Word| match target(word, &around.home, part.is_lost) {
+            Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
+            other => other,
+        };
+        let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
+        let files: Vec<Named> = files.map(|it| place_in(of(it), &part.dirs)).collect();
+        found.trees.extend(files.iter().cloned());
+        found.reads.extend(files);
+    } else if reads {
+        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+    }
 }
 
 /// Where a word leads from every directory.
@@ -109,7 +157,7 @@ fn operands_of(
     let at = |word: &Word| named(word, part, around);
     super::outputs::outputs(name, args, part, around, found);
     if WRITERS.contains(&name) {
-        writer(name, args, part, around, found);
+        writers::writer(name, args, part, around, found);
     } else if READERS.contains(&name) || MORE_READERS.contains(&name) {
         let n_skipped = usize::from(has_pattern(name, args));
         let files: Vec<Named> = operands(args).skip(n_skipped).map(at).collect();
@@ -130,15 +178,7 @@ fn operands_of(
             found.reads.extend(attached.filter(|it| !it.is_empty()).map(|it| at(&Word::plain(it))));
         }
     } else if matches!(name, "curl" | "wget") {
-        let letter = if name == "curl" { "-o" } else { "-O" };
-        let long = if name == "curl" { "--output" } else { "--output-document" };
-        for (i, arg) in args.iter().enumerate() {
-            if arg.text == letter || arg.text == long {
-                found.changes.extend(args.get(i + 1).map(at));
-            } else if let Some(to) = value_of(&arg.text, long).or(arg.text.strip_prefix(letter)) {
-                found.changes.push(at(&Word::plain(to)));
-            }
-        }
+        super::outputs::of_download(name, args, at, found);
     } else if name == "git" {
         super::git_files::reads(args, part, around, found);
     } else if name == "date" {
@@ -187,95 +227,6 @@ pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
     has.contains(&name) && !args.iter().any(given)
 }
 
-fn writer(name: &str, args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
-    let at = |word: &Word| named(word, part, around);
-    let plain: Vec<&Word> = operands(args).collect();
-    let into = into(args);
-    match name {
-        "cp" | "mv" | "install" | "ln" => {
-            let makes_directories = name == "install"
-                && args.iter().any(|it| {
-                    has_letter(&it.text, 'd', "mogtS") || is_long(&it.text, "--directory")
-                });
-            let (sources, destinations) = match (&into[..], &plain[..]) {
-                _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
-                ([], [sources @ .., last]) if !sources.is_empty() => {
-                    (sources, vec![Word::clone(last)])
-                }
-                // A link to a single operand is made where the shell is.
-                ([], all) => (all, vec![Word::plain(".")]),
-                (into, all) => (all, into.to_vec()),
-            };
-            for to in &destinations {
-                let to = at(to);
-                for source in sources {
-                    // If it is a directory, the file gets its name in there.
-                    let name = base(source.text.trim_end_matches('/'));
-                    let below = match &to.target {
-                        Target::Known(text) if source.is_literal() => {
-                            Target::Known(format!("{text}/{name}"))
-                        }
-                        other => Target::Open(format!("{}/{name}", other.text())),
-                    };
-                    let below = place_in(below, &part.dirs);
-                    if below.paths.iter().any(|it| is_protected(it)) {
-                        found.changes.push(below);
-                    }
-                }
-                found.changes.push(to);
-            }
-            let sources = sources.iter().map(|it| at(it));
-            match name {
-                "mv" => found.removes.extend(sources),
-                _ => {
-                    found.reads.extend(sources.clone());
-                    found.trees.extend(sources);
-                }
-            }
-        }
-        "sed" => {
-            let n_skipped = usize::from(has_pattern("sed", args));
-            let files = plain.iter().skip(n_skipped).map(|it| at(it));
-            match args.iter().any(|it| edits_in_place(&it.text)) {
-                true => found.changes.extend(files),
-                false => found.reads.extend(files),
-            }
-        }
-        "dd" => {
-            for arg in args {
-                if let Some(to) = arg.text.strip_prefix("of=") {
-                    found.changes.push(at(&shortened(arg, to)));
-                } else if let Some(from) = arg.text.strip_prefix("if=") {
-                    found.reads.push(at(&shortened(arg, from)));
-                }
-            }
-        }
-        "tee" => found.writes.extend(plain.iter().map(|it| at(it))),
-        "rm" | "rmdir" | "unlink" | "shred" => {
-            let is_recursive = args.iter().any(|it| {
-                has_letter(&it.text, 'r', "")
-                    || has_letter(&it.text, 'R', "")
-                    || is_long(&it.text, "--recursive")
-            });
-            for word in plain {
-                let mut named = at(word);
-                found.is_critical |= is_critical(word, &named, part, around);
-                if is_recursive {
-                    named
-                        .paths
-                        .iter_mut()
-                        .filter(|it| it.ends_with("/*"))
-                        .for_each(|it| it.push('*'));
-                }
-                found.removes.push(named);
-            }
-        }
-        // The first operand is a mode or an owner.
-        "chmod" | "chown" | "chgrp" => found.changes.extend(plain.iter().skip(1).map(|it| at(it))),
-        _ => found.changes.extend(plain.iter().map(|it| at(it))),
-    }
-}
-
 /// A word without what is in front of a value.
 pub(super) fn shortened(word: &Word, value: &str) -> Word {
     match word.is_literal() {
@@ -286,50 +237,4 @@ pub(super) fn shortened(word: &Word, value: &str) -> Word {
             short
         }
     }
-}
-
-/// The directories of `-t` and `--target-directory`.
-fn into(args: &[Word]) -> Vec<Word> {
-    let mut found = Vec::new();
-    for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
-        let text = arg.text.as_str();
-        let value = if is_long(text, "--target-directory") {
-            text.split_once('=').map_or("", |it| it.1)
-        } else if has_letter(text, 't', "SmogZ") {
-            text.split_once('t').map_or("", |it| it.1)
-        } else {
-            continue;
-        };
-        match value {
-            "" => found.extend(args.get(i + 1).cloned()),
-            value => found.push(shortened(arg, value)),
-        }
-    }
-    found
-}
-
-pub(super) fn edits_in_place(option: &str) -> bool {
-    has_letter(option, 'i', "efl") || is_long(option, "--in-place")
-}
-
-/// The root, a top directory, home, the workspace or what they lie in; and what an empty variable
-/// makes of a word.
-fn is_critical(word: &Word, named: &Named, part: &Part, around: &CommandContext) -> bool {
-    let text = word.text.as_str();
-    let follows_open = word.spans.iter().any(|it| {
-        it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])
-    });
-    if follows_open {
-        return true;
-    }
-    let is_bare_expansion = matches!(named.target, Target::Open(_));
-    if is_bare_expansion || part.dirs.is_unknown() && !named.target.text().starts_with('/') {
-        return false;
-    }
-    let holds = |path: &str, inner: &str| lies_in(inner, path);
-    named.paths.iter().any(|path| {
-        let path = path.strip_suffix("/*").unwrap_or(path);
-        let is_top = path.matches('/').count() <= 1;
-        is_top || holds(path, &around.home) || around.workspace.iter().any(|it| holds(path, it))
-    })
 }

@@ -47,9 +47,21 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     }
     let dirs = directories(&call, part, around);
     let mut named = Vec::new();
+    for (i, option) in call.global.iter().enumerate() {
+        let text = option.text.as_str();
+        let value = if text == "--git-dir" { call.global.get(i + 1) } else { None };
+        let attached = text.strip_prefix("--git-dir=").map(|it| shortened(option, it));
+        let files = value.cloned().into_iter().chain(attached);
+        named.extend(files.map(|it| super::files::named(&it, part, around)));
+    }
     let mut add = |word: &Word| named.extend(places(word, &dirs, part, around));
-    if call.args.iter().any(|it| matches!(&*it.text, "--batch" | "--batch-command")) {
-        // Its input names the objects.
+    let is_fed = |it: &Word| {
+        let name = it.text.split_once('=').map_or(&*it.text, |it| it.0);
+        matches!(name, "--batch" | "--batch-command" | "--stdin" | "--stdin-paths")
+            || is_long(name, "--pathspec-from-file")
+    };
+    if call.args.iter().any(is_fed) {
+        // Its input, or a file, names the objects.
         found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
     }
     let is_grep = call.command == "grep";
@@ -96,12 +108,18 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     found.reads.extend(named);
 }
 
-/// The directories that it runs in, `-C` followed.
-fn directories(call: &GitCall<'_>, part: &Part, around: &CommandContext) -> Dirs {
+/// The directories that it works in, `-C` and `--work-tree` followed.
+pub(super) fn directories(call: &GitCall<'_>, part: &Part, around: &CommandContext) -> Dirs {
     let mut dirs = part.dirs.clone();
     let mut options = call.global.iter();
     while let Some(option) = options.next() {
-        if option.text == "-C" {
+        let attached = option.text.strip_prefix("--work-tree=");
+        if let Some(to) = attached {
+            dirs = match target(&shortened(option, to), &around.home, part.is_lost) {
+                Target::Known(to) => dirs.join(&to),
+                _ => Dirs::unknown(),
+            };
+        } else if matches!(&*option.text, "-C" | "--work-tree") {
             dirs = match options.next().map(|it| target(it, &around.home, part.is_lost)) {
                 Some(Target::Known(to)) => dirs.join(&to),
                 _ => Dirs::unknown(),

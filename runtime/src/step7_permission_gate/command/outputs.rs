@@ -5,10 +5,11 @@
 
 use super::{
     CommandContext, Part,
-    dirs::Target,
+    dirs::{Target, target},
     escapes,
-    files::{Changes, named, shortened},
-    options::{has_letter, is_long, operands},
+    files::{Changes, Named, named, place_in, shortened},
+    git_files,
+    options::{has_letter, is_long, operands, value_of},
     part::base,
     programs::{PRINTERS, READERS},
 };
@@ -32,14 +33,24 @@ pub(super) fn outputs(
     found: &mut Changes,
 ) {
     for word in words(name, args) {
-        let file = named(&word, part, around);
-        let is_open = !matches!(file.target, Target::Known(_));
-        let is_one = |path: &String| {
-            is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
-        };
-        if file.paths.iter().any(is_one) {
-            found.changes.push(file);
+        add(named(&word, part, around), found);
+    }
+    if name == "git" {
+        let dirs = git_files::directories(&escapes::call(args), part, around);
+        for word in of_git(args) {
+            add(place_in(target(&word, &around.home, part.is_lost), &dirs), found);
         }
+    }
+}
+
+/// Adds a file if it is protected.
+fn add(file: Named, found: &mut Changes) {
+    let is_open = !matches!(file.target, Target::Known(_));
+    let is_one = |path: &String| {
+        is_protected(path) || is_open && has_dotted_glob(path) && may_be_protected(path)
+    };
+    if file.paths.iter().any(is_one) {
+        found.changes.push(file);
     }
 }
 
@@ -57,9 +68,11 @@ fn words(name: &str, args: &[Word]) -> Vec<Word> {
     match name {
         "find" => of_find(args),
         "tar" => of_tar(args),
-        "git" => of_git(args),
+        // Git says itself in which directories.
+        "git" => Vec::new(),
         "uniq" => operands(args).skip(1).cloned().collect(),
-        "rsync" | "scp" => operands(args).last().cloned().into_iter().collect(),
+        "rsync" | "scp" => of_copy(args),
+        "vi" | "vim" | "nvim" | "nano" | "emacs" => all(),
         "gzip" | "gunzip" | "xz" | "unxz" | "zstd" | "unzstd" if !has(&['c', 't', 'l']) => all(),
         "iconv" | "shuf"
             if args
@@ -71,14 +84,44 @@ fn words(name: &str, args: &[Word]) -> Vec<Word> {
         "perl" | "ruby" if args.iter().any(|it| has_letter(&it.text, 'i', "eEIMmxFCdD")) => all(),
         "sed" if !escapes::runs_nothing(args) => of_script(args),
         "awk" | "gawk" | "mawk" | "nawk" if escapes::is_escape(name, args) => of_script(args),
-        "sort" | "tree" | "xxd" | "file" if escapes::holds(name, args) => all(),
+        "xxd" => operands(args).skip(1).cloned().collect(),
+        "less" | "sdiff" if has(&['o', 'O']) => all(),
+        "yq" if has(&['i']) => all(),
+        "sort" | "tree" | "file" if escapes::holds(name, args) => all(),
         _ if ANY_WORD.contains(&name) => all(),
         _ => Vec::new(),
     }
 }
 
+/// Where `curl` and `wget` put what they fetch. Sources: curl 8.5, curl(1); GNU wget 1.21.
+pub(super) fn of_download(
+    name: &str,
+    args: &[Word],
+    at: impl Fn(&Word) -> Named,
+    found: &mut Changes,
+) {
+    let letter = if name == "curl" { "-o" } else { "-O" };
+    let long = if name == "curl" { "--output" } else { "--output-document" };
+    for (i, arg) in args.iter().enumerate() {
+        if arg.text == letter || arg.text == long {
+            found.changes.extend(args.get(i + 1).map(&at));
+        } else if let Some(to) = value_of(&arg.text, long).or(arg.text.strip_prefix(letter)) {
+            found.changes.push(at(&Word::plain(to)));
+        }
+    }
+}
+
+/// The last operand, and the values of options but those that leave files out.
+fn of_copy(args: &[Word]) -> Vec<Word> {
+    let leaves_out = |it: &Word| {
+        ["--exclude", "--include", "--filter"].iter().any(|name| it.text.starts_with(name))
+    };
+    let options = args.iter().filter(|it| it.text.starts_with('-') && !leaves_out(it));
+    options.flat_map(values).chain(operands(args).last().cloned()).collect()
+}
+
 /// A word, and what may be the value in it.
-fn values(word: &Word) -> Vec<Word> {
+pub(super) fn values(word: &Word) -> Vec<Word> {
     let text = word.text.as_str();
     let mut found = vec![word.clone()];
     found.extend(text.split_once('=').map(|it| shortened(word, it.1)));
@@ -175,6 +218,7 @@ fn of_git(args: &[Word]) -> Vec<Word> {
             || is_long(text, "--output")
             || is_long(text, "--output-directory")
             || is_long(text, "--prefix")
+            || is_long(text, "--directory")
         {
             found.extend(values(arg));
             found.extend(call.args.get(i + 1).cloned());
@@ -193,8 +237,14 @@ fn of_git(args: &[Word]) -> Vec<Word> {
             found.push(files.next().unwrap_or_else(|| Word::plain(".git/config")));
         }
         "clone" => found.extend(operands(call.args).skip(1).cloned()),
-        "init" | "worktree" | "bundle" | "mv" | "submodule" => {
+        "init" | "worktree" | "bundle" | "mv" | "submodule" | "rm" | "update-index"
+        | "merge-file" => {
             found.extend(operands(call.args).cloned());
+        }
+        "checkout" | "restore" | "clean" | "reset" | "apply" | "am" | "stash"
+        | "checkout-index" | "read-tree" => {
+            found.extend(operands(call.args).flat_map(values));
+            found.push(Word::plain("."));
         }
         _ => {}
     }

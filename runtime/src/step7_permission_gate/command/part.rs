@@ -1,6 +1,6 @@
 //! One simple command, with what is known of where it runs.
 
-use super::{Dirs, wrappers};
+use super::{Dirs, piped::Piped, wrappers};
 use crate::step7_permission_gate::shell::{
     Fault,
     tree::{Assignment, Redirect},
@@ -30,6 +30,11 @@ pub(crate) struct Part {
     pub(crate) is_fed: bool,
     /// A function of this name is defined in the command, so nobody knows what it does with the words.
     pub(crate) is_function: bool,
+    /// What comes through the pipe in front of it.
+    pub(crate) piped: Option<Piped>,
+    /// It runs something that nobody sees: a program of another language, a file as a script, or what
+    /// comes from its input.
+    pub(crate) is_unseen: bool,
     /// How many programs run it, one the other, that are not stepped over: `env nice find -exec`.
     pub(crate) n_outer: usize,
     /// What is wrong with the wrappers or the name.
@@ -67,6 +72,8 @@ impl Part {
             start: wrapped.start,
             is_fed: wrapped.is_fed,
             is_function: false,
+            piped: None,
+            is_unseen: false,
             n_outer: 0,
             fault,
             whole,

@@ -6,7 +6,8 @@ use super::{
     part::{base, canonical},
     programs::OPAQUE,
     read_only::{enters_workspace, has_harmless_assignments},
-    scripts::{is_interpreter, starts},
+    scripts::is_interpreter,
+    starts::starts,
 };
 use crate::step7_permission_gate::{
     rule::wildcard,
@@ -39,6 +40,11 @@ impl Pattern {
 
     fn forms(&self) -> impl Iterator<Item = &str> {
         [Some(self.text.as_str()), self.words.as_deref()].into_iter().flatten()
+    }
+
+    /// Whether it names no program.
+    pub(in super::super) fn is_open(&self) -> bool {
+        self.text.starts_with('*')
     }
 
     /// Whether it is this text word for word.

@@ -1,16 +1,18 @@
-//! Texts that a part runs: scripts in scripts, shown to deny and ask rules only.
+//! Texts that a part runs: scripts in scripts, shown to deny and ask rules only; and whether it runs
+//! what nobody sees.
 
 use super::{
     Part,
+    class::is_run,
+    escapes::{self, git_runs_unseen},
+    interpreters,
     options::is_long,
     part::base,
-    programs::{LOOKED_THROUGH, OPAQUE, SHELLS},
+    programs::{RUNS_TEXT, SHELLS},
+    shells::{self, Program},
+    starts::{MAX_STARTS, fed_at, is_wrapper, starts},
 };
-use crate::step7_permission_gate::shell::{tree::Redirect, word::Word};
-
-/// Words after a program that runs others at which the inner command may begin. A longer line is cut
-/// there; without a limit the work would grow with the square of its length.
-pub(crate) const MAX_STARTS: usize = 100;
+use crate::step7_permission_gate::shell::word::Word;
 
 /// One text that is run.
 #[derive(Debug)]
@@ -22,126 +24,186 @@ pub(super) struct Text {
     pub(super) is_elsewhere: bool,
 }
 
-/// The texts that a part runs.
-pub(super) fn texts(part: &Part) -> Vec<Text> {
-    let mut found = Vec::new();
+/// What a part runs besides the program that it names.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) texts: Vec<Text>,
+    /// There is more of it than is written here, or it cannot be read.
+    pub(super) is_unseen: bool,
+}
+
+impl Runs {
+    fn text(&mut self, text: &str) {
+        self.texts.push(Text { text: text.to_owned(), is_own: false, is_elsewhere: false });
+    }
+
+    /// A text that is a word, or the end of one.
+    fn word(&mut self, text: &str, word: &Word) {
+        self.text(text);
+        self.is_unseen |= !word.is_known();
+    }
+}
+
+/// What a part runs.
+pub(super) fn runs(part: &Part) -> Runs {
+    let mut found = Runs::default();
+    of_variables(part, &mut found);
+    let Some(name) = part.inner().first() else { return found };
+    let name = base(&name.text);
+    let fed = fed_at(part);
+    // Where `find` runs nothing at a word, that is no program.
+    let is_certain = |start: usize| {
+        let before = start.checked_sub(1).map_or("", |it| part.words[it].text.as_str());
+        name != "find"
+            || start <= part.start
+            || before.starts_with("-exec")
+            || before.starts_with("-ok")
+    };
     for start in starts(&part.words) {
         let words = &part.words[start..];
         let Some((name, args)) = words.split_first() else { continue };
-        texts_of(base(&name.text), args, part, start == part.start, &mut found);
+        let name = base(&name.text);
+        let is_unseen = found.is_unseen;
+        texts_of(name, args, part, start == part.start, &mut found);
+        let is_fed = fed == Some(start);
+        found.is_unseen |= interpreters::runs_unseen(name, args, is_fed);
+        found.is_unseen |= is_fed && chooses(name, args);
+        if !is_certain(start) {
+            found.is_unseen = is_unseen;
+        }
     }
     found
 }
 
-/// Where commands may begin in a part: at its start, and where something runs others, at every later
-/// word.
-pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
-    let mut starts = Vec::new();
-    let stripped = super::wrappers::strip(words);
-    for start in [0, stripped.start] {
-        if start < words.len() && !starts.contains(&start) {
-            starts.push(start);
-        }
-    }
-    let Some(name) = words.get(stripped.start) else { return starts };
-    let name = base(&name.text);
-    // By a path they are not the wrappers that are stepped over, and with unknown options neither.
-    let wraps = |it: &str| {
-        let same =
-            matches!(it, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
-        same || OPAQUE.contains(&it) || LOOKED_THROUGH.contains(&it)
-    };
-    let next = words.get(stripped.start + 1).map_or("", |it| it.text.as_str());
-    let asks = name == "command" && next.starts_with('-') && next.contains(['v', 'V']);
-    if wraps(name) && !asks || name == "find" {
-        let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
-        let later = match name {
-            "find" => words.iter().position(runs).map(|it| it + 1),
-            _ => Some(stripped.start + 1),
-        };
-        starts.extend((later.unwrap_or(words.len())..words.len()).take(MAX_STARTS));
-    }
-    starts
-}
-
-fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut Vec<Text>) {
-    let mut add = |text: &str, is_own: bool| {
-        found.push(Text { text: text.to_owned(), is_own, is_elsewhere: false });
+/// Whether more arguments may decide what a program runs.
+fn chooses(name: &str, args: &[Word]) -> bool {
+    let is_program = |it: &str| {
+        is_wrapper(it)
+            || SHELLS.contains(&it)
+            || RUNS_TEXT.contains(&it)
+            || escapes::TABLES.iter().any(|table| table.name == it)
     };
     match name {
-        _ if SHELLS.contains(&name) => match script_of_shell(args) {
-            Some(script) => add(&script.text, false),
-            None if args.iter().all(|it| it.text.starts_with(['-', '+'])) => {
-                for (kind, word) in &part.redirections {
-                    if matches!(kind, Redirect::Document(_) | Redirect::Text) {
-                        add(&word.text, false);
-                    }
-                }
+        "git" => escapes::call(args).command.is_empty(),
+        "find" | "tar" | "awk" | "gawk" | "mawk" | "nawk" => true,
+        // The text that is put in its place is the program.
+        _ => name.contains(['{', '%']) || is_program(name),
+    }
+}
+
+/// Variables that decide what runs, and the programs in them.
+fn of_variables(part: &Part, found: &mut Runs) {
+    let mut add = |name: &str, value: &Word, text: &str| {
+        if is_run(name) {
+            found.is_unseen = true;
+            found.word(text, value);
+        }
+    };
+    for it in &part.assignments {
+        add(&it.name, &it.value, &it.value.text);
+    }
+    let sets = ["export", "declare", "typeset", "readonly", "local", "env", "sudo", "doas"];
+    if sets.contains(&base(part.name())) {
+        for arg in part.args().iter().take(MAX_STARTS) {
+            if let Some((name, value)) = arg.text.split_once('=') {
+                add(name, arg, value);
             }
-            None => {}
+        }
+    }
+}
+
+fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut Runs) {
+    let from_input = |found: &mut Runs, is_own: bool| {
+        let (texts, is_unseen) = shells::input(part);
+        let all = texts.into_iter().map(|text| Text { text, is_own, is_elsewhere: false });
+        found.texts.extend(all);
+        found.is_unseen |= is_unseen;
+    };
+    match name {
+        _ if SHELLS.contains(&name) => match shells::program(args) {
+            Program::Text(script) => found.word(&script.text, script),
+            Program::Input => from_input(found, false),
+            Program::File => found.is_unseen = true,
+            Program::Nothing => {}
+        },
+        "source" | "." => match args.first() {
+            Some(file) if shells::is_input(&file.text) => from_input(found, is_first),
+            _ => found.is_unseen = true,
         },
         "eval" => {
             let all: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-            add(&all.join(" "), is_first);
+            let (text, is_own, is_elsewhere) = (all.join(" "), is_first, false);
+            found.texts.push(Text { text, is_own, is_elsewhere });
+            found.is_unseen |= !args.iter().all(Word::is_literal);
         }
         "trap" => {
             if let Some(action) = args.iter().find(|it| !it.text.starts_with('-')) {
                 let text = action.text.clone();
-                found.push(Text { text, is_own: false, is_elsewhere: true });
+                found.texts.push(Text { text, is_own: false, is_elsewhere: true });
+                found.is_unseen |= !action.is_known();
             }
         }
-        "mapfile" | "readarray" | "complete" | "compgen" => {
-            for text in values(args, 'C', "--none") {
-                add(text, false);
-            }
+        "mapfile" | "readarray" | "complete" | "compgen" => add_values(args, 'C', "--none", found),
+        "env" => add_values(args, 'S', "--split-string", found),
+        "su" | "runuser" | "script" | "flock" | "sg" => {
+            add_values(args, 'c', "--command", found);
+            // A shell for whoever writes to it.
+            found.is_unseen |= matches!(name, "su" | "runuser") && part.piped.is_some();
         }
-        "env" => {
-            for text in values(args, 'S', "--split-string") {
-                add(text, false);
+        "enable" | "hash" | "bind" => {
+            let sets = |it: &Word| it.text.starts_with('-') && it.text.contains(['f', 'p', 'x']);
+            found.is_unseen |= args.iter().any(sets);
+        }
+        "jobs" => {
+            if let Some(at) = args.iter().position(|it| it.text == "-x") {
+                found.text(&joined(&args[at + 1..]));
             }
         }
         "alias" => {
             for arg in args {
                 if let Some((_, text)) = arg.text.split_once('=') {
-                    add(text, false);
+                    found.word(text, arg);
                 }
             }
         }
-        "su" | "runuser" | "script" | "flock" | "sg" => {
-            for text in values(args, 'c', "--command") {
-                add(text, false);
+        "ssh" | "mosh" => {
+            for at in 1..args.len().min(MAX_STARTS) {
+                found.text(&joined(&args[at..args.len().min(at + MAX_STARTS)]));
+            }
+            // Without a command it is a shell for whoever writes to it.
+            found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
+        }
+        "watch" | "parallel" | "entr" | "hyperfine" | "watchexec" | "concurrently" | "nodemon"
+        | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc" => {
+            for arg in args.iter().take(MAX_STARTS) {
+                let value = arg.text.split_once('=').map_or("", |it| it.1);
+                for text in [arg.text.as_str(), value] {
+                    if text.contains([' ', ';', '|', '&', '\n', '$', '`']) {
+                        found.word(text, arg);
+                    }
+                }
             }
         }
-        "watch" | "ssh" | "parallel" => {
-            let texts = args.iter().take(MAX_STARTS).map(|it| it.text.as_str());
-            for text in texts.filter(|it| it.contains([' ', ';', '|', '&'])) {
-                add(text, false);
-            }
+        "make" | "gmake" => of_make(args, found),
+        "awk" | "gawk" | "mawk" | "nawk" | "sed" => {
+            found.is_unseen |= match name {
+                "sed" => !escapes::runs_nothing(args),
+                _ => escapes::is_escape(name, args),
+            };
         }
         "git" => {
-            for arg in args {
-                // `-c alias.x='!rm'`, and what `--exec` and `foreach` are given.
-                let shell = arg.text.split_once("=!").map(|it| it.1);
-                if let Some(text) = shell.or(arg.text.strip_prefix("--exec=")) {
-                    add(text, false);
-                }
-            }
-            let names: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-            for at in 0..names.len().min(MAX_STARTS) {
-                let runs = match names[at] {
-                    "foreach" | "-x" | "--exec" | "--tree-filter" | "--index-filter" => true,
-                    "run" => at > 0 && names[at - 1] == "bisect",
-                    _ => false,
-                };
-                if runs {
-                    add(&names[at + 1..].join(" "), false);
-                }
-            }
+            of_git(args, found);
+            found.is_unseen |= git_runs_unseen(args);
         }
-        "tar" | "rsync" | "man" | "sort" | "split" | "rg" => {
-            for arg in args.iter().filter(|it| super::escapes::is_listed(name, &it.text)) {
-                if let Some((_, text)) = arg.text.split_once("exec=").or(arg.text.split_once('=')) {
-                    add(text, false);
+        "tar" | "rsync" | "man" | "sort" | "split" | "rg" if escapes::holds(name, args) => {
+            for arg in args.iter().take(MAX_STARTS) {
+                let text = arg.text.as_str();
+                let value = text.split_once("exec=").or(text.split_once('=')).map(|it| it.1);
+                let rest = text.strip_prefix('-').and_then(|it| it.get(1..));
+                for text in [Some(text), value, rest].into_iter().flatten() {
+                    if text.contains(' ') || Some(text) == value {
+                        found.word(text, arg);
+                    }
                 }
             }
         }
@@ -149,25 +211,67 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
     }
 }
 
-/// What follows `-c` in whatever cluster.
-fn script_of_shell(args: &[Word]) -> Option<&Word> {
-    let mut has_command = false;
-    let mut at = 0;
-    while let Some(arg) = args.get(at) {
-        let text = arg.text.as_str();
-        if text == "--" || !text.starts_with(['-', '+']) || text == "-" {
-            let at = at + usize::from(matches!(text, "--" | "-"));
-            return args.get(at).filter(|_| has_command);
+fn joined(words: &[Word]) -> String {
+    let all: Vec<&str> = words.iter().map(|it| it.text.as_str()).collect();
+    all.join(" ")
+}
+
+/// Variables of `make` hold programs, and `-f -` is its input.
+fn of_make(args: &[Word], found: &mut Runs) {
+    for (i, arg) in args.iter().enumerate() {
+        if let Some((name, value)) = arg.text.split_once('=').filter(|it| !it.0.starts_with('-')) {
+            found.is_unseen |= is_run(name);
+            if value.contains([' ', ';', '|', '&', '$', '`', '(', '\n']) {
+                found.word(value, arg);
+            }
         }
-        if text.starts_with("--") {
-            at += usize::from(matches!(text, "--rcfile" | "--init-file"));
-        } else {
-            has_command |= text.starts_with('-') && text.contains('c');
-            at += usize::from(text.ends_with(['o', 'O']));
-        }
-        at += 1;
+        let file = match arg.text.as_str() {
+            "-f" | "--file" | "--makefile" => args.get(i + 1),
+            text => text.starts_with("-f").then_some(arg),
+        };
+        found.is_unseen |= file.is_some_and(|it| {
+            !it.inner.is_empty() || shells::is_input(it.text.trim_start_matches("-f"))
+        });
     }
-    None
+}
+
+fn of_git(args: &[Word], found: &mut Runs) {
+    let escapes = escapes::git_escapes(args);
+    for arg in args {
+        // `-c alias.x='!rm'`, and what `--exec` and its like are given.
+        let text = arg.text.as_str();
+        if let Some((_, text)) = text.split_once("=!") {
+            found.word(text, arg);
+        }
+        // Next to an option that runs something, any text may be what it runs.
+        let value = text.split_once('=').filter(|it| it.0.starts_with("--")).map(|it| it.1);
+        let attached = text.strip_prefix('-').and_then(|it| it.get(1..)).unwrap_or(text);
+        for text in [value, Some(attached).filter(|it| it.contains(' '))] {
+            if let Some(text) = text.filter(|_| escapes) {
+                found.word(text, arg);
+            }
+        }
+    }
+    for at in 0..args.len().min(MAX_STARTS) {
+        let runs = match args[at].text.as_str() {
+            "foreach" | "-x" | "--exec" | "--tree-filter" | "--index-filter" => true,
+            "run" => at > 0 && args[at - 1].text == "bisect",
+            _ => false,
+        };
+        if runs {
+            let is_option = |it: &&Word| it.text.starts_with('-');
+            let n_options = args[at + 1..].iter().take_while(is_option).count();
+            found.text(&joined(&args[at + 1 + n_options..]));
+        }
+    }
+}
+
+fn add_values(args: &[Word], short: char, long: &str, found: &mut Runs) {
+    for text in values(args, short, long) {
+        found.text(text);
+    }
+    // A value that is not known is not known to be none either.
+    found.is_unseen |= !values(args, short, long).is_empty() && !args.iter().all(Word::is_known);
 }
 
 /// The values of an option, wherever they are.
@@ -193,7 +297,7 @@ fn values<'a>(args: &'a [Word], short: char, long: &str) -> Vec<&'a str> {
 
 /// Whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
 pub(crate) fn is_interpreter(name: &str, args: &[Word]) -> bool {
-    if super::programs::RUNS_TEXT.contains(&name) {
+    if RUNS_TEXT.contains(&name) {
         return true;
     }
     match name {

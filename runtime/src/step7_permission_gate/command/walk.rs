@@ -4,6 +4,7 @@
 //! shell may be in. A subshell, a member of a pipeline and a substitution leave those of the shell
 //! alone.
 
+mod branches;
 mod follow;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -13,6 +14,7 @@ pub(crate) use follow::destination;
 use super::{
     CommandContext, Part,
     dirs::Dirs,
+    piped::Piped,
     programs::is_ordinary,
     scripts::{self, Text},
 };
@@ -47,6 +49,8 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         names: Vec::new(),
         unknown: Vec::new(),
         is_hidden: false,
+        is_unseen: false,
+        piped: None,
         repeats: false,
         is_lost: follow::sets_places(raw),
         n_texts: 0,
@@ -74,6 +78,10 @@ struct Walk<'a> {
     /// Variables whose values are not known.
     unknown: Vec<String>,
     is_hidden: bool,
+    /// What is looked at holds something that nobody sees.
+    is_unseen: bool,
+    /// What comes through the pipe in front of the command that is looked at next.
+    piped: Option<Piped>,
     /// What is looked at may run more often than it is written.
     repeats: bool,
     is_lost: bool,
@@ -96,8 +104,9 @@ impl Ends {
 
 impl Walk<'_> {
     fn fail(&mut self, fault: Fault) {
-        if !self.is_hidden {
-            self.fault.get_or_insert(fault);
+        match self.is_hidden {
+            true => self.is_unseen = true,
+            false => drop(self.fault.get_or_insert(fault)),
         }
     }
 
@@ -113,6 +122,11 @@ impl Walk<'_> {
         let ends = self.list(&list, from);
         self.documents = outer;
         ends
+    }
+
+    /// Whether what prints texts is something else here.
+    fn prints_otherwise(&self) -> bool {
+        ["echo", "printf"].iter().any(|it| self.functions.contains_key(*it))
     }
 
     fn assigned(&mut self, name: String, from: &Dirs) {
@@ -161,7 +175,12 @@ impl Walk<'_> {
         let mut ends = match &pipeline.commands[..] {
             [command] => self.command(command, from),
             commands => {
-                for command in commands {
+                for (i, command) in commands.iter().enumerate() {
+                    // Of a compound nobody knows who in it reads the input first.
+                    self.piped = match &command.kind {
+                        Kind::Simple(it) => Piped::from(&commands[..i], it),
+                        _ => None,
+                    };
                     self.with_isolation(from, |walk| walk.command(command, from));
                 }
                 Ends::at(from)
@@ -233,36 +252,6 @@ impl Walk<'_> {
         }
     }
 
-    fn choice(&mut self, arms: &[(List, List)], otherwise: &List, from: &Dirs) -> Ends {
-        let mut now = from.clone();
-        let mut all: Option<Ends> = None;
-        let add = |all: &mut Option<Ends>, ends: Ends| match all {
-            None => *all = Some(ends),
-            Some(all) => *all = Ends { ok: all.ok.or(&ends.ok), any: all.any.or(&ends.any) },
-        };
-        for (condition, body) in arms {
-            let met = self.list(condition, &now);
-            add(&mut all, self.list(body, &met.ok));
-            now = met.any;
-        }
-        add(&mut all, self.list(otherwise, &now));
-        all.unwrap_or_else(|| Ends::at(from))
-    }
-
-    /// Something that runs any number of times.
-    fn repeated(&mut self, from: &Dirs, look: impl Fn(&mut Self, &Dirs) -> Ends) -> Ends {
-        let repeats = std::mem::replace(&mut self.repeats, true);
-        let n_parts = self.parts.len();
-        let once = from.or(&look(self, from).any);
-        if once != *from {
-            // Again, from wherever the last time ended.
-            self.parts.truncate(n_parts);
-            look(self, &once);
-        }
-        self.repeats = repeats;
-        Ends::at(&once)
-    }
-
     /// The commands that a word holds.
     fn inside(&mut self, word: &Word, from: &Dirs) {
         for list in &word.inner {
@@ -286,6 +275,10 @@ impl Walk<'_> {
     }
 
     fn simple(&mut self, simple: &Simple, more: &[Redirection], from: &Dirs) -> Ends {
+        let mut piped = self.piped.take();
+        if let Some(piped) = piped.as_mut().filter(|_| self.prints_otherwise()) {
+            piped.text = None;
+        }
         if self.parts.len() >= MAX_PARTS {
             self.fault.get_or_insert(Fault::TooLong);
             return Ends::at(from);
@@ -315,22 +308,29 @@ impl Walk<'_> {
         part.has_moved = *from != self.start;
         part.is_lost = self.is_lost;
         part.is_hidden = self.is_hidden;
+        part.piped = piped;
         if let Some(fault) = part.fault {
             self.fail(fault);
         }
         self.sets(&part, from);
         let ends = self.moved(&part, from);
-        let texts = scripts::texts(&part);
+        let runs = scripts::runs(&part);
         let function = self.functions.get(part.name()).cloned();
         let name = part.name().to_owned();
+        let at = self.parts.len();
         self.push(part);
         let mut ends = ends;
-        for text in texts {
+        let around = std::mem::replace(&mut self.is_unseen, runs.is_unseen);
+        for text in runs.texts {
             let after = self.text(&text, from);
             if text.is_own {
                 ends = Ends::at(&ends.any.or(&after));
             }
         }
+        if let Some(part) = self.parts.get_mut(at) {
+            part.is_unseen = self.is_unseen;
+        }
+        self.is_unseen |= around;
         match function {
             Some(_) if self.calls.contains(&name) => {
                 self.fault.get_or_insert(Fault::Endless);
@@ -375,7 +375,9 @@ impl Walk<'_> {
         self.n_texts += 1;
         let is_hidden = std::mem::replace(&mut self.is_hidden, true);
         let from = if text.is_elsewhere { Dirs::unknown() } else { from.clone() };
-        let ends = self.script(shell::read(&text.text), &from);
+        let script = shell::read(&text.text);
+        self.is_unseen |= script.fault.is_some();
+        let ends = self.script(script, &from);
         self.is_hidden = is_hidden;
         self.n_texts -= 1;
         ends.any

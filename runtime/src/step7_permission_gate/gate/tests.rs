@@ -22,6 +22,8 @@ mod corpora;
 mod everyday;
 mod hostile;
 mod properties;
+mod protected_writes;
+mod unseen;
 
 const FILE: &str = "file_path";
 

@@ -5,7 +5,8 @@ use crate::{
     permission::{PermissionMode, RuleKind},
     step7_permission_gate::{
         GateSetup, RuleRef,
-        command::{Changes, Named, Part, ShellCommand, edits, reads_only},
+        command::{Changes, Named, Part, ShellCommand, Target, edits, reads_only},
+        path_rule::escape,
         protected::{is_protected, may_be_protected},
         rule_book::Subject,
         shell::Fault,
@@ -15,6 +16,12 @@ use crate::{
 
 /// Bytes of a part that a reason shows.
 const SHOWN: usize = 160;
+
+/// Files for which a rule is named.
+const MAX_WRITES: usize = 3;
+
+/// Why a rule for the whole tool does not cover a part where others deny or ask about commands.
+const UNSEEN: &str = "it runs what cannot be seen, and rules deny or ask about commands";
 
 /// The answer for a command that no rule denies.
 pub(super) fn evaluate(
@@ -45,6 +52,9 @@ pub(super) fn evaluate(
             true => plain(RuleVerdict::Allow, "the mode lets it pass"),
             false => plain(RuleVerdict::Ask, &format!("the command cannot be judged: {why}")),
         };
+    }
+    if bypasses && command.is_unseen() && book.restricts(facts.tool) {
+        return plain(RuleVerdict::Ask, &format!("the command cannot be judged: {UNSEEN}"));
     }
     if bypasses {
         return plain(RuleVerdict::Allow, "the mode lets it pass");
@@ -100,7 +110,7 @@ fn covered<'a>(
             None => return Err(Uncovered::Part(part)),
         }
         for file in &changes.writes {
-            match accepts(file, part, command, setup) {
+            match accepts(facts.tool, file, part, command, setup) {
                 Some(rule) => first = first.or(rule),
                 None => return Err(Uncovered::Write(file)),
             }
@@ -113,8 +123,18 @@ fn covered<'a>(
 fn lacks_one(tool: &str, command: &ShellCommand, setup: &GateSetup) -> bool {
     let visible = || command.changes().filter(|it| !it.0.is_hidden);
     let n_uncovered = visible().filter(|it| covers(tool, it.0, command, setup).is_none()).count();
-    let mut writes = visible().flat_map(|(part, it)| it.writes.iter().map(move |it| (part, it)));
-    n_uncovered == 1 && writes.all(|(part, it)| accepts(it, part, command, setup).is_some())
+    n_uncovered + refused(tool, command, setup).count() == 1
+}
+
+/// The files that it writes and nothing accepts.
+fn refused<'a>(
+    tool: &'a str,
+    command: &'a ShellCommand,
+    setup: &'a GateSetup,
+) -> impl Iterator<Item = (&'a Part, &'a Named)> {
+    let visible = command.changes().filter(|it| !it.0.is_hidden);
+    let writes = visible.flat_map(|(part, it)| it.writes.iter().map(move |it| (part, it)));
+    writes.filter(|(part, it)| accepts(tool, it, part, command, setup).is_none())
 }
 
 /// What covers a part: `Some(None)` where it needs no rule.
@@ -148,6 +168,7 @@ fn covers(
 
 /// What accepts a file that is written.
 fn accepts(
+    tool: &str,
     file: &Named,
     part: &Part,
     command: &ShellCommand,
@@ -157,17 +178,17 @@ fn accepts(
         return Some(None);
     }
     let around = command.around();
-    let is_known = matches!(file.target, crate::step7_permission_gate::command::Target::Known(_));
-    let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
-    if !is_known || !is_placed || setup.mode() == PermissionMode::Plan {
+    if !is_acceptable(file, part) || setup.mode() == PermissionMode::Plan {
         return None;
     }
-    let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
-    if file.paths.iter().any(is_net) {
-        return None;
-    }
-    if setup.mode() == PermissionMode::AcceptEdits && file.is_inside(&part.dirs, around) {
-        return Some(None);
+    if file.is_inside(&part.dirs, around) {
+        if setup.mode() == PermissionMode::AcceptEdits {
+            return Some(None);
+        }
+        // Who allows every command allows it to write where it works.
+        if let Some(rule) = setup.book().allows_whole(tool, part) {
+            return Some(Some(rule));
+        }
     }
     let mut rule = None;
     for path in &file.paths {
@@ -176,14 +197,19 @@ fn accepts(
     rule.map(Some)
 }
 
+/// Whether a rule may accept a file: it is known where it is, and is no peer.
+fn is_acceptable(file: &Named, part: &Part) -> bool {
+    let is_known = matches!(file.target, Target::Known(_));
+    let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
+    let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
+    is_known && is_placed && !file.paths.iter().any(is_net)
+}
+
 fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {
     let transcripts = setup.transcripts();
     let is_one = |changes: &Changes| {
-        changes.altered().any(|it| {
-            let is_open = it.target
-                != crate::step7_permission_gate::command::Target::Known(
-                    it.target.text().to_owned(),
-                );
+        changes.altered().chain(&changes.suspected).any(|it| {
+            let is_open = it.target != Target::Known(it.target.text().to_owned());
             it.paths.iter().any(|path| {
                 is_protected(path) || transcripts.hold(path) || is_open && may_be_protected(path)
             })
@@ -202,7 +228,15 @@ pub(in super::super) fn suggestions(
         return Vec::new();
     }
     let specs = command.suggestions(|it| covers(tool, it, command, setup).is_some());
-    specs.into_iter().map(|it| format!("{tool}({it})")).collect()
+    let mut rules: Vec<String> = specs.into_iter().map(|it| format!("{tool}({it})")).collect();
+    if setup.mode() != PermissionMode::Plan {
+        let files = refused(tool, command, setup).filter(|(part, it)| is_acceptable(it, part));
+        // Where it may be one of several, no rule for one of them is enough.
+        let paths =
+            files.filter_map(|(_, it)| if let [path] = &it.paths[..] { Some(path) } else { None });
+        rules.extend(paths.take(MAX_WRITES).map(|it| format!("Edit(/{})", escape(it))));
+    }
+    rules
 }
 
 impl Uncovered<'_> {
@@ -214,18 +248,23 @@ impl Uncovered<'_> {
         };
         match self {
             Self::Write(file) => {
-                let file = clipped(file.target.text());
-                format!("no rule allows it to write {file}; a rule Edit(...) for that file would")
+                let name = clipped(file.target.text());
+                let rules = suggestions(tool, command, setup);
+                let rule = rules.iter().find(|it| it.starts_with("Edit(")).map(|it| clipped(it));
+                let rule = rule.unwrap_or_else(|| "Edit(...) for that file".to_owned());
+                format!("no rule allows it to write {name}; a rule that would: {rule}")
             }
             Self::Part(part) => {
                 let rules = suggestions(tool, command, setup);
                 let shown =
                     if part.text.is_empty() { "what it sets or reads" } else { part.text.as_str() };
                 let shown = clipped(shown);
+                let is_hidden = part.is_unseen && setup.book().restricts(tool);
+                let why = if is_hidden { format!("{UNSEEN}; ") } else { String::new() };
                 match rules.get(..2).unwrap_or(&rules) {
-                    [] => format!("no rule allows it: `{shown}`"),
+                    [] => format!("{why}no rule allows it: `{shown}`"),
                     rules => format!(
-                        "no rule allows it: `{shown}`; a rule that would: {}",
+                        "{why}no rule allows it: `{shown}`; a rule that would: {}",
                         clipped(&rules.join(" or "))
                     ),
                 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ennead::{
     SessionOptions,
     internal::state_file,
-    permission::{SettingSources, Trust, recorded_trust, waiting_for_trust},
+    permission::{SettingSources, Trust, recorded_trust, unset_until_trusted, waiting_for_trust},
 };
 
 use crate::{
@@ -36,14 +36,16 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
 
 /// Tells what of the directory is not started.
 pub(crate) fn tell(options: &SessionOptions) {
-    if options.trust != Trust::Untrusted {
-        return;
-    }
-    let waiting = waiting_for_trust(&options.workspace, options.setting_sources);
+    let (workspace, sources) = (&options.workspace, options.setting_sources);
+    let (waiting, what_waits) = match options.trust {
+        Trust::Untrusted => (waiting_for_trust(workspace, sources), "started or set"),
+        Trust::Headless => (unset_until_trusted(workspace, sources), "set without --trust"),
+        Trust::Trusted => return,
+    };
     for what in &waiting {
-        show::problem(&format!("not started or set: {what}"));
+        show::problem(&format!("not {what_waits}: {what}"));
     }
-    if !waiting.is_empty() {
+    if options.trust == Trust::Untrusted && !waiting.is_empty() {
         show::problem(
             "this directory is not trusted; --trust starts what it brings, --setting-sources \
              with `project` or `local` lets its hooks deny and ask",

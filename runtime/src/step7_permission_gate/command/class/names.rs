@@ -3,7 +3,7 @@
 //! Sources: the manuals of the programs, as of 2025.
 
 /// Programs that read and have no subcommands.
-pub(super) const READS: &[&str] = &[
+pub(in super::super) const READS: &[&str] = &[
     "ps",
     "df",
     "free",

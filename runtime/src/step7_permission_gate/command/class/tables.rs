@@ -118,7 +118,7 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// Whether a variable decides what runs.
-pub(super) fn is_run(name: &str) -> bool {
+pub(in super::super) fn is_run(name: &str) -> bool {
     let begins = [
         "LD_",
         "DYLD_",

@@ -150,6 +150,152 @@ pub(in super::super) fn escapes(args: &[Word]) -> bool {
         }
 }
 
+/// Commands of git itself: what is not one of them is an alias of whatever configuration holds, or a
+/// program. Source: `git --list-cmds=builtins`, git 2.39, and the scripts that come with it.
+const COMMANDS: &[&str] = &[
+    "add",
+    "am",
+    "annotate",
+    "apply",
+    "archive",
+    "bisect",
+    "blame",
+    "branch",
+    "bundle",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-mailmap",
+    "check-ref-format",
+    "checkout",
+    "checkout-index",
+    "cherry",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "column",
+    "commit",
+    "commit-graph",
+    "commit-tree",
+    "config",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "fast-export",
+    "fast-import",
+    "fetch",
+    "fetch-pack",
+    "fmt-merge-msg",
+    "for-each-ref",
+    "format-patch",
+    "fsck",
+    "gc",
+    "get-tar-commit-id",
+    "grep",
+    "hash-object",
+    "help",
+    "index-pack",
+    "init",
+    "interpret-trailers",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "maintenance",
+    "merge",
+    "merge-base",
+    "merge-file",
+    "merge-tree",
+    "mktag",
+    "mktree",
+    "multi-pack-index",
+    "mv",
+    "name-rev",
+    "notes",
+    "pack-objects",
+    "pack-refs",
+    "patch-id",
+    "prune",
+    "pull",
+    "push",
+    "range-diff",
+    "read-tree",
+    "rebase",
+    "reflog",
+    "remote",
+    "repack",
+    "replace",
+    "request-pull",
+    "rerere",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "send-pack",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-index",
+    "show-ref",
+    "sparse-checkout",
+    "stage",
+    "stash",
+    "status",
+    "stripspace",
+    "submodule",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "unpack-objects",
+    "update-index",
+    "update-ref",
+    "update-server-info",
+    "var",
+    "verify-commit",
+    "verify-pack",
+    "verify-tag",
+    "version",
+    "whatchanged",
+    "worktree",
+    "write-tree",
+];
+
+/// Whether a call runs what nobody sees: an alias, or what a value of the configuration names.
+pub(in super::super) fn runs_unseen(args: &[Word]) -> bool {
+    let call = call(args);
+    let mut options = call.global.iter();
+    while let Some(option) = options.next() {
+        let is_fine = match option.text.as_str() {
+            "-c" => options.next().is_some_and(sets_nothing_run),
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" => options.next().is_some(),
+            "--attr-source" => options.next().is_some(),
+            text => {
+                let name = text.split_once('=').map_or(text, |it| it.0);
+                !matches!(name, "--config-env" | "--exec-path") || name == text
+            }
+        };
+        if !is_fine || option.text == "--config-env" {
+            return true;
+        }
+    }
+    let is_known = call.command.is_empty() || COMMANDS.contains(&call.command);
+    let is_alias_here = args.iter().any(|it| it.text.starts_with("alias."));
+    !is_known && !is_alias_here || escapes(&args[call.global.len()..])
+}
+
+/// Whether a `-c key=value` makes nothing run but a text that is written there.
+fn sets_nothing_run(word: &Word) -> bool {
+    let (key, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+    let key = key.to_ascii_lowercase();
+    let is_seen = key.starts_with("alias.") && value.starts_with('!');
+    word.is_known() && (is_seen || !RUN_KEYS.iter().any(|it| key.contains(it)))
+}
+
 /// Whether a `config` only prints.
 pub(in super::super) fn reads_config(args: &[Word]) -> bool {
     let gets =

@@ -7,11 +7,18 @@ use super::*;
 const DENIED: &[&str] =
     &["deny project Read(.env)", "deny project Read(secrets/**)", "allow project Bash"];
 
+#[track_caller]
 fn check_all(texts: &[&str], commands: &[&str], expected: &str) {
-    for command in commands {
-        let input = serde_json::json!({ "command": command }).to_string();
-        check(Mode::Default, texts, &bash(), &input, expected);
-    }
+    check_each(Mode::Default, texts, commands, expected);
+}
+
+/// Checks what becomes of each command under these rules.
+#[track_caller]
+pub(super) fn check_each(mode: Mode, texts: &[&str], commands: &[&str], expected: &str) {
+    let setup = setup(mode, Handler::Approver, texts);
+    let found = commands.iter().map(|it| (it, outcome(&bash(), &setup, &run(it))));
+    let misses: Vec<_> = found.filter(|(_, it)| !it.starts_with(expected)).collect();
+    assert!(misses.is_empty(), "not {expected}: {misses:#?}");
 }
 
 // REQ: PRM-8

@@ -1,0 +1,103 @@
+//! Where commands begin in a part: at its start, and where something runs another one.
+
+use super::{
+    Part,
+    options::is_long,
+    part::base,
+    programs::{LOOKED_THROUGH, OPAQUE, WITH_SUBCOMMAND},
+};
+use crate::step7_permission_gate::shell::word::Word;
+
+/// Words after a program that runs others at which the inner command may begin. A longer line is cut
+/// there; without a limit the work would grow with the square of its length.
+pub(crate) const MAX_STARTS: usize = 100;
+
+/// Where commands may begin in a part: at its start, and where something runs others, at every later
+/// word.
+pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let stripped = super::wrappers::strip(words);
+    for start in [0, stripped.start] {
+        if start < words.len() && !starts.contains(&start) {
+            starts.push(start);
+        }
+    }
+    let Some(name) = words.get(stripped.start) else { return starts };
+    let name = base(&name.text);
+    let next = words.get(stripped.start + 1).map_or("", |it| it.text.as_str());
+    let asks = name == "command" && next.starts_with('-') && next.contains(['v', 'V']);
+    if is_wrapper(name) && !asks || name == "find" || has_runner(name, words) {
+        let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
+        let later = match name {
+            "find" => words.iter().position(runs).map(|it| it + 1),
+            _ => Some(stripped.start + 1),
+        };
+        starts.extend((later.unwrap_or(words.len())..words.len()).take(MAX_STARTS));
+    }
+    starts
+}
+
+/// Whether a program runs another one. By a path it is not one that is stepped over, and with unknown
+/// options neither.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    let same =
+        matches!(name, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
+    same || OPAQUE.contains(&name) || LOOKED_THROUGH.contains(&name)
+}
+
+/// Whether a program has a subcommand here that runs another one: `poetry run`.
+fn has_runner(name: &str, words: &[Word]) -> bool {
+    let runs = |sub: &str| words.iter().take(MAX_STARTS).any(|it| it.text == sub);
+    WITH_SUBCOMMAND.iter().any(|it| it.0 == name && runs(it.1))
+}
+
+/// Where the command begins that gets more arguments from the input.
+pub(super) fn fed_at(part: &Part) -> Option<usize> {
+    if part.is_fed {
+        return Some(part.start);
+    }
+    let at = part.words.iter().take(MAX_STARTS).position(|it| base(&it.text) == "xargs")?;
+    let runs = at == part.start || starts(&part.words[..=at]).contains(&at);
+    runs.then(|| xargs_command(&part.words[at + 1..]).map(|it| at + 1 + it)).flatten()
+}
+
+/// Where the program begins that does the work, as far as that is plain: after `sudo`, `env` and so on.
+pub(super) fn program_at(part: &Part) -> usize {
+    let mut at = part.start;
+    for _ in 0..MAX_STARTS {
+        let Some(name) = part.words.get(at).map(|it| base(&it.text)) else { break };
+        let rest = &part.words[at + 1..];
+        let next = match name {
+            "xargs" => xargs_command(rest),
+            _ if is_wrapper(name) => rest.iter().position(|it| {
+                !it.text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                    && !it.text.contains('=')
+            }),
+            _ => None,
+        };
+        match next {
+            Some(n_words) => at += 1 + n_words,
+            None => break,
+        }
+    }
+    at
+}
+
+/// Where the command of `xargs` begins. Source: findutils 4.9, xargs(1).
+fn xargs_command(args: &[Word]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let text = arg.text.as_str();
+        if !text.starts_with('-') {
+            return Some(at);
+        }
+        let valued = ["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs"];
+        let is_apart = match text.strip_prefix("--") {
+            Some("") => return (at + 1 < args.len()).then_some(at + 1),
+            Some(_) => !text.contains('=') && valued.iter().any(|it| is_long(text, it)),
+            None => text.ends_with(['a', 'E', 'I', 'L', 'n', 'P', 's', 'd']),
+        };
+        at += 1 + usize::from(is_apart);
+    }
+    None
+}

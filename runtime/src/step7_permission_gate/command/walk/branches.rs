@@ -1,0 +1,40 @@
+//! Commands of which some run, or run more than once.
+
+use super::{Ends, Walk};
+use crate::step7_permission_gate::{command::dirs::Dirs, shell::tree::List};
+
+impl Walk<'_> {
+    pub(super) fn choice(&mut self, arms: &[(List, List)], otherwise: &List, from: &Dirs) -> Ends {
+        let mut now = from.clone();
+        let mut all: Option<Ends> = None;
+        let add = |all: &mut Option<Ends>, ends: Ends| match all {
+            None => *all = Some(ends),
+            Some(all) => *all = Ends { ok: all.ok.or(&ends.ok), any: all.any.or(&ends.any) },
+        };
+        for (condition, body) in arms {
+            let met = self.list(condition, &now);
+            add(&mut all, self.list(body, &met.ok));
+            now = met.any;
+        }
+        add(&mut all, self.list(otherwise, &now));
+        all.unwrap_or_else(|| Ends::at(from))
+    }
+
+    /// Something that runs any number of times.
+    pub(super) fn repeated(
+        &mut self,
+        from: &Dirs,
+        look: impl Fn(&mut Self, &Dirs) -> Ends,
+    ) -> Ends {
+        let repeats = std::mem::replace(&mut self.repeats, true);
+        let n_parts = self.parts.len();
+        let once = from.or(&look(self, from).any);
+        if once != *from {
+            // Again, from wherever the last time ended.
+            self.parts.truncate(n_parts);
+            look(self, &once);
+        }
+        self.repeats = repeats;
+        Ends::at(&once)
+    }
+}

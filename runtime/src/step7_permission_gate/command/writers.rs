@@ -1,0 +1,156 @@
+//! What programs do to files whose trade it is to change them: `cp`, `dd`, `rm` and their like.
+
+use super::{
+    CommandContext, Part,
+    dirs::Target,
+    files::{Changes, Named, has_pattern, named, place_in, shortened},
+    options::{has_letter, is_long, operands},
+    part::base,
+};
+use crate::step7_permission_gate::{
+    path_rule::lies_in,
+    protected::is_protected,
+    shell::word::{Piece, Word},
+};
+
+/// Adds what such a program does to its operands.
+pub(super) fn writer(
+    name: &str,
+    args: &[Word],
+    part: &Part,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    let at = |word: &Word| named(word, part, around);
+    let plain: Vec<&Word> = operands(args).collect();
+    let into = into(args);
+    match name {
+        "cp" | "mv" | "install" | "ln" => {
+            let makes_directories = name == "install"
+                && args.iter().any(|it| {
+                    has_letter(&it.text, 'd', "mogtS") || is_long(&it.text, "--directory")
+                });
+            let (sources, destinations) = match (&into[..], &plain[..]) {
+                _ if makes_directories => (&[][..], plain.iter().copied().cloned().collect()),
+                ([], [sources @ .., last]) if !sources.is_empty() => {
+                    (sources, vec![Word::clone(last)])
+                }
+                // A link to a single operand is made where the shell is.
+                ([], all) => (all, vec![Word::plain(".")]),
+                (into, all) => (all, into.to_vec()),
+            };
+            for to in &destinations {
+                let to = at(to);
+                for source in sources {
+                    // If it is a directory, the file gets its name in there.
+                    let name = base(source.text.trim_end_matches('/'));
+                    let below = match &to.target {
+                        Target::Known(text) if source.is_literal() => {
+                            Target::Known(format!("{text}/{name}"))
+                        }
+                        other => Target::Open(format!("{}/{name}", other.text())),
+                    };
+                    let below = place_in(below, &part.dirs);
+                    if below.paths.iter().any(|it| is_protected(it)) {
+                        found.changes.push(below);
+                    }
+                }
+                found.changes.push(to);
+            }
+            let sources = sources.iter().map(|it| at(it));
+            match name {
+                "mv" => found.removes.extend(sources),
+                _ => {
+                    found.reads.extend(sources.clone());
+                    found.trees.extend(sources);
+                }
+            }
+        }
+        "sed" => {
+            let n_skipped = usize::from(has_pattern("sed", args));
+            let files = plain.iter().skip(n_skipped).map(|it| at(it));
+            match args.iter().any(|it| edits_in_place(&it.text)) {
+                true => found.changes.extend(files),
+                false => found.reads.extend(files),
+            }
+        }
+        "dd" => {
+            for arg in args {
+                if let Some(to) = arg.text.strip_prefix("of=") {
+                    found.changes.push(at(&shortened(arg, to)));
+                } else if let Some(from) = arg.text.strip_prefix("if=") {
+                    found.reads.push(at(&shortened(arg, from)));
+                }
+            }
+        }
+        "tee" => found.writes.extend(plain.iter().map(|it| at(it))),
+        "rm" | "rmdir" | "unlink" | "shred" => {
+            let is_recursive = args.iter().any(|it| {
+                has_letter(&it.text, 'r', "")
+                    || has_letter(&it.text, 'R', "")
+                    || is_long(&it.text, "--recursive")
+            });
+            for word in plain {
+                let mut named = at(word);
+                found.is_critical |= is_critical(word, &named, part, around);
+                if is_recursive {
+                    named
+                        .paths
+                        .iter_mut()
+                        .filter(|it| it.ends_with("/*"))
+                        .for_each(|it| it.push('*'));
+                }
+                found.removes.push(named);
+            }
+        }
+        // The first operand is a mode or an owner.
+        "chmod" | "chown" | "chgrp" => found.changes.extend(plain.iter().skip(1).map(|it| at(it))),
+        _ => found.changes.extend(plain.iter().map(|it| at(it))),
+    }
+}
+
+/// The directories of `-t` and `--target-directory`.
+fn into(args: &[Word]) -> Vec<Word> {
+    let mut found = Vec::new();
+    for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
+        let text = arg.text.as_str();
+        let value = if is_long(text, "--target-directory") {
+            text.split_once('=').map_or("", |it| it.1)
+        } else if has_letter(text, 't', "SmogZ") {
+            text.split_once('t').map_or("", |it| it.1)
+        } else {
+            continue;
+        };
+        match value {
+            "" => found.extend(args.get(i + 1).cloned()),
+            value => found.push(shortened(arg, value)),
+        }
+    }
+    found
+}
+
+pub(super) fn edits_in_place(option: &str) -> bool {
+    has_letter(option, 'i', "efl") || is_long(option, "--in-place")
+}
+
+/// The root, a top directory, home, the workspace or what they lie in; and what an empty variable
+/// makes of a word.
+fn is_critical(word: &Word, named: &Named, part: &Part, around: &CommandContext) -> bool {
+    let text = word.text.as_str();
+    let follows_open = word.spans.iter().any(|it| {
+        it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])
+    });
+    if follows_open {
+        return true;
+    }
+    let is_bare_expansion = matches!(named.target, Target::Open(_));
+    if is_bare_expansion || part.dirs.is_unknown() && !named.target.text().starts_with('/') {
+        return false;
+    }
+    let holds = |path: &str, inner: &str| lies_in(inner, path);
+    named.paths.iter().any(|path| {
+        let path = path.strip_suffix("/*").unwrap_or(path);
+        let is_top = path.matches('/').count() <= 1;
+        is_top || holds(path, &around.home) || around.workspace.iter().any(|it| holds(path, it))
+    })
+}
