@@ -149,13 +149,14 @@ async fn start(
             let span = spans::hook(&span, firing.event);
             async move {
                 let clock = &*shared.world.clock;
-                match handler.in_process {
+                let output = match handler.in_process {
                     true => {
                         let hooks = &shared.hooks;
                         in_process_hook::run(hooks, &handler, place.event, input, clock).await
                     }
                     false => run_handler(&handler, place, input, clock, hold).await,
-                }
+                };
+                read_elsewhere(output).await
             }
             .instrument(span)
         };
@@ -167,6 +168,15 @@ async fn start(
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())
+}
+
+/// With a long output read on the blocking pool, where no session waits.
+async fn read_elsewhere(output: HandlerOutput) -> HandlerOutput {
+    if output.is_short() {
+        return output;
+    }
+    let read = tokio::task::spawn_blocking(|| output.read()).await;
+    read.unwrap_or_else(|_| HandlerOutput::refused("its answer could not be read"))
 }
 
 /// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
@@ -187,4 +197,24 @@ fn gone(who: ActorId, state: &mut HookRunnerState) {
 
 fn tell(running: &Running, outputs: Vec<HandlerOutput>) {
     let _gone = running.turn.cast(TurnMsg::Hooks(running.firing, outputs));
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::hook::HandlerEnd;
+    use futures::FutureExt;
+
+    use super::*;
+
+    // REQ: HKS-1
+    #[tokio::test]
+    async fn long_output_of_a_hook_is_read_where_no_session_waits() {
+        let output =
+            |stdout: String| HandlerOutput::new(HandlerEnd::Exited(0), stdout, String::new(), 1);
+        assert!(read_elsewhere(output("{}".into())).now_or_never().is_some());
+        let long = output(format!(r#"{{"x":[{}0]}}"#, "0,".repeat(1 << 19)));
+        let mut reading = Box::pin(read_elsewhere(long.clone()));
+        assert!((&mut reading).now_or_never().is_none(), "this thread does not read it");
+        assert_eq!(reading.await, long);
+    }
 }

@@ -212,7 +212,7 @@ pub(crate) async fn run(
         Ok(reply) => (HandlerEnd::Exited(0), reply.printed(event).to_string(), String::new()),
         Err(_) => (HandlerEnd::TimedOut, String::new(), format!("no answer within {limit:?}")),
     };
-    HandlerOutput { ended, stdout, stderr, duration_ms }
+    HandlerOutput::new(ended, stdout, stderr, duration_ms)
 }
 
 #[cfg(test)]

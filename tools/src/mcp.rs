@@ -14,6 +14,8 @@ mod left_out;
 #[cfg(feature = "mcp")]
 mod lines;
 #[cfg(feature = "mcp")]
+mod pipes;
+#[cfg(feature = "mcp")]
 mod progress;
 #[cfg(feature = "mcp")]
 mod tasks;

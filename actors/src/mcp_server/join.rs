@@ -10,7 +10,7 @@ use ennead_runtime::{
     mcp::{
         config::{self, ServerConfig, strongest},
         policy::Policy,
-        spec::{NotOffered, offered},
+        spec::{CallLimits, Listed, NotOffered, offered},
     },
     output::terminal::clean_line,
     ports::Tool,
@@ -135,11 +135,16 @@ async fn found(
     for (server, tools) in started.zip(tools) {
         match tools {
             Ok(listed) => {
-                let (tools, left_out) = offered(server.config(), &listed, calls);
+                // Schemas are compiled, and a server may list a thousand.
+                let of_server = Arc::clone(&server);
+                let made = move || tools_made(&of_server, &listed, calls);
+                let Ok((tools, left_out)) = tokio::task::spawn_blocking(made).await else {
+                    let name = server.name();
+                    told.push(format!("MCP server `{name}` failed: its tools crashed").into());
+                    continue;
+                };
                 told.extend(left_out.iter().map(|it| it.to_string().into()));
-                for (remote, spec) in tools {
-                    told.extend(add(options, &server, &remote, spec));
-                }
+                told.extend(tools.into_iter().filter_map(|it| add(options, &server, it)));
             }
             Err(why) => told.push(format!("MCP server `{}` failed: {why}", server.name()).into()),
         }
@@ -163,28 +168,38 @@ async fn tools_of((server, wait): (Arc<Server>, Option<Duration>)) -> super::Too
     }
 }
 
-/// Adds one tool; says why, if it is not added.
-fn add(
-    options: &mut SessionOptions,
+/// A tool by its name there.
+type Made = (String, McpTool);
+
+/// The tools of a server, and why others are none of a session. Takes as long as their schemas are.
+fn tools_made(
     server: &Arc<Server>,
-    remote: &str,
-    spec: ennead_runtime::tool::ToolSpec,
-) -> Option<Arc<str>> {
-    let not_offered = || (server.config().name.clone(), remote.to_owned());
-    if options.tools.iter().any(|it| it.spec().name == spec.name) {
-        let (server, tool) = not_offered();
+    listed: &[Listed],
+    limits: CallLimits,
+) -> (Vec<Made>, Vec<NotOffered>) {
+    let (tools, mut left_out) = offered(server.config(), listed, limits);
+    let mut made = Vec::with_capacity(tools.len());
+    for (remote, spec) in tools {
+        let way = Arc::clone(server) as Arc<dyn ennead_tools::mcp::Server>;
+        match McpTool::new(spec, &remote, way) {
+            Ok(tool) => made.push((remote, tool)),
+            Err(_) => {
+                let server = server.config().name.clone();
+                left_out.push(NotOffered::Schema { server, tool: remote });
+            }
+        }
+    }
+    (made, left_out)
+}
+
+/// Adds one tool; says why, if it is not added.
+fn add(options: &mut SessionOptions, server: &Arc<Server>, (tool, made): Made) -> Option<Arc<str>> {
+    if options.tools.iter().any(|it| it.spec().name == made.spec().name) {
+        let server = server.config().name.clone();
         return Some(NotOffered::NameTaken { server, tool }.to_string().into());
     }
-    match McpTool::new(spec, remote, Arc::clone(server) as Arc<dyn ennead_tools::mcp::Server>) {
-        Ok(tool) => {
-            options.tools.push(Arc::new(tool) as Arc<dyn Tool>);
-            None
-        }
-        Err(_) => {
-            let (server, tool) = not_offered();
-            Some(NotOffered::Schema { server, tool }.to_string().into())
-        }
-    }
+    options.tools.push(Arc::new(made) as Arc<dyn Tool>);
+    None
 }
 
 /// A layer that cannot be read, and may have forbidden servers.

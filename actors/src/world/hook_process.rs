@@ -62,31 +62,22 @@ pub(crate) async fn run_handler(
 ) -> HandlerOutput {
     let name = name_of(handler, place.event);
     if place.chain.contains(&name) {
-        return HandlerOutput {
-            ended: HandlerEnd::Cycle,
-            stdout: String::new(),
-            stderr: handler.label(),
-            duration_ms: 0,
-        };
+        return HandlerOutput::new(HandlerEnd::Cycle, String::new(), handler.label(), 0);
     }
     let started = clock.elapsed();
     let ran = run(handler, place, input, name, hold).await;
     let took = clock.elapsed().saturating_sub(started);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match ran {
-        Ok(Some((ended, stdout, stderr))) => HandlerOutput { ended, stdout, stderr, duration_ms },
-        Err(error) => HandlerOutput {
-            ended: HandlerEnd::Crashed,
-            stdout: String::new(),
-            stderr: format!("{}: {error}", handler.command),
-            duration_ms,
-        },
-        Ok(None) => HandlerOutput {
-            ended: HandlerEnd::TimedOut,
-            stdout: String::new(),
-            stderr: format!("no answer within {} ms", handler.timeout_ms),
-            duration_ms,
-        },
+        Ok(Some((ended, stdout, stderr))) => HandlerOutput::new(ended, stdout, stderr, duration_ms),
+        Err(error) => {
+            let why = format!("{}: {error}", handler.command);
+            HandlerOutput::new(HandlerEnd::Crashed, String::new(), why, duration_ms)
+        }
+        Ok(None) => {
+            let why = format!("no answer within {} ms", handler.timeout_ms);
+            HandlerOutput::new(HandlerEnd::TimedOut, String::new(), why, duration_ms)
+        }
     }
 }
 

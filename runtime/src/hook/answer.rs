@@ -3,9 +3,14 @@
 //! Two failures are kept apart: the hook fails (a visible error, no decision, unless its settings
 //! say that failing denies), or the harness cannot run it (a PreToolUse call is denied).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{HookDecision, HookEvent, HookVerdict, OnFailure};
+
+/// Bytes of standard output that are read where other sessions wait: well under a millisecond of work.
+const IN_PLACE: usize = 32 << 10;
 
 /// How a handler ended, and what it left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +23,21 @@ pub struct HandlerOutput {
     pub stderr: String,
     /// Wall-clock time of the handler, in milliseconds.
     pub duration_ms: u64,
+    /// The object in its standard output, where somebody has read it before.
+    pub read: ReadBefore,
 }
+
+/// What is in an output, as far as it was read where no session waits. Of equal outputs it is equal.
+#[derive(Clone, Debug, Default)]
+pub struct ReadBefore(Option<Option<Map<String, Value>>>);
+
+impl PartialEq for ReadBefore {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ReadBefore {}
 
 /// How a handler ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +55,32 @@ pub enum HandlerEnd {
 }
 
 impl HandlerOutput {
+    /// What a handler left that ended so after this many milliseconds.
+    pub fn new(ended: HandlerEnd, stdout: String, stderr: String, duration_ms: u64) -> Self {
+        Self { ended, stdout, stderr, duration_ms, read: ReadBefore::default() }
+    }
+
+    /// Whether reading it takes so little that it may be done where other sessions wait.
+    pub fn is_short(&self) -> bool {
+        self.stdout.len() <= IN_PLACE
+    }
+
+    /// With its standard output read, which takes time with its length.
+    #[must_use]
+    pub fn read(self) -> Self {
+        Self { read: ReadBefore(Some(json(&self.stdout))), ..self }
+    }
+
+    fn object(&self) -> Option<Cow<'_, Map<String, Value>>> {
+        match &self.read.0 {
+            Some(object) => object.as_ref().map(Cow::Borrowed),
+            None => json(&self.stdout).map(Cow::Owned),
+        }
+    }
+
     /// What represents a handler that the harness could not run.
     pub fn refused(why: &str) -> Self {
-        let ended = HandlerEnd::Refused;
-        Self { ended, stdout: String::new(), stderr: why.into(), duration_ms: 0 }
+        Self::new(HandlerEnd::Refused, String::new(), why.into(), 0)
     }
 }
 
@@ -155,8 +196,8 @@ pub fn read_answer(
             "a {name} hook was not run again by what it had started itself{}",
             first_line(&output.stderr)
         )),
-        HandlerEnd::Exited(code) => match (code, json(&output.stdout)) {
-            (2, object) => exit_two(event, object, &output.stderr),
+        HandlerEnd::Exited(code) => match (code, output.object()) {
+            (2, object) => exit_two(event, object.as_deref(), &output.stderr),
             (_, Some(object)) => fields(event, &object).unwrap_or_else(|why| {
                 failed(format!("the answer of a {name} hook is not valid: {why}"))
             }),
@@ -172,8 +213,8 @@ pub fn read_answer(
 }
 
 /// Exit 2 blocks whatever the output says. A reason in the output counts only if the output blocks.
-fn exit_two(event: HookEvent, object: Option<Map<String, Value>>, stderr: &str) -> HookVerdict {
-    let said = object.and_then(|it| fields(event, &it).ok()).unwrap_or_default();
+fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str) -> HookVerdict {
+    let said = object.and_then(|it| fields(event, it).ok()).unwrap_or_default();
     let blocks =
         matches!(said.decision, Some(HookDecision::Deny { .. })) || said.block_reason.is_some();
     if blocks {

@@ -19,6 +19,7 @@ use super::{
     caller::{Caller, Client},
     launch::{ConnectError, Launch, said_at_the_end},
     lines::{Health, Lines},
+    pipes::Pipes,
     tasks::TaskTools,
     wire::{list, why_not_greeted, why_not_listed},
 };
@@ -78,7 +79,7 @@ pub async fn connect(
         let mut greeting = pin!(async {
             let tasks = TaskTools::looking();
             let output = Lines::new(output, name.clone(), health.clone(), tasks.clone());
-            let service = Client::new().serve((output, input)).await;
+            let service = Client::new().serve(Pipes::new(output, input)).await;
             let service = service.map_err(|error| why_not_greeted(&error))?;
             let tools = list(service.peer()).await.map_err(|error| why_not_listed(&error))?;
             let needs_task = tasks.take();

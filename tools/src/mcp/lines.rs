@@ -1,18 +1,14 @@
-//! What a server writes, line by line, on its way to the library.
+//! What a server writes, line by line, as messages for the library.
 //!
 //! The library passes over every line that it cannot read, and the one that waits for the answer in
-//! it would wait until the limit on silence. So each line is read here first. An answer that cannot
+//! it would wait until the limit on silence. So the lines are read here instead. An answer that cannot
 //! be read and names its call is replaced by an error for that call. Of any other line that is no
 //! message nobody knows whom it answers: while calls are under way it ends the connection, and
 //! without any it is passed over, as a banner that a server prints when it starts.
+//!
+//! A long line is read on the blocking pool, where no session waits, and the next one after it.
 
-use std::{
-    borrow::Cow,
-    fmt, io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use rmcp::{RoleClient, model::RequestId, service::RxJsonRpcMessage};
 use serde::{
@@ -21,14 +17,18 @@ use serde::{
 };
 use serde_json::json;
 use tokio::{
-    io::{AsyncRead, ReadBuf},
+    io::{AsyncRead, AsyncReadExt},
     sync::{Notify, watch},
+    task::JoinHandle,
 };
 
 use super::tasks::TaskTools;
 
 /// Bytes of one line, its end included: what the library takes.
 pub(super) const MAX_LINE: usize = rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
+
+/// Bytes of a line that is read where other sessions wait: well under a millisecond of work.
+const IN_PLACE: usize = 32 << 10;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 8 << 10;
@@ -81,7 +81,10 @@ impl Health {
     }
 }
 
-/// Passes on the lines of a server that the library can read.
+/// A message of a server.
+pub(super) type Message = RxJsonRpcMessage<RoleClient>;
+
+/// The messages of a server, each line read once.
 pub(super) struct Lines<R> {
     inner: R,
     server: String,
@@ -93,23 +96,25 @@ pub(super) struct Lines<R> {
     /// The line under way, or the head of one that is too long.
     line: Vec<u8>,
     is_too_long: bool,
-    /// A line that is passed on, and how much of it was.
-    passed: (Vec<u8>, usize),
+    /// A long line that is being read on the blocking pool.
+    judging: Option<JoinHandle<Verdict>>,
     is_broken: bool,
 }
 
 /// What becomes of a line.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum Verdict {
-    /// It is passed on.
-    Pass,
+    /// It is a message.
+    Message(Box<Message>),
+    /// It is blank, or a request or a notification that cannot be read: nobody waits for it.
+    Nothing,
     /// An answer that cannot be read, to this call.
     Unreadable(RequestId, String),
     /// It is no message; the words say what it is instead.
     Garbled(String),
 }
 
-impl<R> Lines<R> {
+impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) fn new(inner: R, server: String, health: Health, tasks: TaskTools) -> Self {
         Self {
             inner,
@@ -120,14 +125,48 @@ impl<R> Lines<R> {
             unread: (0, 0),
             line: Vec::new(),
             is_too_long: false,
-            passed: (Vec::new(), 0),
+            judging: None,
             is_broken: false,
         }
     }
 
+    /// The next message; `None` once there is none any more. May be dropped and called again.
+    ///
+    /// Decides about one line at a time, and about the next only once this one was taken: what a
+    /// server answered before it broke off has come to its call then.
+    pub(super) async fn next(&mut self) -> Option<Message> {
+        loop {
+            let verdict = match &mut self.judging {
+                Some(judging) => {
+                    let judged = judging.await;
+                    self.judging = None;
+                    // A reader that crashed has read nothing.
+                    Some(judged.unwrap_or_else(|_| Verdict::Garbled("what cannot be read".into())))
+                }
+                None if self.is_broken => {
+                    // The one that waits for the connection ends it; nothing is read any more.
+                    return std::future::pending().await;
+                }
+                None => {
+                    if self.unread.0 == self.unread.1 {
+                        let n = self.inner.read(&mut self.piece).await.ok()?;
+                        self.unread = (0, n);
+                        if n == 0 {
+                            return None;
+                        }
+                    }
+                    self.advance()
+                }
+            };
+            if let Some(message) = verdict.and_then(|it| self.carry_out(it)) {
+                return Some(message);
+            }
+        }
+    }
+
     /// Takes what was read up to the end of a line, and decides about the line if that is there, or
-    /// if it is too long.
-    fn advance(&mut self) {
+    /// if it is too long. A long one is decided about elsewhere.
+    fn advance(&mut self) -> Option<Verdict> {
         let (from, to) = self.unread;
         let piece = self.piece.get(from..to).unwrap_or_default();
         let end = memchr::memchr(b'\n', piece);
@@ -136,88 +175,60 @@ impl<R> Lines<R> {
         if !self.is_too_long {
             self.line.extend_from_slice(&piece[..taken]);
             if MAX_LINE < self.line.len() {
-                self.is_too_long = true;
-                self.line.truncate(MAX_HEAD);
-                self.line.shrink_to_fit();
-                let what = format!("a line of more than {MAX_LINE} bytes");
-                let verdict = told_apart(&self.line, what);
-                self.line = Vec::new();
-                self.carry_out(verdict);
+                // What is left of it goes with its end.
+                self.is_too_long = end.is_none();
+                let mut head = std::mem::take(&mut self.line);
+                head.truncate(MAX_HEAD);
+                return Some(told_apart(&head, format!("a line of more than {MAX_LINE} bytes")));
             }
+        } else if end.is_some() {
+            self.is_too_long = false;
+            return None;
         }
-        if end.is_some() {
-            // What is left of a line that is too long goes with its end.
-            if !std::mem::take(&mut self.is_too_long) {
-                let verdict = judge(&self.line);
-                self.carry_out(verdict);
-            }
+        end.filter(|_| !self.is_too_long)?;
+        if self.line.len() <= IN_PLACE {
+            let verdict = judge(&self.line, &self.tasks);
             self.line.clear();
+            return Some(verdict);
         }
+        let (line, tasks) = (std::mem::take(&mut self.line), self.tasks.clone());
+        self.judging = Some(tokio::task::spawn_blocking(move || judge(&line, &tasks)));
+        None
     }
 
-    fn carry_out(&mut self, verdict: Verdict) {
+    /// The message that comes of a line, if one does.
+    fn carry_out(&mut self, verdict: Verdict) -> Option<Message> {
         match verdict {
-            Verdict::Pass => {
-                self.tasks.read(&self.line);
-                self.passed = (std::mem::take(&mut self.line), 0);
-            }
+            Verdict::Message(message) => Some(*message),
+            Verdict::Nothing => None,
             Verdict::Unreadable(id, what) => {
                 let server = &self.server;
                 let message =
                     format!("MCP server `{server}` gave an answer that cannot be read: {what}");
                 let error = json!({ "code": PARSE_ERROR, "message": message });
-                let line = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-                self.passed = (format!("{line}\n").into_bytes(), 0);
+                let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+                // It is of the shape that the library itself writes.
+                serde_json::from_value(answer).ok()
             }
-            Verdict::Garbled(what) => self.is_broken = self.health.fail_calls(&what),
+            Verdict::Garbled(what) => {
+                self.is_broken = self.health.fail_calls(&what);
+                None
+            }
         }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
-    /// Decides about one line at a time, and about the next only once this one was taken: what a
-    /// server answered before it broke off has come to its call then.
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        loop {
-            let (line, given) = &mut this.passed;
-            if let Some(rest) = line.get(*given..).filter(|it| !it.is_empty()) {
-                let n = rest.len().min(buf.remaining());
-                buf.put_slice(&rest[..n]);
-                *given += n;
-                return Poll::Ready(Ok(()));
-            }
-            this.passed = (Vec::new(), 0);
-            if this.is_broken {
-                // The one that waits for the connection ends it; nothing is read any more.
-                return Poll::Pending;
-            }
-            if this.unread.0 == this.unread.1 {
-                let mut piece = ReadBuf::new(&mut this.piece);
-                ready!(Pin::new(&mut this.inner).poll_read(cx, &mut piece))?;
-                let n = piece.filled().len();
-                this.unread = (0, n);
-                if n == 0 {
-                    return Poll::Ready(Ok(()));
-                }
-            }
-            this.advance();
-        }
-    }
-}
-
-/// What becomes of a whole line.
-fn judge(line: &[u8]) -> Verdict {
+/// What becomes of a whole line. `tasks` looks at messages.
+fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
     let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if text.is_empty() {
-        return Verdict::Pass;
+        return Verdict::Nothing;
     }
-    match serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(text) {
-        Ok(_) => Verdict::Pass,
+    match serde_json::from_slice::<Message>(text) {
+        Ok(message) => {
+            tasks.read(text);
+            Verdict::Message(Box::new(message))
+        }
         Err(_) if std::str::from_utf8(text).is_err() => {
             told_apart(text, "bytes that are no UTF-8".into())
         }
@@ -229,13 +240,13 @@ fn judge(line: &[u8]) -> Verdict {
 }
 
 /// Of a line that cannot be read: whom it answers, as far as its beginning says. A request or a
-/// notification answers nobody, and is for the library.
+/// notification answers nobody.
 fn told_apart(line: &[u8], what: String) -> Verdict {
     let mut head = Head::default();
     // Where the line cannot be read any further, what was read before counts.
     let _end = serde_json::Deserializer::from_slice(line).deserialize_map(&mut head);
     match head {
-        Head { has_method: true, .. } => Verdict::Pass,
+        Head { has_method: true, .. } => Verdict::Nothing,
         Head { id: Some(id), .. } => Verdict::Unreadable(id, what),
         Head { id: None, .. } => Verdict::Garbled(what),
     }

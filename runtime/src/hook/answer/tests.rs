@@ -6,12 +6,7 @@ use super::*;
 use crate::hook::{MAX_SHOWN_CHARS, MAX_STOP_HOLDS, may_hold, merge};
 
 fn exited(code: i32, stdout: &str, stderr: &str) -> HandlerOutput {
-    HandlerOutput {
-        ended: HandlerEnd::Exited(code),
-        stdout: stdout.into(),
-        stderr: stderr.into(),
-        duration_ms: 5,
-    }
+    HandlerOutput::new(HandlerEnd::Exited(code), stdout.into(), stderr.into(), 5)
 }
 
 fn ended(ended: HandlerEnd) -> HandlerOutput {
@@ -176,4 +171,25 @@ fn effect_is_a_word_for_the_trace() {
         let answer = read_answer(HookEvent::PreToolUse, &output, OnFailure::Ignore, false);
         assert_eq!(answer.effect(), effect);
     }
+}
+
+// REQ: HKS-1
+#[test]
+fn output_that_was_read_before_means_the_same_and_is_not_read_again() {
+    for (code, stdout) in [
+        (0, r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"}}"#),
+        (0, r#"{"continue":false,"stopReason":"enough"}"#),
+        (0, "{no object"),
+        (0, "plain"),
+        (2, r#"{"decision":"block","reason":"no"}"#),
+        (1, ""),
+    ] {
+        let output = exited(code, stdout, "said so");
+        let before = output.clone().read();
+        assert_eq!(pre(std::slice::from_ref(&before)), pre(&[output]), "{stdout}");
+        let gone = HandlerOutput { stdout: "nothing".into(), ..before.clone() };
+        assert_eq!(pre(&[gone]), pre(&[before]), "{stdout}");
+    }
+    assert!(exited(0, &" ".repeat(IN_PLACE), "").is_short());
+    assert!(!exited(0, &" ".repeat(IN_PLACE + 1), "").is_short());
 }

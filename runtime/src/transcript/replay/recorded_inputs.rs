@@ -210,12 +210,7 @@ impl<'a> RecordedInputs<'a> {
             (None, _) => HandlerEnd::Crashed,
         };
         let text = |it| text_of(it, line.number, self.stored);
-        Ok(Some(HandlerOutput {
-            ended,
-            stdout: text(stdout)?,
-            stderr: text(stderr)?,
-            duration_ms: *duration_ms,
-        }))
+        Ok(Some(HandlerOutput::new(ended, text(stdout)?, text(stderr)?, *duration_ms)))
     }
 
     /// How a call was judged, where that is read and not done again.

@@ -225,5 +225,5 @@ pub(super) fn run_handler(handler: &HookHandler) -> HandlerOutput {
         code => HandlerEnd::Exited(code.parse().unwrap_or(1)),
     };
     let (stdout, stderr) = if word == "0" { (text, "") } else { ("", text) };
-    HandlerOutput { ended, stdout: stdout.into(), stderr: stderr.into(), duration_ms: 2 }
+    HandlerOutput::new(ended, stdout.into(), stderr.into(), 2)
 }
