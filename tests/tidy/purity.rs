@@ -186,6 +186,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
+    ("world/local_files/last_good.rs", "settings files that could be read"),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
 ];
 
