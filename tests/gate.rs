@@ -115,7 +115,8 @@ struct Says(bool, UnboundedSender<Question>);
 impl Approver for Says {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer = PermissionAnswer { allowed: self.0, reason: "said the owner".into() };
+        let answer =
+            PermissionAnswer { allowed: self.0, ..PermissionAnswer::deny("said the owner") };
         Box::pin(async { answer })
     }
 }

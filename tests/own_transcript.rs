@@ -33,7 +33,7 @@ struct Yes;
 
 impl Approver for Yes {
     fn answer(&self, _: Question) -> BoxFuture<'static, PermissionAnswer> {
-        Box::pin(async { PermissionAnswer { allowed: true, reason: String::new() } })
+        Box::pin(async { PermissionAnswer::allow() })
     }
 }
 

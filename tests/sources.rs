@@ -171,7 +171,10 @@ impl SessionApproved {
                 _: ennead::permission::Question,
             ) -> BoxFuture<'static, ennead::permission::PermissionAnswer> {
                 let reason = "yes".into();
-                let answer = ennead::permission::PermissionAnswer { allowed: true, reason };
+                let answer = ennead::permission::PermissionAnswer {
+                    reason,
+                    ..ennead::permission::PermissionAnswer::allow()
+                };
                 Box::pin(async { answer })
             }
         }

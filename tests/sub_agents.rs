@@ -256,7 +256,7 @@ struct Says(bool, UnboundedSender<Question>);
 impl Approver for Says {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer = PermissionAnswer { allowed: self.0, reason: "because".into() };
+        let answer = PermissionAnswer { allowed: self.0, ..PermissionAnswer::deny("because") };
         Box::pin(async { answer })
     }
 }

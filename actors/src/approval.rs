@@ -1,47 +1,76 @@
-//! Asks the one that can answer whether a call may run. A leaf of the turn supervisor.
+//! Asks those that can answer whether a call may run.
+//!
+//! A question that a policy has no word for is put into the book of open questions ([`pending`]). An
+//! approver is asked by a leaf of the turn supervisor; others answer through a handle. Whoever it is, the
+//! turn takes the first answer that fits. Nothing runs while a question is open but the leaf of an
+//! approver, if there is one.
+
+mod files;
+pub(crate) mod pending;
+mod policy;
 
 use std::{fmt, sync::Arc};
 
 use ennead_runtime::{
-    ports::BoxFuture, step7_permission_gate::PermissionAnswer, tool::ToolCall, turn::TurnInput,
+    approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question, QuestionKey},
+    ids::ToolUseId,
+    ports::BoxFuture,
+    turn::TurnInput,
 };
-/// A question about a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Question {
-    /// The call, with the input it would run with.
-    pub call: ToolCall,
-    /// Why it is asked.
-    pub reason: String,
-    /// Rules that would settle it for the future.
-    pub suggestions: Vec<String>,
-}
 
-/// Answers questions: a person at a terminal, a client of a server, an embedder's policy.
+pub use policy::PermissionPolicy;
+pub(crate) use policy::PolicyFn;
+
+use self::pending::Approvals;
+
+/// The name under which answers of an approver are recorded.
+const APPROVER: &str = "approver";
+
+/// Answers questions: a person at a terminal, a client of a server, an embedder's rules.
 pub trait Approver: Send + Sync + fmt::Debug {
-    /// Answers one question. Dropped when the turn ends meanwhile.
+    /// Answers one question. Dropped when the turn ends, or when somebody else has answered.
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer>;
 }
 
-/// Asks, and returns what the turn is to be given.
-pub(crate) fn ask(
-    approver: Option<&Arc<dyn Approver>>,
-    call: ToolCall,
-    reason: String,
-    suggestions: Vec<String>,
+/// Asks an approver, and hands on what it answers. An answer that cannot be taken as it is counts as
+/// no: nobody could be told what is wrong with it.
+pub(crate) async fn ask(approver: Arc<dyn Approver>, question: Question, approvals: Approvals) {
+    let key: QuestionKey = question.key();
+    let answer = approver.answer(question).await;
+    let Err(wrong) = approvals.answer(None, &key, APPROVER, answer).await else { return };
+    let refusal = PermissionAnswer::deny(format!("the answer could not be taken: {wrong}"));
+    // Somebody else may have answered meanwhile.
+    let _answered = approvals.answer(None, &key, APPROVER, refusal).await;
+}
+
+/// Asks a policy, and returns what the turn is to be given.
+pub(crate) fn consult(
+    policy: Option<&Arc<dyn PermissionPolicy>>,
+    question: &Question,
 ) -> BoxFuture<'static, TurnInput> {
-    let id = call.id.clone();
-    let answer = approver.map(|it| it.answer(Question { call, reason, suggestions }));
+    let call = question.call.id.clone();
+    let verdict = policy.map(|it| it.decide(question));
     Box::pin(async move {
-        let answer = match answer {
-            Some(answer) => answer.await,
-            None => nobody(),
+        let verdict = match verdict {
+            Some(verdict) => verdict.await,
+            None => PolicyVerdict::Pass,
         };
-        TurnInput::PermissionAnswered { call: id, answer }
+        TurnInput::PolicyAnswered { call, verdict }
     })
 }
 
-/// The answer in place of one that was not given.
-pub(crate) fn nobody() -> PermissionAnswer {
-    PermissionAnswer { allowed: false, reason: "nobody is there to answer".into() }
+/// What is given to a turn whose policy crashed. A call that it might have denied does not run.
+pub(crate) fn policy_crashed(call: ToolUseId) -> TurnInput {
+    let reason = "the policy that decides about calls crashed".into();
+    TurnInput::PolicyAnswered { call, verdict: PolicyVerdict::Deny { reason } }
+}
+
+/// The answer in place of one that nobody gives.
+pub(crate) fn unanswered(call: ToolUseId, by: AnsweredBy) -> TurnInput {
+    let reason = match by {
+        AnsweredBy::Expiry => "nobody answered in time",
+        _ => "nobody is there to answer",
+    };
+    let given = GivenAnswer { answer: PermissionAnswer::deny(reason), by, surface: None };
+    TurnInput::PermissionAnswered { call, given: Box::new(given) }
 }

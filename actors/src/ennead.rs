@@ -1,5 +1,6 @@
 //! The handle to a process full of agents.
 
+mod approvals;
 mod check;
 
 use std::{
@@ -16,7 +17,7 @@ use ennead_runtime::{
     catalogue::Catalogue,
     entropy::Stream,
     ids::SessionId,
-    permission::Scope,
+    permission::{PermissionMode, Scope},
     run::{
         conversation::Conversation,
         facts::{REVISION, SessionFacts},
@@ -30,6 +31,7 @@ use tokio::sync::oneshot;
 
 use crate::spans;
 use crate::{
+    approval::pending::Approvals,
     archive::{guard, layout::Layout},
     directory::Directory,
     errors::{OpenError, StartError},
@@ -62,6 +64,7 @@ pub struct Ennead {
     governors: Governors,
     mcp_servers: McpServers,
     directory: Directory,
+    approvals: Approvals,
     /// What is known about models; read once.
     catalogue: Arc<Catalogue>,
     learned: Learned,
@@ -105,6 +108,7 @@ impl Ennead {
             governors,
             mcp_servers,
             directory,
+            approvals: Approvals::default(),
             catalogue,
             learned: Learned::default(),
             merged,
@@ -161,7 +165,8 @@ impl Ennead {
         }
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();
-        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory })
+        let approvals = self.approvals.clone();
+        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory, approvals })
     }
 
     /// Gives the session the tools of its MCP servers; returns what it is to tell.
@@ -242,9 +247,6 @@ impl Ennead {
             [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
         let merged = self.merged(&layers, &catalogue);
-        if let Some(why) = &merged.resolved.refused {
-            return Err(OpenError::Settings(why.clone()));
-        }
         let durability = merged.resolved.settings.durability;
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {
@@ -260,7 +262,14 @@ impl Ennead {
             directory: text(&file.beside),
             transcript: text(&file.file),
             tools: options.tools.iter().map(|it| Arc::new(it.spec().clone())).collect(),
-            handler: if options.approver.is_some() { Handler::Approver } else { Handler::None },
+            agents: Arc::default(),
+            handler: match options.approver.is_some() || options.answers_by_handle {
+                true => Handler::Approver,
+                false => Handler::None,
+            },
+            has_policy: options.policy.is_some(),
+            may_bypass: options.may_bypass
+                || merged.resolved.settings.permissions.mode == PermissionMode::BypassPermissions,
             layers,
             reads_settings: options.reads_settings,
             streams: options.streams,
@@ -289,7 +298,10 @@ impl Ennead {
             hub: EventHub::of_session(id.clone(), self.events.0.clone()),
             span: spans::session(None, &id),
             directory: self.directory.clone(),
+            approvals: self.approvals.clone(),
             approver: options.approver,
+            policy: options.policy,
+            answers_by_handle: options.answers_by_handle,
             breakpoints: self.options.breakpoints.clone(),
             hooks: Hooks::new(options.hooks),
             hook_chain: match &self.options.hook_chain {

@@ -48,9 +48,6 @@ pub enum OpenError {
     /// The directory of the transcripts cannot be believed.
     #[error(transparent)]
     UnsafeTranscripts(guard::UnsafeTranscripts),
-    /// The settings of the options demand what is not there.
-    #[error("{0}")]
-    Settings(String),
     /// A session of this process has the transcript open.
     #[error("the transcript is open already")]
     AlreadyOpen,

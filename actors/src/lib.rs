@@ -118,14 +118,19 @@ pub mod tool {
 /// What a session may do: modes, rules, trust, and who answers questions.
 pub mod permission {
     pub use ennead_runtime::{
+        approval::{
+            AnswerError, AnsweredBy, ModeError, PermissionAnswer, PolicyVerdict, Question,
+            QuestionCounts, QuestionKey, RuleDestination, RuleUpdate,
+        },
         hook::{BadMatcher, HookEvent},
-        permission::PermissionMode,
+        ids::ApprovalId,
+        permission::{PermissionMode, RuleKind},
         step1_settings_resolution::trust::{SettingSources, Trust},
-        step7_permission_gate::{PermissionAnswer, Permit, rule::BadRule},
+        step7_permission_gate::{CommandClass, Permit, rule::BadRule},
     };
 
     pub use crate::{
-        approval::{Approver, Question},
+        approval::{Approver, PermissionPolicy},
         in_process_hook::{Hook, HookInput, HookReply},
         trust::{recorded_trust, unset_until_trusted, waiting_for_trust},
     };

@@ -106,6 +106,20 @@ pub(crate) fn crashed() -> ModelFailure {
     }
 }
 
+/// What is returned for a call that took longer than it may, and was dropped.
+pub(crate) fn out_of_time(attempt: u32, limit_ms: u64, sent: Option<Sent>) -> TurnInput {
+    let message = format!("no answer for {limit_ms} ms");
+    TurnInput::ModelAnswered(Box::new(Answered {
+        attempt,
+        result: Err(ModelFailure { class: FailureClass::Timeout, message, ..crashed() }),
+        usage: Usage::default(),
+        is_in_doubt: sent.is_some_and(|it| it.is_set()),
+        first_token_ms: None,
+        duration_ms: limit_ms,
+        parked_ms: None,
+    }))
+}
+
 /// The failure with the address that was asked, where its words do not name it yet.
 fn located(url: &str, failure: ModelFailure) -> ModelFailure {
     use FailureClass::{BadAnswer, Network, StreamBroken, Timeout};
@@ -374,7 +388,7 @@ impl Call<'_> {
         for delta in shown.drain(..) {
             match delta {
                 // What is said for a summary is no answer.
-                _ if self.order.purpose == Purpose::Compaction => {}
+                _ if self.order.purpose != Purpose::Turn => {}
                 StreamDelta::Text(text) => {
                     hub.publish_delta(|| Event::TextDelta { attempt, text: text.into() });
                 }

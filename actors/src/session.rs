@@ -231,6 +231,16 @@ impl SessionState {
                 self.closing.push(reply);
                 SessionInput::Close
             }
+            SessionMsg::SetMode(mode, reply) => {
+                let may = self.machine.may_change_to(mode);
+                // A caller that has left needs no answer.
+                let _gone = reply.send(may);
+                if may.is_err() {
+                    return Ok(None);
+                }
+                self.children.set_mode(mode);
+                SessionInput::SetMode(mode)
+            }
             SessionMsg::Status(reply) => {
                 // A caller that has left needs no answer.
                 let _gone = reply.send(self.status());

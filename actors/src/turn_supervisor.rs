@@ -8,6 +8,7 @@
 mod dispatch;
 mod execute;
 mod message;
+mod open_question;
 mod progress;
 mod questions;
 mod tool_context;
@@ -31,6 +32,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Span;
 
 use crate::{
+    approval::pending::OpenQuestion,
     directory::{ActorKind, Registration},
     mailbox::{Mailbox, Slot},
     model_call::Sent,
@@ -81,6 +83,8 @@ pub(crate) struct ActiveTurn {
     running: Vec<ToolUseId>,
     /// The firing of hooks that is awaited, and how many handlers it has.
     firing: Option<(u32, usize)>,
+    /// The question that surfaces may answer.
+    question: Option<OpenQuestion>,
     /// The span of the turn, and that of the step it is at.
     span: Span,
     step_span: Span,
@@ -102,7 +106,10 @@ pub(crate) enum Pending {
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
-    Approval(ToolUseId),
+    /// What a policy says about a call.
+    Policy(ToolUseId),
+    /// What an approver answers to the question that was raised as this one.
+    Approval(u64),
     Dispatcher,
 }
 
@@ -134,6 +141,7 @@ impl Actor for TurnSupervisor {
             slots: BTreeMap::new(),
             running: Vec::new(),
             firing: None,
+            question: None,
             step_span: span.clone(),
             span,
             passed: None,
@@ -195,6 +203,14 @@ impl ActiveTurn {
                 }
             },
             TurnMsg::Input(input) => input,
+            TurnMsg::Answer(answer) => match self.take_answer(*answer) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::Expired(number) => match self.expired(number) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
             TurnMsg::Settings(found) => match self.settings_found(*found)? {
                 Some(input) => input,
                 None => return Ok(Vec::new()),
@@ -226,7 +242,9 @@ impl ActiveTurn {
         self.answered(&input);
         let is_settings = matches!(input, TurnInput::SettingsRead(..));
         let at = self.shared.world.clock.now();
+        let is_answer = matches!(input, TurnInput::PermissionAnswered { .. });
         let effects = self.turn.handle(at, input);
+        self.close_question(is_answer);
         if is_settings && let Some(output) = self.turn.output() {
             self.shared.hub.set_output(output);
         }

@@ -38,6 +38,8 @@ pub enum CallKind {
     Retry,
     /// It was made for a summary.
     Compaction,
+    /// It was made to decide about a call.
+    Classification,
 }
 
 /// The calls of one model, by what came of them.
@@ -49,6 +51,9 @@ pub struct Accounts {
     pub retries: Account,
     /// Calls for summaries: [`CallKind::Compaction`].
     pub compactions: Account,
+    /// Calls that decided about calls: [`CallKind::Classification`].
+    #[serde(default)]
+    pub classifications: Account,
 }
 
 /// What one agent and those below it used.
@@ -89,7 +94,7 @@ impl Add for Account {
 impl Accounts {
     /// Returns the sum over all kinds of calls.
     pub fn total(&self) -> Account {
-        self.answers + self.retries + self.compactions
+        self.answers + self.retries + self.compactions + self.classifications
     }
 
     fn of(&mut self, kind: CallKind) -> &mut Account {
@@ -97,6 +102,7 @@ impl Accounts {
             CallKind::Answer => &mut self.answers,
             CallKind::Retry => &mut self.retries,
             CallKind::Compaction => &mut self.compactions,
+            CallKind::Classification => &mut self.classifications,
         }
     }
 }
@@ -109,6 +115,7 @@ impl Add for Accounts {
             answers: self.answers + other.answers,
             retries: self.retries + other.retries,
             compactions: self.compactions + other.compactions,
+            classifications: self.classifications + other.classifications,
         }
     }
 }
@@ -118,6 +125,7 @@ impl CallKind {
     fn of(purpose: &str, outcome: &str, unsaid: Option<&DiscardedAnswer>) -> Self {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
+            _ if purpose == "classification" => Self::Classification,
             // What was said before a pause is part of the answer.
             Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
             _ if outcome != "ok" => Self::Retry,

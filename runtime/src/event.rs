@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
+    approval::{AnsweredBy, QuestionKey},
     governor::ParkReason,
     hook::HookEvent,
-    ids::{AgentId, RunId, ToolName, ToolUseId},
+    ids::{AgentId, ApprovalId, RunId, ToolName, ToolUseId},
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
+    time::Timestamp,
     tokens::{Tokens, Usage},
 };
 pub use weight::Weight;
@@ -110,6 +112,25 @@ pub enum Event {
         input: Arc<str>,
         /// Why it is asked.
         reason: Arc<str>,
+        /// What an answer names.
+        key: QuestionKey,
+        /// Rules that would settle it for the future, narrowest first.
+        suggestions: Arc<[String]>,
+        /// When nobody can answer any more, in milliseconds since 1970.
+        expires: Timestamp,
+    },
+    /// A question that was asked is open no longer.
+    PermissionSettled {
+        /// The question.
+        id: ApprovalId,
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// Whether the call may run, as far as the answer says.
+        allowed: bool,
+        /// Who or what ended the question.
+        by: AnsweredBy,
     },
     /// A call was allowed or denied.
     PermissionDecided {

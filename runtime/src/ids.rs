@@ -76,6 +76,10 @@ id! {
     ShellId
 }
 id! {
+    /// Names a question about a call: `q_` and 32 hexadecimal digits.
+    ApprovalId
+}
+id! {
     /// Names one tool call, as the model issued it.
     ToolUseId
 }

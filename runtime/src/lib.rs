@@ -29,6 +29,7 @@ pub mod session;
 pub mod transcript;
 
 // The vocabulary.
+pub mod approval;
 pub mod block;
 pub mod catalogue;
 pub mod digest;

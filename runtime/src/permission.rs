@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Flags of the command, options of the embedder.
     CliArg,
+    /// Answers of the session under way; forgotten with it.
+    Session,
     /// `.claude/settings.local.json` of the workspace.
     Local,
     /// `.claude/settings.json` of the working directory.
@@ -24,6 +26,7 @@ impl Scope {
     pub fn name(self) -> &'static str {
         match self {
             Scope::CliArg => "cli_arg",
+            Scope::Session => "session",
             Scope::Local => "local",
             Scope::Project => "project",
             Scope::Policy => "policy",
@@ -67,6 +70,8 @@ pub enum PermissionMode {
     Default,
     /// File changes inside the workspace pass, too.
     AcceptEdits,
+    /// What would be asked a model decides, as far as a rule could; a person decides the rest.
+    Auto,
     /// What would be asked is denied.
     DontAsk,
     /// What would be asked passes, but for safety-critical checks.

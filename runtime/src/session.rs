@@ -14,10 +14,12 @@ mod agents;
 mod effect;
 mod ending;
 mod input;
+mod mode;
 mod opening;
 mod outcome;
 mod queue;
 mod recorder;
+mod resuming;
 mod run;
 mod shells;
 mod turns;
@@ -40,6 +42,7 @@ pub use self::{
 use crate::{
     cost::CostLedger,
     ids::{AgentId, RunId},
+    permission::PermissionMode,
     run::{RunEnd, RunRequest, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
 };
@@ -57,6 +60,8 @@ pub struct Machine {
     /// Boxed, because most sessions have none most of the time.
     active: Option<Box<ActiveRun>>,
     agents: Agents,
+    /// The mode that somebody put the session into, while the turn under way may not know it yet.
+    mode_due: Option<PermissionMode>,
     /// Runs begun; makes the ids of runs differ.
     n_runs: u64,
     /// Turns begun; names them.
@@ -131,6 +136,7 @@ impl Machine {
             queue: VecDeque::new(),
             active: None,
             agents: Agents::new(place),
+            mode_due: None,
             n_runs: 0,
             n_turns: 0,
             notices,
@@ -160,6 +166,7 @@ impl Machine {
             SessionInput::Interrupt => self.end_turn(RunEnd::Interrupted),
             SessionInput::Stop => self.stop_after_turn(),
             SessionInput::Close => self.close(now),
+            SessionInput::SetMode(mode) => self.set_mode(now, mode),
             SessionInput::Opened(opened) => self.opened(now, opened),
             SessionInput::Loaded(earlier) => self.loaded(now, *earlier),
             SessionInput::SettingsRead(layers) => self.settings_read(now, layers),

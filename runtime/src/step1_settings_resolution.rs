@@ -88,6 +88,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Who vouches for a model server in addition to those whom the system trusts.
     pub certificates: Certificates,
+    /// Questions about calls.
+    pub approvals: ApprovalSettings,
     /// How often lines are forced to disk.
     pub durability: Durability,
     /// Defaults of the channels.
@@ -103,6 +105,8 @@ pub struct Permissions {
     pub mode: PermissionMode,
     /// All rules of all layers, in the order of [`Scope`].
     pub rules: Vec<RuleText>,
+    /// Modes that the settings switch off.
+    pub off: Vec<PermissionMode>,
     /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Vec<String>,
 }
@@ -218,6 +222,28 @@ impl Default for ShellSettings {
     }
 }
 
+/// What holds for questions about calls (PRM-9).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalSettings {
+    /// Seconds after which a question is answered with no; a day.
+    pub expiry_seconds: NonZeroU64,
+    /// The model that decides in the mode `auto`; `None`: a fast one.
+    pub classifier_model: Option<String>,
+    /// Milliseconds after which that model is not waited for any more; 10 s.
+    pub classifier_timeout_ms: NonZeroU64,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self {
+            expiry_seconds: NonZeroU64::MIN.saturating_add(24 * 60 * 60 - 1),
+            classifier_model: None,
+            classifier_timeout_ms: NonZeroU64::MIN.saturating_add(9_999),
+        }
+    }
+}
+
 /// How long a model server is waited for, in milliseconds (MDL-12). What is not said is as the
 /// embedder has it; a wait cannot be without end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,6 +311,7 @@ impl Default for Settings {
             worktree_base: WorktreeBase::default(),
             http: HttpSettings::default(),
             certificates: Certificates::default(),
+            approvals: ApprovalSettings::default(),
             durability: Durability::default(),
             output: OutputSettings::default(),
             parameters: Parameters::default(),
@@ -314,9 +341,6 @@ pub struct Resolved {
     pub models: Catalogue,
     /// What was dropped, in words for the user.
     pub warnings: Vec<String>,
-    /// Why no model is asked with these settings, in words for the user: they demand what is not
-    /// there, and another behaviour in its place would be a silent one.
-    pub refused: Option<String>,
     /// Of the layers, in order; equal layers give equal settings.
     pub digest: Digest,
 }

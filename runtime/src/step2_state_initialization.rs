@@ -7,6 +7,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
+    approval::{AnsweredBy, Question},
     hook::HookHandler,
     ids::ToolUseId,
     recovery::{Ledger, chain::Link},
@@ -49,6 +50,10 @@ pub struct TurnState {
     pub calls: Vec<CallState>,
     /// Step 7: the gate of the call that is being decided about.
     pub gate: Option<(usize, Gate)>,
+    /// Step 7: the question about that call.
+    pub question: Option<OpenQuestion>,
+    /// Step 7: an answer ended the run, so nothing else runs.
+    pub is_cut_off: bool,
     /// Firings of hooks so far.
     pub firings: u32,
     /// The firing that is awaited.
@@ -61,6 +66,17 @@ pub struct TurnState {
     pub n_answered: usize,
     /// Text that hooks and watches add for the model, after the results.
     pub reminders: Vec<String>,
+}
+
+/// A question that has no answer yet.
+#[derive(Debug)]
+pub struct OpenQuestion {
+    /// The question.
+    pub question: Arc<Question>,
+    /// Who is to be asked after the one that is asked now, in order.
+    pub handlers: VecDeque<AnsweredBy>,
+    /// Whether surfaces were shown it.
+    pub is_shown: bool,
 }
 
 /// Which shaping is under way.
@@ -111,6 +127,8 @@ pub struct ModelState {
     pub fixed_estimate: Tokens,
     /// The estimate for the request under way, without correction by reports.
     pub raw_estimate: Tokens,
+    /// Step 7: the call about which a model is asked.
+    pub classifying: Option<Classifying>,
     /// What a wait under way is for.
     pub waiting: Option<Purpose>,
     /// Content of an answer that was paused.
@@ -119,6 +137,17 @@ pub struct ModelState {
     pub paused_attempts: Vec<u32>,
     /// The last attempt whose content was taken back.
     pub withdrawn: u32,
+}
+
+/// A model is asked whether a call may run.
+#[derive(Clone, Debug)]
+pub struct Classifying {
+    /// Who is asked.
+    pub link: Link,
+    /// What its answer must hold.
+    pub token: String,
+    /// The estimate for the request.
+    pub estimate: Tokens,
 }
 
 /// What an attempt is made with.
@@ -135,7 +164,7 @@ impl ModelState {
     pub fn asking(&mut self, purpose: Purpose) -> &mut RequestParams {
         match purpose {
             Purpose::Turn => &mut self.answering,
-            Purpose::Compaction => &mut self.summarising,
+            Purpose::Compaction | Purpose::Classification => &mut self.summarising,
         }
     }
 }

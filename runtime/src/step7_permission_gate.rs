@@ -30,15 +30,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::approval::PermissionAnswer;
+use crate::permission::Scope;
 pub use command::class::CommandClass;
 pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};
 pub use setup::{ChildRequest, GateSetup, Handler, Places, narrow};
 pub use stage1_prefilter::offered;
-pub use stage4_permission_handler::PermissionAnswer;
-
-use crate::permission::Scope;
+pub use stage4_permission_handler::nobody;
 
 /// What was decided about one call, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

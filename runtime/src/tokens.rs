@@ -1,6 +1,9 @@
 //! Amounts of tokens, estimated and reported.
 
-use std::{iter::Sum, ops::Add};
+use std::{
+    iter::Sum,
+    ops::{Add, Sub},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +119,34 @@ impl Add for Usage {
             thinking_tokens: add(self.thinking_tokens, other.thinking_tokens),
             web_search_requests: add(self.web_search_requests, other.web_search_requests),
             web_fetch_requests: add(self.web_fetch_requests, other.web_fetch_requests),
+        }
+    }
+}
+
+/// Nothing is less than nothing.
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        let sub = u64::saturating_sub;
+        Self {
+            input_tokens: sub(self.input_tokens, other.input_tokens),
+            cache_creation_input_tokens: sub(
+                self.cache_creation_input_tokens,
+                other.cache_creation_input_tokens,
+            ),
+            cache_creation_1h_input_tokens: sub(
+                self.cache_creation_1h_input_tokens,
+                other.cache_creation_1h_input_tokens,
+            ),
+            cache_read_input_tokens: sub(
+                self.cache_read_input_tokens,
+                other.cache_read_input_tokens,
+            ),
+            output_tokens: sub(self.output_tokens, other.output_tokens),
+            thinking_tokens: sub(self.thinking_tokens, other.thinking_tokens),
+            web_search_requests: sub(self.web_search_requests, other.web_search_requests),
+            web_fetch_requests: sub(self.web_fetch_requests, other.web_fetch_requests),
         }
     }
 }

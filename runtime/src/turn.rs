@@ -9,7 +9,10 @@ pub mod effect;
 pub mod input;
 mod journal;
 
+mod approvals;
 mod call_ids;
+mod carried;
+mod classifier;
 mod closing;
 mod context;
 mod gate;
@@ -22,7 +25,7 @@ mod tools;
 
 use std::{num::NonZeroU32, sync::Arc};
 
-pub use closing::{Closing, Ended, OpenTurn, answer_lost_calls, close};
+pub use closing::{Closing, Denial, Ended, OpenTurn, answer_lost_calls, close};
 pub use effect::Effect;
 pub use input::TurnInput;
 
@@ -112,6 +115,8 @@ enum Then {
     AskModel,
     /// The calls of the group whose intents were recorded.
     StartGroup,
+    /// The next handler of the question that was recorded.
+    Consult,
 }
 
 /// The one question that is open, in addition to firings of hooks, model calls and calls of tools,
@@ -124,6 +129,7 @@ enum Awaits {
     Admissions,
     Path,
     Judgement,
+    Policy,
     Permission,
 }
 
@@ -187,9 +193,11 @@ impl Turn {
             TurnInput::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
             TurnInput::PathResolved { call, path } => self.path_resolved(&call, *path),
             TurnInput::CommandJudged { call, judged } => self.command_judged(&call, *judged),
-            TurnInput::PermissionAnswered { call, answer } => {
-                self.permission_answered(&call, answer)
+            TurnInput::PolicyAnswered { call, verdict } => self.policy_answered(&call, verdict),
+            TurnInput::PermissionAnswered { call, given } => {
+                self.permission_answered(&call, *given)
             }
+            TurnInput::ModeChanged(mode) => self.mode_changed(mode),
             TurnInput::ToolFinished { call, outcome } => self.tool_finished(&call, *outcome),
             TurnInput::Recorded { ticket } => self.recorded(ticket),
             TurnInput::StopRequested => self.stop_requested = true,
@@ -238,9 +246,15 @@ impl Turn {
         self.derived_settings(|it| &it.spill_directory)
     }
 
-    /// The layers that its settings were made of; its sub-agents have the same.
+    /// The layers that its settings were made of, and what was changed since; its sub-agents have the
+    /// same.
     pub fn layers(&self) -> Arc<[LayerText]> {
-        self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers)).unwrap_or_default()
+        let layers = self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers));
+        let layers = layers.unwrap_or_default();
+        match self.memory.overrides.layer() {
+            None => layers,
+            Some(changed) => layers.iter().cloned().chain([changed]).collect(),
+        }
     }
 
     /// Limits on the tree of agents.
@@ -288,6 +302,7 @@ impl Turn {
             Then::Step(step) => self.next(step),
             Then::AskModel => self.ask_model(self.state.model.cause),
             Then::StartGroup => self.start_group(),
+            Then::Consult => self.consult(),
         }
     }
 

@@ -33,11 +33,6 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
         (&["-p", "a", "--output-format", "xml"], "xml"),
         (&["-p", "a", "--max-turns", "0"], "--max-turns"),
         (&["-p", "a", "--permission-mode", "nice"], "no permission mode `nice`"),
-        (&["-p", "a", "--permission-mode", "auto"], "`auto` needs a classifier"),
-        (
-            &["-p", "a", "--settings", r#"{"permissions":{"defaultMode":"auto"}}"#],
-            "the permission mode \"auto\" needs a classifier",
-        ),
         (&["-p", "a", "--allowedTools", "Bash("], "Bash("),
         (&["-p", "a", "--session-id", "not-a-uuid"], "must be a UUID"),
         (&["-p", "a", "--settings", "nowhere.json"], "cannot read the settings nowhere.json"),

@@ -49,6 +49,12 @@ when.answers = 0
 reply = [{ text = "I write." }, { tool = "Write", input = { file_path = "new.txt", content = "hello\n" } }]
 
 [[rule]]
+name = "touches"
+when.prompt.regex = "^twice"
+when.answers = { max = 1 }
+reply = [{ tool = "Bash", input = { command = "touch made" } }]
+
+[[rule]]
 name = "echo"
 reply = [{ text = "{{ model }}: {{ prompt }}" }]
 "#;
@@ -113,9 +119,24 @@ impl Terminal {
         }
     }
 
+    /// Waits until these words are on the screen so often.
+    #[track_caller]
+    fn until_count(&mut self, words: &str, n: usize) {
+        while self.contents().matches(words).count() < n {
+            match self.bytes.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.take(&bytes),
+                Err(error) => panic!("{n} times `{words}` ({error}) in:\n{}", self.contents()),
+            }
+        }
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.raw.extend_from_slice(bytes);
         self.screen.process(bytes);
+    }
+
+    fn type_in(&self, keys: &str) {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
 
     fn press_ctrl_c(&self) {
@@ -251,7 +272,12 @@ fn answer_cannot_command_the_terminal_and_a_pipe_gets_it_without_sequences() {
 fn denied_call_names_the_flag_and_the_flag_allows_it() {
     let place = Place::new();
     let server = Server::playing(&place, PLAYBOOK);
-    let (code, contents, _) = on_terminal(&place, &server, &["-p", "write"], 500).end();
+    let mut terminal = on_terminal(&place, &server, &["-p", "write"], 500);
+    terminal.until("[y]es, [n]o");
+    terminal.type_in("perhaps\n");
+    terminal.until("perhaps");
+    terminal.type_in("n\n");
+    let (code, contents, _) = terminal.end();
     assert_eq!(code, Some(0), "{contents}");
     assert!(contents.contains("I write."), "{contents}");
     assert!(!place.work().join("new.txt").exists());
@@ -262,6 +288,40 @@ fn denied_call_names_the_flag_and_the_flag_allows_it() {
     assert!(place.work().join("new.txt").exists(), "{rule}: {ended:?}");
     // Piped, nothing is told that was not told before.
     assert_eq!(ended.stderr, "");
+}
+
+// REQ: PRM-5, PRM-3, SUR-2
+#[test]
+fn person_at_the_terminal_says_yes_or_always_and_is_asked_once() {
+    for (keys, n_asked) in [("y\n", 2), ("a\n", 1)] {
+        let place = Place::new();
+        let server = Server::playing(&place, PLAYBOOK);
+        let mut terminal = on_terminal(&place, &server, &["-p", "twice"], 200);
+        for n in 1..=n_asked {
+            terminal.until_count("[y]es, [n]o", n);
+            assert!(terminal.contents().contains("touch made"), "{}", terminal.contents());
+            terminal.type_in(keys);
+        }
+        let (code, contents, _) = terminal.end();
+        assert_eq!(code, Some(0), "{contents}");
+        assert_eq!(contents.matches("[y]es, [n]o").count(), n_asked, "{contents}");
+        assert!(place.work().join("made").exists(), "{contents}");
+        let said = std::fs::read_to_string(place.transcript(".transcripts")).unwrap();
+        assert_eq!(said.matches(r#""surface":"terminal""#).count(), n_asked, "{said}");
+    }
+}
+
+// REQ: PRM-5, SUR-2
+#[test]
+fn ctrl_c_at_a_question_ends_the_run_and_nothing_runs() {
+    let place = Place::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let mut terminal = on_terminal(&place, &server, &["-p", "write"], 200);
+    terminal.until("[y]es, [n]o");
+    terminal.press_ctrl_c();
+    let (code, contents, _) = terminal.end();
+    assert_eq!(code, Some(130), "{contents}");
+    assert!(!place.work().join("new.txt").exists());
 }
 
 // REQ: SUR-2

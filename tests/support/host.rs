@@ -270,7 +270,7 @@ impl Approver for HeldApprover {
         let barrier = self.barrier.clone();
         Box::pin(async move {
             barrier.pass().await;
-            PermissionAnswer { allowed: true, reason: "the test says so".into() }
+            PermissionAnswer { allowed: true, ..PermissionAnswer::deny("the test says so") }
         })
     }
 }

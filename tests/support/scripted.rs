@@ -52,6 +52,11 @@ pub(crate) fn refusal(status: u16) -> Say {
     Say { status, blocks: Vec::new(), tokens: None }
 }
 
+/// Nothing, ever.
+pub(crate) fn silence() -> Say {
+    Say { status: 0, blocks: Vec::new(), tokens: None }
+}
+
 /// One call.
 pub(crate) fn call(id: &str, tool: &str, input: Value) -> Say {
     calls(&[(id, tool, input)])
@@ -203,6 +208,9 @@ impl Transport for Scripted {
         let body = if say.status == 200 { stream(&say, &asked) } else { String::new() };
         self.asked.lock().unwrap().push(asked);
         Box::pin(async move {
+            if say.status == 0 {
+                future::pending::<()>().await;
+            }
             Ok(WireResponse {
                 status: say.status,
                 headers: [(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))]

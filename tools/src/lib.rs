@@ -9,6 +9,7 @@ pub mod custom;
 pub mod mcp;
 pub mod process_tree;
 pub mod registry;
+pub mod rule_file;
 pub mod schema;
 pub mod shells;
 pub mod source_file;

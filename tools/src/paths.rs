@@ -10,9 +10,11 @@ use std::{
     io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock};
 
 /// Why a checked path could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +121,22 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
         Ok(Self { handle })
+    }
+
+    /// Holds the directory against others that ask for the same, until the handle is dropped.
+    pub(crate) fn lock(&self, tries: u32, pause: Duration) -> Result<File, OpenError> {
+        // A handle of its own: a lock goes with its last handle.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = File::from(rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?);
+        let mut n = 0;
+        loop {
+            match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(handle),
+                Err(rustix::io::Errno::WOULDBLOCK) if n < tries => n += 1,
+                Err(errno) => return Err(errno.into()),
+            }
+            thread::sleep(pause);
+        }
     }
 
     /// Opens a regular file of this directory for reading.

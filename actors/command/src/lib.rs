@@ -4,6 +4,7 @@
 //! Nothing here holds a rule or prints: what is to be shown is returned as text, and the binary prints
 //! it. An embedder needs none of it.
 
+pub mod ask;
 pub mod bench;
 pub mod conformance;
 pub mod demo;

@@ -171,6 +171,7 @@ pub fn result_object(
         "total_cost_usd": usd(&outcome.session_cost.tree().total()),
         "usage": usage,
         "modelUsage": model_usage(outcome),
+        "permission_questions": outcome.questions,
         "permission_denials": outcome.denials.iter().map(denial).collect::<Vec<_>>(),
         "stop_reason": record.stop_reason,
         "terminal_reason": outcome.end.code(),

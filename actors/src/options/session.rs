@@ -1,5 +1,7 @@
 //! What an embedder chooses for one session.
 
+mod approvals;
+
 use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use ennead_runtime::{
@@ -16,7 +18,10 @@ use ennead_runtime::{
 };
 
 use super::{Endpoint, NotAnObject, Settings};
-use crate::{approval::Approver, in_process_hook::Hook};
+use crate::{
+    approval::{Approver, PermissionPolicy},
+    in_process_hook::Hook,
+};
 
 /// What holds for one session.
 ///
@@ -60,6 +65,15 @@ pub struct SessionOptions {
     pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
+    /// Decides about calls before anybody is asked; `None`: nobody does.
+    pub policy: Option<Arc<dyn PermissionPolicy>>,
+    /// Whether questions may be answered through [`SessionHandle::answer`](crate::SessionHandle::answer)
+    /// and [`Ennead::answer`](crate::Ennead::answer); they may not, and what would be asked is denied
+    /// where there is no approver.
+    pub answers_by_handle: bool,
+    /// Whether the session may be put into the mode `bypassPermissions` while it runs; only if it
+    /// started in it.
+    pub may_bypass: bool,
     /// How far the workspace's own files are trusted; not at all unless said otherwise.
     /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
     pub trust: Trust,
@@ -100,6 +114,9 @@ impl SessionOptions {
             mcp_servers: Vec::new(),
             reads_mcp_json: false,
             approver: None,
+            policy: None,
+            answers_by_handle: false,
+            may_bypass: false,
             trust: Trust::Untrusted,
             setting_sources: SettingSources::default(),
             reads_settings: true,
@@ -267,12 +284,6 @@ impl SessionOptions {
     #[must_use]
     pub fn reads_mcp_json(self, reads_mcp_json: bool) -> Self {
         Self { reads_mcp_json, ..self }
-    }
-
-    /// Names who answers questions about permissions.
-    #[must_use]
-    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
-        Self { approver: Some(approver), ..self }
     }
 
     /// Trusts the workspace's own files this far.

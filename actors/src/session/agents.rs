@@ -15,7 +15,7 @@ use ennead_runtime::{
     ids::{AgentId, SessionId},
     lease::Lease,
     output::OutputSettings,
-    permission::Scope,
+    permission::{PermissionMode, Scope},
     ports::{AgentOrder, AgentReport},
     run::{RunRequest, agent_types::AgentType, conversation::Conversation},
     session::{AgentRequest, TreeAnswer, TreeQuestion},
@@ -129,6 +129,14 @@ impl Children {
         }
     }
 
+    /// Puts all sub-agents at work into another permission mode.
+    pub(super) fn set_mode(&self, mode: PermissionMode) {
+        for child in self.running.values() {
+            let (reply, _) = oneshot::channel();
+            let _gone = child.actor.cast(SessionMsg::SetMode(mode, reply));
+        }
+    }
+
     /// Asks the top session. A tree whose top is gone is going, too.
     pub(super) fn ask_top(&self, myself: &ActorRef<SessionMsg>, question: TreeQuestion) {
         if let Some(top) = &self.top {
@@ -238,6 +246,7 @@ impl SessionState {
         let nests = lease.allows_nesting();
         let mut facts = (*parent.facts).clone();
         facts.agent = Some(agent.clone());
+        facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = kind.name.into();
         facts.depth += 1;
         facts.transcript = place.file.display().to_string().into();
@@ -274,7 +283,10 @@ impl SessionState {
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
             span: spans::session(Some(&parent.span), &SessionId::of_agent(&facts.session, agent)),
             directory: parent.directory.clone(),
+            approvals: parent.approvals.clone(),
             approver: parent.approver.clone(),
+            policy: parent.policy.clone(),
+            answers_by_handle: parent.answers_by_handle,
             breakpoints: parent.breakpoints.clone(),
             hooks: parent.hooks.clone(),
             hook_chain: Arc::clone(&parent.hook_chain),

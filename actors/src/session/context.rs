@@ -9,7 +9,7 @@ use ennead_runtime::{
 };
 
 use crate::{
-    approval::Approver,
+    approval::{Approver, PermissionPolicy, pending::Approvals},
     directory::{ActorKind, Directory},
     events::EventHub,
     governor::ProviderLimiter,
@@ -49,7 +49,13 @@ pub(crate) struct SessionContext {
     /// The span of all that is done for the session.
     pub(crate) span: tracing::Span,
     pub(crate) directory: Directory,
+    /// The questions of all sessions that are open.
+    pub(crate) approvals: Approvals,
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Asked before anybody else.
+    pub(crate) policy: Option<Arc<dyn PermissionPolicy>>,
+    /// Whether questions may be answered through handles.
+    pub(crate) answers_by_handle: bool,
     /// Makes turns stand still.
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
     /// Hooks that are code of the embedder.

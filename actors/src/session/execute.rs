@@ -110,6 +110,9 @@ impl SessionState {
                 SessionEffect::TurnRecorded { key, ticket } => {
                     self.to_turn(key, TurnInput::Recorded { ticket });
                 }
+                SessionEffect::SetMode { key, mode } => {
+                    self.to_turn(key, TurnInput::ModeChanged(mode));
+                }
                 SessionEffect::StopAfterTurn { key } => self.to_turn(key, TurnInput::StopRequested),
                 SessionEffect::LeaveTurn { key } => {
                     let left = self.leave_turn(key);

@@ -3,8 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
+    approval::{AnswerError, ModeError, PermissionAnswer, Question, QuestionKey},
     ids::{RunId, SessionId},
     output::{ChannelPolicy, OutputSettings},
+    permission::PermissionMode,
     ports::shells::ShellStatus,
     run::{
         RunRequest,
@@ -17,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::{Prompt, SessionMsg};
 use crate::{
+    approval::pending::Approvals,
     channel::Channel,
     directory::{ActorKind, Directory, ParkedCall},
     events::{EventHub, Events},
@@ -33,6 +36,7 @@ pub struct SessionHandle {
     pub(crate) prompts: Mailbox<Box<Prompt>, SessionMsg>,
     pub(crate) hub: EventHub,
     pub(crate) directory: Directory,
+    pub(crate) approvals: Approvals,
 }
 
 /// The state of a session.
@@ -131,6 +135,38 @@ impl SessionHandle {
     /// Ends the run under way after its present turn.
     pub fn stop(&self) {
         let _gone = self.actor.cast(SessionMsg::Stop);
+    }
+
+    /// Its questions about calls that wait for an answer, those of its sub-agents included, oldest first.
+    pub fn approvals(&self) -> Vec<Question> {
+        self.approvals.list(Some(&self.session))
+    }
+
+    /// Answers one of its questions. `surface` names who answers, for the record; at most 64 characters.
+    /// Of several answers one wins.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError`] when the answer is not taken: the question is as it was.
+    pub async fn answer(
+        &self,
+        key: &QuestionKey,
+        surface: &str,
+        answer: PermissionAnswer,
+    ) -> Result<(), AnswerError> {
+        self.approvals.answer(Some(&self.session), key, surface, answer).await
+    }
+
+    /// Puts the session, and its sub-agents at work, into another permission mode. It holds from the
+    /// next call on; a question that is open is judged anew.
+    ///
+    /// # Errors
+    ///
+    /// [`ModeError`] when the session may not be put into this mode.
+    pub async fn set_mode(&self, mode: PermissionMode) -> Result<(), ModeError> {
+        let (reply, changed) = oneshot::channel();
+        self.actor.cast(SessionMsg::SetMode(mode, reply)).map_err(|_| ModeError::Ended)?;
+        changed.await.unwrap_or(Err(ModeError::Ended))
     }
 
     /// The state of the session.

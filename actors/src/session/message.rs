@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ennead_runtime::{
+    approval::ModeError,
     ids::{AgentId, ToolUseId},
+    permission::PermissionMode,
     ports::{
         BoxFuture, CommittedOutcome,
         shells::{Detached, ShellStatus},
@@ -45,6 +47,8 @@ pub(crate) enum SessionMsg {
     Stop,
     /// End the session.
     Close(oneshot::Sender<()>),
+    /// Change the permission mode.
+    SetMode(PermissionMode, oneshot::Sender<Result<(), ModeError>>),
     /// Report where the session is.
     Status(oneshot::Sender<Status>),
     /// Report when prompts can be run, or why not.

@@ -3,9 +3,13 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ennead_runtime::{
+    digest::Digest,
     ids::AgentId,
     session::{Earlier, OpenedTranscript, SessionInput},
-    transcript::load::{LoadAs, Loaded, load},
+    transcript::{
+        entry::Stored,
+        load::{LoadAs, Loaded, load},
+    },
     turn::input::SettingsRead,
 };
 use ractor::ActorRef;
@@ -123,12 +127,13 @@ impl SessionState {
             let read = move || read(&*store, &file, &directory, sidechain);
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok((loaded, agents, mut problems)) => {
+                Ok((loaded, system, agents, mut problems)) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(Earlier {
                         settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
+                        system,
                         loaded,
                         problems,
                     })
@@ -143,7 +148,19 @@ impl SessionState {
     }
 }
 
-type Read = (Loaded, Vec<orphans::Found>, Vec<String>);
+/// What the turns of an open run have after the system prompt. A run whose text is gone goes on without.
+fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Option<String> {
+    match loaded.open_run.as_ref()?.system.as_ref()? {
+        Stored::Text(text) => Some(text.clone()),
+        Stored::At(digest) | Stored::Again(digest) => {
+            let text = store.read(&texts.join(format!("{digest}.txt"))).ok()?;
+            let text = String::from_utf8(text).ok()?;
+            (Digest::of(text.as_bytes()) == *digest).then_some(text)
+        }
+    }
+}
+
+type Read = (Loaded, Option<String>, Vec<orphans::Found>, Vec<String>);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(
@@ -158,5 +175,6 @@ fn read(
     let all: BTreeMap<AgentId, _> =
         if sidechain { BTreeMap::new() } else { layout::sidechains(store, directory) };
     let (agents, problems) = orphans::find(store, all);
-    Ok((loaded, agents, problems))
+    let system = system_of(store, &loaded, &directory.join("stored"));
+    Ok((loaded, system, agents, problems))
 }

@@ -111,12 +111,12 @@ fn execute(
             let work = gate_worker::judge(call, order);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
-        Effect::AskPermission { call, reason, suggestions } => {
-            let pending = Pending::Approval(call.id.clone());
-            let approver = state.shared.approver.as_ref();
-            let work = approval::ask(approver, *call, reason, suggestions);
+        Effect::ConsultPolicy(question) => {
+            let pending = Pending::Policy(question.call.id.clone());
+            let work = approval::consult(state.shared.policy.as_ref(), &question);
             return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
+        Effect::AskPermission(question) => return Ok(state.open_question(question, myself)),
         Effect::ExecuteTool { permit, call, spec } => {
             let id = call.id.clone();
             let Some((dispatcher, (slot, checked))) =
@@ -180,8 +180,21 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
     let sent = go.as_ref().map(|it| it.sent.clone());
     let pending = Pending::Model(order.attempt, sent.clone());
     let span = spans::model_call(&state.step_span, &order.model);
-    let call = model_call::run(Arc::clone(&state.shared), order, sent).instrument(span);
+    let (attempt, limit_ms) = (order.attempt, order.limit_ms);
+    let call = model_call::run(Arc::clone(&state.shared), order, sent.clone()).instrument(span);
     let work = tree_admission::when_admitted(go, Box::pin(call));
+    let work = match limit_ms {
+        None => work,
+        Some(ms) => {
+            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+            Box::pin(async move {
+                tokio::select! {
+                    answered = work => answered,
+                    () = waiting => model_call::out_of_time(attempt, ms, sent),
+                }
+            })
+        }
+    };
     state.leaf(myself, ActorKind::ModelCall, pending, work)
 }
 

@@ -4,7 +4,7 @@
 use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
 use ractor::ActorId;
 
-use crate::{gate_worker::CheckedCall, source_reader::Look};
+use crate::{approval::pending::SurfaceAnswer, gate_worker::CheckedCall, source_reader::Look};
 
 /// What a turn supervisor receives.
 pub(crate) enum TurnMsg {
@@ -12,6 +12,10 @@ pub(crate) enum TurnMsg {
     Run(Step),
     /// Something the turn asked for has an answer.
     Input(TurnInput),
+    /// A surface answers a question.
+    Answer(Box<SurfaceAnswer>),
+    /// The time of the question that was raised as this one is over.
+    Expired(u64),
     /// The settings files were looked at.
     Settings(Box<Look>),
     /// The inputs of calls were checked against their schemas.

@@ -34,9 +34,10 @@ impl ActiveTurn {
             (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
-            (Pending::Approval(call), TurnInput::PermissionAnswered { call: answered, .. }) => {
+            (Pending::Policy(call), TurnInput::PolicyAnswered { call: answered, .. }) => {
                 call == answered
             }
+            (Pending::Approval(_), TurnInput::PermissionAnswered { .. }) => true,
             _ => false,
         };
         self.pending.retain(|(_, it)| !is_answered(it));
@@ -88,9 +89,11 @@ impl ActiveTurn {
             Pending::Judgement(call) => {
                 TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
-            Pending::Approval(call) => {
-                TurnInput::PermissionAnswered { call, answer: approval::nobody() }
-            }
+            Pending::Policy(call) => approval::policy_crashed(call),
+            Pending::Approval(number) => match self.approver_gone(number) {
+                Some(input) => input,
+                None => return Ok(()),
+            },
             Pending::Dispatcher => {
                 self.dispatcher = None;
                 self.slots.clear();

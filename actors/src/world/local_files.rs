@@ -217,6 +217,6 @@ fn read_settings(scope: Scope, path: &Path, place: &SessionDirs) -> Result<Strin
             let root = Root::open(&place.workspace)?;
             root.read_text(root.name_of(path).ok_or(ReadError::Missing)?)
         }
-        Scope::CliArg | Scope::Policy | Scope::User => read_chosen_text(path),
+        Scope::CliArg | Scope::Session | Scope::Policy | Scope::User => read_chosen_text(path),
     }
 }

@@ -196,7 +196,9 @@ impl Reader<'_> {
                 let workspace = self.workspace.as_ref()?;
                 workspace.open_file(workspace.name_of(target)?).ok()
             }
-            Scope::CliArg | Scope::Policy | Scope::User => open_chosen(target).ok(),
+            Scope::CliArg | Scope::Session | Scope::Policy | Scope::User => {
+                open_chosen(target).ok()
+            }
         }
     }
 

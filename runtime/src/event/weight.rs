@@ -32,6 +32,7 @@ impl Event {
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
             | Self::PermissionAsked { .. }
+            | Self::PermissionSettled { .. }
             | Self::PermissionDecided { .. }
             | Self::ToolStarted { .. }
             | Self::ToolFinished { .. }
@@ -61,7 +62,9 @@ impl Event {
             | Self::ToolProgress { text, .. }
             | Self::HookMessage { text, .. } => text.len(),
             Self::ToolInputPreview { input, .. } => input.len(),
-            Self::PermissionAsked { input, reason, .. } => input.len() + reason.len(),
+            Self::PermissionAsked { input, reason, suggestions, .. } => {
+                input.len() + reason.len() + suggestions.iter().map(String::len).sum::<usize>()
+            }
             Self::PermissionDecided { reason, allow_rules, .. } => {
                 reason.len() + allow_rules.iter().map(String::len).sum::<usize>()
             }
@@ -78,6 +81,7 @@ impl Event {
             | Self::ShaperApplied { .. }
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
+            | Self::PermissionSettled { .. }
             | Self::ToolStarted { .. }
             | Self::RecoveryTaken { .. }
             | Self::PromptCacheDropped { .. }

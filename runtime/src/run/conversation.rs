@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    approval::Overrides,
     block::Block,
     catalogue::{Catalogue, Money},
     digest::Digest,
@@ -83,6 +84,8 @@ pub struct TurnMemory {
     pub sources: Option<Arc<Sources>>,
     /// What the tools know.
     pub tools: Arc<ToolMemory>,
+    /// What was changed of permissions since the session was opened.
+    pub overrides: Overrides,
     /// What follows from the settings that held.
     pub derived_settings: Option<Arc<DerivedSettings>>,
     /// What the shapers left of the history.

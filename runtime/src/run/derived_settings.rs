@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::{
+    approval::Overrides,
     digest::Digest,
     ids::ToolName,
     mcp::names::is_of_server,
@@ -84,6 +85,11 @@ impl DerivedSettings {
         self.digest == resolved.digest
     }
 
+    /// The permission rules with what was changed of them since the session was opened.
+    pub fn gate_with(&self, overrides: &Overrides, facts: &SessionFacts) -> GateSetup {
+        gate(&Arc::new(overrides.over(self.settings())), facts)
+    }
+
     /// Returns the settings that all parts were derived from.
     pub fn settings(&self) -> &Arc<Settings> {
         self.gate.settings()
@@ -102,6 +108,7 @@ fn gate(settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
         GateSetup::new(Arc::clone(settings), settings.permissions.mode, places, facts.handler)
             .keeping(facts.kept_directories())
             .recorded_in(facts.transcripts())
+            .with_policy(facts.has_policy)
     };
     let around = |around, workspace| Some(Arc::new(of(workspace).within(around)));
     of(&facts.workspace)

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 3;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,8 @@ pub struct SessionFacts {
     /// the window is cut before it is sent, the results of one turn share a cap, repairs of the view
     /// are recorded, and counters go on after a resume. From 2 on, compactions that do not help end a
     /// run only under pressure of tokens, and wait under any other, and a call that was under way when
-    /// its process ended counts as one that failed.
+    /// its process ended counts as one that failed. From 3
+    /// on, questions about calls are recorded, and a run may go on at one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -54,8 +55,17 @@ pub struct SessionFacts {
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// The sub-agents from the top of the tree down to this one, which is the last.
+    #[serde(default, skip_serializing_if = "is_top")]
+    pub agents: Arc<[AgentId]>,
     /// Who answers questions about permission.
     pub handler: Handler,
+    /// Whether a policy is asked before that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_policy: bool,
+    /// Whether the session may be put into the mode that asks nobody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_bypass: bool,
     /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
     /// it has its parent's settings.
     pub layers: Vec<LayerText>,
@@ -115,6 +125,10 @@ impl SessionFacts {
     pub fn may_nest(&self, limits: AgentLimits) -> bool {
         self.depth < limits.max_depth && 0 < limits.max_at_once
     }
+}
+
+fn is_top(agents: &Arc<[AgentId]>) -> bool {
+    agents.is_empty()
 }
 
 fn is_first(revision: &u32) -> bool {

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::{InvalidRequest, RunEnd, RunRequest, Sender};
 use crate::{
+    approval::QuestionCounts,
     catalogue::Catalogue,
     cost::CostLedger,
     digest::Digest,
@@ -54,6 +55,8 @@ pub struct RunOutcome {
     pub error: Option<String>,
     /// Calls that were denied.
     pub denials: Vec<Denial>,
+    /// How many questions about calls were asked, sub-agents included, and who answered them.
+    pub questions: QuestionCounts,
     /// The model that was asked.
     pub model: String,
     /// The last model that was turned to because that one could not answer.

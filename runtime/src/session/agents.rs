@@ -200,6 +200,7 @@ impl Machine {
         if let (Some(active), Ok(outcome)) = (&mut self.active, &*result) {
             active.cost.enter(agent.clone(), outcome.cost.clone());
             active.run.usage = active.run.usage + outcome.usage;
+            active.questions.add(&outcome.questions);
         }
         self.effects.push(SessionEffect::ReportAgent { agent: agent.clone(), result });
         self.effects.push(SessionEffect::CloseAgent(agent.clone()));

@@ -7,6 +7,7 @@ use crate::{
     event::Event,
     ids::AgentId,
     lease::Lease,
+    permission::PermissionMode,
     run::{
         agent_types::AgentType,
         outcome::{RunError, RunOutcome},
@@ -55,6 +56,13 @@ pub enum SessionEffect {
         key: u64,
         /// Its ticket.
         ticket: u64,
+    },
+    /// Put a turn into another permission mode.
+    SetMode {
+        /// The turn.
+        key: u64,
+        /// The mode.
+        mode: PermissionMode,
     },
     /// Ask a turn to be the last of its run.
     StopAfterTurn {

@@ -14,7 +14,8 @@ use super::{
 use crate::{
     event::Event,
     run::{RunEnd, outcome::RunError},
-    turn::{OpenTurn, close},
+    transcript::entry::Line,
+    turn::{Denial, OpenTurn, close},
 };
 
 impl Machine {
@@ -154,6 +155,7 @@ impl Machine {
 
     /// The run is over: what waited for that goes on.
     pub(super) fn after_run(&mut self, now: Now) {
+        self.mode_is_due(now);
         match self.closing {
             Closing::Asked => self.close_transcript(now),
             Closing::No | Closing::Done => self.next_run(now),
@@ -173,12 +175,18 @@ impl Machine {
             settled: left.settled.clone(),
             // An end and its result are written at once.
             ended: Default::default(),
+            asked: turn.asked.clone(),
+            denial: Denial::Interrupted,
             in_doubt: turn.under_way.filter(|_| left.was_sent),
         })
     }
 
     pub(super) fn write_closing(&mut self, now: Now, open: OpenTurn, end: RunEnd) {
         let mut closing = close(open, now.at, end);
+        if let Some(active) = &mut self.active {
+            let records = closing.append.lines.iter().filter_map(Line::record);
+            records.for_each(|it| active.questions.note(&it.what));
+        }
         for update in closing.append.said.drain(..) {
             if let (Some(active), Some(message)) = (&mut self.active, update.message()) {
                 active.remember(message);

@@ -7,6 +7,7 @@ use crate::{
     digest::Digest,
     ids::{AgentId, ToolUseId},
     lease::MaxCost,
+    permission::PermissionMode,
     ports::shells::ShellStatus,
     run::{
         RunRequest,
@@ -44,6 +45,8 @@ pub enum SessionInput {
     Stop,
     /// The session is to end.
     Close,
+    /// The session is put into another permission mode, which is known to be open to it.
+    SetMode(PermissionMode),
 
     /// The transcript was opened, or could not be.
     Opened(OpenedTranscript),
@@ -178,6 +181,8 @@ pub struct Earlier {
     pub agents: Vec<(AgentId, UsageTotals)>,
     /// Files that could not be read or closed, in words for people.
     pub problems: Vec<String>,
+    /// What the turns of an open run have after the system prompt.
+    pub system: Option<String>,
 }
 
 /// A command in the background that has ended.

@@ -17,7 +17,7 @@ use crate::{
         entry::RecordKind,
         load::{Loaded, Report, ReportKind, UsageTotals},
     },
-    turn::{OpenTurn, answer_lost_calls},
+    turn::{Denial, OpenTurn, answer_lost_calls},
 };
 
 /// Repairs of one kind that are reported one by one.
@@ -46,17 +46,27 @@ impl Machine {
 
     /// The earlier conversation was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<Earlier, String>) {
-        let Ok(Earlier { loaded, settled, agents, problems }) = earlier else {
+        let Ok(Earlier { loaded, settled, agents, problems, system }) = earlier else {
             return self.become_ready(now, Readiness::Failed);
         };
         self.notices.extend(repairs(&loaded.report));
         self.notices.extend(problems.into_iter().map(Into::into));
         self.n_runs = loaded.tail.head.seq << 16;
+        let open = self.run_to_resume(now, &loaded);
         self.resume_totals(now, &loaded.used, agents);
         self.conversation.resume(&loaded);
         self.resume_shells(&loaded.shells);
-        self.close_earlier(now, &loaded, settled);
-        self.answer_lost_calls(now);
+        match open {
+            Some(open) => {
+                // It is counted when it has ended.
+                self.spent = self.spent - open.usage;
+                self.resume_run(now, open, system);
+            }
+            None => {
+                self.close_earlier(now, &loaded, settled);
+                self.answer_lost_calls(now);
+            }
+        }
         self.become_ready(now, Readiness::Ready);
     }
 
@@ -108,6 +118,11 @@ impl Machine {
             last_entry: self.conversation.last_entry.clone(),
             settled,
             ended: open_run.ended.clone(),
+            asked: open_run.asked.as_ref().map(|it| it.0.clone()),
+            denial: match &open_run.asked {
+                Some((_, expires)) if *expires <= now.at => Denial::Expired,
+                _ => Denial::NobodyLeft,
+            },
             // What was under way was known to the killed process alone.
             in_doubt: None,
         };

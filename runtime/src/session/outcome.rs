@@ -55,6 +55,7 @@ impl Machine {
             end,
             text: answer.map(|it| it.text()).unwrap_or_default(),
             denials: denials(&messages, &denied),
+            questions: active.questions,
             messages,
             turns: run.turns,
             usage: run.usage,

@@ -1,17 +1,16 @@
 //! Admission: from the queue of prompts to the first lines of a run.
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 use super::{
     Closing, Machine, Measuring, Now, Readiness, SessionEffect,
+    mode::mode_line,
     recorder::Lines,
-    run::{ActiveRun, Phase, record},
+    run::{ActiveRun, record},
 };
 use crate::{
     block::Block,
-    cost::CostLedger,
     event::Event,
-    lease::Spent,
     run::{
         Run, RunRequest,
         outcome::{RunError, RunOutcome},
@@ -106,42 +105,31 @@ impl Machine {
         let message = Arc::new(self.conversation.prompt(now.at, id.as_str(), content));
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
+        let is_first = !mem::replace(&mut self.conversation.has_begun, true);
         let start = RecordKind::RunStart {
             prompt: message.id.clone(),
             origin: request.origin.into(),
             stream: self.conversation.stream.to_hex(),
-            first: !mem::replace(&mut self.conversation.has_begun, true),
+            first: is_first,
             setup: self.setup_text(&mut stored),
             system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
             sender: request.sender.clone(),
         };
         let last = self.conversation.last_entry.clone();
         let line = ConversationLine::of(now.at, last, Arc::clone(&message));
-        let lines = vec![Line::Conversation(Box::new(line)), record(now.at, &id, start)];
+        let mut lines = vec![Line::Conversation(Box::new(line)), record(now.at, &id, start)];
+        if let Some(mode) = self.conversation.memory.overrides.mode.filter(|_| is_first) {
+            lines.extend(mode_line(now.at, mode).lines);
+        }
         self.effects.push(SessionEffect::Publish(Event::RunStarted { run: id.clone() }));
         let notices = mem::take(&mut self.notices).into_iter();
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
-        self.active = Some(Box::new(ActiveRun {
-            run: Run::new(id, message.id.clone()).with_system(system.map(Into::into)),
-            prompt,
-            sender: request.sender,
-            started: now.elapsed,
-            number: self.n_runs,
-            time_limit: request.time_limit,
-            limit: None,
-            phase: Phase::Next,
-            stops: false,
-            error: None,
-            messages: vec![Arc::clone(&message)],
-            denied: Vec::new(),
-            compactions: Vec::new(),
-            cache_drops: Vec::new(),
-            cost: CostLedger::default(),
-            settled: Spent::default(),
-            in_doubt: Spent::default(),
-            turn_costs: BTreeMap::new(),
-            fallback: None,
-        }));
+        let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
+        let mut active = ActiveRun::new(run, prompt, now.elapsed, self.n_runs);
+        active.sender = request.sender;
+        active.time_limit = request.time_limit;
+        active.messages.push(Arc::clone(&message));
+        self.active = Some(Box::new(active));
         self.conversation.begin_run(message);
         // The first turn has more to write at once.
         self.recorder.hold(Lines { lines, stored, sync: true });
@@ -152,7 +140,7 @@ impl Machine {
     /// What was fixed when the session was opened. A long text is stored once and named by digest. A
     /// short one is in each run's record, since it is stored nowhere else; it is made anew each time,
     /// since 3 KB are a lot to keep for a session that waits.
-    fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
+    pub(super) fn setup_text(&mut self, stored: &mut Vec<StoredText>) -> Stored {
         if let Some(digest) = self.conversation.setup {
             return Stored::At(digest);
         }

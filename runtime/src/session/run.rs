@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::agents::tree::CallName;
 use crate::{
+    approval::QuestionCounts,
     cost::CostLedger,
     ids::{EntryId, RunId, ToolUseId},
     lease::{MaxCost, Spent},
@@ -39,6 +40,8 @@ pub(super) struct ActiveRun {
     pub(super) messages: Messages,
     /// Calls that were denied.
     pub(super) denied: Vec<ToolUseId>,
+    /// Questions about calls, those of sub-agents included.
+    pub(super) questions: QuestionCounts,
     /// Summaries that were made.
     pub(super) compactions: Vec<EntryId>,
     /// Cached tokens that its model calls should have read and did not.
@@ -103,11 +106,22 @@ pub(super) struct TurnInFlight {
     pub(super) under_way: Option<UnconfirmedUsage>,
     /// The last step that it recorded.
     pub(super) recorded: Option<Step>,
+    /// The call that somebody is asked about.
+    pub(super) asked: Option<ToolUseId>,
 }
 
 impl TurnInFlight {
     pub(super) fn new(key: u64) -> Self {
-        Self { key, waiting_call: None, under_way: None, recorded: None }
+        Self { key, waiting_call: None, under_way: None, recorded: None, asked: None }
+    }
+
+    /// Takes in what a record says about questions.
+    pub(super) fn note_question(&mut self, what: &RecordKind) {
+        match what {
+            RecordKind::Question { call, .. } => self.asked = Some(call.clone()),
+            RecordKind::Approval { .. } | RecordKind::Permission { .. } => self.asked = None,
+            _ => {}
+        }
     }
 
     /// The step that it is at, as far as the transcript shows.
@@ -134,6 +148,32 @@ impl Phase {
 }
 
 impl ActiveRun {
+    /// A run that begins, the `number`th since the session was opened. `prompt` receives its outcome.
+    pub(super) fn new(run: Run, prompt: u64, started: Duration, number: u64) -> Self {
+        Self {
+            run,
+            prompt,
+            sender: None,
+            started,
+            number,
+            time_limit: None,
+            limit: None,
+            phase: Phase::Next,
+            stops: false,
+            error: None,
+            messages: Vec::new(),
+            denied: Vec::new(),
+            questions: QuestionCounts::default(),
+            compactions: Vec::new(),
+            cache_drops: Vec::new(),
+            cost: CostLedger::default(),
+            settled: Spent::default(),
+            in_doubt: Spent::default(),
+            turn_costs: BTreeMap::new(),
+            fallback: None,
+        }
+    }
+
     pub(super) fn remember(&mut self, message: &Arc<Message>) {
         self.messages.push(Arc::clone(message));
     }

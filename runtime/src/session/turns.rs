@@ -78,6 +78,9 @@ impl Machine {
         for line in &append.lines {
             let Line::Harness(record) = line else { continue };
             active.cost.note(&record.what);
+            active.questions.note(&record.what);
+            turn.note_question(&record.what);
+            self.conversation.memory.overrides.note(&record.what);
             active.turn_costs.entry(record.turn).or_default().note(&record.what);
             if let RecordKind::ModelAttempt { cache_drop, in_doubt, .. } = &record.what {
                 has_called = true;
@@ -130,8 +133,9 @@ impl Machine {
         if !self.is_turning(key) {
             return;
         }
-        let Some(active) = &mut self.active else { return };
         self.conversation.memory = report.memory;
+        self.mode_is_due(now);
+        let Some(active) = &mut self.active else { return };
         active.error = report.error.or(active.error.take());
         active.fallback = report.fallback.or(active.fallback.take());
         active.phase = Phase::Next;

@@ -20,7 +20,9 @@ pub(super) fn certificates(layers: &[SettingsLayer], warnings: &mut Vec<String>)
         ] {
             let Some(value) = env.get(name).and_then(Value::as_str) else { continue };
             match layer.scope {
-                Scope::User | Scope::CliArg | Scope::Policy => *file = Some(value.into()),
+                Scope::User | Scope::CliArg | Scope::Session | Scope::Policy => {
+                    *file = Some(value.into())
+                }
                 Scope::Project | Scope::Local => warnings.push(format!(
                     "{}: `env.{name}` does not count for model servers here; set it in the \
                      environment or in the user's settings",

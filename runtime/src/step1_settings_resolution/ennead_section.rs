@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AgentLimits, Durability, HttpSettings, Settings, ShaperSettings, ShellSettings};
+use super::{
+    AgentLimits, ApprovalSettings, Durability, HttpSettings, Settings, ShaperSettings,
+    ShellSettings,
+};
 use crate::{
     catalogue::Overrides,
     output::OutputSettings,
@@ -32,6 +35,7 @@ pub(super) struct EnneadSettings {
     agents: Option<AgentLimits>,
     shell: Option<ShellSettings>,
     http: Option<HttpSettings>,
+    approvals: Option<ApprovalSettings>,
     output: Option<OutputSettings>,
     max_retries: Option<u32>,
     fallback: Option<Vec<Fallback>>,
@@ -57,7 +61,7 @@ impl From<Fallback> for FallbackModel {
 }
 
 /// Keys whose values are objects of keys.
-pub(super) const GROUPS: [&str; 5] = ["shapers", "agents", "shell", "http", "output"];
+pub(super) const GROUPS: [&str; 6] = ["shapers", "agents", "shell", "http", "approvals", "output"];
 
 /// Whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
@@ -67,6 +71,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
         Some("agents") => AgentLimits::deserialize(value).is_ok(),
         Some("shell") => ShellSettings::deserialize(value).is_ok(),
         Some("output") => OutputSettings::deserialize(value).is_ok(),
+        Some("approvals") => ApprovalSettings::deserialize(value).is_ok(),
         Some("http") => HttpSettings::deserialize(value).is_ok(),
         _ => EnneadSettings::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
     }
@@ -108,6 +113,7 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     if let Some(fallback) = own.fallback {
         settings.fallback = fallback.into_iter().map(FallbackModel::from).collect();
     }
+    settings.approvals = own.approvals.unwrap_or_default();
     settings.http = own.http.unwrap_or(settings.http);
     if let Some(shapers) = own.shapers {
         settings.shapers = shapers;

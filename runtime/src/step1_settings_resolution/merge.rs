@@ -106,13 +106,12 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =
         directories.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-    let mode = start_mode(&read, &merged, &mut warnings);
-    settings.permissions.mode = *mode.as_ref().unwrap_or(&PermissionMode::Default);
+    settings.permissions.off = switched_off(&merged);
+    settings.permissions.mode = start_mode(&read, &settings.permissions.off, &mut warnings);
     settings.permissions.rules = read.iter().flat_map(|it| it.rules.iter().cloned()).collect();
     settings.permissions.rules.sort_by_key(|it| it.scope);
     settings.hooks = hooks(read, &merged);
-    let refused = mode.err();
-    Resolved { settings, provenance, models, warnings, refused, digest: digest(layers) }
+    Resolved { settings, provenance, models, warnings, digest: digest(layers) }
 }
 
 /// Weakest first: user, project, local, command line, managed.
@@ -122,7 +121,8 @@ fn strength(scope: Scope) -> u8 {
         Scope::Project => 1,
         Scope::Local => 2,
         Scope::CliArg => 3,
-        Scope::Policy => 4,
+        Scope::Session => 4,
+        Scope::Policy => 5,
     }
 }
 
@@ -171,59 +171,48 @@ fn hooks(read: Vec<SettingsLayer>, merged: &Value) -> HookTable {
     merge_tables(read.into_iter().filter(|it| runs(it.scope)).map(|it| it.hooks))
 }
 
-/// The mode that leaves decisions to a second model. There is none here.
-const AUTO_MODE: &str = "auto";
+/// The modes that settings switch off.
+fn switched_off(merged: &Value) -> Vec<PermissionMode> {
+    let is_off = |key: &str| {
+        let said = merged.get("permissions").and_then(|it| it.get(key));
+        said.and_then(Value::as_str) == Some("disable")
+    };
+    let modes = [
+        ("disableBypassPermissionsMode", PermissionMode::BypassPermissions),
+        ("disableAutoMode", PermissionMode::Auto),
+    ];
+    modes.into_iter().filter(|(key, _)| is_off(key)).map(|(_, mode)| mode).collect()
+}
 
 /// The mode of the strongest layer that may set it. A repository cannot put a session into a mode
-/// that asks nobody, and a sub-agent's mode is not for files.
-///
-/// # Errors
-///
-/// The strongest layer that may say so demands [`AUTO_MODE`]: why that is refused.
+/// that asks no person, and a sub-agent's mode is not for files.
 fn start_mode(
     read: &[SettingsLayer],
-    merged: &Value,
+    off: &[PermissionMode],
     warnings: &mut Vec<String>,
-) -> Result<PermissionMode, String> {
-    let disabled = |key: &str| {
-        merged.get("permissions").and_then(|it| it.get(key)).and_then(Value::as_str)
-            == Some("disable")
-    };
+) -> PermissionMode {
     for layer in read.iter().rev() {
         let Some(value) = layer.values.get("permissions").and_then(|it| it.get("defaultMode"))
         else {
             continue;
         };
-        if value == AUTO_MODE {
-            let is_ignored =
-                matches!(layer.scope, Scope::Project | Scope::Local) || disabled("disableAutoMode");
-            if !is_ignored {
-                return Err(format!(
-                    "{}: the permission mode \"auto\" needs a classifier, which does not exist \
-                     here; set `permissions.defaultMode` to another mode",
-                    layer.source
-                ));
-            }
-            warnings.push(format!("{}: the mode {value} may not be set here", layer.source));
-            continue;
-        }
         let Ok(mode) = PermissionMode::deserialize(value) else {
             warnings
                 .push(format!("{}: {value} is no permission mode; it is ignored", layer.source));
             continue;
         };
-        let refused = match (mode, layer.scope) {
+        let is_refused = match (mode, layer.scope) {
             (PermissionMode::Bubble, _) => true,
             (PermissionMode::BypassPermissions, Scope::Project) => true,
-            (PermissionMode::BypassPermissions, _) => disabled("disableBypassPermissionsMode"),
-            _ => false,
+            (PermissionMode::Auto, Scope::Project | Scope::Local) => true,
+            _ => off.contains(&mode),
         };
-        if !refused {
-            return Ok(mode);
+        if !is_refused {
+            return mode;
         }
         warnings.push(format!("{}: the mode {value} may not be set here", layer.source));
     }
-    Ok(PermissionMode::Default)
+    PermissionMode::Default
 }
 
 fn digest(layers: &[LayerText]) -> Digest {

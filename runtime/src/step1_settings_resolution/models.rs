@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Settings, ennead_section};
-use crate::catalogue::Catalogue;
+use crate::{approval::classifier::FAST_MODEL, catalogue::Catalogue};
 
 /// Variables that say what an alias represents.
 const ALIASES: [(&str, &str); 4] = [
@@ -53,11 +53,21 @@ pub(super) fn apply(
     used
 }
 
+/// Names of the model that may decide about calls.
+fn classifiers(merged: &Value) -> impl Iterator<Item = &str> {
+    let own = merged.get("ennead").and_then(|it| it.get("approvals"));
+    let own = own.and_then(|it| it.get("classifier_model")).and_then(Value::as_str);
+    let mode = merged.pointer("/permissions/defaultMode").and_then(Value::as_str);
+    let fast = (mode == Some("auto")).then_some(FAST_MODEL);
+    own.into_iter().chain(fast)
+}
+
 /// Names of models that may be asked in the first one's place, with or without a provider.
 fn others(merged: &Value) -> impl Iterator<Item = &str> {
     let lists = [merged.get("fallbackModel"), merged.pointer("/ennead/fallback")];
     let all = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
-    all.filter_map(|it| it.as_str().or_else(|| it.get("model")?.as_str())).flat_map(|name| {
+    let all = all.filter_map(|it| it.as_str().or_else(|| it.get("model")?.as_str()));
+    all.chain(classifiers(merged)).flat_map(|name| {
         let behind = name.split_once('/').map(|(_, model)| model);
         [Some(name), behind].into_iter().flatten()
     })

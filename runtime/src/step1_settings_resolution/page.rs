@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, de, forward_to_deserialize_any};
 use serde_json::{Value, json};
 
 use super::{
-    AgentLimits, HttpSettings, LayerText, Resolved, Settings, ShaperSettings, ShellSettings,
+    AgentLimits, ApprovalSettings, HttpSettings, LayerText, Resolved, Settings, ShaperSettings,
+    ShellSettings,
     ennead_section::{EnneadSettings, GROUPS},
     merge,
     trust::{Trust, restrict},
@@ -102,8 +103,8 @@ fn companion(key: &str) -> Value {
 /// Whether a layer of this scope, of a workspace that is not trusted, changes what is decided by.
 fn has_effect(scope: Scope, key: &str, value: &Value) -> bool {
     let decided = |layers: &[LayerText]| {
-        let Resolved { settings, refused, .. } = merge(layers);
-        (settings, refused, Policy::of(layers, Trust::Untrusted, &|_| None))
+        let Resolved { settings, .. } = merge(layers);
+        (settings, Policy::of(layers, Trust::Untrusted, &|_| None))
     };
     let companion = layer(Scope::User, &companion(key));
     let said = restrict(layer(scope, &setting(key, value)), Trust::Untrusted);
@@ -160,6 +161,7 @@ fn defaults() -> Value {
             "shapers": it.shapers,
             "agents": it.agents,
             "shell": it.shell,
+            "approvals": it.approvals,
             "output": it.output,
         },
     })
@@ -244,6 +246,7 @@ fn every_field_of_the_settings_types_is_documented() {
         ("agents", fields::<AgentLimits>()),
         ("shell", fields::<ShellSettings>()),
         ("http", fields::<HttpSettings>()),
+        ("approvals", fields::<ApprovalSettings>()),
         ("output", fields::<OutputSettings>()),
     ];
     let in_groups = groups

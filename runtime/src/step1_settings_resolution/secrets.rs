@@ -59,7 +59,7 @@ impl SecretEnv {
             secrets.names.extend(names.into_iter().flatten());
             let Some(servers) = own("server_env").and_then(Value::as_object) else { continue };
             match layer.scope {
-                Scope::User | Scope::Policy | Scope::CliArg => {
+                Scope::User | Scope::Policy | Scope::CliArg | Scope::Session => {
                     for (server, names) in servers {
                         let names: Vec<String> = Vec::deserialize(names).unwrap_or_default();
                         secrets.by_server.entry(server.clone()).or_default().extend(names);

@@ -77,7 +77,7 @@ impl SettingSources {
             Scope::User => self.user,
             Scope::Project => self.project,
             Scope::Local => self.local,
-            Scope::CliArg | Scope::Policy => true,
+            Scope::CliArg | Scope::Session | Scope::Policy => true,
         }
     }
 

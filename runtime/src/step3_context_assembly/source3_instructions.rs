@@ -41,7 +41,7 @@ fn whose(scope: Scope) -> &'static str {
         Scope::User => "of the user, for all projects",
         Scope::Project => "of the project",
         Scope::Local => "of the user, for this project",
-        Scope::CliArg => "given at the start",
+        Scope::CliArg | Scope::Session => "given at the start",
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     stage4_permission_handler as stage4,
 };
 use crate::{
+    digest::Digest,
     hook::HookVerdict,
     tool::{Access, ToolCall, ToolEffect, ToolSpec},
 };
@@ -31,6 +32,8 @@ pub struct Gate {
     waiting: Waiting,
     /// Allow rules of which one is all that is missing.
     lacking: Vec<String>,
+    /// What somebody allowed with another input, while that is judged; with the rule that had it asked.
+    changed: Option<(PermissionAnswer, Option<RuleRef>)>,
 }
 
 /// What the gate waits for.
@@ -89,6 +92,7 @@ impl Gate {
             class: None,
             waiting: Waiting::Nothing,
             lacking: Vec::new(),
+            changed: None,
         };
         let tool = gate.call.name.as_str();
         let step = if let Some(rule) = stage1_prefilter::denied(tool, setup) {
@@ -138,10 +142,17 @@ impl Gate {
         self.evaluate()
     }
 
-    /// Takes what somebody answered.
-    pub fn permission_answered(&mut self, answer: PermissionAnswer) -> GateStep {
+    /// Takes what somebody answered. Another input that comes with a yes is judged first.
+    pub fn permission_answered(&mut self, mut answer: PermissionAnswer) -> GateStep {
         match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
             Waiting::Answer(rule) => {
+                if let Some(input) = answer.input.take_if(|_| answer.allowed) {
+                    self.call.input = input;
+                    // What hooks wanted asked was asked.
+                    self.hooks = stage2::Remembered::Nothing;
+                    self.changed = Some((answer, rule));
+                    return self.look_at_path();
+                }
                 let decision = stage4::answered(answer, rule);
                 self.decide(decision)
             }
@@ -155,6 +166,21 @@ impl Gate {
     /// none, and when none would help: a deny or ask rule, a hook or a protected path decides.
     pub fn allow_rules(&self) -> Vec<String> {
         self.lacking.clone()
+    }
+
+    /// The directory in which the call would run.
+    pub fn cwd(&self) -> &Arc<str> {
+        self.setup.cwd()
+    }
+
+    /// What it decides by; see [`GateSetup::epoch`].
+    pub fn epoch(&self) -> Digest {
+        self.setup.epoch()
+    }
+
+    /// What a shell command needs at least, once it was judged.
+    pub fn class(&self) -> Option<CommandClass> {
+        self.class
     }
 
     fn look_at_path(&mut self) -> GateStep {
@@ -212,6 +238,22 @@ impl Gate {
     fn conclude(&mut self, judged: Judged) -> GateStep {
         let Judged { answer, rule, reason, class, suggestions, wants_rule } = judged;
         self.class = class;
+        if let Some((given, asked_by)) = self.changed.take() {
+            let is_settled = match answer {
+                stage3::RuleVerdict::Allow => true,
+                stage3::RuleVerdict::Deny => false,
+                // Somebody was asked, and that is all that these want.
+                stage3::RuleVerdict::Ask => {
+                    rule.is_some() || wants_rule || reason == stage3::PLANNED
+                }
+            };
+            if is_settled {
+                let decision = stage4::answered(given, asked_by);
+                return self.decide(decision);
+            }
+            let reason = format!("the changed input may not run: {reason}");
+            return self.deny(GateStage::PermissionHandler, rule, reason);
+        }
         if wants_rule {
             self.lacking.clone_from(&suggestions);
         }
@@ -225,10 +267,8 @@ impl Gate {
     }
 
     fn ask(&mut self, reason: String, rule: Option<RuleRef>, suggestions: Vec<String>) -> GateStep {
-        if let Some(decision) =
-            stage4::without_handler(self.setup.handler(), &reason, rule.as_ref())
-        {
-            return self.decide(decision);
+        if !self.setup.may_ask() {
+            return self.decide(stage4::without_handler(&reason, rule));
         }
         let reason = match self.class {
             Some(class) => format!("{reason} (class: {class})"),

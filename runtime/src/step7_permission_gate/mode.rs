@@ -28,7 +28,7 @@ pub(super) fn says(
     effect: ToolEffect,
     in_workspace: bool,
 ) -> ModeDecision {
-    use PermissionMode::{AcceptEdits, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
     let otherwise = match access {
         Access::Free => true,
         Access::ReadPath { .. } => in_workspace,
@@ -43,17 +43,19 @@ pub(super) fn says(
         (BypassPermissions, _) => ModeDecision::Allow,
         (Plan, _) if writes => ModeDecision::Ask,
         (AcceptEdits, Access::WritePath { .. }) if in_workspace => ModeDecision::Allow,
-        (Plan | AcceptEdits | Default | DontAsk | Bubble, _) => ModeDecision::Rules { otherwise },
+        (Plan | AcceptEdits | Auto | Default | DontAsk | Bubble, _) => {
+            ModeDecision::Rules { otherwise }
+        }
     }
 }
 
 /// The mode of a sub-agent. A parent that lets edits or everything pass hands that
 /// down; otherwise a child may choose a stricter mode and no looser one.
 pub(super) fn narrowed(parent: PermissionMode, asked: Option<PermissionMode>) -> PermissionMode {
-    use PermissionMode::{AcceptEdits, Bubble, BypassPermissions, Default, DontAsk, Plan};
+    use PermissionMode::{AcceptEdits, Auto, Bubble, BypassPermissions, Default, DontAsk, Plan};
     match (parent, asked) {
         (AcceptEdits | BypassPermissions, _) => parent,
         (_, Some(asked @ (Plan | DontAsk | Bubble))) => asked,
-        (Plan | Default | DontAsk | Bubble, _) => parent,
+        (Plan | Auto | Default | DontAsk | Bubble, _) => parent,
     }
 }

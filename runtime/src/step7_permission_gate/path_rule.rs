@@ -166,7 +166,9 @@ fn anchored<'a>(
         return match scope {
             Scope::Project => (&anchors.project_root, rest.into()),
             Scope::User => (&anchors.home, join(".claude", rest)),
-            Scope::CliArg | Scope::Local | Scope::Policy => (&anchors.workspace, rest.into()),
+            Scope::CliArg | Scope::Session | Scope::Local | Scope::Policy => {
+                (&anchors.workspace, rest.into())
+            }
         };
     }
     if let Some(rest) = pattern.strip_prefix("./") {

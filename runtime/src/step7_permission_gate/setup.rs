@@ -10,6 +10,8 @@ use super::{
     rule_book::RuleBook, transcripts::Transcripts,
 };
 use crate::{
+    digest::Digest,
+    json,
     permission::{PermissionMode, RuleKind, RuleText},
     step1_settings_resolution::Settings,
 };
@@ -45,6 +47,7 @@ pub struct GateSetup {
     mode: PermissionMode,
     places: Arc<Places>,
     handler: Handler,
+    has_policy: bool,
     book: Arc<RuleBook>,
     directories: Arc<[String]>,
     kept: Arc<[String]>,
@@ -100,6 +103,7 @@ impl GateSetup {
             cwd: Arc::clone(&places.workspace),
             places: Arc::new(places),
             handler,
+            has_policy: false,
             book,
             directories,
             kept: Arc::default(),
@@ -123,6 +127,12 @@ impl GateSetup {
         let transcripts = transcripts.into();
         let hidden = self.book.hidden().iter().chain(transcripts.hidden(None)).cloned().collect();
         Self { transcripts, hidden, ..self }
+    }
+
+    /// With a policy that is asked before anybody else, or without one.
+    #[must_use]
+    pub fn with_policy(self, has_policy: bool) -> Self {
+        Self { has_policy, ..self }
     }
 
     /// With another's answer besides, if there is one: what is not allowed there is not allowed here.
@@ -150,6 +160,11 @@ impl GateSetup {
             home: Arc::clone(&self.places.home),
             workspace: Arc::clone(&self.directories),
         }
+    }
+
+    /// Where the next shell command starts.
+    pub(super) fn cwd(&self) -> &Arc<str> {
+        &self.cwd
     }
 
     pub(super) fn isolation(&self) -> Option<&Isolation> {
@@ -198,6 +213,22 @@ impl GateSetup {
         self.handler
     }
 
+    /// Whether anybody or anything answers what no rule decides.
+    pub fn may_ask(&self) -> bool {
+        let has_classifier = self.mode == PermissionMode::Auto;
+        self.handler == Handler::Approver || self.has_policy || has_classifier
+    }
+
+    /// The digest of what decides here: rules, mode and directories, those of the gates around this
+    /// one included. An answer that was given under another one is not taken.
+    pub fn epoch(&self) -> Digest {
+        let permissions = &self.settings.permissions;
+        let rules = permissions.rules.iter().map(|it| (it.kind, it.scope, it.text.as_str()));
+        let own = (self.mode, rules.collect::<Vec<_>>(), &self.directories[..]);
+        let own = Digest::of(json::to_string(&own).unwrap_or_default().as_bytes());
+        self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
+    }
+
     /// Rules that were left out or do not mean what they seem to, in words for the user.
     pub fn warnings(&self) -> &[String] {
         self.book.warnings()
@@ -240,7 +271,7 @@ pub fn narrow(parent: &GateSetup, request: ChildRequest) -> GateSetup {
     let places = Places::clone(&parent.places);
     let child = GateSetup::new(Arc::new(settings), mode, places, parent.handler);
     let (kept, isolation) = (Arc::clone(&parent.kept), parent.isolation.clone());
-    let child = child.at(&parent.cwd);
+    let child = child.at(&parent.cwd).with_policy(parent.has_policy);
     let child = child.recorded_in(Arc::clone(&parent.transcripts));
     GateSetup { parent: Some(Arc::new(parent.clone())), kept, isolation, ..child }
 }

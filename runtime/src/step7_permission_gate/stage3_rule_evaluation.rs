@@ -23,6 +23,9 @@ use crate::{
     tool::{Access, ToolEffect},
 };
 
+/// Why a change is asked about in the mode `plan`.
+pub(super) const PLANNED: &str = "in plan mode nothing is changed unasked";
+
 /// What rules and mode say. Stricter ones are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
@@ -141,7 +144,7 @@ fn evaluate_alone(
     let otherwise = match mode::says(setup.mode(), facts.access, facts.effect, in_workspace) {
         ModeDecision::Allow => return plain(RuleVerdict::Allow, "the mode lets it pass"),
         ModeDecision::Ask => {
-            return plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked");
+            return plain(RuleVerdict::Ask, PLANNED);
         }
         ModeDecision::Rules { otherwise } => otherwise,
     };

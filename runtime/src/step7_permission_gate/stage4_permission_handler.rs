@@ -1,33 +1,20 @@
 //! Stage 4: what no rule decided is asked, or denied where nobody can be asked.
 
-use super::{Decision, GateStage, Handler, ResolvedPath, RuleRef, path_rule::escape};
-use crate::tool::{Access, ToolCall};
+use super::{Decision, GateStage, ResolvedPath, RuleRef, path_rule::escape};
+use crate::{
+    approval::PermissionAnswer,
+    tool::{Access, ToolCall},
+};
 
-/// What somebody answered about a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PermissionAnswer {
-    /// Whether the call may run.
-    pub allowed: bool,
-    /// In words; the model reads the reason of a no.
-    pub reason: String,
+/// The decision about a call where nobody can be asked.
+pub(super) fn without_handler(reason: &str, rule: Option<RuleRef>) -> Decision {
+    let (stage, reason) = (GateStage::PermissionHandler, nobody(reason));
+    Decision { allowed: false, stage, rule, reason, class: None }
 }
 
-/// `None` when somebody can be asked.
-pub(super) fn without_handler(
-    handler: Handler,
-    reason: &str,
-    rule: Option<&RuleRef>,
-) -> Option<Decision> {
-    match handler {
-        Handler::Approver => None,
-        Handler::None => Some(Decision {
-            allowed: false,
-            stage: GateStage::PermissionHandler,
-            rule: rule.cloned(),
-            reason: format!("permission was needed ({reason}) and nobody can be asked for it"),
-            class: None,
-        }),
-    }
+/// Why a call is denied that nobody could be asked about.
+pub fn nobody(reason: &str) -> String {
+    format!("permission was needed ({reason}) and nobody can be asked for it")
 }
 
 /// Turns an answer into a decision.

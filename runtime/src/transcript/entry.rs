@@ -6,23 +6,26 @@
 //! readers look for (`timestamp`, `cwd`, `gitBranch`, `summary`, `customTitle`, `lastPrompt`, …).
 
 mod conversation_line;
+mod line;
+mod parts;
 mod step_detail;
 mod stored;
 
-use std::{borrow::Cow, num::NonZeroU32};
+use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{
+    approval::{AnsweredBy, RuleUpdate},
     catalogue::Money,
     digest::Digest,
     hook::HookEvent,
-    ids::{AgentId, EntryId, RunId, ShellId, ToolName, ToolUseId},
+    ids::{AgentId, ApprovalId, EntryId, RunId, ShellId, ToolName, ToolUseId},
     permission::PermissionMode,
     run::Sender,
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
-    step7_permission_gate::{Decision, ResolvedPath},
+    step7_permission_gate::{CommandClass, Decision, ResolvedPath},
     time::Timestamp,
     tokens::{Tokens, Usage},
     tool::{ToolEffect, ToolErrorKind, Truncation},
@@ -31,27 +34,11 @@ use crate::{
 pub use conversation_line::{
     AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
 };
+pub use line::Line;
+pub use parts::{DiscardedAnswer, PassedStage, SidechainHead, UnconfirmedUsage};
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
-
-/// One line, before the writer adds `seq`, `prev` and `hash`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// Something that was said.
-    Conversation(Box<ConversationLine>),
-    /// Something that the harness did.
-    Harness(Box<Record>),
-}
-
-/// A model call of which nobody will say what it used: the most that it can have been.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnconfirmedUsage {
-    /// Tokens of all kinds together.
-    pub tokens: Tokens,
-    /// What they cost; nothing where the price is not known.
-    pub cost: Money,
-}
 
 /// Something that the harness did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +80,19 @@ pub enum RecordKind {
         /// Who asked for it; absent when nobody said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,
+    },
+    /// A run goes on in another process: the turn that it was in is given up, before any of its calls
+    /// ran, and the next one goes on with them.
+    RunResumed {
+        /// The line of its prompt.
+        prompt: EntryId,
+        /// As of a run that begins.
+        stream: String,
+        /// What was fixed when the session was opened again, JSON text.
+        setup: Stored,
+        /// What follows the system prompt in its turns; absent when nothing does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<Stored>,
     },
     /// A step of a turn, once per step.
     TurnStep {
@@ -244,7 +244,44 @@ pub enum RecordKind {
         /// The decision, with its stage and its reason.
         decision: Decision,
     },
-    /// Somebody answered a question about a call.
+    /// Somebody is to decide about a call. An `approval` of the same call ends it, or a `mode`, after
+    /// which it may be asked again.
+    Question {
+        /// Names the question.
+        id: ApprovalId,
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// The sub-agents from the top of the tree down to the one that asks; absent for none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<AgentId>,
+        /// Of tool, input and working directory.
+        digest: Digest,
+        /// Of the rules and the mode that hold.
+        epoch: Digest,
+        /// What a shell command needs at least.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<CommandClass>,
+        /// Why it is asked.
+        reason: String,
+        /// Rules that would settle it for the future.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        suggestions: Vec<String>,
+        /// When nobody can answer any more.
+        expires: Timestamp,
+    },
+    /// A handler was asked about a call and left it to the next.
+    Passed {
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// Which handler.
+        by: AnsweredBy,
+        /// Why, in words; absent where it said nothing.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Somebody answered a question about a call, or nobody will.
     Approval {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
@@ -252,6 +289,26 @@ pub enum RecordKind {
         allowed: bool,
         /// The reason, in words; the model reads that of a refusal.
         reason: String,
+        /// Who or what decided; absent in transcripts of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AnsweredBy>,
+        /// The name of the surface, where one answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        surface: Option<String>,
+        /// The input to run with instead, JSON text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Stored>,
+        /// Rules that it added.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rules: Vec<RuleUpdate>,
+        /// Whether it ends the run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupt: bool,
+    },
+    /// The session was put into another permission mode. Outside of turns its turn is 0.
+    Mode {
+        /// The mode that holds from the next call on.
+        mode: PermissionMode,
     },
     /// A call is about to run.
     ToolIntent {
@@ -338,61 +395,4 @@ pub enum RecordKind {
         /// Digest of the bytes.
         digest: Digest,
     },
-}
-
-/// A shaper stage that did not run; on the wire a pair, since every turn has five of them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct PassedStage {
-    /// Name of the stage that did nothing.
-    pub stage: Cow<'static, str>,
-    /// Why the stage did nothing.
-    pub why: Cow<'static, str>,
-}
-
-impl Serialize for PassedStage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (&self.stage, &self.why).serialize(serializer)
-    }
-}
-
-/// An answer that is no line: a summary, or one that was cut, refused or paused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiscardedAnswer {
-    /// Wire name of the stop reason.
-    pub stop_reason: String,
-    /// Its blocks, a JSON list.
-    pub content: Stored,
-}
-
-/// Head of a sub-agent's transcript.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SidechainHead {
-    /// Id of the sub-agent.
-    pub agent: AgentId,
-    /// Hash of its last record.
-    pub head: Digest,
-}
-
-impl RecordKind {
-    /// The `kind` on the wire.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RunStart { .. } => "run_start",
-            Self::TurnStep { .. } => "turn_step",
-            Self::ShapersPassed { .. } => "shapers_passed",
-            Self::Shaper { .. } => "shaper",
-            Self::ModelAttempt { .. } => "model_attempt",
-            Self::Path { .. } => "path",
-            Self::Hook { .. } => "hook",
-            Self::Permission { .. } => "permission",
-            Self::Approval { .. } => "approval",
-            Self::ToolIntent { .. } => "tool_intent",
-            Self::ToolEnd { .. } => "tool_end",
-            Self::Shell { .. } => "shell",
-            Self::TurnEnd { .. } => "turn_end",
-            Self::RunEnd { .. } => "run_end",
-            Self::Alert { .. } => "alert",
-            Self::Repair { .. } => "repair",
-        }
-    }
 }

@@ -20,12 +20,16 @@ use std::collections::BTreeMap;
 use order::Placed;
 
 use crate::{
+    approval::QuestionCounts,
     ids::{EntryId, RunId, ShellId, ToolName, ToolUseId},
     message::Messages,
     ports::shells::{ShellState, ShellStatus},
+    run::Sender,
     step::Step,
+    time::Timestamp,
+    tokens::Usage,
     transcript::{
-        entry::{Record, RecordKind},
+        entry::{Record, RecordKind, Stored},
         read::{NotALine, read_line},
     },
     turn::Ended,
@@ -120,6 +124,46 @@ pub struct OpenRun {
     pub step: Option<Step>,
     /// Calls of that turn whose end is on record, with what went wrong.
     pub ended: Ended,
+    /// The question of that turn that has no answer, and when it expires.
+    pub asked: Option<(ToolUseId, Timestamp)>,
+    /// The line of its prompt.
+    pub prompt: EntryId,
+    /// What its turns have after the system prompt.
+    pub system: Option<Stored>,
+    /// Who asked for it.
+    pub sender: Option<Sender>,
+    /// What its own model calls used.
+    pub usage: Usage,
+    /// Calls that were denied.
+    pub denied: Vec<ToolUseId>,
+    /// Questions that it asked.
+    pub questions: QuestionCounts,
+    /// Whether the turn goes on with the calls of an earlier one, and has not decided about them.
+    pub is_carried: bool,
+}
+
+impl OpenRun {
+    pub(super) fn new(
+        run: RunId,
+        prompt: EntryId,
+        system: Option<Stored>,
+        sender: Option<Sender>,
+    ) -> Self {
+        Self {
+            run,
+            turn: 0,
+            step: None,
+            ended: Ended::new(),
+            asked: None,
+            prompt,
+            system,
+            sender,
+            usage: Usage::default(),
+            denied: Vec::new(),
+            questions: QuestionCounts::default(),
+            is_carried: false,
+        }
+    }
 }
 
 /// Loads a whole file.

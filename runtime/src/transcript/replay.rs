@@ -142,8 +142,19 @@ pub fn replay_lines(
                     let system = system_of(record, file_line.number, stored)?;
                     session = Some(begun.with_prompt(record, prompt, system));
                 }
+                RecordKind::RunResumed { .. } => {
+                    let no_setup = ReplayError::NoSetup { line: file_line.number };
+                    let before = (&mut earlier, file_line.place);
+                    let resumed = Session::resumed(file_line, record, before, stored)?;
+                    session = Some(resumed.ok_or(no_setup)?);
+                }
                 // It is of no turn, whatever it says.
                 RecordKind::RunEnd { .. } => {}
+                RecordKind::Mode { .. } if record.turn == 0 => {
+                    if let Some(session) = &mut session {
+                        session.conversation.memory.overrides.note(&record.what);
+                    }
+                }
                 _ if record.turn != 0 => {
                     let Some(session) = &mut session else { continue };
                     let window = Window::at(&lines, at - 1, record);
@@ -180,6 +191,36 @@ impl Session {
         if !first && known.is_some() {
             return Ok(known);
         }
+        Self::opened(line, (stream, setup), (earlier, place), stored)
+    }
+
+    /// The session at the place where it goes on with a run of an earlier process.
+    fn resumed(
+        line: &SealedLine<'_>,
+        record: &Record,
+        before: (&mut Earlier<'_>, usize),
+        stored: StoredTexts<'_>,
+    ) -> Result<Option<Self>, ReplayError> {
+        let (RecordKind::RunResumed { prompt, stream, setup, system }, Some(run)) =
+            (&record.what, &record.run)
+        else {
+            return Ok(None);
+        };
+        let Some(opened) = Self::opened(line, (stream, setup), before, stored)? else {
+            return Ok(None);
+        };
+        let system = system.as_ref().map(|it| text_of(it, line.number, stored)).transpose()?;
+        let run = Run::new(run.clone(), prompt.clone()).with_system(system.map(Into::into));
+        Ok(Some(Self { run, ..opened }))
+    }
+
+    /// A session that was opened with this stream and setup.
+    fn opened(
+        line: &SealedLine<'_>,
+        (stream, setup): (&str, &Stored),
+        (earlier, place): (&mut Earlier<'_>, usize),
+        stored: StoredTexts<'_>,
+    ) -> Result<Option<Self>, ReplayError> {
         let facts = serde_json::from_str::<SessionFacts>(&text_of(setup, line.number, stored)?);
         let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
         let load_as = if facts.agent.is_some() { LoadAs::Sidechain } else { LoadAs::Session };

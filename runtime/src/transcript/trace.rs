@@ -198,10 +198,25 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
                 None => out.end(format_args!("")),
             }
         }
-        RecordKind::Approval { call, allowed, reason } => {
-            let verdict = if *allowed { "yes" } else { "no" };
-            out.end(format_args!("    {call} answered {verdict}: {}", short(reason)))
+        RecordKind::RunResumed { .. } => {
+            out.end(format_args!("  the run goes on in another process"))
         }
+        RecordKind::Question { id, call, tool, reason, .. } => {
+            out.end(format_args!("    {call} {tool} is asked about ({id}): {}", short(reason)))
+        }
+        RecordKind::Passed { call, by, reason } => {
+            let by = by.code();
+            out.end(format_args!(
+                "    {call} is left to the next handler by {by}: {}",
+                short(reason)
+            ))
+        }
+        RecordKind::Approval { call, allowed, reason, by, .. } => {
+            let verdict = if *allowed { "yes" } else { "no" };
+            let by = by.map(|it| format!(" by {}", it.code())).unwrap_or_default();
+            out.end(format_args!("    {call} answered {verdict}{by}: {}", short(reason)))
+        }
+        RecordKind::Mode { mode } => out.end(format_args!("    the mode is now {mode:?}")),
         RecordKind::ToolIntent { call, tool, .. } => {
             out.end(format_args!("    {call} {tool} starts"))
         }

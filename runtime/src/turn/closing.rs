@@ -14,6 +14,7 @@ use super::{
     journal::Journal,
 };
 use crate::{
+    approval::AnsweredBy,
     block::Block,
     entropy::Stream,
     ids::{EntryId, RunId, ToolUseId},
@@ -52,8 +53,56 @@ pub struct OpenTurn {
     pub settled: BTreeMap<ToolUseId, ToolOutcome>,
     /// Calls that are only to be given their results.
     pub ended: Ended,
+    /// The call that somebody was asked about: it did not run.
+    pub asked: Option<ToolUseId>,
+    /// Why it is denied now.
+    pub denial: Denial,
     /// Its model call, if that was under way and somebody counts it.
     pub in_doubt: Option<UnconfirmedUsage>,
+}
+
+/// Why a question ends with its turn. The model reads the words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denial {
+    /// The run was ended from outside.
+    #[default]
+    Interrupted,
+    /// The process was killed, and nobody is there to answer in the next one.
+    NobodyLeft,
+    /// The process was killed, and the time of the question was over when the session was opened again.
+    Expired,
+}
+
+impl Denial {
+    fn by(self) -> AnsweredBy {
+        match self {
+            Self::Interrupted => AnsweredBy::Interrupt,
+            Self::NobodyLeft => AnsweredBy::Nobody,
+            Self::Expired => AnsweredBy::Expiry,
+        }
+    }
+
+    /// Read off the record of it.
+    pub(crate) fn of(by: Option<AnsweredBy>) -> Self {
+        match by {
+            Some(AnsweredBy::Nobody) => Self::NobodyLeft,
+            Some(AnsweredBy::Expiry) => Self::Expired,
+            _ => Self::Interrupted,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Interrupted => {
+                "the run was ended while permission was asked for; the call did not run"
+            }
+            Self::NobodyLeft => {
+                "the process ended while permission was asked for, and nobody is there to answer \
+                 now; the call did not run"
+            }
+            Self::Expired => "nobody answered in time; the call did not run",
+        }
+    }
 }
 
 /// The lines that close a turn.
@@ -67,15 +116,18 @@ pub struct Closing {
 
 /// The lines that close a turn which ended for this reason.
 pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
-    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, in_doubt } =
-        open;
+    let OpenTurn { run, number, stream, at_step, history, last_entry, settled, ended, .. } = open;
+    let OpenTurn { asked, denial, in_doubt, .. } = open;
     let mut journal = Journal::new(run, number, stream.child("closing"), last_entry);
     let mut answered = Vec::new();
     for (id, source) in open_calls(&history) {
         let outcome = match ended.get(&id) {
             Some(error) => lost(*error),
             None => {
-                let outcome = settled.get(&id).cloned().unwrap_or_else(interrupted);
+                let outcome = match &asked {
+                    Some(asked) if *asked == id => denied(denial),
+                    _ => settled.get(&id).cloned().unwrap_or_else(interrupted),
+                };
                 let what = RecordKind::ToolEnd {
                     call: id.clone(),
                     error: outcome.error,
@@ -98,6 +150,16 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         let blocks = vec![Block::text("[Request interrupted by user]")];
         journal.message(at, Message::user(id, MessageKind::Meta, blocks));
     }
+    if let Some(call) = asked {
+        let (allowed, reason) = (false, denial.words().to_owned());
+        let (surface, input, rules) = (None, None, Vec::new());
+        let by = Some(denial.by());
+        let interrupt = false;
+        journal.record(
+            at,
+            RecordKind::Approval { call, allowed, reason, by, surface, input, rules, interrupt },
+        );
+    }
     journal.record(at, RecordKind::TurnEnd { reason: end.code().into(), at_step, in_doubt });
     journal.sync();
     let append = journal.take().map(|it| *it).unwrap_or_else(|| Append {
@@ -109,6 +171,11 @@ pub fn close(open: OpenTurn, at: Timestamp, end: RunEnd) -> Closing {
         said: Vec::<HistoryUpdate>::new(),
     });
     Closing { append, answered }
+}
+
+fn denied(denial: Denial) -> ToolOutcome {
+    let text = format!("Permission denied: {}.", denial.words());
+    ToolOutcome::failed(ToolErrorKind::PermissionDenied, text)
 }
 
 fn interrupted() -> ToolOutcome {
@@ -190,6 +257,8 @@ mod tests {
             last_entry: Some("e2".into()),
             settled,
             ended: BTreeMap::new(),
+            asked: None,
+            denial: Denial::default(),
             in_doubt: None,
         }
     }

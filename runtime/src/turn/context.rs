@@ -121,9 +121,9 @@ impl Turn {
     pub(super) fn initialize_state(&mut self) {
         if let Some(derived_settings) = &self.memory.derived_settings {
             self.state.model.chain = Arc::clone(&derived_settings.chain);
-            self.state.gate_setup = Some(Arc::clone(&derived_settings.gate));
             self.state.settings = Some(Arc::clone(derived_settings.settings()));
         }
+        self.put_gate_in_force();
         let settings = self.settings();
         // Gates are frozen when the session starts: what a tool writes later moves none of them.
         if self.memory.shapers.is_none() {

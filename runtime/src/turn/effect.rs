@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    approval::Question,
     event::Event,
     hook::{HookEvent, HookHandler},
     ids::{ToolName, ToolUseId},
@@ -57,15 +58,11 @@ pub enum Effect {
         /// The command and the rules that apply to it.
         order: Box<CommandOrder>,
     },
-    /// Ask the one that can answer.
-    AskPermission {
-        /// The call, with the input it would run with.
-        call: Box<ToolCall>,
-        /// Why it is asked.
-        reason: String,
-        /// Rules that would settle it.
-        suggestions: Vec<String>,
-    },
+    /// Ask the policy of the embedder; answered by [`super::TurnInput::PolicyAnswered`].
+    ConsultPolicy(Arc<Question>),
+    /// Ask whoever can answer until the question expires; answered by
+    /// [`super::TurnInput::PermissionAnswered`].
+    AskPermission(Arc<Question>),
     /// Runs one tool call that the gate allowed.
     ExecuteTool {
         /// Lets exactly this call run.
@@ -144,6 +141,8 @@ pub enum Purpose {
     Turn,
     /// The call asks for a summary of the conversation.
     Compaction,
+    /// The call asks whether a tool call may run.
+    Classification,
 }
 
 impl Purpose {
@@ -152,6 +151,7 @@ impl Purpose {
         match self {
             Purpose::Turn => "turn",
             Purpose::Compaction => "compaction",
+            Purpose::Classification => "classification",
         }
     }
 }
@@ -180,6 +180,8 @@ pub struct ModelCallOrder {
     /// The longest silence, in milliseconds, where it is asked again after one; see
     /// [`Ledger::patience_ms`](crate::recovery::Ledger::patience_ms).
     pub patience_ms: Option<u64>,
+    /// The longest that the whole call may take, waiting at the governor included, in milliseconds.
+    pub limit_ms: Option<u64>,
     /// What the settings say about who vouches for it.
     pub certificates: Certificates,
     /// Whether the answer is to be streamed.

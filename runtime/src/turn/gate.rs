@@ -10,19 +10,14 @@ use crate::{
     permission::PermissionMode,
     step::Step,
     step2_state_initialization::{AwaitedFiring, CallStage, FiringReason},
-    step7_permission_gate::{
-        Decision, Gate, GateStep, Judged, PermissionAnswer, Permit, ResolvedPath, offered,
-    },
+    step7_permission_gate::{Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered},
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
-    transcript::entry::{RecordKind, StepDetail, StoredText, TextFolder, clip},
+    transcript::entry::{RecordKind, StepDetail, StoredText, TextFolder},
     turn::effect::HookFiring,
 };
 
 /// Bytes of a path as JSON that fit its record in addition to everything else.
 const MAX_PATH_BYTES: usize = 3072;
-
-/// Bytes of the words of an answer to a question, so that its record holds all of them.
-const MAX_REASON_BYTES: usize = 2048;
 
 impl Turn {
     /// The tools that the model is told of: stage 1 of the gate, before there is any call.
@@ -48,7 +43,10 @@ impl Turn {
     }
 
     /// Opens the gate for the first call that is still open.
-    fn gate_next(&mut self) {
+    pub(super) fn gate_next(&mut self) {
+        if self.state.is_cut_off {
+            self.deny_the_rest();
+        }
         let open = self.state.calls.iter().position(|it| matches!(it.stage, CallStage::Open));
         // A command is judged from where it will start.
         let setup = self.state.gate_setup.as_ref().map(|it| it.at(self.cwd()));
@@ -60,7 +58,7 @@ impl Turn {
         self.gate_step(step);
     }
 
-    fn gate_step(&mut self, step: GateStep) {
+    pub(super) fn gate_step(&mut self, step: GateStep) {
         let Some((index, _)) = &self.state.gate else { return };
         let index = *index;
         let call = self.state.calls[index].call.id.clone();
@@ -75,16 +73,7 @@ impl Turn {
                 self.effects.push(Effect::JudgeCommand { call, order });
             }
             GateStep::Ask { reason, suggestions } => {
-                let Some((_, gate)) = &self.state.gate else { return };
-                let call = Box::new(gate.call().clone());
-                self.tell(Event::PermissionAsked {
-                    call: call.id.clone(),
-                    tool: call.name.clone(),
-                    input: Arc::clone(&call.input),
-                    reason: reason.as_str().into(),
-                });
-                self.awaits = Some(Awaits::Permission);
-                self.effects.push(Effect::AskPermission { call, reason, suggestions });
+                self.raise(reason, suggestions);
             }
             GateStep::Decided { decision, permit } => self.decided(index, decision, permit),
         }
@@ -132,23 +121,7 @@ impl Turn {
         self.gate_step(step);
     }
 
-    pub(super) fn permission_answered(&mut self, call: &ToolUseId, mut answer: PermissionAnswer) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Permission) {
-            return;
-        }
-        clip(&mut answer.reason, MAX_REASON_BYTES);
-        let what = RecordKind::Approval {
-            call: call.clone(),
-            allowed: answer.allowed,
-            reason: answer.reason.clone(),
-        };
-        self.journal.record(self.now, what);
-        let Some((_, gate)) = &mut self.state.gate else { return };
-        let step = gate.permission_answered(answer);
-        self.gate_step(step);
-    }
-
-    fn is_at_gate(&self, call: &ToolUseId) -> bool {
+    pub(super) fn is_at_gate(&self, call: &ToolUseId) -> bool {
         self.state.gate.as_ref().is_some_and(|(_, gate)| gate.call().id == *call)
     }
 
@@ -188,6 +161,9 @@ impl Turn {
         let denied = self.state.calls.iter().filter(|it| is_denied(&it.stage)).count();
         let count = |n| u32::try_from(n).unwrap_or(u32::MAX);
         self.record_step(StepDetail::Gate { allowed: count(allowed), denied: count(denied) });
+        if self.state.is_cut_off {
+            self.withdraw_permits();
+        }
         self.next(Step::ToolExecution);
     }
 
@@ -306,7 +282,7 @@ impl Turn {
         self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
     }
 
-    fn mode(&self) -> PermissionMode {
+    pub(super) fn mode(&self) -> PermissionMode {
         self.state.gate_setup.as_ref().map(|it| it.mode()).unwrap_or_default()
     }
 }

@@ -6,14 +6,16 @@
 use std::num::NonZeroU32;
 
 use crate::{
+    approval::{GivenAnswer, PolicyVerdict},
     hook::HandlerOutput,
     ids::ToolUseId,
+    permission::PermissionMode,
     step::Step,
     step1_settings_resolution::LayerText,
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
-    step7_permission_gate::{Judged, PermissionAnswer, ResolvedPath},
+    step7_permission_gate::{Judged, ResolvedPath},
     tokens::Usage,
     tool::ToolOutcome,
 };
@@ -66,13 +68,22 @@ pub enum TurnInput {
         /// What came of it.
         judged: Box<Judged>,
     },
-    /// Somebody answered a question about a call.
+    /// The policy of the embedder was asked about a call.
+    PolicyAnswered {
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// What the policy says.
+        verdict: PolicyVerdict,
+    },
+    /// Somebody answered a question about a call, or nobody will.
     PermissionAnswered {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
-        /// The answer of the approver.
-        answer: PermissionAnswer,
+        /// The answer, and whose it is.
+        given: Box<GivenAnswer>,
     },
+    /// The session was put into another permission mode.
+    ModeChanged(PermissionMode),
     /// A call has ended.
     ToolFinished {
         /// Id of the tool use that ended.

@@ -39,6 +39,11 @@ impl Journal {
         Self { run, turn, stream, last_entry, n_entries: 0, ticket: 1, pending }
     }
 
+    /// The run that the lines are of.
+    pub(super) fn run(&self) -> &RunId {
+        &self.run
+    }
+
     /// Adds a harness record.
     pub(super) fn record(&mut self, at: Timestamp, what: RecordKind) {
         let record = Record { at, run: Some(self.run.clone()), turn: self.turn, what };

@@ -8,6 +8,7 @@ use crate::{
     digest::Digest,
     event::Event,
     message::{Message, MessageKind, tokens_of},
+    permission::PermissionMode,
     recovery::{Remedy, chain::Link},
     run::conversation::Anchor,
     step::Step,
@@ -38,12 +39,15 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Turn {
     pub(super) fn call_model(&mut self) {
-        let refused = self.memory.resolved.as_ref().and_then(|it| it.refused.clone());
-        if let Some(message) = refused {
+        if let Some(answer) = self.carried_answer().cloned() {
+            return self.carry_answer(&answer);
+        }
+        // Before there was a classifier nothing was asked in its mode.
+        if self.facts.revision < 3 && self.mode() == PermissionMode::Auto {
             return self.fail(&ModelFailure {
                 class: FailureClass::InvalidRequest,
                 status: None,
-                message,
+                message: "the permission mode \"auto\" needs a classifier".into(),
                 retry_after_ms: None,
                 partial_text: String::new(),
             });
@@ -96,7 +100,7 @@ impl Turn {
         self.send(Purpose::Compaction, attempt, request);
     }
 
-    fn begin_attempt(&mut self, purpose: Purpose, cause: Option<&'static str>) -> u32 {
+    pub(super) fn begin_attempt(&mut self, purpose: Purpose, cause: Option<&'static str>) -> u32 {
         let model = &mut self.state.model;
         model.attempt += 1;
         model.purpose = Some(purpose);
@@ -125,13 +129,14 @@ impl Turn {
             http,
             certificates,
             patience_ms: self.state.model.ledger.patience_ms(),
+            limit_ms: None,
             streamed,
         };
         self.effects.push(Effect::CallModel(Box::new(order)));
     }
 
     /// How a provider is spoken to.
-    fn format(&self, link: &Link) -> WireFormat {
+    pub(super) fn format(&self, link: &Link) -> WireFormat {
         let provider = self.facts.providers.get(link.provider);
         provider.map_or_else(WireFormat::default, |it| it.format)
     }
@@ -183,6 +188,10 @@ impl Turn {
         if answered.attempt != self.state.model.attempt {
             return;
         }
+        if self.state.model.purpose == Some(Purpose::Classification) {
+            self.state.model.purpose = None;
+            return self.classified(answered);
+        }
         let in_doubt = answered.is_in_doubt.then(|| self.worst_case().into());
         let Some(purpose) = self.state.model.purpose.take() else { return };
         let failure = match &mut answered.result {
@@ -216,8 +225,8 @@ impl Turn {
             }
             (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
             (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
-            // Without an answer there is a failure.
-            (_, None, None) => {}
+            // Without an answer there is a failure, and what a classifier says is no answer.
+            (Purpose::Classification, ..) | (_, None, None) => {}
         }
     }
 
@@ -275,7 +284,7 @@ impl Turn {
         self.journal.record(self.now, what);
     }
 
-    fn count_failure(&mut self) {
+    pub(super) fn count_failure(&mut self) {
         self.memory.retries += 1;
         if self.memory.retries == ALERT_AT {
             self.alert(&format!("{ALERT_AT} model calls of this session have failed"));
@@ -365,7 +374,7 @@ fn is_not_said((failure, remedy): &(ModelFailure, Remedy)) -> bool {
 }
 
 /// The blocks as a JSON list.
-fn wire_of(blocks: &[Block]) -> String {
+pub(super) fn wire_of(blocks: &[Block]) -> String {
     let mut wire = vec![b'['];
     for (i, block) in blocks.iter().enumerate() {
         if 0 < i {

@@ -26,6 +26,9 @@ use crate::{
 
 impl Turn {
     pub(super) fn shape_context(&mut self) {
+        if self.carried_answer().is_some() {
+            return self.shape_nothing();
+        }
         let budget = self.context_budget();
         let Some(derived_settings) = &self.memory.derived_settings else { return };
         self.state.shaper_setup = Some(Arc::new(ShaperSetup {

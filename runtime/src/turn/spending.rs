@@ -21,13 +21,16 @@ impl Turn {
     /// if that is known, since a provider refuses what is longer.
     pub fn worst_case(&self) -> MaxCost {
         let (model, link) = (&self.state.model, self.link());
+        if model.purpose == Some(Purpose::Classification) {
+            return self.worst_classification();
+        }
         let (input, max_tokens) = match model.purpose {
             Some(Purpose::Compaction) => {
                 let messages = self.state.shaping.summary.iter().flat_map(|it| &it.messages);
                 let estimate = model.fixed_estimate + tokens_of(messages);
                 (estimate.at_most(), model.summarising.max_tokens)
             }
-            Some(Purpose::Turn) | None => {
+            Some(Purpose::Turn | Purpose::Classification) | None => {
                 // What was paused goes along, and is not among the messages.
                 let paused = model.paused.iter().flatten().map(Block::chars).sum();
                 let estimate = model.raw_estimate + Tokens::from_chars(paused);
@@ -51,7 +54,7 @@ impl Turn {
         model: Option<&ModelFacts>,
         answered: &Answered,
     ) -> Option<PromptCacheEvent> {
-        if purpose == Purpose::Compaction || answered.result.is_err() {
+        if purpose != Purpose::Turn || answered.result.is_err() {
             return None;
         }
         let min_cached = model.map_or(0, |it| it.min_cached);

@@ -7,6 +7,7 @@ pub(crate) mod play;
 pub(crate) mod script;
 mod words;
 
+mod approvals;
 mod caching;
 mod dispatch;
 mod ends;

@@ -23,7 +23,7 @@ use ennead_runtime::{
         entry::{Line, LineFrame, Record, RecordKind, StoredText},
         load::{LoadAs, Loaded, OpenRun, UsageTotals, load},
     },
-    turn::{OpenTurn, close},
+    turn::{Denial, OpenTurn, close},
 };
 use ractor::ActorRef;
 use serde::Deserialize;
@@ -189,7 +189,7 @@ impl Closer {
             let line = Line::Harness(Box::new(Record { at, run: None, turn: 0, what }));
             return it.loaded.tail.torn.map(|_| (vec![line], Vec::new()));
         };
-        let OpenRun { run, turn, step, ended } = open_run;
+        let OpenRun { run, turn, step, ended, asked, .. } = open_run;
         let closing = close(
             OpenTurn {
                 run: run.clone(),
@@ -200,6 +200,9 @@ impl Closer {
                 last_entry: it.loaded.last.clone(),
                 settled: outcomes(found, Some(&it.agent), &it.loaded),
                 ended: ended.clone(),
+                asked: asked.as_ref().map(|it| it.0.clone()),
+                // A sub-agent does not go on after its process.
+                denial: Denial::NobodyLeft,
                 in_doubt: None,
             },
             at,

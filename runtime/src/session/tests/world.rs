@@ -292,6 +292,7 @@ impl World {
             | SessionEffect::Publish(_)
             | SessionEffect::Ready { .. }
             | SessionEffect::TurnRecorded { .. }
+            | SessionEffect::SetMode { .. }
             | SessionEffect::StopAfterTurn { .. }
             | SessionEffect::LetCallGo(_)
             | SessionEffect::AskTop(_)

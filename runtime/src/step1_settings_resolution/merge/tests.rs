@@ -223,32 +223,24 @@ fn repository_cannot_switch_the_questions_off() {
 
 // REQ: PRM-4
 #[test]
-fn mode_that_needs_a_classifier_is_refused_and_of_a_repository_ignored_with_a_word() {
+fn mode_auto_holds_and_that_of_a_repository_is_ignored_with_a_word() {
+    use PermissionMode::{Auto, Default, Plan};
     const AUTO: &str = r#"{"permissions":{"defaultMode":"auto"}}"#;
     const PLAN: &str = r#"{"permissions":{"defaultMode":"plan"}}"#;
     const OFF: &str = r#"{"permissions":{"disableAutoMode":"disable"}}"#;
-    for (layers, refused, warned) in [
-        (&[(Scope::User, AUTO)][..], Some("user-0"), false),
-        (&[(Scope::CliArg, AUTO)], Some("cli_arg-0"), false),
-        (&[(Scope::Policy, AUTO), (Scope::CliArg, PLAN)], Some("policy-0"), false),
-        (&[(Scope::Project, AUTO)], None, true),
-        (&[(Scope::Local, AUTO), (Scope::User, PLAN)], None, true),
-        (&[(Scope::Local, AUTO), (Scope::User, AUTO)], Some("user-1"), true),
-        (&[(Scope::User, AUTO), (Scope::CliArg, PLAN)], None, false),
-        (&[(Scope::User, AUTO), (Scope::Policy, OFF)], None, true),
+    for (layers, expected, warned) in [
+        (&[(Scope::User, AUTO)][..], Auto, false),
+        (&[(Scope::CliArg, AUTO)], Auto, false),
+        (&[(Scope::Policy, AUTO), (Scope::CliArg, PLAN)], Auto, false),
+        (&[(Scope::Project, AUTO)], Default, true),
+        (&[(Scope::Local, AUTO), (Scope::User, PLAN)], Plan, true),
+        (&[(Scope::Local, AUTO), (Scope::User, AUTO)], Auto, true),
+        (&[(Scope::User, AUTO), (Scope::CliArg, PLAN)], Plan, false),
+        (&[(Scope::User, AUTO), (Scope::Policy, OFF)], Default, true),
     ] {
         let found = resolve(layers);
         let warned_of = found.warnings.iter().any(|it| it.contains("\"auto\""));
         assert_eq!(warned_of, warned, "{layers:?}: {:?}", found.warnings);
-        match refused {
-            Some(source) => {
-                let why = found.refused.unwrap();
-                assert!(why.starts_with(source) && why.contains("needs a classifier"), "{why}");
-            }
-            None => assert_eq!(found.refused, None, "{layers:?}"),
-        }
-        let is_plan = layers.iter().any(|it| it.1 == PLAN) && refused.is_none();
-        let expected = if is_plan { PermissionMode::Plan } else { PermissionMode::Default };
         assert_eq!(found.settings.permissions.mode, expected, "{layers:?}");
     }
 }

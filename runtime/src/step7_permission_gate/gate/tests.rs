@@ -332,7 +332,7 @@ fn one_answer_gives_at_most_one_permit() {
     let step = judged(&mut gate, step);
     let GateStep::Ask { suggestions, .. } = step else { panic!("{step:?}") };
     assert_eq!(suggestions, ["Bash(npm test --all)", "Bash(npm test *)"]);
-    let yes = || PermissionAnswer { allowed: true, reason: String::new() };
+    let yes = PermissionAnswer::allow;
     assert!(matches!(gate.permission_answered(yes()), GateStep::Decided { permit: Some(_), .. }));
     assert!(matches!(gate.permission_answered(yes()), GateStep::Decided { permit: None, .. }));
 }

@@ -1,6 +1,6 @@
 //! Shell commands: what rules and the mode say about the parts (cases A10).
 
-use super::{Evaluated, Facts, RuleVerdict, plain, ruled};
+use super::{Evaluated, Facts, PLANNED, RuleVerdict, plain, ruled};
 use crate::{
     permission::{PermissionMode, RuleKind},
     step7_permission_gate::{
@@ -70,7 +70,7 @@ pub(super) fn evaluate(
         Err(uncovered) => uncovered,
     };
     match setup.mode() {
-        PermissionMode::Plan => plain(RuleVerdict::Ask, "in plan mode nothing is changed unasked"),
+        PermissionMode::Plan => plain(RuleVerdict::Ask, PLANNED),
         _ if *facts.hooks == Remembered::Allow => {
             plain(RuleVerdict::Allow, "a PreToolUse hook allowed it")
         }

@@ -48,6 +48,11 @@ impl Calls {
         }
     }
 
+    /// Whether any of them may have had an effect, or has its result.
+    pub(super) fn has_run(&self) -> bool {
+        self.calls.iter().any(|it| it.intended || it.ended.is_some() || it.result.is_some())
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.calls.len() as u64
     }

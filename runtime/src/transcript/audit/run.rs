@@ -1,9 +1,12 @@
 //! A run while its story is checked. Alone, because how it may end is a question of its own.
 
+use std::sync::Arc;
+
 use super::{Evidence, ViolationKind, calls::text, turn::Turn};
 use crate::{
     digest::Digest,
     ids::RunId,
+    message::Message,
     step9_stop_check::{EndReason, StopDecision},
     transcript::entry::{StepDetail, Stored},
 };
@@ -20,6 +23,8 @@ pub(super) struct Run {
     /// How the last turn ended.
     pub(super) last: Last,
     pub(super) told: SeenSources,
+    /// The answer whose calls the next turn goes on with.
+    pub(super) carried: Option<Arc<Message>>,
 }
 
 /// How the last turn of a run ended.
@@ -62,6 +67,20 @@ impl SeenSources {
 }
 
 impl Run {
+    /// The run goes on in another process: the turn under way is given up at its gate, and the next one
+    /// decides about the calls of its answer, of which none has run.
+    pub(super) fn resumed(&mut self, answer: Option<Arc<Message>>) -> Result<(), ViolationKind> {
+        let turn = self.turn.take();
+        let is_carrying = self.carried.is_some() && turn.as_ref().is_none_or(|it| it.step < 7);
+        let is_at_gate = turn.as_ref().is_some_and(|it| it.step == 6 && it.answered);
+        let has_run = turn.is_some_and(|it| it.calls.has_run());
+        if has_run || !(is_at_gate || is_carrying) || answer.is_none() {
+            return Err(ViolationKind::OutOfPlace);
+        }
+        (self.carried, self.last) = (answer, Last::GoOn);
+        Ok(())
+    }
+
     /// Whether a run may end like this.
     pub(super) fn end(&self, reason: &str, turns: u32) -> Result<(), ViolationKind> {
         if self.turn.is_some() {

@@ -1,6 +1,9 @@
 //! Runs, turns and steps in order, and what was said in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Evidence, Verified, Violation, ViolationKind,
@@ -14,7 +17,7 @@ use crate::{
     block::Block,
     digest::Digest,
     ids::{EntryId, ToolUseId},
-    message::{MessageKind, Role},
+    message::{Message, MessageKind, Role},
     step::Step,
     step9_stop_check::{RunBudget, StopState},
     transcript::{
@@ -33,6 +36,8 @@ struct SequenceChecker<'a> {
     run: Option<Run>,
     /// Calls without a result in the lines of another program.
     open_before: BTreeSet<ToolUseId>,
+    /// The last answer of the model.
+    last_answer: Option<Arc<Message>>,
     /// A boundary whose summary has not come yet.
     summary_due: bool,
     runs: u64,
@@ -53,6 +58,7 @@ pub(super) fn check(
         has_said: !before.said.is_empty(),
         ids: BTreeMap::new(),
         run: None,
+        last_answer: None,
         summary_due: false,
         runs: 0,
         turns: 0,
@@ -126,6 +132,10 @@ impl SequenceChecker<'_> {
                 }
                 turn.answered = true;
                 turn.calls.ask(message);
+                self.last_answer = Some(Arc::clone(message));
+                if let Some(run) = &mut self.run {
+                    run.carried = None;
+                }
                 let n_calls = message.tool_uses().count() as u64;
                 self.calls += n_calls;
                 if let Some(run) = &mut self.run {
@@ -164,6 +174,8 @@ impl SequenceChecker<'_> {
             RecordKind::Repair { .. } | RecordKind::Alert { .. } | RecordKind::Shell { .. } => {
                 return Ok(());
             }
+            // Between runs, or between the turns of one.
+            RecordKind::Mode { .. } if record.turn == 0 => return Ok(()),
             // Hooks run before the run begins and after it has ended, too.
             RecordKind::Hook { .. } if record.run.is_none() || self.run.is_none() => return Ok(()),
             _ => {}
@@ -171,6 +183,10 @@ impl SequenceChecker<'_> {
         let Some(run) = &mut self.run else { return Err(ViolationKind::OutsideRun) };
         if record.run != run.id {
             return Err(ViolationKind::WrongTurn);
+        }
+        if let RecordKind::RunResumed { setup, .. } = &record.what {
+            text(setup, self.evidence)?;
+            return run.resumed(self.last_answer.clone());
         }
         if let RecordKind::RunEnd { reason, turns, head, .. } = &record.what {
             if record.turn != 0 {
@@ -190,7 +206,7 @@ impl SequenceChecker<'_> {
                 return Err(ViolationKind::OutOfPlace);
             }
             run.turns += 1;
-            run.turn = Some(Turn::default());
+            run.turn = Some(Turn::carrying(run.carried.as_deref()));
             self.turns += 1;
         }
         let (turns, used) = (run.turns, &mut run.used);
@@ -229,6 +245,9 @@ impl SequenceChecker<'_> {
                 {
                     let (recorded, counted) = (*recorded, *used);
                     return Err(ViolationKind::WrongCount { of: "tokens used", recorded, counted });
+                }
+                if *number == 7 {
+                    run.carried = None;
                 }
                 run.told.tell(detail, self.evidence)?;
                 if *number == 9 {
@@ -283,6 +302,7 @@ impl SequenceChecker<'_> {
             turn: None,
             last: Last::NoTurn,
             told: SeenSources::default(),
+            carried: None,
         });
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::{Evidence, ViolationKind, calls::Calls};
 use crate::{
+    message::Message,
     step::Step,
     step5_model_call::FailureClass,
     transcript::entry::{RecordKind, StepDetail},
@@ -18,6 +19,7 @@ pub(super) struct Turn {
     pub(super) step: u8,
     attempts: u32,
     compactions: u32,
+    classifications: u32,
     pub(super) boundaries: u32,
     fired: u32,
     shaper: (Option<u32>, usize),
@@ -27,6 +29,15 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// A turn that goes on with the calls of an earlier answer, if there is one.
+    pub(super) fn carrying(answer: Option<&Message>) -> Self {
+        let mut turn = Self::default();
+        if let Some(answer) = answer {
+            turn.calls.ask(answer);
+        }
+        turn
+    }
+
     /// Takes the record of a step.
     pub(super) fn step(
         &mut self,
@@ -123,14 +134,23 @@ impl Turn {
                 self.stage(stage, *attempt)?;
             }
             RecordKind::ModelAttempt { attempt, purpose, cause, .. } => {
-                let n = if purpose == "turn" { &mut self.attempts } else { &mut self.compactions };
+                let n = match purpose.as_str() {
+                    "turn" => &mut self.attempts,
+                    "classification" => &mut self.classifications,
+                    _ => &mut self.compactions,
+                };
                 *n += 1;
-                if !matches!(self.step, 3 | 4) {
+                let is_in_place = match purpose.as_str() {
+                    "classification" => self.step == 6,
+                    _ => matches!(self.step, 3 | 4),
+                };
+                if !is_in_place {
                     return Err(ViolationKind::OutOfPlace);
                 }
                 // Counted within its purpose, or over all calls of the turn.
                 let n = *n;
-                let counts = *attempt == n || *attempt == self.attempts + self.compactions;
+                let counts = *attempt == n
+                    || *attempt == self.attempts + self.compactions + self.classifications;
                 if !counts || (purpose == "turn" && (n == 1) != cause.is_none()) {
                     return Err(ViolationKind::WrongAttempt);
                 }

@@ -52,6 +52,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::RunStart { origin, setup, .. } => {
             stored(setup).into_iter().chain([origin]).collect()
         }
+        RecordKind::RunResumed { setup, .. } => stored(setup).into_iter().collect(),
         RecordKind::TurnStep { detail, .. } => match detail {
             StepDetail::Settings { layers, .. } => stored(layers).into_iter().collect(),
             StepDetail::Context { texts, .. } => stored(texts).into_iter().collect(),
@@ -74,8 +75,12 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             let rule = decision.rule.iter_mut().map(|rule| &mut rule.text);
             rule.chain(input.iter_mut().filter_map(stored)).chain([&mut decision.reason]).collect()
         }
-        RecordKind::Approval { reason, .. } | RecordKind::TurnEnd { reason, .. } => {
-            vec![reason]
+        RecordKind::Question { reason, .. }
+        | RecordKind::Passed { reason, .. }
+        | RecordKind::TurnEnd { reason, .. } => vec![reason],
+        // Its input is stored beside where it is long, and its rules are short.
+        RecordKind::Approval { reason, surface, .. } => {
+            surface.iter_mut().chain([reason]).collect()
         }
         RecordKind::ToolEnd { notes, truncation, .. } => {
             let place = truncation.iter_mut().filter_map(|it| it.stored_at.as_mut());
@@ -87,6 +92,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         // What is said of passed stages is fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }
+        | RecordKind::Mode { .. }
         | RecordKind::Repair { .. } => Vec::new(),
     }
 }
@@ -95,6 +101,7 @@ fn lists(what: &mut RecordKind) -> Vec<&mut Vec<String>> {
     match what {
         RecordKind::TurnStep { detail: StepDetail::Settings { sources, .. }, .. } => vec![sources],
         RecordKind::Path { path, .. } => vec![&mut path.passed],
+        RecordKind::Question { suggestions, .. } => vec![suggestions],
         _ => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    approval::{AnsweredBy, RuleUpdate},
     block::Block,
     step7_permission_gate::{Decision, GateStage, ResolvedPath},
     time::Timestamp,
@@ -193,8 +194,36 @@ proptest! {
     }
 }
 
+fn approval(call: crate::ids::ToolUseId, reason: String) -> RecordKind {
+    RecordKind::Approval {
+        call,
+        allowed: true,
+        reason,
+        by: Some(AnsweredBy::Surface),
+        surface: Some("page".into()),
+        input: Some(crate::transcript::entry::Stored::Text("{}".into())),
+        rules: vec![RuleUpdate::allow("Bash(make)")],
+        interrupt: false,
+    }
+}
+
+fn question(call: crate::ids::ToolUseId, reason: String) -> RecordKind {
+    RecordKind::Question {
+        id: "q_1".into(),
+        call,
+        tool: "Bash".into(),
+        agents: vec!["a".into()],
+        digest: Digest::of(b"action"),
+        epoch: Digest::of(b"rules"),
+        class: None,
+        reason,
+        suggestions: vec!["Bash(make)".into()],
+        expires: Timestamp(7),
+    }
+}
+
 // REQ: SES-9
-// REQ: SES-4
+// REQ: SES-4, PRM-9
 #[test]
 fn kind_that_is_written_is_the_kind_that_is_read() {
     let shell = RecordKind::Shell {
@@ -204,8 +233,12 @@ fn kind_that_is_written_is_the_kind_that_is_read() {
         exit_code: Some(2),
         untold: true,
     };
-    let (call, reason) = ("t1".into(), "yes".into());
-    for what in [shell, RecordKind::Approval { call, allowed: true, reason }] {
+    let mode = RecordKind::Mode { mode: crate::permission::PermissionMode::Plan };
+    let (call, reason) = (|| "t1".into(), || "yes".to_owned());
+    let by = AnsweredBy::Policy;
+    let passed = RecordKind::Passed { call: call(), by, reason: reason() };
+    let (asked, answered) = (question(call(), reason()), approval(call(), reason()));
+    for what in [shell, mode, asked, passed, answered] {
         let record = Record { at: Timestamp(5), run: Some("r".into()), turn: 1, what };
         check_round_trip(&Line::Harness(Box::new(record)), false);
     }

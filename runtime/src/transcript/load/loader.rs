@@ -20,7 +20,6 @@ use crate::{
         entry::{Record, RecordKind},
         read::{Entry, Read, Seal},
     },
-    turn::Ended,
 };
 
 /// The lines so far.
@@ -134,31 +133,45 @@ fn doubted(message: &Arc<Message>, seal: Option<Seal>) -> Arc<Message> {
 }
 
 fn follow_run(open: &mut Option<OpenRun>, record: &Record) {
+    if let RecordKind::RunStart { prompt, system, sender, .. } = &record.what {
+        let begun = |run| OpenRun::new(run, prompt.clone(), system.clone(), sender.clone());
+        *open = record.run.clone().map(begun);
+        return;
+    }
+    if let RecordKind::RunEnd { .. } = &record.what {
+        *open = None;
+    }
+    let Some(open) = open else { return };
+    open.questions.note(&record.what);
     match &record.what {
-        RecordKind::RunStart { .. } => {
-            let begun = |run| OpenRun { run, turn: 0, step: None, ended: Ended::new() };
-            *open = record.run.clone().map(begun);
-        }
+        RecordKind::RunResumed { .. } => open.is_carried = true,
         RecordKind::TurnStep { step, .. } => {
-            if let Some(open) = open {
-                open.turn = record.turn;
-                open.step = (*step != Step::StopCheck).then_some(*step);
-                if *step == Step::SettingsResolution {
-                    open.ended.clear();
-                }
+            open.turn = record.turn;
+            open.step = (*step != Step::StopCheck).then_some(*step);
+            open.is_carried &= *step < Step::PermissionGate;
+            if *step == Step::SettingsResolution {
+                open.ended.clear();
+                open.asked.take_if(|_| !open.is_carried);
+            }
+        }
+        RecordKind::ModelAttempt { usage, .. } => open.usage = open.usage + *usage,
+        RecordKind::Question { call, expires, .. } => {
+            open.asked = Some((call.clone(), *expires));
+        }
+        RecordKind::Approval { .. } => open.asked = None,
+        RecordKind::Permission { call, decision, .. } => {
+            open.asked.take_if(|(asked, _)| asked == call);
+            if !decision.allowed {
+                open.denied.push(call.clone());
             }
         }
         RecordKind::ToolEnd { call, error, .. } => {
-            if let Some(open) = open {
-                open.ended.insert(call.clone(), *error);
-            }
+            open.ended.insert(call.clone(), *error);
         }
         RecordKind::TurnEnd { .. } => {
-            if let Some(open) = open {
-                open.step = None;
-            }
+            open.step = None;
+            open.asked = None;
         }
-        RecordKind::RunEnd { .. } => *open = None,
         _ => {}
     }
 }

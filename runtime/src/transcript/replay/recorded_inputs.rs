@@ -1,5 +1,6 @@
 //! What a turn was told, read off its lines.
 
+mod approvals;
 mod calls;
 mod model;
 
@@ -14,7 +15,7 @@ use crate::{
     step::Step,
     step1_settings_resolution::LayerText,
     step4_context_shapers::{apply_summary, run_stage},
-    step7_permission_gate::{Judged, PermissionAnswer, ResolvedPath, path_resolution::can_be},
+    step7_permission_gate::{Judged, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
@@ -116,14 +117,8 @@ impl<'a> RecordedInputs<'a> {
                 let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge());
                 TurnInput::CommandJudged { call, judged: Box::new(judged) }
             }
-            Effect::AskPermission { call, .. } => {
-                let told = self.told("the answer about a call", step, |it| match it {
-                    RecordKind::Approval { allowed, reason, .. } => Some((*allowed, reason)),
-                    _ => None,
-                })?;
-                let answer = PermissionAnswer { allowed: told.0, reason: told.1.clone() };
-                TurnInput::PermissionAnswered { call: call.id, answer }
-            }
+            Effect::ConsultPolicy(question) => self.policy(&question, step)?,
+            Effect::AskPermission(question) => self.permission(&question, step)?,
             Effect::ExecuteTool { call, .. } => return self.finished(&call, turn),
             Effect::Append(_) | Effect::Tell(_) | Effect::Finish(_) => return Ok(None),
         };

@@ -57,6 +57,20 @@ impl<'a> Rerun<'a> {
     pub(super) fn walk(&mut self) -> Result<Option<TurnReport>, ReplayError> {
         // Where the lines end the turn ended; what it asked for then was not answered any more.
         while !self.told.is_over() {
+            if let Some(mode) = self.told.mode() {
+                let at = self.told.at();
+                let effects = self.turn.handle(at, TurnInput::ModeChanged(mode));
+                self.carry_out(effects)?;
+                continue;
+            }
+            let turn = &self.turn;
+            self.asked.retain(|it| match it {
+                // One that was judged anew is answered by nobody.
+                Effect::ConsultPolicy(question) | Effect::AskPermission(question) => {
+                    turn.is_open(question)
+                }
+                _ => true,
+            });
             // Calls run side by side; which has ended is told by the line that comes next.
             let is_due = |it: &Effect| match it {
                 Effect::ExecuteTool { call, .. } => self.told.is_about(&call.id),
@@ -108,10 +122,12 @@ impl<'a> Rerun<'a> {
     fn compare(&mut self, append: Append) -> Result<Vec<Effect>, ReplayError> {
         let mut written = Vec::new();
         for line in &append.lines {
-            if self.told.compare(line, self.turn.step())?
-                && let Line::Conversation(line) = line
-            {
-                written.push(line.message.id.clone());
+            match (self.told.compare(line, self.turn.step())?, line) {
+                (true, Line::Conversation(line)) => written.push(line.message.id.clone()),
+                (true, Line::Harness(record)) => {
+                    self.conversation.memory.overrides.note(&record.what);
+                }
+                (false, _) => {}
             }
         }
         for said in append.said {

@@ -15,7 +15,7 @@ use crate::{
     step::Step,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::{ConversationLine, Line, Record, RecordKind},
-    turn::{OpenTurn, close},
+    turn::{Denial, OpenTurn, close},
 };
 
 /// The lines of one turn.
@@ -37,7 +37,9 @@ impl<'a> Window<'a> {
                 LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
                 LineRef::Conversation(_) => lines.push(line),
                 LineRef::Harness(other) => match &other.what {
-                    RecordKind::RunStart { .. } | RecordKind::RunEnd { .. } => break,
+                    RecordKind::RunStart { .. }
+                    | RecordKind::RunResumed { .. }
+                    | RecordKind::RunEnd { .. } => break,
                     _ if other.turn == 0 => continue,
                     _ if other.run != record.run || other.turn != record.turn => break,
                     RecordKind::TurnEnd { .. } => {
@@ -120,6 +122,10 @@ impl<'a> Window<'a> {
             return Ok(());
         };
         let stream = conversation.stream.child(run.id.as_str());
+        let denied = lines.iter().find_map(|it| match &record(it)?.what {
+            RecordKind::Approval { call, by, .. } => Some((call, *by)),
+            _ => None,
+        });
         let open = OpenTurn {
             run: run.id.clone(),
             number: self.turn,
@@ -129,6 +135,8 @@ impl<'a> Window<'a> {
             last_entry: conversation.last_entry.clone(),
             settled: settled(lines),
             ended: self.lines.iter().take(first).filter_map(|it| ended(it)).collect(),
+            asked: denied.map(|it| it.0.clone()),
+            denial: Denial::of(denied.and_then(|it| it.1)),
             in_doubt: *in_doubt,
         };
         let end = serde_json::from_value(reason.as_str().into()).unwrap_or(RunEnd::Crashed);

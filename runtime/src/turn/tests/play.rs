@@ -11,6 +11,7 @@ use super::{
     world::{World, run_handler},
 };
 use crate::{
+    approval::Question,
     block::Block,
     digest::Digest,
     entropy::Stream,
@@ -27,7 +28,7 @@ use crate::{
         load::{LoadAs, load},
     },
     turn::{
-        Effect, Ended, OpenTurn, Turn, TurnInput, close,
+        Denial, Effect, Ended, OpenTurn, Turn, TurnInput, close,
         effect::{Append, ModelCallOrder, TurnReport},
     },
 };
@@ -44,6 +45,8 @@ pub(crate) struct Play {
     pub(crate) lines: Vec<Line>,
     /// Long texts next to it.
     pub(crate) stored: BTreeMap<Digest, String>,
+    /// Questions that surfaces were shown.
+    pub(crate) questions: Vec<Question>,
     /// Requests that were sent.
     pub(crate) requests: Vec<ModelCallOrder>,
     /// The most that each of them could use.
@@ -80,6 +83,7 @@ impl Play {
             trace: Vec::new(),
             lines: Vec::new(),
             stored: BTreeMap::new(),
+            questions: Vec::new(),
             requests: Vec::new(),
             worst: Vec::new(),
             ends: Vec::new(),
@@ -241,10 +245,11 @@ impl Play {
             }
             Effect::ResolvePath { call, given } => self.world.resolve(call, &given, turn.cwd()),
             Effect::JudgeCommand { call, order } => judged(call, &order),
-            Effect::AskPermission { call, .. } => {
-                self.log.push(format!("ask:{}", call.id));
-                let answer = self.world.permission(&call);
-                TurnInput::PermissionAnswered { answer, call: call.id }
+            Effect::ConsultPolicy(question) => self.world.policy(&question),
+            Effect::AskPermission(question) => {
+                self.log.push(format!("ask:{}", question.call.id));
+                self.questions.push(Question::clone(&question));
+                self.world.permission(&question)
             }
             Effect::ExecuteTool { permit, call, .. } => {
                 assert_eq!(permit.call(), &call);
@@ -292,6 +297,8 @@ impl Play {
         for text in append.stored {
             self.stored.insert(text.digest, text.text.to_string());
         }
+        let records = append.lines.iter().filter_map(Line::record);
+        records.for_each(|it| self.conversation.memory.overrides.note(&it.what));
         self.lines.extend(append.lines);
         append.said.into_iter().for_each(|it| self.conversation.said(it));
         if append.is_awaited {
@@ -330,6 +337,8 @@ impl Play {
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
             ended,
+            asked: None,
+            denial: Denial::default(),
             in_doubt: None,
         };
         let closing = close(open, self.at(), end);

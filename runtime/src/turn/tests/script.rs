@@ -63,7 +63,10 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         directory: "/t/s".into(),
         transcript: "/t/s.jsonl".into(),
         tools: tools(),
+        agents: Default::default(),
         handler,
+        has_policy: false,
+        may_bypass: false,
         layers: vec![layer(Scope::CliArg, json!({ "model": "m" }))],
         reads_settings: true,
         streams: true,
@@ -141,4 +144,10 @@ pub(crate) fn failure(class: FailureClass) -> Result<ModelAnswer, ModelFailure> 
         retry_after_ms: None,
         partial_text: "par".into(),
     })
+}
+
+/// The answer with the token of a question for the classifier.
+pub(crate) fn with_token(answer: ModelAnswer, token: &str) -> ModelAnswer {
+    let said: String = answer.blocks.iter().filter_map(Block::as_text).collect();
+    ModelAnswer { blocks: vec![Block::text(&said.replace("TOKEN", token))], ..answer }
 }

@@ -40,9 +40,13 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
         TurnInput::CommandJudged { call, judged } => {
             TurnInput::CommandJudged { call: call.clone(), judged: judged.clone() }
         }
-        TurnInput::PermissionAnswered { call, answer } => {
-            TurnInput::PermissionAnswered { call: call.clone(), answer: answer.clone() }
+        TurnInput::PolicyAnswered { call, verdict } => {
+            TurnInput::PolicyAnswered { call: call.clone(), verdict: verdict.clone() }
         }
+        TurnInput::PermissionAnswered { call, given } => {
+            TurnInput::PermissionAnswered { call: call.clone(), given: given.clone() }
+        }
+        TurnInput::ModeChanged(_) => return None,
         TurnInput::ToolFinished { call, outcome } => {
             TurnInput::ToolFinished { call: call.clone(), outcome: outcome.clone() }
         }

@@ -7,16 +7,18 @@ use std::{
 
 use super::script;
 use crate::{
+    approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
     entropy::Stream,
     hook::{HandlerEnd, HandlerOutput, HookHandler},
     ids::ToolUseId,
+    permission::PermissionMode,
     run::facts::SessionFacts,
     step1_settings_resolution::LayerText,
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, apply_summary, run_stage},
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
     step7_permission_gate::{
-        Handler, PermissionAnswer,
+        Handler,
         path_resolution::{Found, resolve},
     },
     tokens::Usage,
@@ -51,6 +53,10 @@ pub(crate) struct World {
     pub(crate) crashes: Vec<Stage>,
     /// Which of the inputs that wait comes next, by their number: the first, or a draw of these.
     pub(crate) shuffle: Option<Stream>,
+    /// What surfaces answer, in order; a mode that somebody sets in place of an answer.
+    pub(crate) given: VecDeque<Result<PermissionAnswer, PermissionMode>>,
+    /// What the classifier says, in order; `TOKEN` in it is the token of the question.
+    pub(crate) verdicts: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// Every input comes twice.
     pub(crate) echo: bool,
     /// The turn is made to wait after each input, as at a breakpoint; else it collects.
@@ -89,6 +95,8 @@ impl World {
             outcomes: BTreeMap::new(),
             crashes: Vec::new(),
             shuffle: None,
+            given: VecDeque::new(),
+            verdicts: VecDeque::new(),
             echo: false,
             stands: true,
             keeps_requests: true,
@@ -127,6 +135,12 @@ impl World {
             (Some(refused), _) => Err(refused),
             (None, Purpose::Turn) => {
                 self.answers.pop_front().unwrap_or_else(|| script::text("done"))
+            }
+            (None, Purpose::Classification) => {
+                let body = String::from_utf8_lossy(&order.request.body).into_owned();
+                let token = body.split(r#"token\":\""#).nth(1).and_then(|it| it.get(..32));
+                let said = self.verdicts.pop_front().unwrap_or_else(|| script::text("nothing"));
+                said.map(|answer| script::with_token(answer, token.unwrap_or_default()))
             }
             (None, Purpose::Compaction) => {
                 self.summaries.pop_front().unwrap_or_else(|| script::text("so far"))
@@ -172,11 +186,29 @@ impl World {
         TurnInput::PathResolved { call, path }
     }
 
-    /// The one that is asked says no to what says `no`.
-    pub(super) fn permission(&self, call: &ToolCall) -> PermissionAnswer {
+    /// What the next scripted answer is; by default the one that is asked says no to what says `no`.
+    pub(super) fn permission(&mut self, question: &Question) -> TurnInput {
+        let call = &question.call;
         let allowed = !call.input.contains("no");
         let reason = if allowed { "" } else { "rather not" };
-        PermissionAnswer { allowed, reason: reason.into() }
+        let simple = PermissionAnswer { allowed, reason: reason.into(), ..Default::default() };
+        let answer = match self.given.pop_front().unwrap_or(Ok(simple)) {
+            Ok(answer) => answer,
+            Err(mode) => return TurnInput::ModeChanged(mode),
+        };
+        let given = GivenAnswer { answer, by: AnsweredBy::Surface, surface: Some("test".into()) };
+        TurnInput::PermissionAnswered { call: call.id.clone(), given: Box::new(given) }
+    }
+
+    /// The policy allows what says `fine`, denies what says `never`, and has no word for the rest.
+    pub(super) fn policy(&self, question: &Question) -> TurnInput {
+        let reason = "the policy says so".to_owned();
+        let verdict = match &*question.call.input {
+            it if it.contains("fine") => PolicyVerdict::Allow { reason },
+            it if it.contains("never") => PolicyVerdict::Deny { reason },
+            _ => PolicyVerdict::Pass,
+        };
+        TurnInput::PolicyAnswered { call: question.call.id.clone(), verdict }
     }
 
     pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {

@@ -55,8 +55,8 @@ pub(crate) struct Print {
     /// Turns that the run may take.
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<NonZeroU32>,
-    /// How the gate decides where no rule does: plan, default, acceptEdits, dontAsk,
-    /// bypassPermissions.
+    /// How the gate decides where no rule does: plan, default, acceptEdits, auto,
+    /// dontAsk, bypassPermissions.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<String>,
     /// Rules that allow; separated by commas or blanks, repeatable.

@@ -11,6 +11,7 @@ mod doctor;
 mod endpoint;
 mod mcp;
 mod print;
+mod prompter;
 mod rules;
 mod screen;
 mod show;

@@ -26,7 +26,9 @@ use crate::{
     args::{Durability, OutputFormat, Print},
     endpoint::{self, Variables},
     exit::{Exit, Failure},
-    mcp, rules,
+    mcp,
+    prompter::{self, Prompter},
+    rules,
     screen::Screen,
     show,
     signals::Signals,
@@ -45,6 +47,8 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let server = endpoint::from_environment()?;
     let (variables, is_simulated) = (server.variables, server.why_simulated.is_some());
     let options = options.endpoint(server.endpoint);
+    let asks = prompter::is_somebody_there();
+    let options = options.answers_by_handle(asks);
     trusted::tell(&options);
     let mut signals = Signals::take().await?;
     let ennead = Ennead::start(server.options)
@@ -78,7 +82,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         show::problem(&why);
     }
     let request = RunRequest::new(prompt).origin("print");
-    let mut watched = Watched::new(&session, args.output_format);
+    let mut watched = Watched::new(&session, args.output_format, asks);
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
     // What was told before the outcome came is shown before it.
@@ -119,16 +123,43 @@ struct Watched {
     events: Events,
     screen: Screen,
     clock: SystemClock,
+    /// Asks the person at the terminal, if there is one.
+    prompter: Option<Prompter>,
 }
 
 impl Watched {
-    fn new(session: &SessionHandle, format: OutputFormat) -> Self {
+    fn new(session: &SessionHandle, format: OutputFormat, asks: bool) -> Self {
         let screen = Screen::new(format == OutputFormat::Text);
-        Self { events: session.events(), screen, clock: SystemClock::default() }
+        let (events, clock) = (session.events(), SystemClock::default());
+        let prompter = asks.then(|| Prompter::new(session));
+        Self { events, screen, clock, prompter }
     }
 
     fn show(&mut self, event: &Numbered) {
         self.screen.observe(self.clock.now().0, &event.event, &self.events.output());
+        if let Some(prompter) = &mut self.prompter {
+            prompter.observe(&event.event);
+        }
+    }
+
+    /// Asks the next question, if one waits.
+    fn ask(&mut self, session: &SessionHandle) {
+        if let Some(prompter) = &mut self.prompter {
+            prompter.show(session, &mut self.screen);
+        }
+    }
+
+    async fn line(prompter: &mut Option<Prompter>) -> Option<String> {
+        match prompter {
+            Some(prompter) => prompter.line().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn take(&mut self, line: Option<String>, session: &SessionHandle) {
+        if let Some(prompter) = &mut self.prompter {
+            prompter.take(line, session, &mut self.screen).await;
+        }
     }
 }
 
@@ -143,6 +174,8 @@ async fn converse(
     let mut ended_by = None;
     let mut listening = true;
     loop {
+        watched.ask(session);
+        let Watched { events, prompter, .. } = &mut *watched;
         tokio::select! {
             biased;
             outcome = &mut run => return (Some(outcome), ended_by),
@@ -150,10 +183,11 @@ async fn converse(
                 None => session.interrupt(),
                 Some(_) => return (None, Some(exit)),
             },
-            event = watched.events.next(), if listening => match event {
+            event = events.next(), if listening => match event {
                 Some(event) => watched.show(&event),
                 None => listening = false,
             },
+            line = Watched::line(prompter) => watched.take(line, session).await,
         }
     }
 }
@@ -246,14 +280,9 @@ fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, F
     }
     if let Some(name) = &args.permission_mode {
         let mode = serde_json::from_value(Value::from(name.as_str())).map_err(|_| {
-            let why = match name.as_str() {
-                "auto" => {
-                    "the permission mode `auto` needs a classifier, which does not exist here"
-                }
-                _ => &*format!("there is no permission mode `{name}`"),
-            };
             bad(format!(
-                "{why}; take one of plan, default, acceptEdits, dontAsk, bypassPermissions"
+                "there is no permission mode `{name}`; take one of plan, default, acceptEdits, auto, \
+                 dontAsk, bypassPermissions"
             ))
         })?;
         options = options.mode(mode);

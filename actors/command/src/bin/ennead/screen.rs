@@ -29,6 +29,8 @@ pub(crate) struct Screen {
     has_progress: bool,
     /// The answer ends in the middle of a line.
     in_line: bool,
+    /// A question is on the screen, and nothing is drawn below it.
+    asks: bool,
     /// The line of progress as it is drawn; empty when it is not.
     drawn: String,
     /// Why nothing more can be written to standard output.
@@ -41,8 +43,8 @@ impl Screen {
         let streams = is_text && io::stdout().is_terminal();
         let can_erase = std::env::var_os("TERM").is_some_and(|it| !it.is_empty() && it != "dumb");
         let has_progress = io::stdout().is_terminal() && io::stderr().is_terminal() && can_erase;
-        let (in_line, drawn, broken) = (false, String::new(), None);
-        Self { view: PrintView::new(), streams, has_progress, in_line, drawn, broken }
+        let (in_line, asks, drawn, broken) = (false, false, String::new(), None);
+        Self { view: PrintView::new(), streams, has_progress, in_line, asks, drawn, broken }
     }
 
     /// Shows what happened at `now_ms`, milliseconds since 1970.
@@ -63,6 +65,19 @@ impl Screen {
             }
         }
         self.draw();
+    }
+
+    /// Puts a question on the screen; nothing is drawn below it until it is answered.
+    pub(crate) fn ask(&mut self, question: &str) {
+        self.erase();
+        self.end_line();
+        show::draw(question);
+        self.asks = true;
+    }
+
+    /// Whether a question is on the screen.
+    pub(crate) fn is_asking(&mut self, asks: bool) {
+        self.asks = asks;
     }
 
     /// Shows the answer at the end of a run, if it was not shown as it came.
@@ -115,7 +130,7 @@ impl Screen {
     }
 
     fn draw(&mut self) {
-        if !self.has_progress || self.in_line {
+        if !self.has_progress || self.in_line || self.asks {
             return;
         }
         let columns = tcgetwinsize(io::stderr()).map_or(0, |it| usize::from(it.ws_col));

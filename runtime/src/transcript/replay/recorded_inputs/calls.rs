@@ -64,6 +64,7 @@ impl<'a> RecordedInputs<'a> {
                 Some(
                     RecordKind::Permission { call, .. }
                     | RecordKind::Path { call, .. }
+                    | RecordKind::Question { call, .. }
                     | RecordKind::Approval { call, .. }
                     | RecordKind::Hook { event: HookEvent::PreToolUse, call: Some(call), .. },
                 ) => (call, Admission::Admitted),

@@ -100,7 +100,7 @@ impl RecordedInputs<'_> {
         let untold = || ReplayError::Untold { line: number, step, what: "what the model answered" };
         let line = match order.purpose {
             Purpose::Turn => self.ahead(1).and_then(said).filter(|it| it.answer.is_some()),
-            Purpose::Compaction => None,
+            Purpose::Compaction | Purpose::Classification => None,
         };
         let fields = line.and_then(|it| it.answer.as_ref());
         let (stop_reason, blocks) = match (unsaid, line, fields) {

@@ -1,0 +1,26 @@
+//! Questions about calls, of whichever session.
+
+use ennead_runtime::approval::{AnswerError, PermissionAnswer, Question, QuestionKey};
+
+use super::Ennead;
+
+impl Ennead {
+    /// The questions about calls of all its sessions that wait for an answer, oldest first.
+    pub fn approvals(&self) -> Vec<Question> {
+        self.approvals.list(None)
+    }
+
+    /// Answers a question of whichever session, as [`SessionHandle::answer`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError`] when the answer is not taken: the question is as it was.
+    pub async fn answer(
+        &self,
+        key: &QuestionKey,
+        surface: &str,
+        answer: PermissionAnswer,
+    ) -> Result<(), AnswerError> {
+        self.approvals.answer(None, key, surface, answer).await
+    }
+}

@@ -1,0 +1,334 @@
+//! Questions about calls, and what answers them.
+//!
+//! A question is bound to one action, by digest, to the rules and the mode under which it was asked,
+//! and to a time. It is a record of the transcript, and so is the answer. Any surface may answer; the
+//! turn that asks takes the first answer that fits and no other.
+
+pub mod classifier;
+mod counts;
+mod error;
+mod overrides;
+pub mod rule_file;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use counts::QuestionCounts;
+pub use error::{AnswerError, ModeError};
+pub use overrides::Overrides;
+
+use crate::{
+    digest::Digest,
+    ids::{AgentId, ApprovalId, EntryId, RunId, SessionId},
+    permission::{PermissionMode, RuleKind, RuleText, Scope},
+    step7_permission_gate::{
+        CommandClass,
+        rule::{BadRule, Rule},
+    },
+    time::Timestamp,
+    tool::ToolCall,
+};
+
+/// Rules that one answer may add.
+pub const MAX_RULES: usize = 8;
+
+/// Bytes of all rules of one answer together, so that its record holds them.
+pub const MAX_RULE_BYTES: usize = 1024;
+
+/// A question about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Question {
+    /// Names it. The same after the process was killed and the session opened again.
+    pub id: ApprovalId,
+    /// The session; for a sub-agent the top session of its tree.
+    pub session: SessionId,
+    /// The run whose call it is.
+    pub run: RunId,
+    /// The agent that asks: the sub-agents from the top of the tree down to it; empty for the session
+    /// itself.
+    pub agents: Arc<[AgentId]>,
+    /// The call, with the input it would run with.
+    pub call: ToolCall,
+    /// The directory that the call would run in; absolute.
+    pub cwd: Arc<str>,
+    /// Of the exact action: see [`action_digest`].
+    pub digest: Digest,
+    /// Of the rules and the mode under which it is asked.
+    pub epoch: Digest,
+    /// What a shell command needs at least; nothing for other calls.
+    pub class: Option<CommandClass>,
+    /// Why it is asked.
+    pub reason: String,
+    /// Rules that would settle it for the future, narrowest first.
+    pub suggestions: Vec<String>,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When nobody can answer any more, by the wall clock.
+    pub expires: Timestamp,
+}
+
+/// What an answer names, so that it cannot be taken for the answer to another question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionKey {
+    /// The question.
+    pub id: ApprovalId,
+    /// The action that was shown to whoever answers.
+    pub digest: Digest,
+    /// The rules and the mode that held then.
+    pub epoch: Digest,
+}
+
+/// What somebody answered about a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PermissionAnswer {
+    /// Whether the call may run.
+    pub allowed: bool,
+    /// In words; the model reads the reason of a no.
+    pub reason: String,
+    /// The input to run with instead, JSON text of an object. It is judged again: what is denied, or
+    /// would have to be asked for another reason than a missing rule, does not run.
+    pub input: Option<Arc<str>>,
+    /// Rules that hold from now on, for the session and where else each says.
+    pub rules: Vec<RuleUpdate>,
+    /// With a no: the run ends, and no other call of the same answer of the model runs.
+    pub interrupt: bool,
+}
+
+impl PermissionAnswer {
+    /// Lets the call run.
+    pub fn allow() -> Self {
+        Self { allowed: true, ..Self::default() }
+    }
+
+    /// Refuses the call, for a reason that the model reads.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..Self::default() }
+    }
+
+    /// With a rule that holds from now on.
+    #[must_use]
+    pub fn with_rule(mut self, rule: RuleUpdate) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// With another input for the call.
+    #[must_use]
+    pub fn with_input(self, input: impl Into<Arc<str>>) -> Self {
+        Self { input: Some(input.into()), ..self }
+    }
+
+    /// Whether it can be taken at all, whatever it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError`], the first thing that is wrong.
+    pub fn check(&self) -> Result<(), AnswerError> {
+        if let Some(input) = &self.input {
+            let is_object = serde_json::from_str::<Value>(input).is_ok_and(|it| it.is_object());
+            if !self.allowed || !is_object {
+                return Err(AnswerError::BadInput(
+                    "it is no JSON object of an allowed call".into(),
+                ));
+            }
+        }
+        if self.interrupt && self.allowed {
+            return Err(AnswerError::AllowsAndInterrupts);
+        }
+        let n_bytes: usize = self.rules.iter().map(|it| it.rule.len()).sum();
+        if MAX_RULES < self.rules.len() || MAX_RULE_BYTES < n_bytes {
+            return Err(AnswerError::TooManyRules);
+        }
+        for update in &self.rules {
+            Rule::parse(&update.text())?;
+            if update.rule.chars().any(char::is_control) {
+                return Err(AnswerError::BadRule(BadRule::NoTool(update.rule.clone())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rule that an answer adds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleUpdate {
+    /// What the rule does with a call that it matches.
+    pub kind: RuleKind,
+    /// As in settings files, for example `Bash(npm test *)`.
+    pub rule: String,
+    /// Where it is kept in addition to the session.
+    pub destination: RuleDestination,
+}
+
+impl RuleUpdate {
+    /// Allows what `rule` matches for the rest of the session.
+    pub fn allow(rule: impl Into<String>) -> Self {
+        let (kind, destination) = (RuleKind::Allow, RuleDestination::Session);
+        Self { kind, rule: rule.into(), destination }
+    }
+
+    /// The same, kept there as well.
+    #[must_use]
+    pub fn kept_in(self, destination: RuleDestination) -> Self {
+        Self { destination, ..self }
+    }
+
+    /// As a rule of the session.
+    pub fn text(&self) -> RuleText {
+        RuleText { kind: self.kind, scope: Scope::Session, text: self.rule.clone() }
+    }
+}
+
+/// Where a rule is kept that an answer adds. Wire names as the SDKs have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RuleDestination {
+    /// Nowhere: it is forgotten with the session.
+    Session,
+    /// `.claude/settings.local.json` of the working directory.
+    LocalSettings,
+    /// `.claude/settings.json` of the working directory.
+    ProjectSettings,
+    /// `settings.json` of the user.
+    UserSettings,
+}
+
+/// Who or what ended a question. The codes are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// The policy of the embedder, which is asked first.
+    Policy,
+    /// The model that decides in the mode `auto`.
+    Classifier,
+    /// A surface of the session above, for a question of a sub-agent.
+    Bubble,
+    /// A person or a program that was shown the question.
+    Surface,
+    /// Nobody in time.
+    Expiry,
+    /// Nobody: the run was ended from outside.
+    Interrupt,
+    /// Nobody, since nobody is there.
+    Nobody,
+    /// Nobody: rules or mode have changed, and the call is judged anew. Only told, not recorded.
+    Change,
+}
+
+impl AnsweredBy {
+    /// Returns the stable code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Classifier => "classifier",
+            Self::Bubble => "bubble",
+            Self::Surface => "surface",
+            Self::Expiry => "expiry",
+            Self::Interrupt => "interrupt",
+            Self::Nobody => "nobody",
+            Self::Change => "change",
+        }
+    }
+
+    /// Whether somebody or something decided, in contrast to a question that nobody answered.
+    pub fn is_answer(self) -> bool {
+        matches!(self, Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
+    }
+}
+
+/// An answer, and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// What was answered.
+    pub answer: PermissionAnswer,
+    /// Who answered.
+    pub by: AnsweredBy,
+    /// The name of the surface, where one answered.
+    pub surface: Option<String>,
+}
+
+/// What a policy says about a question before anybody else is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyVerdict {
+    /// The call may run.
+    Allow {
+        /// In words, for the record.
+        reason: String,
+    },
+    /// The call may not run.
+    Deny {
+        /// In words; the model reads it.
+        reason: String,
+    },
+    /// The policy has nothing to say: the next handler is asked.
+    Pass,
+}
+
+impl Question {
+    /// What an answer to it names.
+    pub fn key(&self) -> QuestionKey {
+        QuestionKey { id: self.id.clone(), digest: self.digest, epoch: self.epoch }
+    }
+
+    /// Whether an answer with this key fits, at this time.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError`] with what does not fit.
+    pub fn accepts(&self, key: &QuestionKey, now: Timestamp) -> Result<(), AnswerError> {
+        if key.id != self.id {
+            return Err(AnswerError::Unknown(key.id.clone()));
+        }
+        if key.digest != self.digest {
+            return Err(AnswerError::OtherAction { answered: key.digest, asked: self.digest });
+        }
+        if key.epoch != self.epoch {
+            return Err(AnswerError::OldEpoch);
+        }
+        match now < self.expires {
+            true => Ok(()),
+            false => Err(AnswerError::Expired(self.id.clone())),
+        }
+    }
+}
+
+/// The digest of an action: tool, input and directory as canonical JSON, keys in order and without
+/// blanks. An input that is no JSON counts by its text.
+pub fn action_digest(call: &ToolCall, cwd: &str) -> Digest {
+    let input = serde_json::from_str(&call.input).unwrap_or_else(|_| Value::from(&*call.input));
+    let action = serde_json::json!({ "cwd": cwd, "input": input, "tool": call.name.as_str() });
+    Digest::of(action.to_string().as_bytes())
+}
+
+/// The name of a question: the same whenever the same action of the same answer of the model is asked
+/// about, in whatever process.
+pub fn question_id(session: &SessionId, answer: Option<&EntryId>, action: Digest) -> ApprovalId {
+    let answer = answer.map_or("", EntryId::as_str);
+    let of = [session.as_str(), answer].map(|it| Digest::of(it.as_bytes()));
+    ApprovalId::new(format!("q_{}", of[0].chain(of[1]).chain(action)))
+}
+
+/// Whether a session may be put into this mode. `has_leave`: it was opened with leave to bypass
+/// permissions; `off`: the modes that settings switch off.
+///
+/// # Errors
+///
+/// [`ModeError`] with the reason.
+pub fn may_change_to(
+    mode: PermissionMode,
+    has_leave: bool,
+    off: &[PermissionMode],
+) -> Result<(), ModeError> {
+    match mode {
+        PermissionMode::Bubble => Err(ModeError::OnlyForAgents),
+        _ if off.contains(&mode) => Err(ModeError::SwitchedOff),
+        PermissionMode::BypassPermissions if !has_leave => Err(ModeError::NoLeave),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Adds rules to the text of a settings file, and leaves everything else in it as it is written.
+//!
+//! The text is not written anew from what was read of it: that would lose the order of its keys, its
+//! blanks, and what this version does not know.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::RuleUpdate;
+use crate::{json::quote, permission::RuleKind};
+
+/// Why a text takes no rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotSettings {
+    /// It is no JSON.
+    #[error("it is no JSON: {0}")]
+    Json(String),
+    /// It is JSON of another shape.
+    #[error("`{0}` is not of the type that settings have")]
+    Shape(&'static str),
+}
+
+/// The text with these rules in `permissions`. An empty text is that of a new file.
+///
+/// # Errors
+///
+/// [`NotSettings`] when the text holds no settings; nothing can be added to it then.
+pub fn with_rules(text: &str, rules: &[RuleUpdate]) -> Result<String, NotSettings> {
+    let mut text = if text.trim().is_empty() { "{}\n".to_owned() } else { text.to_owned() };
+    for update in rules {
+        let key = list_of(update.kind);
+        let said: Value =
+            serde_json::from_str(&text).map_err(|it| NotSettings::Json(it.to_string()))?;
+        let root = said.as_object().ok_or(NotSettings::Shape("the file"))?;
+        let permissions = root.get("permissions");
+        if permissions.is_some_and(|it| !it.is_object()) {
+            return Err(NotSettings::Shape("permissions"));
+        }
+        let list = permissions.and_then(|it| it.get(key));
+        if list.is_some_and(|it| !it.is_array()) {
+            return Err(NotSettings::Shape(key));
+        }
+        let is_there = |list: &Value| {
+            list.as_array().is_some_and(|it| it.iter().any(|rule| *rule == *update.rule))
+        };
+        if list.is_some_and(is_there) {
+            continue;
+        }
+        if permissions.is_none() {
+            text = appended(&text, whole(&text), "\"permissions\": {}");
+        }
+        let permissions = member(&text, whole(&text), "permissions");
+        let permissions = permissions.ok_or(NotSettings::Shape("permissions"))?;
+        if list.is_none() {
+            text = appended(&text, permissions, &format!("\"{key}\": []"));
+        }
+        let list = member(&text, whole(&text), "permissions")
+            .and_then(|it| member(&text, it, key))
+            .ok_or(NotSettings::Shape(key))?;
+        text = appended(&text, list, &quote(&update.rule));
+        // What a reader makes of it is what was meant, or nothing is written.
+        let mut meant = said;
+        let list = &mut meant["permissions"][key];
+        match list.as_array_mut() {
+            Some(list) => list.push(update.rule.as_str().into()),
+            None => *list = json!([update.rule]),
+        }
+        if serde_json::from_str::<Value>(&text).ok() != Some(meant) {
+            return Err(NotSettings::Shape(key));
+        }
+    }
+    Ok(text)
+}
+
+fn list_of(kind: RuleKind) -> &'static str {
+    match kind {
+        RuleKind::Deny => "deny",
+        RuleKind::Ask => "ask",
+        RuleKind::Allow => "allow",
+    }
+}
+
+/// Where the object is that the text holds, brackets included.
+fn whole(text: &str) -> Range<usize> {
+    let start = text.find('{').unwrap_or(0);
+    start..value_end(text.as_bytes(), start)
+}
+
+/// Where the value of a member of an object is. Of several members of one name the last one counts, as
+/// for readers.
+fn member(text: &str, object: Range<usize>, name: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut at = object.start + 1;
+    let mut found = None;
+    loop {
+        at = skip(bytes, at, |it| it.is_ascii_whitespace() || it == b',');
+        if bytes.get(at) != Some(&b'"') || object.end <= at {
+            return found;
+        }
+        let key = at..value_end(bytes, at);
+        at = skip(bytes, key.end, |it| it.is_ascii_whitespace() || it == b':');
+        let value = at..value_end(bytes, at);
+        at = value.end;
+        if serde_json::from_str::<String>(&text[key]).is_ok_and(|it| it == name) {
+            found = Some(value);
+        }
+    }
+}
+
+/// The text with an item after the last one of an object or a list, laid out as those before it.
+fn appended(text: &str, container: Range<usize>, item: &str) -> String {
+    let (before, inner) = (&text[..container.start + 1], container.start + 1..container.end - 1);
+    let after = &text[container.end - 1..];
+    let inner = &text[inner];
+    let items = inner.trim_end();
+    if items.is_empty() {
+        let line = text[..container.start].rsplit('\n').next().unwrap_or_default();
+        let indent: String = line.chars().take_while(|it| matches!(it, ' ' | '\t')).collect();
+        return format!("{before}\n{indent}  {item}\n{indent}{after}");
+    }
+    let blank = &inner[..inner.len() - inner.trim_start().len()];
+    let blank = if blank.contains('\n') { blank } else { " " };
+    let rest = &inner[items.len()..];
+    format!("{before}{items},{blank}{item}{rest}{after}")
+}
+
+/// The place after the value that begins at `start`, in text that is JSON.
+fn value_end(bytes: &[u8], start: usize) -> usize {
+    match bytes.get(start) {
+        Some(b'"') => string_end(bytes, start),
+        Some(b'{' | b'[') => {
+            let (mut depth, mut at) = (0_usize, start);
+            while let Some(byte) = bytes.get(at) {
+                match byte {
+                    b'"' => {
+                        at = string_end(bytes, at);
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                at += 1;
+                if depth == 0 {
+                    break;
+                }
+            }
+            at
+        }
+        _ => {
+            skip(bytes, start, |it| !it.is_ascii_whitespace() && !matches!(it, b',' | b'}' | b']'))
+        }
+    }
+}
+
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    at.min(bytes.len())
+}
+
+fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().take_while(|it| is_skipped(**it)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn added(text: &str, kind: RuleKind, rule: &str) -> Result<String, NotSettings> {
+        with_rules(text, &[RuleUpdate { kind, ..RuleUpdate::allow(rule) }])
+    }
+
+    // REQ: PRM-9
+    #[test]
+    fn rule_is_added_and_every_other_byte_stays() {
+        let check = |before: &str, after: &str| {
+            assert_eq!(added(before, RuleKind::Allow, "Bash(a \"b\")").as_deref(), Ok(after));
+            // A second time there is nothing to add.
+            assert_eq!(added(after, RuleKind::Allow, "Bash(a \"b\")").as_deref(), Ok(after));
+        };
+        check(
+            "",
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(a \\\"b\\\")\"\n    ]\n  }\n}\n",
+        );
+        check(
+            r#"{"z":1, "permissions": {"allow": ["Read"], "x":{}}, "a" : [1 , 2]}"#,
+            r#"{"z":1, "permissions": {"allow": ["Read", "Bash(a \"b\")"], "x":{}}, "a" : [1 , 2]}"#,
+        );
+        check(
+            "{\n\t\"unknown\": \"}]\\\"\",\n\t\"permissions\": {\n\t\t\"allow\": [\n\t\t\t\"A\"\n\t\t]\n\t}\n}",
+            "{\n\t\"unknown\": \"}]\\\"\",\n\t\"permissions\": {\n\t\t\"allow\": [\n\t\t\t\"A\",\n\t\t\t\"Bash(a \\\"b\\\")\"\n\t\t]\n\t}\n}",
+        );
+        check(
+            r#"{"permissions":{"allow":["old"]},"permissions":{"deny":[]}}"#,
+            "{\"permissions\":{\"allow\":[\"old\"]},\"permissions\":{\"deny\":[], \"allow\": [\n  \"Bash(a \\\"b\\\")\"\n]}}",
+        );
+    }
+
+    // REQ: PRM-9
+    #[test]
+    fn text_that_holds_no_settings_takes_no_rule() {
+        let wrong =
+            ["[]", "{", "{} {}", r#"{"permissions": []}"#, r#"{"permissions": {"deny": {}}}"#];
+        for text in wrong {
+            assert!(added(text, RuleKind::Deny, "Bash").is_err(), "{text}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[ -~]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec(("[ -~]{0,4}", inner), 0..4)
+                    .prop_map(|it| Value::Object(it.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        // REQ: PRM-9
+        #[test]
+        fn whatever_else_a_file_says_it_says_afterwards(
+            rest in any_json(), rule in "[ -~]{1,12}", is_pretty in any::<bool>(), has_list in any::<bool>(),
+        ) {
+            let mut said = json!({ "a": rest, "permissions": { "x": rest }, "z": rest });
+            if has_list {
+                said["permissions"]["ask"] = json!(["one"]);
+            }
+            let text = match is_pretty {
+                true => serde_json::to_string_pretty(&said).unwrap(),
+                false => said.to_string(),
+            };
+            let after = added(&text, RuleKind::Ask, &rule).unwrap();
+            let mut rules = if has_list { vec!["one".to_owned()] } else { Vec::new() };
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+            said["permissions"]["ask"] = json!(rules);
+            prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), said);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What records are made of, and their names on the wire.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{RecordKind, Stored};
+use crate::{catalogue::Money, digest::Digest, ids::AgentId, tokens::Tokens};
+
+/// A model call of which nobody will say what it used: the most that it can have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnconfirmedUsage {
+    /// Tokens of all kinds together.
+    pub tokens: Tokens,
+    /// What they cost; nothing where the price is not known.
+    pub cost: Money,
+}
+
+/// A shaper stage that did not run; on the wire a pair, since every turn has five of them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PassedStage {
+    /// Name of the stage that did nothing.
+    pub stage: Cow<'static, str>,
+    /// Why the stage did nothing.
+    pub why: Cow<'static, str>,
+}
+
+impl Serialize for PassedStage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.stage, &self.why).serialize(serializer)
+    }
+}
+
+/// An answer that is no line: a summary, or one that was cut, refused or paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscardedAnswer {
+    /// Wire name of the stop reason.
+    pub stop_reason: String,
+    /// Its blocks, a JSON list.
+    pub content: Stored,
+}
+
+/// Head of a sub-agent's transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SidechainHead {
+    /// Id of the sub-agent.
+    pub agent: AgentId,
+    /// Hash of its last record.
+    pub head: Digest,
+}
+
+impl RecordKind {
+    /// The `kind` on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RunStart { .. } => "run_start",
+            Self::RunResumed { .. } => "run_resumed",
+            Self::TurnStep { .. } => "turn_step",
+            Self::ShapersPassed { .. } => "shapers_passed",
+            Self::Shaper { .. } => "shaper",
+            Self::ModelAttempt { .. } => "model_attempt",
+            Self::Path { .. } => "path",
+            Self::Hook { .. } => "hook",
+            Self::Permission { .. } => "permission",
+            Self::Question { .. } => "question",
+            Self::Passed { .. } => "passed",
+            Self::Approval { .. } => "approval",
+            Self::Mode { .. } => "mode",
+            Self::ToolIntent { .. } => "tool_intent",
+            Self::ToolEnd { .. } => "tool_end",
+            Self::Shell { .. } => "shell",
+            Self::TurnEnd { .. } => "turn_end",
+            Self::RunEnd { .. } => "run_end",
+            Self::Alert { .. } => "alert",
+            Self::Repair { .. } => "repair",
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What handlers answered about calls.
+
+use super::{RecordedInputs, ReplayError, text_of};
+use crate::{
+    approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
+    permission::PermissionMode,
+    step::Step,
+    transcript::{entry::RecordKind, replay::window::record},
+    turn::TurnInput,
+};
+
+impl RecordedInputs<'_> {
+    /// What the policy said.
+    pub(super) fn policy(&self, asked: &Question, step: Step) -> Result<TurnInput, ReplayError> {
+        let verdict = self.told("what a policy said", step, |it| match it {
+            RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
+            RecordKind::Approval { by: Some(AnsweredBy::Policy), allowed, reason, .. } => {
+                let reason = reason.clone();
+                Some(match allowed {
+                    true => PolicyVerdict::Allow { reason },
+                    false => PolicyVerdict::Deny { reason },
+                })
+            }
+            _ => None,
+        })?;
+        Ok(TurnInput::PolicyAnswered { call: asked.call.id.clone(), verdict })
+    }
+
+    /// What a surface answered, or why nobody did.
+    pub(super) fn permission(
+        &self,
+        asked: &Question,
+        step: Step,
+    ) -> Result<TurnInput, ReplayError> {
+        let (mut given, input) = self.told("the answer about a call", step, |it| match it {
+            RecordKind::Approval {
+                allowed, reason, by, surface, input, rules, interrupt, ..
+            } => {
+                let answer = PermissionAnswer {
+                    allowed: *allowed,
+                    reason: reason.clone(),
+                    input: None,
+                    rules: rules.clone(),
+                    interrupt: *interrupt,
+                };
+                let by = by.unwrap_or(AnsweredBy::Surface);
+                Some((GivenAnswer { answer, by, surface: surface.clone() }, input.as_ref()))
+            }
+            _ => None,
+        })?;
+        if let Some(input) = input {
+            let line = self.ahead(0).map_or(0, |it| it.number);
+            given.answer.input = Some(text_of(input, line, self.stored)?.into());
+        }
+        let call = asked.call.id.clone();
+        Ok(TurnInput::PermissionAnswered { call, given: Box::new(given) })
+    }
+
+    /// The mode that the session was put into at this point, if it was.
+    pub(in crate::transcript::replay) fn mode(&self) -> Option<PermissionMode> {
+        match self.ahead(0).and_then(record).map(|it| &it.what) {
+            Some(RecordKind::Mode { mode }) => Some(*mode),
+            _ => None,
+        }
+    }
+}
