@@ -7,7 +7,10 @@
 mod body;
 mod headers;
 pub(crate) mod learned;
+mod limit;
 mod watchdog;
+
+pub(crate) use limit::within;
 
 use std::{
     num::NonZeroU32,
@@ -104,20 +107,6 @@ pub(crate) fn crashed() -> ModelFailure {
         retry_after_ms: None,
         partial_text: String::new(),
     }
-}
-
-/// What is returned for a call that took longer than it may, and was dropped.
-pub(crate) fn out_of_time(attempt: u32, limit_ms: u64, sent: Option<Sent>) -> TurnInput {
-    let message = format!("no answer for {limit_ms} ms");
-    TurnInput::ModelAnswered(Box::new(Answered {
-        attempt,
-        result: Err(ModelFailure { class: FailureClass::Timeout, message, ..crashed() }),
-        usage: Usage::default(),
-        is_in_doubt: sent.is_some_and(|it| it.is_set()),
-        first_token_ms: None,
-        duration_ms: limit_ms,
-        parked_ms: None,
-    }))
 }
 
 /// The failure with the address that was asked, where its words do not name it yet.

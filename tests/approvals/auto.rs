@@ -39,7 +39,7 @@ async fn mode_auto_asks_a_fast_model_and_its_call_counts_in_the_run() {
 }
 
 // REQ: PRM-5
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn classifier_that_does_not_answer_in_time_leaves_the_call_to_a_person() {
     let place = Place::new();
     let model = model(|asked: &Asked| match (token(asked), asked.n_answers()) {
@@ -47,7 +47,8 @@ async fn classifier_that_does_not_answer_in_time_leaves_the_call_to_a_person() {
         (None, 0) => bash("t", "touch made"),
         _ => text("done"),
     });
-    let options = place.session().mode(PermissionMode::Auto);
+    let short = json!({"ennead": {"approvals": {"classifierTimeoutMs": 50}}});
+    let options = place.session().settings_json(short).unwrap().mode(PermissionMode::Auto);
     let mut asking = Asking::start(&place, &model, options).await;
     let question = asking.question().await;
     asking.answer(&question, PermissionAnswer::allow()).await;

@@ -172,6 +172,7 @@ fn the_rule_tells_the_world_from_plain_values() {
 /// Files of the actors in which a lock or an atomic is, with what it is for. None of them holds
 /// state of a turn: that is one value, owned by one actor.
 const LOCKS: &[(&str, &str)] = &[
+    ("approval/pending.rs", "which questions are open, and the way to the turns that ask"),
     ("archive.rs", "the lock file, kept by the archive while writers come and go"),
     ("ennead.rs", "the count of sessions, for placing them, and settings that were merged before"),
     ("events.rs", "what goes out to listeners"),

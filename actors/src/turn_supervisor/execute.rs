@@ -187,12 +187,7 @@ fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveT
         None => work,
         Some(ms) => {
             let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
-            Box::pin(async move {
-                tokio::select! {
-                    answered = work => answered,
-                    () = waiting => model_call::out_of_time(attempt, ms, sent),
-                }
-            })
+            model_call::within(ms, waiting, attempt, sent, work)
         }
     };
     state.leaf(myself, ActorKind::ModelCall, pending, work)

@@ -1,0 +1,39 @@
+//! A call that is dropped when it takes longer than it may, whatever it waits for.
+
+use ennead_runtime::{
+    ports::BoxFuture,
+    step5_model_call::{FailureClass, ModelFailure},
+    tokens::Usage,
+    turn::{TurnInput, input::Answered},
+};
+
+use super::{Sent, crashed};
+
+/// The work of a call, raced with a wait of `limit_ms`.
+pub(crate) fn within(
+    limit_ms: u64,
+    waiting: BoxFuture<'static, ()>,
+    attempt: u32,
+    sent: Option<Sent>,
+    work: BoxFuture<'static, TurnInput>,
+) -> BoxFuture<'static, TurnInput> {
+    Box::pin(async move {
+        tokio::select! {
+            answered = work => answered,
+            () = waiting => out_of_time(attempt, limit_ms, sent),
+        }
+    })
+}
+
+fn out_of_time(attempt: u32, limit_ms: u64, sent: Option<Sent>) -> TurnInput {
+    let message = format!("no answer for {limit_ms} ms");
+    TurnInput::ModelAnswered(Box::new(Answered {
+        attempt,
+        result: Err(ModelFailure { class: FailureClass::Timeout, message, ..crashed() }),
+        usage: Usage::default(),
+        is_in_doubt: sent.is_some_and(|it| it.is_set()),
+        first_token_ms: None,
+        duration_ms: limit_ms,
+        parked_ms: None,
+    }))
+}
