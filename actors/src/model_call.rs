@@ -7,10 +7,8 @@
 mod body;
 mod headers;
 pub(crate) mod learned;
-mod limit;
+mod no_answer;
 mod watchdog;
-
-pub(crate) use limit::within;
 
 use std::{
     num::NonZeroU32,
@@ -18,9 +16,11 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use self::no_answer::{crashed, within};
 use self::{
     body::{in_place_if, read},
     headers::with_headers,
+    no_answer::no_provider,
     watchdog::Watchdog,
 };
 use crate::{
@@ -97,18 +97,6 @@ pub(crate) fn run(
     })
 }
 
-/// The answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever
-/// a stream could have done to it.
-pub(crate) fn crashed() -> ModelFailure {
-    ModelFailure {
-        class: FailureClass::StreamBroken,
-        status: None,
-        message: "the model call crashed".into(),
-        retry_after_ms: None,
-        partial_text: String::new(),
-    }
-}
-
 /// The failure with the address that was asked, where its words do not name it yet.
 fn located(url: &str, failure: ModelFailure) -> ModelFailure {
     use FailureClass::{BadAnswer, Network, StreamBroken, Timeout};
@@ -116,12 +104,6 @@ fn located(url: &str, failure: ModelFailure) -> ModelFailure {
         BadAnswer | Network | StreamBroken | Timeout => failure::named(url, failure),
         _ => failure,
     }
-}
-
-/// The turn and the session do not agree about the providers: a bug of ours.
-fn no_provider() -> ModelFailure {
-    let message = "the session has no such provider".into();
-    ModelFailure { class: FailureClass::Internal, message, ..crashed() }
 }
 
 /// A call is parked. A status query shows it; listeners hear when it is over,

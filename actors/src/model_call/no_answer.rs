@@ -1,4 +1,5 @@
-//! A call that is dropped when it takes longer than it may, whatever it waits for.
+//! What is returned for a call that gives no answer by itself: it crashed, has nobody to ask, or took
+//! longer than it may, whatever it waited for.
 
 use ennead_runtime::{
     ports::BoxFuture,
@@ -7,7 +8,25 @@ use ennead_runtime::{
     turn::{TurnInput, input::Answered},
 };
 
-use super::{Sent, crashed};
+use super::Sent;
+
+/// The answer in place of that of a call that crashed. Asking again, in one piece, avoids whatever
+/// a stream could have done to it.
+pub(crate) fn crashed() -> ModelFailure {
+    ModelFailure {
+        class: FailureClass::StreamBroken,
+        status: None,
+        message: "the model call crashed".into(),
+        retry_after_ms: None,
+        partial_text: String::new(),
+    }
+}
+
+/// The turn and the session do not agree about the providers: a bug of ours.
+pub(super) fn no_provider() -> ModelFailure {
+    let message = "the session has no such provider".into();
+    ModelFailure { class: FailureClass::Internal, message, ..crashed() }
+}
 
 /// The work of a call, raced with a wait of `limit_ms`.
 pub(crate) fn within(
