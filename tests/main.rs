@@ -38,6 +38,7 @@ mod context;
 mod determinism;
 mod fallback;
 mod gate;
+mod gate_fuzz;
 mod governor;
 mod hooks;
 mod learned_limits;

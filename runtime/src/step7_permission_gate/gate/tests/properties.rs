@@ -32,7 +32,7 @@ const RULES: [&str; 14] = [
 ];
 
 /// Commands of all kinds.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 36] = [
     "npm test",
     "npm test && rm x",
     "ls | head -2",
@@ -61,6 +61,14 @@ const COMMANDS: [&str; 28] = [
     "touch a",
     "sed -i s/a/b/ src/a",
     "tee a < b",
+    "npm test > out",
+    "echo 'rm x' | sh",
+    "cat a | bash",
+    "python3 -c 1",
+    "git lg",
+    "ls | xargs cat",
+    "gcc -o .git/x a.c",
+    "PAGER=x git log",
 ];
 
 /// Compounds around an allowed command `A` and a denied one `D`.
@@ -154,7 +162,7 @@ proptest! {
     fn a_compound_with_a_denied_command_is_denied(
         first in prop::sample::select(&COMPOUNDS[..]),
         second in prop::sample::select(&COMPOUNDS[..]),
-        program in prop::sample::select(vec!["rm", "/bin/rm", "r\\m", "'rm'", "sudo rm", "timeout 5 rm", "x=1 rm", "command rm"]),
+        program in prop::sample::select(vec!["rm", "/bin/rm", "r\\m", "'rm'", "sudo rm", "timeout 5 rm", "x=1 rm", "command rm", "bash -c 'rm x'", "sh -s <<<'rm x'", "eval rm", "ssh host rm"]),
     ) {
         let fill = |outer: &str, allowed: &str, denied: &str| {
             outer.replace('A', "\u{1}").replace('D', "\u{2}").replace('\u{1}', allowed).replace('\u{2}', denied)

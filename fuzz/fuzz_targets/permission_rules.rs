@@ -1,0 +1,8 @@
+//! Any bytes as a rule and a shell command at the gate.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::permission_rules(data));
