@@ -3,7 +3,6 @@
 
 use proptest::prelude::*;
 
-#[path = "../fuzz/bodies.rs"]
 mod bodies;
 
 /// Pieces that commands and rules are made of.

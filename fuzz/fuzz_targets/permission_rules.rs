@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../bodies.rs"]
+#[path = "../../tests/gate_fuzz/bodies.rs"]
 mod bodies;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::permission_rules(data));

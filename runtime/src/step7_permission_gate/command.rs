@@ -33,7 +33,6 @@ pub(crate) use part::Part;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
 pub(super) use rules::{Pattern, covered_by};
-pub(crate) use starts::starts;
 pub(crate) use walk::destination;
 
 use super::shell::Fault;
@@ -70,7 +69,10 @@ pub(crate) struct ShellCommand {
 impl ShellCommand {
     /// Takes a command apart. Work is linear in its bytes.
     pub(crate) fn read(raw: &str, around: CommandContext) -> Self {
-        let (parts, fault) = walk::parts(raw, &around);
+        let (mut parts, fault) = walk::parts(raw, &around);
+        for part in &mut parts {
+            part.called = rules::called(part);
+        }
         let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
         Self { raw: raw.into(), parts, changes, fault, around }
     }

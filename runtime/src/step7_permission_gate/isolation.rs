@@ -6,7 +6,7 @@
 
 use super::{
     ResolvedPath,
-    command::{Named, Part, ShellCommand, Target, base, destination, starts, target},
+    command::{Named, Part, ShellCommand, Target, base, destination, target},
     path_rule::lies_in,
     shell::{
         Fault,
@@ -125,7 +125,7 @@ impl Isolation {
         }
         // Where `env` runs what follows, too.
         let mut here = part.clone();
-        for start in starts(&part.words) {
+        for start in part.starts.iter().copied() {
             let part = &here;
             let Some((name, args)) = part.words[start..].split_first() else { continue };
             match base(&name.text) {

@@ -61,6 +61,10 @@ const FILES: &[&str] = &[
 
 /// Whether a write to this path must be asked. Compared composed and without case.
 pub fn is_protected(path: &str) -> bool {
+    // Each of the names has a dot.
+    if !path.contains('.') {
+        return false;
+    }
     let path = fold(path);
     let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
     if parts.last().is_some_and(|last| FILES.contains(last)) {

@@ -66,16 +66,15 @@ pub(crate) fn class(command: &ShellCommand) -> CommandClass {
         return Dangerous;
     }
     let around = command.around();
-    command.parts().iter().map(|it| of_part(it, around)).max().unwrap_or(ReadOnly)
+    command.changes().map(|(part, it)| of_part(part, it, around)).max().unwrap_or(ReadOnly)
 }
 
-fn of_part(part: &Part, around: &CommandContext) -> CommandClass {
-    let found = changes(part, around);
+fn of_part(part: &Part, found: &Changes, around: &CommandContext) -> CommandClass {
     let writes = found.writes.iter().map(|it| of_write(it, part, around));
     let sets = part.assignments.iter().any(|it| tables::is_run(&it.name));
     let sets = if sets { Dangerous } else { ReadOnly };
     let words = part.inner();
-    let runs = if words.is_empty() { ReadOnly } else { of_words(words, part, &found, around) };
+    let runs = if words.is_empty() { ReadOnly } else { of_words(words, part, found, around) };
     writes.max().unwrap_or(ReadOnly).max(sets).max(runs)
 }
 
@@ -196,7 +195,7 @@ fn of_inner(words: &[Word], is_fed: bool, outer: &Part, around: &CommandContext)
     inner.is_lost = outer.is_lost;
     match inner.fault {
         Some(_) => Dangerous,
-        None => of_part(&inner, around),
+        None => of_part(&inner, &changes(&inner, around), around),
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     part::base,
     piped::Piped,
     programs::{LISTERS, MORE_READERS, PRINTERS, READERS, WRITERS},
-    starts::{fed_at, program_at, starts},
+    starts::{fed_at, program_at},
     suspects, writers,
 };
 use crate::step7_permission_gate::{
@@ -79,7 +79,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
         }
     }
     let program = program_at(part);
-    for start in starts(&part.words) {
+    for start in part.starts.iter().copied() {
         if let Some((name, args)) = part.words[start..].split_first() {
             let name = base(&name.text);
             operands_of(name, args, part, around, &mut found);

@@ -1,6 +1,6 @@
 //! One simple command, with what is known of where it runs.
 
-use super::{Dirs, piped::Piped, wrappers};
+use super::{Dirs, piped::Piped, starts::starts, wrappers};
 use crate::step7_permission_gate::shell::{
     Fault,
     tree::{Assignment, Redirect},
@@ -37,6 +37,10 @@ pub(crate) struct Part {
     pub(crate) is_unseen: bool,
     /// How many programs run it, one the other, that are not stepped over: `env nice find -exec`.
     pub(crate) n_outer: usize,
+    /// Where commands may begin in its words.
+    pub(crate) starts: Vec<usize>,
+    /// The texts by which deny and ask rules know it; found once, since there may be many rules.
+    pub(crate) called: Vec<String>,
     /// What is wrong with the wrappers or the name.
     pub(crate) fault: Option<Fault>,
     /// All its words as text.
@@ -53,6 +57,7 @@ impl Part {
         dirs: Dirs,
     ) -> Self {
         let wrapped = wrappers::strip(&words);
+        let starts = starts(&words);
         let whole = canonical(&words);
         let text = match wrapped.start {
             0 => whole.clone(),
@@ -75,6 +80,8 @@ impl Part {
             piped: None,
             is_unseen: false,
             n_outer: 0,
+            starts,
+            called: Vec::new(),
             fault,
             whole,
             text,

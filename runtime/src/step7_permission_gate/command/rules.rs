@@ -7,7 +7,6 @@ use super::{
     programs::OPAQUE,
     read_only::{enters_workspace, has_harmless_assignments},
     scripts::is_interpreter,
-    starts::starts,
 };
 use crate::step7_permission_gate::{
     rule::wildcard,
@@ -65,28 +64,36 @@ impl Pattern {
     }
 
     fn names(&self, part: &Part) -> bool {
-        if self.covers(&part.whole) || self.covers(&part.text) {
-            return true;
-        }
-        if !part.assignments.is_empty() && !part.words.is_empty() {
-            let mut with = String::new();
-            for it in &part.assignments {
-                with.push_str(&it.name);
-                with.push('=');
-                it.value.write_canonical(&mut with);
-                with.push(' ');
-            }
-            with.push_str(&part.whole);
-            if self.covers(&with) {
-                return true;
-            }
-        }
-        starts(&part.words).into_iter().any(|start| {
-            let words = &part.words[start..];
-            let by_name = || called_by_name(words).is_some_and(|it| self.covers(&it));
-            start > part.start && self.covers(&canonical(words)) || by_name()
-        })
+        part.called.iter().any(|it| self.covers(it))
     }
+}
+
+/// The texts by which deny and ask rules know a part: its words, without what is in front of them, and
+/// by the name of each program that it may run.
+pub(super) fn called(part: &Part) -> Vec<String> {
+    let mut found = vec![part.whole.clone()];
+    if part.start > 0 {
+        found.push(part.text.clone());
+    }
+    if !part.assignments.is_empty() && !part.words.is_empty() {
+        let mut with = String::new();
+        for it in &part.assignments {
+            with.push_str(&it.name);
+            with.push('=');
+            it.value.write_canonical(&mut with);
+            with.push(' ');
+        }
+        with.push_str(&part.whole);
+        found.push(with);
+    }
+    for start in &part.starts {
+        let words = &part.words[*start..];
+        if *start > part.start {
+            found.push(canonical(words));
+        }
+        found.extend(called_by_name(words));
+    }
+    found
 }
 
 /// The words of a text that is one simple command.

@@ -10,7 +10,7 @@ use super::{
     part::base,
     programs::{RUNS_TEXT, SHELLS},
     shells::{self, Program},
-    starts::{MAX_STARTS, fed_at, is_wrapper, starts},
+    starts::{MAX_STARTS, fed_at, is_wrapper},
 };
 use crate::step7_permission_gate::shell::word::Word;
 
@@ -59,7 +59,7 @@ pub(super) fn runs(part: &Part) -> Runs {
             || before.starts_with("-exec")
             || before.starts_with("-ok")
     };
-    for start in starts(&part.words) {
+    for start in part.starts.iter().copied() {
         let words = &part.words[start..];
         let Some((name, args)) = words.split_first() else { continue };
         let name = base(&name.text);

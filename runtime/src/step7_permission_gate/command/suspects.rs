@@ -35,7 +35,12 @@ pub(super) fn suspected(
     around: &CommandContext,
     found: &mut Changes,
 ) {
+    // Each protected name has a dot.
+    let is_dotted = part.dirs.all().is_none_or(|mut it| it.any(|it| it.contains('.')));
     let mut add = |word: &Word| {
+        if !is_dotted && !word.text.contains(['.', '~', '$']) {
+            return;
+        }
         let file = named(word, part, around);
         if file.paths.iter().any(|it| is_protected(it)) {
             found.suspected.push(file);
