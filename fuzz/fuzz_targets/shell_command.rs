@@ -2,6 +2,7 @@
 
 #![no_main]
 
+#[allow(dead_code, reason = "each target checks one of them")]
 #[path = "../../tests/gate_fuzz/bodies.rs"]
 mod bodies;
 

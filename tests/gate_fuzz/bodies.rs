@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// What becomes of a call. Stricter answers are smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// It does not run.
     Denied,
     /// Somebody is asked.
@@ -30,7 +30,7 @@ const MODES: [PermissionMode; 4] = [
 
 /// Any text as a command: it is judged to its end, a denied command in front of it is found, and one
 /// deny rule more loosens nothing.
-pub fn shell_command(data: &[u8]) {
+pub(super) fn shell_command(data: &[u8]) {
     let Some((mode, command)) = data.split_first() else { return };
     let mode = MODES[usize::from(*mode) % MODES.len()];
     let command = String::from_utf8_lossy(command);
@@ -51,7 +51,7 @@ pub fn shell_command(data: &[u8]) {
 
 /// A line as the specifier of a rule, and what follows as a command: as a deny rule it loosens nothing, as an
 /// allow rule it makes nothing stricter, and it overrides no deny rule.
-pub fn permission_rules(data: &[u8]) {
+pub(super) fn permission_rules(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (specifier, command) = text.split_once('\n').unwrap_or((&text, "npm test && ls > out"));
     let rule = format!("Bash({specifier})");
