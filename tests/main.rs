@@ -52,6 +52,7 @@ mod own_transcript;
 mod recovery;
 mod resume;
 mod run_request;
+mod session_replay;
 mod shell_differential;
 mod shells;
 mod sources;

@@ -30,7 +30,7 @@ use std::{
     sync::Arc,
 };
 
-use self::{agents::Agents, recorder::Recorder, run::ActiveRun};
+use self::{agents::Agents, queue::Queued, recorder::Recorder, run::ActiveRun};
 pub use self::{
     agents::{
         TreePlace,
@@ -43,7 +43,7 @@ use crate::{
     cost::CostLedger,
     ids::{AgentId, RunId},
     permission::PermissionMode,
-    run::{RunEnd, RunRequest, conversation::Conversation, outcome::RunOutcome},
+    run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
 };
 
@@ -55,8 +55,8 @@ pub struct Machine {
     readiness: Readiness,
     measuring: Measuring,
     closing: Closing,
-    /// Prompts that wait, with their names.
-    queue: VecDeque<(u64, Box<RunRequest>)>,
+    /// Prompts that wait.
+    queue: VecDeque<Queued>,
     /// Boxed, because most sessions have none most of the time.
     active: Option<Box<ActiveRun>>,
     agents: Agents,
@@ -197,6 +197,16 @@ impl Machine {
     /// The conversation, as its sub-agents start from it.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// The conversation, for a replay: it puts in what the file says and no input does.
+    pub(crate) fn conversation_mut(&mut self) -> &mut Conversation {
+        &mut self.conversation
+    }
+
+    /// What the run under way has used up to its last turn, sub-agents included.
+    pub(crate) fn run_usage(&self) -> Usage {
+        self.active.as_ref().map_or_else(Usage::default, |it| it.run.usage)
     }
 
     /// Whether this agent of the tree can still ask. Known at the top of the tree alone.

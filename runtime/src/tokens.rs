@@ -96,6 +96,32 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// The difference; `None` when any part of it is less than nothing.
+    pub(crate) fn checked_sub(self, other: Self) -> Option<Self> {
+        let sub = u64::checked_sub;
+        Some(Self {
+            input_tokens: sub(self.input_tokens, other.input_tokens)?,
+            cache_creation_input_tokens: sub(
+                self.cache_creation_input_tokens,
+                other.cache_creation_input_tokens,
+            )?,
+            cache_creation_1h_input_tokens: sub(
+                self.cache_creation_1h_input_tokens,
+                other.cache_creation_1h_input_tokens,
+            )?,
+            cache_read_input_tokens: sub(
+                self.cache_read_input_tokens,
+                other.cache_read_input_tokens,
+            )?,
+            output_tokens: sub(self.output_tokens, other.output_tokens)?,
+            thinking_tokens: sub(self.thinking_tokens, other.thinking_tokens)?,
+            web_search_requests: sub(self.web_search_requests, other.web_search_requests)?,
+            web_fetch_requests: sub(self.web_fetch_requests, other.web_fetch_requests)?,
+        })
+    }
+}
+
 impl Add for Usage {
     type Output = Self;
 

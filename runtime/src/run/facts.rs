@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 3;
+pub const REVISION: u32 = 4;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +27,9 @@ pub struct SessionFacts {
     /// the window is cut before it is sent, the results of one turn share a cap, repairs of the view
     /// are recorded, and counters go on after a resume. From 2 on, compactions that do not help end a
     /// run only under pressure of tokens, and wait under any other, and a call that was under way when
-    /// its process ended counts as one that failed. From 3
-    /// on, questions about calls are recorded, and a run may go on at one.
+    /// its process ended counts as one that failed. From 3 on, questions about calls are recorded, and a
+    /// run may go on at one. From 4 on, what the session itself decides is recorded so that it can be
+    /// walked again.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -108,6 +108,11 @@ impl RunRequest {
         }
     }
 
+    /// A request for what a prompt holds that was accepted earlier.
+    pub(crate) fn recorded(blocks: &[Block]) -> Self {
+        Self::of(blocks.iter().cloned().map(PromptBlock::recorded))
+    }
+
     /// Names the run; two requests of one name are one run.
     #[must_use]
     pub fn run(self, run: impl Into<RunId>) -> Self {

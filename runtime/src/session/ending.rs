@@ -8,6 +8,7 @@ use std::mem;
 use super::{
     Closing, Machine, Now, SessionEffect,
     input::TurnRemains,
+    queue::Queued,
     recorder::{Lines, Origin},
     run::{ActiveRun, Leave, Phase, TurnInFlight},
 };
@@ -198,7 +199,7 @@ impl Machine {
 
     /// Ends the session: interrupts what runs, then closes the transcript.
     pub(super) fn close(&mut self, now: Now) {
-        for (prompt, _) in mem::take(&mut self.queue) {
+        for Queued { prompt, .. } in mem::take(&mut self.queue) {
             self.reply(prompt, Err(RunError::Ended));
         }
         if self.active.is_some() {

@@ -1,6 +1,6 @@
 //! The end of a run: its last record, its time limit, and its outcome.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, mem, sync::Arc, time::Duration};
 
 use super::{
     Machine, Now, SessionEffect,
@@ -133,6 +133,7 @@ impl Machine {
 
 /// Calls that were denied, as the model made them.
 fn denials(messages: &[Arc<Message>], denied: &[ToolUseId]) -> Vec<Denial> {
+    let denied: BTreeSet<&ToolUseId> = denied.iter().collect();
     let uses = messages.iter().flat_map(|it| it.tool_uses());
     uses.filter(|(id, ..)| denied.contains(id))
         .map(|(id, tool, input)| Denial {

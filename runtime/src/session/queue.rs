@@ -1,6 +1,6 @@
 //! Admission: from the queue of prompts to the first lines of a run.
 
-use std::{mem, sync::Arc};
+use std::{mem, sync::Arc, time::Duration};
 
 use super::{
     Closing, Machine, Measuring, Now, Readiness, SessionEffect,
@@ -16,11 +16,22 @@ use crate::{
         outcome::{RunError, RunOutcome},
     },
     step1_settings_resolution::{LayerText, Merged},
+    time::Timestamp,
     transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText},
 };
 
 /// Characters of a prompt that fits every window of at least 4,096 tokens: three quarters of one.
 const FITS_ALWAYS: u64 = 12_288;
+
+/// A prompt that waits.
+#[derive(Debug)]
+pub(super) struct Queued {
+    /// Names it in the reply.
+    pub(super) prompt: u64,
+    request: Box<RunRequest>,
+    /// When it was accepted.
+    asked: Timestamp,
+}
 
 impl Machine {
     /// Takes a prompt into the queue.
@@ -28,7 +39,7 @@ impl Machine {
         if self.closing != Closing::No {
             return self.reply(prompt, Err(RunError::Ended));
         }
-        self.queue.push_back((prompt, request));
+        self.queue.push_back(Queued { prompt, request, asked: now.at });
         self.next_run(now);
     }
 
@@ -39,7 +50,7 @@ impl Machine {
     /// Begins the next run of the queue, when nothing is under way.
     pub(super) fn next_run(&mut self, now: Now) {
         if self.readiness == Readiness::Failed {
-            for (prompt, _) in mem::take(&mut self.queue) {
+            for Queued { prompt, .. } in mem::take(&mut self.queue) {
                 self.reply(prompt, Err(RunError::Failed("the transcript is not open".into())));
             }
         }
@@ -48,12 +59,12 @@ impl Machine {
             && self.readiness == Readiness::Ready
             && self.measuring != Measuring::Asked
         {
-            let Some((prompt, request)) = self.queue.pop_front() else { break };
-            if self.is_measured_first(&request) {
-                self.queue.push_front((prompt, request));
+            let Some(queued) = self.queue.pop_front() else { break };
+            if self.is_measured_first(&queued.request) {
+                self.queue.push_front(queued);
                 break;
             }
-            self.begin(now, prompt, *request);
+            self.begin(now, queued);
         }
     }
 
@@ -89,7 +100,8 @@ impl Machine {
         self.conversation.memory.merged = Some(Arc::new(merged));
     }
 
-    fn begin(&mut self, now: Now, prompt: u64, request: RunRequest) {
+    fn begin(&mut self, now: Now, queued: Queued) {
+        let Queued { prompt, request, asked } = queued;
         if let Some(outcome) = request.run.as_ref().and_then(|it| self.outcomes.get(it)) {
             let outcome = outcome.clone();
             return self.reply(prompt, Ok(outcome));
@@ -114,6 +126,8 @@ impl Machine {
             setup: self.setup_text(&mut stored),
             system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
             sender: request.sender.clone(),
+            asked: (asked != now.at).then_some(asked),
+            time_limit_ms: request.time_limit.map(as_millis),
         };
         let last = self.conversation.last_entry.clone();
         let line = ConversationLine::of(now.at, last, Arc::clone(&message));
@@ -150,6 +164,10 @@ impl Machine {
         }
         setup
     }
+}
+
+fn as_millis(limit: Duration) -> u64 {
+    u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn may_be_too_long(request: &RunRequest) -> bool {

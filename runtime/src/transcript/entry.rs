@@ -80,6 +80,13 @@ pub enum RecordKind {
         /// Who asked for it; absent when nobody said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,
+        /// When the prompt was accepted, where that was earlier: it waited for the run before it, for
+        /// the transcript or for the settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Timestamp>,
+        /// How long the run may take, in milliseconds; absent when the request did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_limit_ms: Option<u64>,
     },
     /// A run goes on in another process: the turn that it was in is given up, before any of its calls
     /// ran, and the next one goes on with them.

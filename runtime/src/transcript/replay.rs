@@ -1,34 +1,34 @@
-//! Walks recorded turns again and holds every line against the file, byte for byte.
+//! Walks recorded sessions and their turns again and holds every line against the file, byte for byte.
 //!
-//! Needs no actor, network or file: everything that a turn was told is in its lines or stored
-//! next to them. What a turn decided is computed anew, request digests included, so a difference is
-//! either a changed file or a changed rule.
+//! Needs no actor, network or file: everything that a turn or its session received is in their lines or
+//! stored next to them. What they decided is computed anew, request digests included, so a difference
+//! is either a changed file or a changed rule.
 
 mod earlier;
 mod line;
 mod recorded_inputs;
 mod rerun;
+mod runs;
+mod session;
+mod shells;
 mod window;
 
 use std::sync::Arc;
 
 use earlier::Earlier;
-use line::{LineRef, SealedLine};
-use rerun::Rerun;
+use line::LineRef;
+use runs::Runs;
+use session::Session;
 use window::Window;
 
 use crate::{
     digest::Digest,
-    entropy::Stream,
-    message::{Message, MessageKind},
-    run::{Run, conversation::Conversation, facts::SessionFacts},
+    message::MessageKind,
     step::Step,
     transcript::{
-        entry::{Line, Record, RecordKind, Stored},
+        entry::{Record, RecordKind, Stored},
         lines::FileLines,
-        load::LoadAs,
     },
-    turn::effect::HistoryUpdate,
 };
 
 /// What was walked again and found equal.
@@ -84,6 +84,17 @@ pub enum ReplayError {
         /// The text that the transcript holds there, around the first difference.
         found: String,
     },
+    /// The session decides otherwise than is recorded: which prompt begins a run, whether a turn
+    /// follows, or how a turn or a run is closed.
+    #[error("line {line}: the session makes {expected}, recorded is {found}")]
+    Decided {
+        /// Number of the line, counted from 1.
+        line: u64,
+        /// What should be there, around the first difference; empty when it makes no further line.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// What a run starts from cannot be read.
     #[error("line {line}: what the run starts from cannot be read")]
     NoSetup {
@@ -115,163 +126,64 @@ pub fn replay_lines(
     stored: StoredTexts<'_>,
 ) -> Result<Replayed, ReplayError> {
     let lines = line::sealed(file);
-    let mut earlier = Earlier::new(file);
+    let (mut earlier, mut runs) = (Earlier::new(file), Runs::of(&lines));
     let mut replayed = Replayed::default();
     let mut session: Option<Session> = None;
-    let mut prompt: Option<(&SealedLine<'_>, Arc<Message>)> = None;
     let mut at = 0;
     while let Some(file_line) = lines.get(at) {
         at += 1;
         match file_line.line {
-            LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {
-                prompt = Some((file_line, Arc::clone(&said.message)));
-            }
-            LineRef::Conversation(said) => {
+            // It is looked at with the run that it begins.
+            LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {}
+            LineRef::Conversation(_) => {
                 if let Some(session) = &mut session {
-                    session.conversation.said(HistoryUpdate::Message(Arc::clone(&said.message)));
+                    session.said(&lines, at - 1)?;
                 }
             }
             LineRef::Harness(record) => match &record.what {
                 RecordKind::RunStart { .. } => {
                     let no_setup = ReplayError::NoSetup { line: file_line.number };
-                    let (asked, prompt) = prompt.take().ok_or(no_setup.clone())?;
-                    let before = (&mut earlier, asked.place);
-                    let begun = Session::begin(session, file_line, record, before, stored)?;
-                    let begun = begun.ok_or(no_setup)?;
-                    begun.asked(asked)?;
-                    let system = system_of(record, file_line.number, stored)?;
-                    session = Some(begun.with_prompt(record, prompt, system));
+                    let number = runs.at(at - 1).ok_or(no_setup.clone())?;
+                    let begun = &runs.all[number];
+                    if begun.is_first || session.is_none() {
+                        let opened = session::opened(record, file_line.number, stored)?;
+                        let mut opened = opened.ok_or(no_setup)?;
+                        earlier.resume(&mut opened, begun.prompt.place);
+                        session = Some(Session::new(opened));
+                    }
+                    if let Some(session) = &mut session {
+                        session.begin(&lines, &mut runs, number, stored)?;
+                    }
                 }
                 RecordKind::RunResumed { .. } => {
                     let no_setup = ReplayError::NoSetup { line: file_line.number };
-                    let before = (&mut earlier, file_line.place);
-                    let resumed = Session::resumed(file_line, record, before, stored)?;
-                    session = Some(resumed.ok_or(no_setup)?);
+                    let opened = session::opened(record, file_line.number, stored)?;
+                    let mut opened = opened.ok_or(no_setup)?;
+                    earlier.resume(&mut opened, file_line.place);
+                    session = Some(Session::resumed(opened, file_line, stored)?);
                 }
-                // It is of no turn, whatever it says.
-                RecordKind::RunEnd { .. } => {}
-                RecordKind::Mode { .. } if record.turn == 0 => {
+                // An end of a run is of no turn, whatever it says.
+                RecordKind::RunEnd { .. } => {
                     if let Some(session) = &mut session {
-                        session.conversation.memory.overrides.note(&record.what);
+                        session.noted(&lines, at - 1, runs.is_last_of_opening(at))?;
                     }
                 }
-                _ if record.turn != 0 => {
+                _ => {
                     let Some(session) = &mut session else { continue };
+                    if record.turn == 0 {
+                        session.noted(&lines, at - 1, runs.is_last_of_opening(at))?;
+                        continue;
+                    }
                     let window = Window::at(&lines, at - 1, record);
                     replayed.lines += window.lines.len() as u64;
                     replayed.turns += 1;
-                    session.turn(&window, stored)?;
                     at = window.end;
+                    session.turn(&window, &lines, runs.is_last_of_opening(at), stored)?;
                 }
-                _ => {}
             },
         }
     }
     Ok(replayed)
-}
-
-/// What a session knew.
-struct Session {
-    conversation: Conversation,
-    run: Run,
-}
-
-impl Session {
-    /// The session at the start of a run; `None` when its first line cannot be used.
-    fn begin(
-        known: Option<Self>,
-        line: &SealedLine<'_>,
-        record: &Record,
-        (earlier, place): (&mut Earlier<'_>, usize),
-        stored: StoredTexts<'_>,
-    ) -> Result<Option<Self>, ReplayError> {
-        let RecordKind::RunStart { stream, setup, first, .. } = &record.what else {
-            return Ok(None);
-        };
-        if !first && known.is_some() {
-            return Ok(known);
-        }
-        Self::opened(line, (stream, setup), (earlier, place), stored)
-    }
-
-    /// The session at the place where it goes on with a run of an earlier process.
-    fn resumed(
-        line: &SealedLine<'_>,
-        record: &Record,
-        before: (&mut Earlier<'_>, usize),
-        stored: StoredTexts<'_>,
-    ) -> Result<Option<Self>, ReplayError> {
-        let (RecordKind::RunResumed { prompt, stream, setup, system }, Some(run)) =
-            (&record.what, &record.run)
-        else {
-            return Ok(None);
-        };
-        let Some(opened) = Self::opened(line, (stream, setup), before, stored)? else {
-            return Ok(None);
-        };
-        let system = system.as_ref().map(|it| text_of(it, line.number, stored)).transpose()?;
-        let run = Run::new(run.clone(), prompt.clone()).with_system(system.map(Into::into));
-        Ok(Some(Self { run, ..opened }))
-    }
-
-    /// A session that was opened with this stream and setup.
-    fn opened(
-        line: &SealedLine<'_>,
-        (stream, setup): (&str, &Stored),
-        (earlier, place): (&mut Earlier<'_>, usize),
-        stored: StoredTexts<'_>,
-    ) -> Result<Option<Self>, ReplayError> {
-        let facts = serde_json::from_str::<SessionFacts>(&text_of(setup, line.number, stored)?);
-        let (Ok(facts), Some(stream)) = (facts, Stream::from_hex(stream)) else { return Ok(None) };
-        let load_as = if facts.agent.is_some() { LoadAs::Sidechain } else { LoadAs::Session };
-        let mut conversation = Conversation::new(Arc::new(facts), stream);
-        earlier.resume(&mut conversation, place, load_as);
-        Ok(Some(Self { conversation, run: Run::new("".into(), "".into()) }))
-    }
-
-    /// Whether the line of a prompt is one of this session.
-    fn asked(&self, line: &SealedLine<'_>) -> Result<(), ReplayError> {
-        let LineRef::Conversation(said) = line.line else { return Ok(()) };
-        let said = Line::Conversation(Box::new(said.clone()));
-        match line.difference(&said, &self.conversation.facts) {
-            None => Ok(()),
-            Some((expected, found)) => {
-                Err(ReplayError::WrongPrompt { line: line.number, expected, found })
-            }
-        }
-    }
-
-    fn with_prompt(
-        mut self,
-        record: &Record,
-        prompt: Arc<Message>,
-        system: Option<Arc<str>>,
-    ) -> Self {
-        if let Some(run) = &record.run {
-            self.run = Run::new(run.clone(), prompt.id.clone()).with_system(system);
-        }
-        self.conversation.begin_run(prompt);
-        self
-    }
-
-    fn turn(&mut self, window: &Window<'_>, stored: StoredTexts<'_>) -> Result<(), ReplayError> {
-        self.run.turns = window.turn;
-        let stream = self.conversation.stream.child(self.run.id.as_str());
-        let closing = window.closing(stream, self.run.turns);
-        let told = window.told(closing);
-        if !told.is_empty() {
-            let mut rerun = Rerun::new(&mut self.conversation, &self.run, told, stored)?;
-            let report = rerun.walk()?;
-            // Of a turn that was ended from outside, nothing is handed on.
-            if let (Some(report), None) = (report, closing) {
-                self.conversation.memory = report.memory;
-            }
-        }
-        match closing {
-            Some(first) => window.close(first, &mut self.conversation, &self.run),
-            None => Ok(()),
-        }
-    }
 }
 
 /// What a run has after the system prompt.

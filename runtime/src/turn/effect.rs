@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     approval::Question,
+    block::{Block, BlockKind},
     event::Event,
     hook::{HookEvent, HookHandler},
     ids::{ToolName, ToolUseId},
@@ -118,6 +119,12 @@ impl HistoryUpdate {
             HistoryUpdate::Message(message) => Some(message),
             HistoryUpdate::Compacted { .. } => None,
         }
+    }
+
+    /// Whether it is the mark that somebody asked for the end of the run.
+    pub(crate) fn is_stop_request(&self) -> bool {
+        let is_mark = |it: &Block| *it.kind() == BlockKind::StopRequest;
+        self.message().is_some_and(|it| it.blocks.iter().any(is_mark))
     }
 }
 

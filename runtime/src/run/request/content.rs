@@ -102,6 +102,11 @@ impl PromptBlock {
         Ok(Self::media("document", &source, title))
     }
 
+    /// A block of a prompt that was accepted earlier.
+    pub(super) fn recorded(block: Block) -> Self {
+        Self(block)
+    }
+
     /// As a message holds it.
     pub fn block(&self) -> &Block {
         &self.0

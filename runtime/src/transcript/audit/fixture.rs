@@ -191,6 +191,8 @@ pub(super) fn good() -> Vec<Line> {
                 first: true,
                 system: None,
                 sender: None,
+                asked: None,
+                time_limit_ms: None,
             },
         ),
     ];

@@ -21,12 +21,11 @@ impl<'a> Earlier<'a> {
     }
 
     /// Goes on with what the lines in front of a place say, as the process did that opened the session.
-    pub(super) fn resume(
-        &mut self,
-        conversation: &mut Conversation,
-        place: usize,
-        load_as: LoadAs,
-    ) {
+    pub(super) fn resume(&mut self, conversation: &mut Conversation, place: usize) {
+        let load_as = match conversation.facts.agent {
+            Some(_) => LoadAs::Sidechain,
+            None => LoadAs::Session,
+        };
         if !self.file.is_orderly() {
             // A load puts lines right before it reads them; which, depends on all of them.
             let end = self.file.iter().nth(place).map_or(0, |it| it.offset);

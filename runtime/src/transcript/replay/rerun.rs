@@ -10,51 +10,51 @@ use super::{
 use crate::{
     catalogue::Catalogue,
     hook::HookEvent,
-    run::{Run, conversation::Conversation},
     step::Step,
     step9_stop_check::RunBudget,
+    time::Timestamp,
     transcript::entry::{Line, RecordKind, Repeated, StepDetail},
     turn::{
-        Effect, Turn, TurnInput,
+        Effect, Turn, TurnInput, TurnSetup,
         effect::{Append, HistoryUpdate, TurnReport},
     },
 };
 
 pub(super) struct Rerun<'a> {
-    conversation: &'a mut Conversation,
     turn: Turn,
     told: RecordedInputs<'a>,
     asked: VecDeque<Effect>,
     report: Option<TurnReport>,
+    appends: Vec<(Timestamp, Append)>,
+}
+
+/// A turn that was walked again.
+pub(super) struct Walked {
+    /// The report, if it reached its end.
+    pub(super) report: Option<TurnReport>,
+    /// What it had recorded, as far as the file has it, and when.
+    pub(super) appends: Vec<(Timestamp, Append)>,
 }
 
 impl<'a> Rerun<'a> {
-    /// # Errors
-    ///
-    /// [`ReplayError::NotStored`] when what was known about models is not at hand.
     pub(super) fn new(
-        conversation: &'a mut Conversation,
-        run: &Run,
+        mut setup: TurnSetup,
         lines: &'a [&'a SealedLine<'a>],
         stored: StoredTexts<'a>,
-    ) -> Result<Self, ReplayError> {
-        if let Some(catalogue) = catalogue(lines, stored)? {
-            conversation.memory.catalogue = Arc::new(catalogue);
-        }
+    ) -> Self {
         let used = lines.iter().find_map(|it| match &super::window::record(it)?.what {
             RecordKind::TurnStep { detail: StepDetail::State { used, .. }, .. } => Some(*used),
             _ => None,
         });
-        let budget = RunBudget { used: used.unwrap_or(0), max: None };
-        let turn = Turn::new(conversation.turn(run, budget));
-        let layers = conversation.memory.layers.as_ref().map(Repeated::digest);
-        let told = RecordedInputs::new(lines, stored, conversation.facts.clone(), layers);
+        setup.budget = RunBudget { used: used.unwrap_or(0), max: None };
+        let layers = setup.memory.layers.as_ref().map(Repeated::digest);
+        let told = RecordedInputs::new(lines, stored, Arc::clone(&setup.facts), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
-        Ok(Self { conversation, turn, told, asked, report: None })
+        Self { turn: Turn::new(setup), told, asked, report: None, appends: Vec::new() }
     }
 
-    /// Gives the report of a turn that reached its end.
-    pub(super) fn walk(&mut self) -> Result<Option<TurnReport>, ReplayError> {
+    /// Walks the turn as far as its lines go.
+    pub(super) fn walk(mut self) -> Result<Walked, ReplayError> {
         // Where the lines end the turn ended; what it asked for then was not answered any more.
         while !self.told.is_over() {
             if let Some(mode) = self.told.mode() {
@@ -85,7 +85,7 @@ impl<'a> Rerun<'a> {
             self.carry_out(effects)?;
         }
         if self.told.is_over() || self.report.is_some() {
-            return Ok(self.report.take());
+            return Ok(Walked { report: self.report, appends: self.appends });
         }
         let found = self.told.rest().map(|it| (it.number, shown(&it.line)));
         let (line, found) = found.unwrap_or_default();
@@ -119,27 +119,27 @@ impl<'a> Rerun<'a> {
     }
 
     /// Holds lines against the file; they count as recorded.
-    fn compare(&mut self, append: Append) -> Result<Vec<Effect>, ReplayError> {
-        let mut written = Vec::new();
+    fn compare(&mut self, mut append: Append) -> Result<Vec<Effect>, ReplayError> {
+        let (recorded_at, mut written, mut n_written) = (self.told.at(), Vec::new(), 0);
         for line in &append.lines {
-            match (self.told.compare(line, self.turn.step())?, line) {
-                (true, Line::Conversation(line)) => written.push(line.message.id.clone()),
-                (true, Line::Harness(record)) => {
-                    self.conversation.memory.overrides.note(&record.what);
+            if self.told.compare(line, self.turn.step())? {
+                n_written += 1;
+                if let Line::Conversation(line) = line {
+                    written.push(line.message.id.clone());
                 }
-                (false, _) => {}
             }
         }
-        for said in append.said {
+        append.lines.truncate(n_written);
+        append.said.retain(|said| {
             let (HistoryUpdate::Message(message)
-            | HistoryUpdate::Compacted { summary: message, .. }) = &said;
-            if written.contains(&message.id) {
-                self.conversation.said(said);
-            }
-        }
+            | HistoryUpdate::Compacted { summary: message, .. }) = said;
+            written.contains(&message.id)
+        });
+        let ticket = append.ticket;
+        self.appends.push((recorded_at, append));
         // What comes of this bears the time of the next line, and not of those that are recorded.
         let at = self.told.at();
-        Ok(self.turn.handle(at, TurnInput::Recorded { ticket: append.ticket }))
+        Ok(self.turn.handle(at, TurnInput::Recorded { ticket }))
     }
 
     /// Somebody asked for the end when a mark says so.
@@ -166,7 +166,11 @@ impl<'a> Rerun<'a> {
 }
 
 /// What was known about models when the turn was taken, if that is new.
-fn catalogue(
+///
+/// # Errors
+///
+/// [`ReplayError::NotStored`] when it is not at hand.
+pub(super) fn catalogue(
     lines: &[&SealedLine<'_>],
     stored: StoredTexts<'_>,
 ) -> Result<Option<Catalogue>, ReplayError> {

@@ -1,7 +1,12 @@
 //! Transcripts of played sessions are walked again.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::turn::tests::play::Play;
+use crate::{
+    transcript::{entry::Line, load::LoadAs},
+    turn::tests::play::Play,
+};
 
 mod long;
 mod sessions;

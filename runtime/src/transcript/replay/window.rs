@@ -13,6 +13,7 @@ use crate::{
     message::MessageKind,
     run::{Run, RunEnd, conversation::Conversation},
     step::Step,
+    time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
     transcript::entry::{ConversationLine, Line, Record, RecordKind},
     turn::{Denial, OpenTurn, close},
@@ -21,6 +22,8 @@ use crate::{
 /// The lines of one turn.
 pub(super) struct Window<'a> {
     pub(super) turn: u32,
+    /// Its first line, by its place among all.
+    pub(super) first: usize,
     pub(super) lines: Vec<&'a SealedLine<'a>>,
     /// The line after the last of them, by its place among all.
     pub(super) end: usize,
@@ -63,7 +66,7 @@ impl<'a> Window<'a> {
             }
         }
         lines.truncate(done.unwrap_or(lines.len()));
-        Self { turn: record.turn, lines, end }
+        Self { turn: record.turn, first, lines, end }
     }
 
     /// The lines that the turn itself wrote. A record at their end is left out when what it was
@@ -76,6 +79,15 @@ impl<'a> Window<'a> {
             told = rest;
         }
         told
+    }
+
+    /// When and why the turn was ended from outside.
+    pub(super) fn end_reason(&self) -> Option<(Timestamp, RunEnd)> {
+        let last = self.lines.last()?;
+        match &record(last)?.what {
+            RecordKind::TurnEnd { reason, .. } => Some((last.at(), end_of(reason))),
+            _ => None,
+        }
     }
 
     /// Where the lines begin that closed the turn from outside.
@@ -139,8 +151,7 @@ impl<'a> Window<'a> {
             denial: Denial::of(denied.and_then(|it| it.1)),
             in_doubt: *in_doubt,
         };
-        let end = serde_json::from_value(reason.as_str().into()).unwrap_or(RunEnd::Crashed);
-        let closing = close(open, last.at(), end);
+        let closing = close(open, last.at(), end_of(reason));
         let is_ours = |line: &Line| match (line, lines.iter().find_map(|it| said(it))) {
             (Line::Conversation(made), Some(found)) => Some(made.message.id == found.message.id),
             _ => None,
@@ -172,6 +183,11 @@ impl<'a> Window<'a> {
     }
 }
 
+/// The end that a code names.
+fn end_of(code: &str) -> RunEnd {
+    serde_json::from_value(code.into()).unwrap_or(RunEnd::Crashed)
+}
+
 /// The call whose end this records, with what went wrong.
 fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
     match &record(line)?.what {
@@ -181,7 +197,7 @@ fn ended(line: &SealedLine<'_>) -> Option<(ToolUseId, Option<ToolErrorKind>)> {
 }
 
 /// The outcomes of calls that a closing recorded.
-fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
+pub(super) fn settled(lines: &[&SealedLine<'_>]) -> BTreeMap<ToolUseId, ToolOutcome> {
     let outcome = |pair: &[&SealedLine<'_>]| {
         let RecordKind::ToolEnd { call, error, exit_code, duration_ms, .. } =
             &record(pair[0])?.what

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     in_flight::InFlight,
-    words::{again, alert, judged, told, word},
+    words::{again, alert, judged, step_after, told, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -130,6 +130,8 @@ impl Play {
             first: std::mem::take(&mut self.first),
             system: None,
             sender: None,
+            asked: None,
+            time_limit_ms: None,
         };
         self.stored.extend(beside.into_iter().map(|it| (it.digest, it.text.to_string())));
         self.record(&run, what);
@@ -150,7 +152,7 @@ impl Play {
             }
         };
         self.log.push(end.0.code().into());
-        let (turns, usage) = (run.turns, Usage::default());
+        let (turns, usage) = (run.turns, run.usage);
         self.record(
             &run,
             RecordKind::RunEnd { reason: end.0.code().into(), turns, usage, head: None },
@@ -187,7 +189,8 @@ impl Play {
                 return None;
             }
             if self.world.interrupt_at == Some(self.n_inputs) {
-                self.close(Some(turn.step()), run, stream, RunEnd::Interrupted, Ended::new());
+                let at_step = step_after(&self.lines[n_before..]);
+                self.close(at_step, run, stream, RunEnd::Interrupted, Ended::new());
                 return None;
             }
             match &next {

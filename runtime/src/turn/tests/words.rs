@@ -1,8 +1,14 @@
 //! Lines and events as words, and inputs once more.
 
 use crate::{
-    block::Block, event::Event, ids::ToolUseId, message::MessageKind,
-    step7_permission_gate::CommandOrder, transcript::entry::ConversationLine, turn::TurnInput,
+    block::Block,
+    event::Event,
+    ids::ToolUseId,
+    message::MessageKind,
+    step::Step,
+    step7_permission_gate::CommandOrder,
+    transcript::entry::{ConversationLine, Line, RecordKind},
+    turn::TurnInput,
 };
 
 /// The word for a line, if it has one.
@@ -17,6 +23,18 @@ pub(super) fn word(line: &ConversationLine) -> Option<String> {
         (MessageKind::Mark, None) if line.boundary.is_none() => "mark".into(),
         _ => return None,
     })
+}
+
+/// The step after the last one that these lines of a turn record.
+pub(super) fn step_after(lines: &[Line]) -> Option<Step> {
+    let step = |line: &Line| match line {
+        Line::Harness(record) => match record.what {
+            RecordKind::TurnStep { step, .. } => Some(step),
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    };
+    lines.iter().rev().find_map(step).map_or(Some(Step::SettingsResolution), Step::next)
 }
 
 /// The same input once more, of inputs that can be copied and that must not count twice.

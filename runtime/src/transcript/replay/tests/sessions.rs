@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     catalogue::{Catalogue, ModelFacts},
     entropy::Stream,
+    run::{RunEnd, facts::REVISION},
     step5_model_call::FailureClass,
     tool::{ToolOutcome, Truncation},
     transcript::{entry::StepDetail, trace},
@@ -191,13 +192,43 @@ fn command_that_was_judged_before_there_were_classes_is_not_judged_again() {
 
 // REQ: TRN-3
 #[test]
-fn end_of_a_run_that_names_a_turn_is_walked_past() {
+fn end_of_a_run_that_names_a_turn_is_not_what_the_session_makes() {
     let found = changed(|it| {
         if let RecordKind::RunEnd { .. } = it.what {
             it.turn = 1;
         }
     });
-    assert_eq!(found.map(|it| it.turns), Ok(2));
+    assert!(matches!(found, Err(ReplayError::Decided { .. })), "{found:?}");
+}
+
+/// The same run twice, by the rules of a revision, with another end in the record of the first.
+fn altered_end(revision: u32) -> Result<Replayed, ReplayError> {
+    let mut world = World::new(vec![text("done"), text("done")]);
+    let mut facts = (*world.facts).clone();
+    facts.revision = revision;
+    world.facts = Arc::new(facts);
+    let mut play = play(world);
+    play.run("and then?");
+    for line in &mut play.lines {
+        if let Line::Harness(record) = line
+            && let RecordKind::RunEnd { usage, reason, .. } = &mut record.what
+        {
+            usage.output_tokens += 1;
+            *reason = RunEnd::MaxTurns.code().into();
+            break;
+        }
+    }
+    replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned())
+}
+
+// REQ: SES-4
+#[test]
+fn sessions_of_older_rules_are_walked_again_by_their_turns_alone() {
+    for revision in [1, 2, 3] {
+        assert_eq!(altered_end(revision).map(|it| it.turns), Ok(2));
+    }
+    let found = altered_end(REVISION);
+    assert!(matches!(found, Err(ReplayError::Decided { .. })), "{found:?}");
 }
 
 // REQ: TRN-3

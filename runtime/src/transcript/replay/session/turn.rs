@@ -1,0 +1,259 @@
+//! A turn of a session, walked again, and what the session makes of its end.
+
+use std::{mem, sync::Arc};
+
+use super::{Session, mode_at};
+use crate::{
+    ids::ToolUseId,
+    lease::{LeaseRefused, MaxCost, Price},
+    run::RunEnd,
+    session::{AgentRequest, SessionInput, TreeAnswer, TurnRemains},
+    step1_settings_resolution::AgentLimits,
+    step9_stop_check::RunBudget,
+    time::Timestamp,
+    tokens::{Tokens, Usage},
+    transcript::{
+        entry::{Line, Record, RecordKind},
+        load::UsageTotals,
+        replay::{
+            ReplayError, StoredTexts,
+            line::{SealedLine, shown},
+            rerun::{Rerun, Walked, catalogue},
+            shells::ended_shells,
+            window::{Window, record, settled},
+        },
+    },
+    turn::{
+        TurnSetup,
+        effect::{Append, HistoryUpdate, TurnReport},
+    },
+};
+
+impl Session {
+    /// Walks a turn again. `lines` are all lines of the file, `is_last` says that no run of this
+    /// opening follows.
+    pub(in crate::transcript::replay) fn turn(
+        &mut self,
+        window: &Window<'_>,
+        lines: &[SealedLine<'_>],
+        is_last: bool,
+        stored: StoredTexts<'_>,
+    ) -> Result<(), ReplayError> {
+        self.run.turns = window.turn;
+        let stream = self.machine.conversation().stream.child(self.run.id.as_str());
+        let closing = window.closing(stream, self.run.turns);
+        let end = closing.and_then(|_| window.end_reason());
+        // Whoever resumes a session whose process was killed closes it with keys of its own.
+        let is_followed = match end {
+            Some((_, RunEnd::NotRecorded)) => false,
+            Some((_, RunEnd::Crashed)) => !is_last,
+            _ => true,
+        };
+        let told = window.told(closing);
+        let started = self.started(window)?;
+        if !told.is_empty() {
+            self.nothing_unexplained(lines)?;
+        }
+        let report = match told.is_empty() {
+            true => None,
+            false => self.walk(&started, told, stored)?,
+        };
+        self.note_kept_shells(window, lines)?;
+        let Some((key, _)) = started else {
+            return self.finish_unfollowed(window, closing, report);
+        };
+        if !is_followed {
+            self.lose_track(lines);
+            return self.finish_unfollowed(window, closing, report);
+        }
+        let next = lines.get(window.end..).unwrap_or_default();
+        match (closing, end, report) {
+            (Some(first), Some((at, end)), _) => {
+                self.count_agents(key, at, next, Usage::default());
+                self.end_turn(key, at, end, window, first);
+                let unexplained = self.decisions.as_mut().map(|it| mem::take(&mut it.unexplained));
+                let before = unexplained.unwrap_or_default().into_iter().map(|it| &lines[it]);
+                let closed = window.lines.iter().skip(first).copied();
+                before.chain(closed).try_for_each(|line| self.compare(line))?;
+            }
+            (_, _, Some(report)) => {
+                let at = self.handed_on_at(next).or(window.lines.last().map(|it| it.at()));
+                let at = at.unwrap_or_default();
+                self.count_agents(key, at, next, report.usage);
+                let shells = ended_shells(lines, window.end, &self.run.id);
+                if !shells.is_empty() {
+                    self.feed(at, SessionInput::ShellsEnded(shells));
+                }
+                if let Some(RecordKind::Mode { mode }) = mode_at(lines, window.end) {
+                    self.feed(at, SessionInput::SetMode(*mode));
+                }
+                self.feed(at, SessionInput::TurnDone { key, report: Box::new(report) });
+                self.feed(at, SessionInput::Flush);
+            }
+            // The file ends here.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The turn that the machine started, where it is followed.
+    fn started(
+        &mut self,
+        window: &Window<'_>,
+    ) -> Result<Option<(u64, Box<TurnSetup>)>, ReplayError> {
+        let Some(decisions) = &mut self.decisions else { return Ok(None) };
+        let turn = decisions.turn.take().filter(|(_, setup)| setup.number == window.turn);
+        if turn.is_none() || !decisions.made.is_empty() {
+            let first = window.lines.first();
+            let expected = decisions.made.front().map(|it| shown(it)).unwrap_or_default();
+            let (line, found) = first.map(|it| (it.number, shown(&it.line))).unwrap_or_default();
+            return Err(ReplayError::Decided { line, expected, found });
+        }
+        Ok(turn)
+    }
+
+    fn walk(
+        &mut self,
+        started: &Option<(u64, Box<TurnSetup>)>,
+        told: &[&SealedLine<'_>],
+        stored: StoredTexts<'_>,
+    ) -> Result<Option<TurnReport>, ReplayError> {
+        let models = catalogue(told, stored)?.map(Arc::new);
+        if let Some(models) = &models {
+            self.machine.conversation_mut().memory.catalogue = Arc::clone(models);
+        }
+        let budget = RunBudget { used: 0, max: None };
+        let mut setup = match started {
+            Some((_, setup)) => (**setup).clone(),
+            None => self.machine.conversation_mut().turn(&self.run, budget),
+        };
+        if let Some(models) = models {
+            setup.memory.catalogue = models;
+        }
+        let Walked { report, appends } = Rerun::new(setup, told, stored).walk()?;
+        for (at, append) in appends {
+            let Some((key, _)) = started else {
+                let memory = &mut self.machine.conversation_mut().memory;
+                let records = append.lines.iter().filter_map(Line::record);
+                records.for_each(|it| memory.overrides.note(&it.what));
+                append.said.into_iter().for_each(|it| self.machine.conversation_mut().said(it));
+                continue;
+            };
+            if append.said.iter().any(HistoryUpdate::is_stop_request) {
+                self.feed(at, SessionInput::Stop);
+            }
+            if let Some(decisions) = &mut self.decisions {
+                decisions.agent_call = agent_call(&append).or(decisions.agent_call.take());
+            }
+            self.feed(at, SessionInput::Append { key: *key, append: Box::new(append) });
+        }
+        Ok(report)
+    }
+
+    /// Takes in how a turn ended whose machine is not followed.
+    fn finish_unfollowed(
+        &mut self,
+        window: &Window<'_>,
+        closing: Option<usize>,
+        report: Option<TurnReport>,
+    ) -> Result<(), ReplayError> {
+        match (closing, report) {
+            (Some(first), _) => window.close(first, self.machine.conversation_mut(), &self.run),
+            // Of a turn that was ended from outside, nothing is handed on.
+            (None, Some(report)) => {
+                self.machine.conversation_mut().memory = report.memory;
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Commands that went on in the background while a turn was under way.
+    fn note_kept_shells(
+        &mut self,
+        window: &Window<'_>,
+        lines: &[SealedLine<'_>],
+    ) -> Result<(), ReplayError> {
+        let mut between = window.first..window.end;
+        between.try_for_each(|place| match lines.get(place).and_then(record) {
+            Some(it) if it.turn == 0 => self.noted(lines, place, false),
+            _ => Ok(()),
+        })
+    }
+
+    /// When what comes after a turn was decided, as its first line says.
+    fn handed_on_at(&self, next: &[SealedLine<'_>]) -> Option<Timestamp> {
+        let of_run = |it: &&Record| it.run.as_ref() == Some(&self.run.id);
+        let found = next.first().and_then(record).filter(of_run)?;
+        (found.turn == 0).then_some(found.at)
+    }
+
+    /// Takes in what sub-agents of the run used: what its end has in addition to its own turns.
+    fn count_agents(&mut self, key: u64, at: Timestamp, next: &[SealedLine<'_>], of_turn: Usage) {
+        let of_run = |it: &&Record| it.run.as_ref() == Some(&self.run.id);
+        let end = next.iter().map_while(record).filter(of_run).find(|it| it.turn == 0);
+        let Some(RecordKind::RunEnd { usage, .. }) = end.map(|it| &it.what) else { return };
+        let own = self.machine.run_usage() + of_turn;
+        let call = self.decisions.as_mut().and_then(|it| it.agent_call.take());
+        let (Some(used), Some(call)) = (usage.checked_sub(own), call) else { return };
+        let limits = AgentLimits::default();
+        let request = AgentRequest { request: 0, key, limits, call, agent_type: None };
+        self.feed(at, SessionInput::SpawnAgent(request));
+        let Some(agent) = self.decisions.as_mut().and_then(|it| it.asks_for.take()) else { return };
+        let admitted = TreeAnswer::Admitted { agent: agent.clone(), result: Ok(()) };
+        self.feed(at, SessionInput::TreeAnswer(admitted));
+        let mut totals = UsageTotals::default();
+        totals.usage = used;
+        let used = vec![(agent.clone(), totals)];
+        self.feed(at, SessionInput::AgentCrashed { agent, used });
+    }
+
+    /// Ends a turn from outside, as its closing says.
+    fn end_turn(
+        &mut self,
+        key: u64,
+        at: Timestamp,
+        end: RunEnd,
+        window: &Window<'_>,
+        first: usize,
+    ) {
+        let limit = self.decisions.as_ref().and_then(|it| it.limit);
+        match end {
+            RunEnd::TimedOut => {
+                // Without a limit nothing comes of it.
+                let (run, deadline) = limit.unwrap_or_default();
+                self.feed(at, SessionInput::TimeIsUp { run, deadline });
+            }
+            RunEnd::TreeLimit => {
+                let (name, limits) = ((key, 0), AgentLimits::default());
+                let worst = MaxCost { tokens: Tokens(0), price: Price::Unknown("".into()) };
+                self.feed(at, SessionInput::CallWaits { name, limits, worst });
+                let result = Err(LeaseRefused::TimeUsedUp);
+                let refused = TreeAnswer::Debited { call: name, result };
+                self.feed(at, SessionInput::TreeAnswer(refused));
+            }
+            RunEnd::Crashed => self.feed(at, SessionInput::TurnCrashed { key }),
+            RunEnd::Error => {
+                self.feed(at, SessionInput::TurnFailed { key, why: String::new() });
+            }
+            _ => self.feed(at, SessionInput::Interrupt),
+        }
+        self.feed(at, SessionInput::TurnQuiet { key, late: false });
+        let settled = settled(window.lines.get(first..).unwrap_or_default());
+        let left = TurnRemains { settled, was_sent: false };
+        self.feed(at, SessionInput::TurnLeft { key, left });
+    }
+}
+
+/// A call in these lines that starts a sub-agent.
+fn agent_call(append: &Append) -> Option<ToolUseId> {
+    append.lines.iter().find_map(|line| match line {
+        Line::Harness(record) => match &record.what {
+            RecordKind::ToolIntent { call, tool, .. } if tool.as_str() == "Agent" => {
+                Some(call.clone())
+            }
+            _ => None,
+        },
+        Line::Conversation(_) => None,
+    })
+}
