@@ -105,7 +105,7 @@ impl Session {
         let turn = decisions.turn.take().filter(|(_, setup)| setup.number == window.turn);
         if turn.is_none() || !decisions.made.is_empty() {
             let first = window.lines.first();
-            let expected = decisions.made.front().map(|it| shown(it)).unwrap_or_default();
+            let expected = decisions.made.front().map(shown).unwrap_or_default();
             let (line, found) = first.map(|it| (it.number, shown(&it.line))).unwrap_or_default();
             return Err(ReplayError::Decided { line, expected, found });
         }
