@@ -71,8 +71,7 @@ pub enum RecordKind {
         stream: String,
         /// What was fixed when the session was opened, JSON text.
         setup: Stored,
-        /// It is the first since the session was opened: what a session knows between turns was
-        /// made anew from the transcript.
+        /// It is the first since the opening: what is known between turns was made anew.
         first: bool,
         /// What follows the system prompt in its turns; absent when nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,8 +79,7 @@ pub enum RecordKind {
         /// Who asked for it; absent when nobody said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,
-        /// When the prompt was accepted, where that was earlier: it waited for the run before it, for
-        /// the transcript or for the settings.
+        /// When the prompt was accepted, where that was earlier: it waited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked: Option<Timestamp>,
         /// How long the run may take, in milliseconds; absent when the request did not say.
@@ -148,8 +146,7 @@ pub enum RecordKind {
         /// The failure that made it necessary; `None` for the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
-        /// Who was asked, where it was not the first of the chain: the provider by name, and the
-        /// model.
+        /// The provider that was asked, by name, where it was not the first of the chain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
         /// Model that was asked, where it was not the first of the chain.
@@ -176,8 +173,7 @@ pub enum RecordKind {
         status: Option<u16>,
         /// Of the answer, or of the failed call as far as the provider said.
         usage: Usage,
-        /// What it counts as where nobody said what it used and the tree of agents had something
-        /// set aside for it.
+        /// Its worst case, where its use is not known and the tree of agents set something aside.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_doubt: Option<UnconfirmedUsage>,
         /// What that cost; `None` when the price is not known.
@@ -187,8 +183,7 @@ pub enum RecordKind {
         first_token_ms: Option<u64>,
         /// Milliseconds from the request to the end of the answer.
         duration_ms: u64,
-        /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was
-        /// not.
+        /// Milliseconds that it was parked before it was sent, not in the others; `None`: it was not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parked_ms: Option<NonZeroU32>,
         /// The answer, where no line of the conversation holds it.

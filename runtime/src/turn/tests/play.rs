@@ -110,14 +110,8 @@ impl Play {
         let id = self.conversation.stream.uuid(Timestamp(self.now), "run", n_runs as u64);
         let blocks = vec![Block::text(prompt)];
         let message = std::sync::Arc::new(self.conversation.prompt(self.at(), &id, blocks));
-        let line = ConversationLine {
-            at: self.at(),
-            parent: self.conversation.last_entry.clone(),
-            message: message.clone(),
-            answer: None,
-            tool_result: None,
-            boundary: None,
-        };
+        let last = self.conversation.last_entry.clone();
+        let line = ConversationLine::of(self.at(), last, message.clone());
         self.lines.push(Line::Conversation(Box::new(line)));
         let mut run = Run::new(id.into(), message.id.clone());
         self.conversation.begin_run(message);
