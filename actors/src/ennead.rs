@@ -154,6 +154,7 @@ impl Ennead {
         let setup = self.setup(options, shard, id, notices)?;
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
+        let tools = setup.shared.facts.tools.iter().map(|it| it.name.to_string()).collect();
         let (reply, spawned) = oneshot::channel();
         shard.actor.cast(ShardMsg::Open(setup, reply)).map_err(|_| OpenError::Ended)?;
         let actor = spawned.await.ok().flatten().ok_or(OpenError::Ended)?;
@@ -166,7 +167,7 @@ impl Ennead {
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();
         let approvals = self.approvals.clone();
-        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory, approvals })
+        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory, approvals, tools })
     }
 
     /// Gives the session the tools of its MCP servers; returns what it is to tell.

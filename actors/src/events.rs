@@ -28,9 +28,10 @@ use std::{
 };
 
 use ennead_runtime::{
-    event::{Event, Numbered},
+    event::{Event, Numbered, RecordedMessage},
     ids::{AgentId, RunId, SessionId},
     output::OutputSettings,
+    transcript::entry::Line,
 };
 use futures::Stream;
 
@@ -66,10 +67,31 @@ struct State {
 struct Listener {
     key: u64,
     backlog: Backlog,
+    wants: Wants,
     /// The number of the first event that it does not get, once it was let go.
     let_go_at: Option<u64>,
     /// Wakes the task that waits for an event.
     waker: Option<Waker>,
+}
+
+/// Events that a listener gets only when it asks for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    /// [`Event::MessageRecorded`], of sub-agents too.
+    pub(crate) messages: bool,
+    /// [`Event::ModelStreamed`].
+    pub(crate) stream: bool,
+}
+
+impl Wants {
+    fn takes(self, event: &Event) -> bool {
+        match event {
+            Event::MessageRecorded { .. } => self.messages,
+            Event::ModelStreamed { .. } => self.stream,
+            Event::Agent { event, .. } => self.takes(event),
+            _ => true,
+        }
+    }
 }
 
 impl EventHub {
@@ -103,7 +125,8 @@ impl EventHub {
         state.seq += 1;
         state.tell(&event);
         // With the lock held, so that the order is that of the numbers.
-        if let Some((all, session)) = &self.0.all {
+        if let Some((all, session)) = self.0.all.as_ref().filter(|_| Wants::default().takes(&event))
+        {
             all.tell(session, state.seq, &event);
         }
         drop(state);
@@ -133,13 +156,49 @@ impl EventHub {
         }
     }
 
+    /// Tells the messages of these lines, where somebody asked for them.
+    pub(crate) fn publish_messages(&self, lines: &[Line]) {
+        if !self.is_wanted(|it| it.messages) {
+            return;
+        }
+        for line in lines {
+            if let Line::Conversation(line) = line {
+                let message = Arc::new(RecordedMessage::of(line));
+                self.publish(Event::MessageRecorded { message });
+            }
+        }
+    }
+
+    /// Tells an event of an answer as it came, where somebody asked for it.
+    pub(crate) fn publish_streamed(&self, attempt: u32, json: &str) {
+        if self.wants_stream() {
+            self.publish(Event::ModelStreamed { attempt, json: json.into() });
+        }
+    }
+
+    /// Whether somebody asked for the events of answers as they come.
+    pub(crate) fn wants_stream(&self) -> bool {
+        lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
+    }
+
+    /// Whether a listener, here or at a parent, asked for something.
+    fn is_wanted(&self, what: fn(&Wants) -> bool) -> bool {
+        lock(&self.0.state).listeners.iter().any(|it| what(&it.wants))
+            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.is_wanted(what))
+    }
+
     /// Listens from now on.
     pub fn subscribe(&self) -> Events {
+        self.subscribe_to(Wants::default())
+    }
+
+    /// Listens from now on, also to what few want.
+    pub(crate) fn subscribe_to(&self, wants: Wants) -> Events {
         let mut state = lock(&self.0.state);
         state.n_listeners += 1;
         let key = state.n_listeners;
         let backlog = Backlog::default();
-        state.listeners.push(Listener { key, backlog, let_go_at: None, waker: None });
+        state.listeners.push(Listener { key, backlog, wants, let_go_at: None, waker: None });
         Events { key, hub: self.clone() }
     }
 
@@ -201,7 +260,7 @@ struct Ended;
 
 impl Listener {
     fn push(&mut self, seq: u64, event: &Event) {
-        if self.let_go_at.is_some() {
+        if self.let_go_at.is_some() || !self.wants.takes(event) {
             return;
         }
         if let Err(Full) = self.backlog.push(seq, event) {
@@ -259,7 +318,10 @@ impl fmt::Debug for EventHub {
 fn is_progress(event: &Event) -> bool {
     !matches!(
         event,
-        Event::TextDelta { .. } | Event::ReasoningDelta { .. } | Event::ToolInputPreview { .. }
+        Event::TextDelta { .. }
+            | Event::ReasoningDelta { .. }
+            | Event::ToolInputPreview { .. }
+            | Event::ModelStreamed { .. }
     )
 }
 

@@ -105,13 +105,21 @@ pub struct HookReply {
     input: Option<Value>,
     stop: Option<String>,
     failure: Option<String>,
+    json: Option<Value>,
 }
 
 impl HookReply {
     /// Nothing: what would happen without the hook happens.
     #[must_use]
     pub fn proceed() -> Self {
-        Self { decision: None, context: None, input: None, stop: None, failure: None }
+        Self { decision: None, context: None, input: None, stop: None, failure: None, json: None }
+    }
+
+    /// What a command would print: an object with the fields of the hook protocol. It replaces everything
+    /// else of the reply.
+    #[must_use]
+    pub fn json(printed: Value) -> Self {
+        Self { json: Some(printed), ..Self::proceed() }
     }
 
     /// Lets a call run that no deny rule forbids. For `PreToolUse` only.
@@ -160,6 +168,9 @@ impl HookReply {
 
     /// As a command would have printed it.
     fn printed(self, event: HookEvent) -> Value {
+        if let Some(json) = self.json {
+            return json;
+        }
         let mut specific = json!({ "hookEventName": event.name() });
         let mut printed = json!({});
         match (self.decision, event) {

@@ -256,6 +256,9 @@ impl Call<'_> {
         watchdog: &mut Watchdog,
     ) -> Result<ModelAnswer, ModelFailure> {
         let mut reader = self.order.format.reader(self.order.request.digest);
+        if self.hub().wants_stream() {
+            reader.keep_events();
+        }
         let mut shown = Vec::new();
         let mut broken = None;
         let mut n_bytes = 0_usize;
@@ -369,6 +372,7 @@ impl Call<'_> {
                 StreamDelta::ToolInput { id, name, preview } => hub.publish_delta(|| {
                     Event::ToolInputPreview { attempt, call: id, tool: name, input: preview.into() }
                 }),
+                StreamDelta::Event(json) => hub.publish_streamed(attempt, &json),
                 StreamDelta::Usage(_) => {}
             }
         }

@@ -242,6 +242,11 @@ impl Block {
         out.push(b'}');
     }
 
+    /// Bytes of the whole JSON object.
+    pub fn wire_len(&self) -> usize {
+        self.0.wire.len() + 1
+    }
+
     /// Characters that count as content: texts, reasoning, results, inputs as JSON.
     pub fn chars(&self) -> u64 {
         self.0.chars

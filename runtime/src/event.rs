@@ -1,5 +1,6 @@
 //! What a run tells its listeners, in order, numbered by the hub that carries it.
 
+mod recorded_message;
 mod weight;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::{
     time::Timestamp,
     tokens::{Tokens, Usage},
 };
+pub use recorded_message::RecordedMessage;
 pub use weight::Weight;
 
 /// Something that happened in a session.
@@ -89,6 +91,20 @@ pub enum Event {
         text: Arc<str>,
         /// Tokens of the call, as the provider reported them.
         usage: Usage,
+    },
+    /// An event of the model's answer as the Messages API streams it. Only for listeners that asked for
+    /// it, and not of sub-agents.
+    ModelStreamed {
+        /// Model attempt within the turn, from 1.
+        attempt: u32,
+        /// The event, JSON text.
+        json: Arc<str>,
+    },
+    /// A message was handed to the transcript: a prompt, an answer, the result of a call, or a text of the
+    /// harness. Only for listeners that asked for it.
+    MessageRecorded {
+        /// The message.
+        message: Arc<RecordedMessage>,
     },
     /// What was shown of this attempt does not count.
     Withdrawn {

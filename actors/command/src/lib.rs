@@ -15,3 +15,4 @@ pub mod print;
 pub mod print_view;
 pub mod signals;
 pub mod simulate;
+pub mod stream_json;

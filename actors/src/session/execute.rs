@@ -91,6 +91,7 @@ impl SessionState {
             match effect {
                 SessionEffect::Publish(event) => self.shared.hub.publish(event),
                 SessionEffect::Write(batch) => {
+                    self.shared.hub.publish_messages(&batch.lines);
                     let Some(writer) = &self.writer else { continue };
                     // When the writer is gone another one follows, and this is sent again.
                     let _gone = writer.append(transcript_writer::Append {

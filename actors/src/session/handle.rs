@@ -22,7 +22,7 @@ use crate::{
     approval::pending::Approvals,
     channel::Channel,
     directory::{ActorKind, Directory, ParkedCall},
-    events::{EventHub, Events},
+    events::{EventHub, Events, Wants},
     mailbox::{Mailbox, Refused},
 };
 
@@ -37,6 +37,8 @@ pub struct SessionHandle {
     pub(crate) hub: EventHub,
     pub(crate) directory: Directory,
     pub(crate) approvals: Approvals,
+    /// Names of the tools, in the order they are offered.
+    pub(crate) tools: Arc<[String]>,
 }
 
 /// The state of a session.
@@ -68,6 +70,12 @@ impl SessionHandle {
     /// Returns the path of the transcript.
     pub fn transcript(&self) -> &std::path::Path {
         &self.transcript
+    }
+
+    /// The names of the tools that the session has, in the order in which a model is offered them; what rules
+    /// deny altogether is among them.
+    pub fn tools(&self) -> Vec<String> {
+        self.tools.to_vec()
     }
 
     /// Runs a prompt to its end. While a run is under way the prompt waits in the session's
@@ -112,6 +120,13 @@ impl SessionHandle {
     /// Its events from now on.
     pub fn events(&self) -> Events {
         self.hub.subscribe()
+    }
+
+    /// Its events from now on, and with them each message as it is handed to the transcript
+    /// ([`Event::MessageRecorded`](crate::Event::MessageRecorded)), those of sub-agents included. With
+    /// `streamed` also the events of answers as a server of the Messages API streams them.
+    pub fn conversation(&self, streamed: bool) -> Events {
+        self.hub.subscribe_to(Wants { messages: true, stream: streamed })
     }
 
     /// What it says from now on, made ready for one place. Several channels, each with its own

@@ -29,6 +29,8 @@ impl Event {
             Self::RunStarted { .. }
             | Self::TurnStarted { .. }
             | Self::MessageCompleted { .. }
+            | Self::ModelStreamed { .. }
+            | Self::MessageRecorded { .. }
             | Self::Withdrawn { .. }
             | Self::ToolRequested { .. }
             | Self::PermissionAsked { .. }
@@ -61,6 +63,8 @@ impl Event {
             | Self::ToolFinished { text, .. }
             | Self::ToolProgress { text, .. }
             | Self::HookMessage { text, .. } => text.len(),
+            Self::ModelStreamed { json, .. } => json.len(),
+            Self::MessageRecorded { message } => message.n_bytes(),
             Self::ToolInputPreview { input, .. } => input.len(),
             Self::PermissionAsked { input, reason, suggestions, .. } => {
                 input.len() + reason.len() + suggestions.iter().map(String::len).sum::<usize>()

@@ -23,6 +23,11 @@ pub struct BedrockReader {
 }
 
 impl BedrockReader {
+    /// Shows each event as it came, too.
+    pub fn keep_events(&mut self) {
+        self.events.keep_events();
+    }
+
     /// Feeds bytes; pushes what can be shown to `out`. Bytes after the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         if self.is_complete() {

@@ -104,6 +104,15 @@ pub enum AnswerReader {
 }
 
 impl AnswerReader {
+    /// Shows the events of the Messages API as they come, too. The other formats have none to show.
+    pub fn keep_events(&mut self) {
+        match self {
+            Self::Messages(reader) => reader.keep_events(),
+            Self::Bedrock(reader) => reader.keep_events(),
+            Self::Chat(_) | Self::Responses(_) => {}
+        }
+    }
+
     /// Feeds bytes. See [`StreamReader::push_chunk`].
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         match self {

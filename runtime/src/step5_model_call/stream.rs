@@ -60,6 +60,8 @@ pub enum StreamDelta {
     },
     /// What it has cost so far, cumulative.
     Usage(Usage),
+    /// The data of an event as it came, which may be no JSON. Only where [`StreamReader::keep_events`] asked for it.
+    Event(String),
 }
 
 /// Reads the event stream of one answer.
@@ -67,6 +69,7 @@ pub enum StreamDelta {
 pub struct StreamReader {
     sse: SseParser,
     machine: Machine,
+    keeps_events: bool,
 }
 
 /// How a stream ended.
@@ -107,15 +110,25 @@ impl StreamReader {
         Self::default()
     }
 
+    /// Shows each event as it came, too.
+    pub fn keep_events(&mut self) {
+        self.keeps_events = true;
+    }
+
     /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes after
     /// the outcome are not looked at.
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
         if self.is_complete() {
             return;
         }
-        let Self { sse, machine } = self;
+        let Self { sse, machine, keeps_events } = self;
         let mut batch = Batch::new(out);
-        let read = sse.push_chunk(bytes, |event| machine.handle(&event, &mut batch));
+        let read = sse.push_chunk(bytes, |event| {
+            if *keeps_events {
+                batch.deltas.push(StreamDelta::Event(event.data.to_string()));
+            }
+            machine.handle(&event, &mut batch)
+        });
         if let Err(error) = read
             && machine.error.is_none()
         {
@@ -136,6 +149,9 @@ impl StreamReader {
                 return;
             }
             let event = SseEvent { event: "".into(), data: data.into() };
+            if self.keeps_events {
+                batch.deltas.push(StreamDelta::Event(data.to_owned()));
+            }
             // What it says is what `is_complete` says.
             let _settled = self.machine.handle(&event, &mut batch);
         }

@@ -79,7 +79,7 @@ fn read<'a>(
             StreamDelta::ToolInput { preview, .. } => {
                 assert!(serde_json::from_str::<Value>(&preview).unwrap().is_object());
             }
-            StreamDelta::Usage(_) => {}
+            StreamDelta::Usage(_) | StreamDelta::Event(_) => {}
         }
     }
     (reader.finish(), text, reasoning)

@@ -1,13 +1,17 @@
 //! The flags and sub-commands of the command line.
 
+mod protocol;
+
 use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use ennead_command::stream_json::COMPATIBLE_VERSION;
 
 use crate::{
     exit::{self, Exit, Failure},
     show,
 };
+pub(crate) use protocol::{InputFormat, Protocol};
 
 /// Hosts many agents in one process.
 ///
@@ -43,7 +47,8 @@ pub(crate) struct Print {
     /// The prompt, when it does not follow -p.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// `text`: the answer; `json`: one object with the answer, what it cost and how it ended.
+    /// `text`: the answer; `json`: one object with the answer, what it cost and how it ended;
+    /// `stream-json`: every message as it comes, and that object at the end, as JSON lines.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: OutputFormat,
     /// Model that is asked, by its name or an alias.
@@ -66,10 +71,10 @@ pub(crate) struct Print {
     #[arg(long, visible_alias = "disallowedTools", value_name = "RULES", num_args = 1..)]
     pub(crate) disallowed_tools: Vec<String>,
     /// Replaces the built-in system prompt.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) system_prompt: Option<String>,
     /// Follows the system prompt.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) append_system_prompt: Option<String>,
     /// Names the session, a UUID; the name of an earlier one goes on with it.
     #[arg(long, value_name = "UUID")]
@@ -101,10 +106,20 @@ pub(crate) struct Print {
     /// How often lines are forced to disk.
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) durability: Option<Durability>,
+    #[command(flatten)]
+    pub(crate) protocol: Protocol,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
+    #[default]
+    Text,
+    Json,
+    StreamJson,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
     #[default]
     Text,
     Json,
@@ -205,7 +220,7 @@ pub(crate) struct Doctor {
     pub(crate) recovery: bool,
     /// `text`: a table; `json`: a list of its rows.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
+    pub(crate) output_format: TableFormat,
 }
 
 #[derive(Debug, clap::Args)]
@@ -233,10 +248,13 @@ pub(crate) fn read() -> Result<Option<Args>, Failure> {
         Err(error) => return Err(Failure::new(Exit::BadInput, in_one_line(&error))),
     };
     if args.version {
-        show::result(&format!("{} (ennead)", env!("CARGO_PKG_VERSION")))?;
+        // The first is what programs that drive the command compare.
+        show::result(&format!("{COMPATIBLE_VERSION} (ennead {})", env!("CARGO_PKG_VERSION")))?;
         return Ok(None);
     }
+    let is_driven = args.print.protocol.input_format == InputFormat::StreamJson;
     match (&args.command, &args.print.print, &args.print.prompt) {
+        (None, None, None) if is_driven => Ok(Some(args)),
         (None, None, None) => {
             Err(Failure::new(Exit::BadInput, "nothing to do; see `ennead --help`"))
         }

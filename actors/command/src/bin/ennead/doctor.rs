@@ -3,7 +3,7 @@
 use ennead_runtime::recovery::{backoff::DEFAULT_RETRIES, table};
 
 use crate::{
-    args::{Doctor, OutputFormat},
+    args::{Doctor, TableFormat},
     exit::{Exit, Failure},
     show,
 };
@@ -11,8 +11,8 @@ use crate::{
 pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     if doctor.recovery {
         match doctor.output_format {
-            OutputFormat::Text => show::result(table::print(DEFAULT_RETRIES).trim_end())?,
-            OutputFormat::Json => {
+            TableFormat::Text => show::result(table::print(DEFAULT_RETRIES).trim_end())?,
+            TableFormat::Json => {
                 let rows = serde_json::to_string_pretty(&table::shown(DEFAULT_RETRIES))
                     .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
                 show::result(&rows)?;

@@ -16,6 +16,7 @@ mod rules;
 mod screen;
 mod show;
 mod simulate;
+mod stream;
 mod transcripts;
 mod trusted;
 
@@ -80,6 +81,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
+            None if stream::is_asked_for(&args.print) => stream::run(args.print).await,
             None => print::run(args.print).await,
         }
     });

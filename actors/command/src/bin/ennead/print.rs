@@ -104,7 +104,8 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         OutputFormat::Text
             if !outcome.end.is_success() && ended_by.is_none() && show::is_one_place() => {}
         OutputFormat::Text => screen.answer(&result_text(&outcome, &record, &output))?,
-        OutputFormat::Json => {
+        // The other one never comes here.
+        OutputFormat::Json | OutputFormat::StreamJson => {
             let mut object = result_object(&outcome, &id, &record, &output);
             if is_simulated {
                 mark_simulated(&mut object);
@@ -252,7 +253,7 @@ async fn piped_in() -> Result<Vec<u8>, Failure> {
     read.map_err(|error| bad(&error))?.map_err(|error| bad(&error))
 }
 
-fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
+pub(crate) fn session_options(args: &Print, endpoint: Endpoint) -> Result<SessionOptions, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
     let mut options = SessionOptions::new(".", endpoint);
     options.workspace = std::env::current_dir()

@@ -1,0 +1,100 @@
+//! Flags of the stream protocol, by which an Agent SDK drives the command.
+
+use clap::ValueEnum;
+
+/// Flags that matter to a program that drives the command. Those without an effect here are accepted, and
+/// the program is told so.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Protocol {
+    /// What standard input is: `text`, or prompts and control requests as JSON lines (`stream-json`).
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) input_format: InputFormat,
+    /// Accepted; with JSON lines everything is shown in any case.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    /// Built-in tools that the session has: `default` for all, an empty text for none, or a list.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
+    /// Who answers questions about permissions: `stdio` for the program that drives the command.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) permission_prompt_tool: Option<String>,
+    /// Go on with the newest session of this directory.
+    #[arg(long = "continue")]
+    pub(crate) goes_on: bool,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// The system prompt, from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    pub(crate) system_prompt_file: Option<std::path::PathBuf>,
+    /// Show the events of answers as they come, as `stream_event` lines.
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+    /// Show hooks as they end.
+    #[arg(long)]
+    pub(crate) include_hook_events: bool,
+    /// Show each prompt again once it is recorded.
+    #[arg(long)]
+    pub(crate) replay_user_messages: bool,
+    /// How much the model thinks: low, medium, high, xhigh or max.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) effort: Option<String>,
+    /// Whether the model thinks: adaptive or disabled.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) thinking: Option<String>,
+    /// Tokens that the model may think for in each answer; 0 switches it off.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_thinking_tokens: Option<u32>,
+    /// Whether the reasoning comes summarized or omitted.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) thinking_display: Option<String>,
+    /// Values for the header `anthropic-beta`, separated by commas.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) betas: Option<String>,
+    #[command(flatten)]
+    pub(crate) ignored: Ignored,
+}
+
+/// Flags that are known and have no effect here.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Ignored {
+    /// Without effect.
+    #[arg(long, value_name = "USD")]
+    max_budget_usd: Option<f64>,
+    /// Without effect.
+    #[arg(long, value_name = "N")]
+    task_budget: Option<u64>,
+    /// Without effect.
+    #[arg(long, value_name = "DIR")]
+    plugin_dir: Vec<String>,
+    /// Without effect.
+    #[arg(long)]
+    session_mirror: bool,
+    /// Without effect.
+    #[arg(long)]
+    debug_to_stderr: bool,
+}
+
+impl Ignored {
+    /// The flags that were given.
+    pub(crate) fn given(&self) -> Vec<String> {
+        let given = [
+            ("--max-budget-usd", self.max_budget_usd.is_some()),
+            ("--task-budget", self.task_budget.is_some()),
+            ("--plugin-dir", !self.plugin_dir.is_empty()),
+            ("--session-mirror", self.session_mirror),
+            ("--debug-to-stderr", self.debug_to_stderr),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.into()).collect()
+    }
+}
+
+/// What standard input is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// A text that joins the prompt.
+    #[default]
+    Text,
+    /// Prompts and control requests, one JSON object per line.
+    StreamJson,
+}

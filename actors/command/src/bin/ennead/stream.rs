@@ -1,0 +1,261 @@
+//! `--output-format stream-json`: the command as an Agent SDK drives it.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
+use ennead_command::stream_json::{
+    face::{self, FaceOptions, Setup},
+    frames::Frame,
+    pipe::{Output, read_lines},
+    results::{RunNotes, SessionFacts, of_error},
+    translate::Shown,
+};
+use ennead_runtime::{entropy::Stream, permission::PermissionMode};
+use ennead_tools::withdrawn_keys;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::{
+    args::{InputFormat, OutputFormat, Print, Protocol},
+    endpoint,
+    exit::{Exit, Failure},
+    print::session_options,
+    show,
+    signals::Signals,
+};
+
+/// The model where nothing names one.
+const DEFAULT_MODEL: &str = "default";
+
+/// Whether a program is to read what happens.
+pub(crate) fn is_asked_for(args: &Print) -> bool {
+    args.protocol.input_format == InputFormat::StreamJson
+        || args.output_format == OutputFormat::StreamJson
+}
+
+pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
+    if args.output_format != OutputFormat::StreamJson {
+        let what = "--input-format stream-json needs --output-format stream-json";
+        return Err(Failure::new(Exit::BadInput, what));
+    }
+    let protocol = &args.protocol;
+    let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
+    let options = with_protocol(options, protocol)?;
+    let prompt = prompt_of(&args)?;
+    let server = endpoint::from_environment()?;
+    if let Some(why) = &server.why_simulated {
+        show::problem(why);
+    }
+    let mut options = options.endpoint(with_headers(server.endpoint, protocol));
+    let ids = Stream::from_seed(RandomState::new().hash_one(std::process::id()));
+    let (output, unread) = Output::start(io::stdout());
+    let chosen = choose_session(&mut options, &args, &ids);
+    let id = match chosen {
+        Ok(id) => id,
+        Err(why) => {
+            // Programs take the reason from a result.
+            let mut frame = Frame::new(SessionId::new(ids.uuid(now(), "session", 0)), ids);
+            output.write(of_error(&mut frame, &why, &RunNotes::default()));
+            drop(output);
+            let _all = unread.await;
+            return Err(Failure::new(Exit::RunFailed, why));
+        }
+    };
+    let signals = &mut Signals::take().await?;
+    let ennead = Ennead::start(server.options)
+        .await
+        .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let setup = Setup {
+        ennead,
+        facts: facts_of(&options),
+        session: options,
+        frame: Frame::new(id, ids),
+        options: face_options(protocol),
+        without_effect: protocol.ignored.given(),
+        input: match protocol.input_format {
+            InputFormat::StreamJson => read_lines(io::stdin()),
+            InputFormat::Text => mpsc::channel(1).1,
+        },
+        prompt,
+        output,
+        unread,
+    };
+    Ok(face::run(setup, signals).await)
+}
+
+fn now() -> ennead_runtime::time::Timestamp {
+    SystemClock::default().now()
+}
+
+/// The prompt of the command line; with JSON lines on standard input there is none.
+fn prompt_of(args: &Print) -> Result<Option<String>, Failure> {
+    let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
+    match (args.protocol.input_format, given) {
+        (InputFormat::StreamJson, Some(_)) => {
+            let what = "with --input-format stream-json prompts come on standard input";
+            Err(Failure::new(Exit::BadInput, what))
+        }
+        (InputFormat::StreamJson, None) => Ok(None),
+        (InputFormat::Text, Some(prompt)) => Ok(Some(prompt)),
+        (InputFormat::Text, None) => Err(Failure::new(Exit::BadInput, "there is no prompt")),
+    }
+}
+
+fn face_options(protocol: &Protocol) -> FaceOptions {
+    let is_set =
+        |name: &str| std::env::var(name).is_ok_and(|it| !matches!(&*it, "" | "0" | "false"));
+    let tells_state = match () {
+        () if is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") => Some(false),
+        () if is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE") => Some(true),
+        () => None,
+    };
+    FaceOptions {
+        partial: protocol.include_partial_messages,
+        shown: Shown {
+            prompts: protocol.replay_user_messages,
+            agent_text: false,
+            hooks: protocol.include_hook_events,
+        },
+        asks_program: protocol.permission_prompt_tool.as_deref() == Some("stdio"),
+        tells_state,
+    }
+}
+
+/// The server, asked with the headers that flags and the program's name give.
+fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
+    if let Some(betas) = &protocol.betas {
+        endpoint = endpoint.header("anthropic-beta", betas);
+    }
+    let own = concat!("ennead/", env!("CARGO_PKG_VERSION"));
+    match std::env::var("CLAUDE_AGENT_SDK_CLIENT_APP") {
+        Ok(app) if !app.is_empty() && app.bytes().all(|it| it.is_ascii_graphic() || it == b' ') => {
+            endpoint.header("user-agent", &format!("{own} (client-app/{app})"))
+        }
+        _ => endpoint,
+    }
+}
+
+/// What the flags of the protocol say of the session.
+fn with_protocol(
+    mut options: SessionOptions,
+    protocol: &Protocol,
+) -> Result<SessionOptions, Failure> {
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    if let Some(file) = &protocol.system_prompt_file {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            bad(format!("cannot read the system prompt {}: {error}", file.display()))
+        })?;
+        options.system_prompt = Some(text);
+    }
+    match protocol.permission_prompt_tool.as_deref() {
+        None | Some("stdio") => {}
+        Some(other) => {
+            return Err(bad(format!("--permission-prompt-tool: `{other}` is not supported")));
+        }
+    }
+    match protocol.tools.as_deref() {
+        None | Some("default") => {}
+        Some(list) => {
+            let names: Vec<&str> = list.split(',').map(str::trim).collect();
+            options.tools.retain(|it| {
+                let name = it.spec().name.as_str();
+                names.contains(&name) || (name == "Agent" && names.contains(&"Task"))
+            });
+        }
+    }
+    let mut settings = json!({});
+    if let Some(effort) = &protocol.effort {
+        settings["effortLevel"] = effort.as_str().into();
+    }
+    let thinking = match (protocol.thinking.as_deref(), protocol.max_thinking_tokens) {
+        (Some("disabled"), _) | (_, Some(0)) => Some(json!({"type": "disabled"})),
+        (Some("adaptive"), _) => Some(json!({"type": "adaptive"})),
+        (Some(other), _) => {
+            return Err(bad(format!("--thinking: `{other}` is neither adaptive nor disabled")));
+        }
+        (None, Some(n)) => Some(json!({"type": "enabled", "budgetTokens": n})),
+        (None, None) => None,
+    };
+    if let Some(mut thinking) = thinking {
+        if let Some(display) = &protocol.thinking_display {
+            thinking["display"] = display.as_str().into();
+        }
+        settings["ennead"] = json!({"thinking": thinking});
+    }
+    options.settings_json(settings).map_err(|error| bad(error.to_string()))
+}
+
+/// Says in the options which session it is and where its transcript lies; the reason in words when there is
+/// none such.
+fn choose_session(
+    options: &mut SessionOptions,
+    args: &Print,
+    ids: &Stream,
+) -> Result<SessionId, String> {
+    let root = options.transcripts.clone().unwrap_or_else(|| projects(&options.workspace));
+    options.transcripts = Some(root.clone());
+    let layout = Layout::new(&root);
+    let file_of = |id: &str| layout.session(&SessionId::new(id)).ok().map(|it| it.file);
+    let protocol = &args.protocol;
+    let id = match (&protocol.resume, &args.session_id) {
+        (Some(id), _) => match file_of(id).filter(|it| it.is_file()) {
+            Some(_) => id.clone(),
+            None => return Err(format!("No conversation found with session ID: {id}")),
+        },
+        (None, Some(id)) => match file_of(id).filter(|it| it.exists()) {
+            Some(_) => return Err(format!("Session ID {id} is already in use")),
+            None => id.clone(),
+        },
+        (None, None) => {
+            let newest = protocol.goes_on.then(|| newest(&root)).flatten();
+            newest.unwrap_or_else(|| ids.uuid(now(), "session", 0))
+        }
+    };
+    let id = SessionId::new(id);
+    options.id = Some(id.clone());
+    Ok(id)
+}
+
+/// Where SDKs look for the transcripts of a directory.
+fn projects(workspace: &Path) -> PathBuf {
+    let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let home = || std::env::home_dir().unwrap_or_default().join(".claude");
+    let real = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    Layout::sdk(&set.unwrap_or_else(home), &real.to_string_lossy()).root().to_owned()
+}
+
+/// The session of a directory of transcripts that was written to last.
+fn newest(root: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(root).ok()?.flatten();
+    let transcripts = entries.filter_map(|entry| {
+        let path = entry.path();
+        let is_transcript = path.extension().is_some_and(|it| it == "jsonl");
+        let id = path.file_stem()?.to_str()?.to_owned();
+        let changed = entry.metadata().ok()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        (is_transcript && id.len() == 36).then_some((changed, id))
+    });
+    transcripts.max().map(|(_, id)| id)
+}
+
+fn facts_of(options: &SessionOptions) -> SessionFacts {
+    let text =
+        |name: &str| options.settings.get(name).and_then(|it| it.as_str()).map(str::to_owned);
+    let mode = options.settings.get("permissions").and_then(|it| it.get("defaultMode"));
+    let mode = mode.and_then(|it| serde_json::from_value(it.clone()).ok());
+    let key = withdrawn_keys::variable("ANTHROPIC_API_KEY").is_some_and(|it| !it.is_empty());
+    let state = |name: &str| json!({"name": name, "status": "connected"});
+    SessionFacts {
+        cwd: options.workspace.display().to_string(),
+        model: text("model").unwrap_or_else(|| DEFAULT_MODEL.into()),
+        mode: mode.unwrap_or(PermissionMode::Default),
+        key_source: if key { "ANTHROPIC_API_KEY" } else { "none" },
+        tools: Vec::new(),
+        servers: options.mcp_servers.iter().map(|it| state(&it.name)).collect(),
+        agents: ["general-purpose", "Explore", "Plan", "verification"].map(Into::into).to_vec(),
+    }
+}

@@ -1,0 +1,30 @@
+//! The stream protocol of Agent SDKs: JSON lines on standard input and output.
+//!
+//! A program that drives the command this way (`--input-format stream-json --output-format stream-json`)
+//! writes prompts and control requests, one JSON object per line, and reads messages, results and control
+//! requests of ours. This is a face of a session and holds no rule: lines become calls of
+//! [`ennead::SessionHandle`], events become lines.
+//!
+//! * [`incoming`]: what a line of the program means;
+//! * [`frames`]: the lines that are written, and [`fit`], which keeps each below the length that programs read;
+//! * [`translate`]: events of a session to lines, a pure machine;
+//! * [`pipe`]: standard input and output, each on a thread of its own, so that a program that stops reading
+//!   holds nothing up;
+//! * [`host`]: questions to the program, their answers and their cancellation;
+//! * [`results`]: the first and the last line of a run;
+//! * [`callbacks`]: approvals and hooks that the program answers;
+//! * [`face`]: the loop that ties them together.
+
+pub mod callbacks;
+pub mod face;
+pub mod fit;
+pub mod frames;
+pub mod host;
+pub mod incoming;
+pub mod pipe;
+pub mod results;
+pub mod translate;
+
+/// The version of the stream protocol's reference program that the lines are compatible with. Programs
+/// compare it with the least one that they work with.
+pub const COMPATIBLE_VERSION: &str = "2.1.300";

@@ -1,0 +1,186 @@
+//! Approvals and hooks that the program answers.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::Duration,
+};
+
+use ennead::{
+    permission::{Approver, Hook, HookEvent, HookInput, HookReply, PermissionAnswer, Question},
+    tool::BoxFuture,
+};
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::timeout};
+
+use super::host::Host;
+
+/// How long a question about a call waits for the line that shows the call. It is on its way already.
+const LINE_IN_FRONT: Duration = Duration::from_secs(2);
+
+/// The calls that the program has been shown. A question about a call is asked after the line that shows it.
+#[derive(Clone, Debug)]
+pub struct ShownCalls(Arc<watch::Sender<BTreeSet<String>>>);
+
+impl Default for ShownCalls {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(BTreeSet::new())))
+    }
+}
+
+impl ShownCalls {
+    /// A call was shown.
+    pub fn add(&self, call: &str) {
+        self.0.send_modify(|calls| _ = calls.insert(call.to_owned()));
+    }
+
+    /// No call of the run is asked about any more.
+    pub fn clear(&self) {
+        self.0.send_modify(BTreeSet::clear);
+    }
+
+    async fn wait(&self, call: &str) {
+        let mut calls = self.0.subscribe();
+        // A question without the line in front of it is better than none.
+        let _late = timeout(LINE_IN_FRONT, calls.wait_for(|it| it.contains(call))).await;
+    }
+}
+
+/// Asks the program whether a call may run (`can_use_tool`).
+#[derive(Clone, Debug)]
+pub struct HostApprover {
+    host: Host,
+    shown: ShownCalls,
+}
+
+impl HostApprover {
+    /// Asks this program, after the calls were shown to it.
+    pub fn new(host: Host, shown: ShownCalls) -> Self {
+        Self { host, shown }
+    }
+}
+
+impl Approver for HostApprover {
+    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
+        let Self { host, shown } = self.clone();
+        Box::pin(async move {
+            shown.wait(question.call.id.as_str()).await;
+            match host.ask(request_of(&question)).await {
+                Ok(answer) => read_answer(&answer),
+                Err(error) => denied(&format!("no permission was given: {error}")),
+            }
+        })
+    }
+}
+
+fn request_of(question: &Question) -> Value {
+    let input: Value = serde_json::from_str(&question.call.input).unwrap_or_default();
+    let suggestions: Vec<Value> = question.suggestions.iter().map(|it| suggestion(it)).collect();
+    json!({
+        "subtype": "can_use_tool",
+        "tool_name": question.call.name,
+        "input": input,
+        "permission_suggestions": suggestions,
+        "blocked_path": null,
+        "tool_use_id": question.call.id,
+        "decision_reason": question.reason,
+    })
+}
+
+/// A rule that would settle the question, as an update of permissions.
+fn suggestion(rule: &str) -> Value {
+    let (tool, content) = match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
+        Some((tool, content)) => (tool, Some(content)),
+        None => (rule, None),
+    };
+    let mut rule = json!({"toolName": tool});
+    if let Some(content) = content {
+        rule["ruleContent"] = content.into();
+    }
+    json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
+}
+
+fn read_answer(answer: &Value) -> PermissionAnswer {
+    match answer["behavior"].as_str() {
+        Some("allow") => {
+            PermissionAnswer { allowed: true, reason: "the program allowed it".into() }
+        }
+        Some("deny") => denied(answer["message"].as_str().unwrap_or("the program denied it")),
+        _ => denied("the program gave no answer that can be read"),
+    }
+}
+
+fn denied(reason: &str) -> PermissionAnswer {
+    PermissionAnswer { allowed: false, reason: reason.into() }
+}
+
+/// A hook of the program (`hook_callback`).
+#[derive(Clone, Debug)]
+pub struct HostHook {
+    host: Host,
+    shown: ShownCalls,
+    callback: String,
+    blocks_on_failure: bool,
+}
+
+impl HostHook {
+    /// The callback of this name. With `blocks_on_failure` a failure denies what it was asked about.
+    pub fn new(host: Host, shown: ShownCalls, callback: &str, blocks_on_failure: bool) -> Self {
+        Self { host, shown, callback: callback.into(), blocks_on_failure }
+    }
+
+    fn failed(&self, event: HookEvent, why: String) -> HookReply {
+        match self.blocks_on_failure && event != HookEvent::Stop {
+            true => HookReply::deny(format!("a hook failed: {why}")),
+            false => HookReply::failed(why),
+        }
+    }
+}
+
+impl Hook for HostHook {
+    fn run(&self, input: HookInput) -> BoxFuture<'static, HookReply> {
+        let hook = self.clone();
+        Box::pin(async move {
+            let call = input.json()["tool_use_id"].as_str().map(str::to_owned);
+            if let Some(call) = &call {
+                hook.shown.wait(call).await;
+            }
+            let request = json!({
+                "subtype": "hook_callback",
+                "callback_id": hook.callback,
+                "input": input.json(),
+                "tool_use_id": call,
+            });
+            match hook.host.ask(request).await {
+                Ok(answer @ Value::Object(_)) => HookReply::json(answer),
+                Ok(_) => hook.failed(input.event(), "its answer is no object".into()),
+                Err(error) => hook.failed(input.event(), error.to_string()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: PRM-3
+    #[test]
+    fn suggestions_are_updates_that_sdks_parse() {
+        let update = suggestion("Bash(git log *)");
+        assert_eq!(update["rules"], json!([{"toolName": "Bash", "ruleContent": "git log *"}]));
+        assert_eq!(suggestion("Read")["rules"], json!([{"toolName": "Read"}]));
+        assert_eq!(update["type"], "addRules");
+    }
+
+    // REQ: PRM-5
+    #[test]
+    fn answer_that_cannot_be_read_is_a_denial() {
+        assert!(read_answer(&json!({"behavior": "allow", "updatedInput": {}})).allowed);
+        for odd in [json!({}), json!(null), json!({"behavior": "maybe"})] {
+            assert!(!read_answer(&odd).allowed);
+        }
+        let denied = read_answer(&json!({"behavior": "deny", "message": "not today"}));
+        assert_eq!((denied.allowed, &*denied.reason), (false, "not today"));
+    }
+}

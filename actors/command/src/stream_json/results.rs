@@ -1,0 +1,153 @@
+//! The line that ends a run, and the first line of one.
+
+use ennead::{Event, RunEnd, RunError, RunOutcome, SessionHandle, permission::PermissionMode};
+use serde_json::{Value, json};
+
+use super::frames::Frame;
+use crate::print::{ModelRecord, result_object, why};
+
+/// What the result of a run is made of, in addition to its outcome.
+#[derive(Clone, Debug, Default)]
+pub struct RunNotes {
+    /// The name that the program gave the prompt.
+    pub prompt: Option<String>,
+    /// Whether the program said that a person wrote the prompt.
+    pub is_human: bool,
+    /// Whether a call was at work when the last event came.
+    pub in_call: bool,
+}
+
+impl RunNotes {
+    /// Takes note of an event of the run.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::ToolStarted { .. } | Event::PermissionAsked { .. } => self.in_call = true,
+            Event::TurnStarted { .. } => self.in_call = false,
+            _ => {}
+        }
+    }
+}
+
+/// The lines that end a run: for a failure of the model first a message that says so.
+pub fn of_outcome(
+    frame: &mut Frame,
+    session: &SessionHandle,
+    outcome: &RunOutcome,
+    record: &ModelRecord,
+    notes: &RunNotes,
+) -> Vec<Value> {
+    let mut result = result_object(outcome, session.id(), record, &session.output());
+    result["uuid"] = frame.uuid().into();
+    result["terminal_reason"] = terminal_reason(outcome.end, record, notes).into();
+    let mut lines = Vec::new();
+    if let (true, "success", Some(failure)) =
+        (!outcome.end.is_success(), result["subtype"].as_str().unwrap_or_default(), &record.failure)
+    {
+        let text = format!("API Error: {}", why(outcome));
+        lines.push(frame.synthetic(&text, category(&failure.class)));
+        result["result"] = text.into();
+    }
+    note_prompt(&mut result, notes);
+    lines.push(result);
+    lines
+}
+
+/// The line that ends a run which left no outcome, or a session that could not be opened.
+pub fn of_error(frame: &mut Frame, error: &str, notes: &RunNotes) -> Value {
+    let mut result = json!({
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": true,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "session_id": frame.session(),
+        "uuid": frame.uuid(),
+        "total_cost_usd": 0.0,
+        "usage": super::frames::usage(&Default::default()),
+        "modelUsage": {},
+        "permission_denials": [],
+        "stop_reason": null,
+        "errors": [error],
+    });
+    note_prompt(&mut result, notes);
+    result
+}
+
+/// The words for a run without an outcome.
+pub fn words_of(error: &RunError) -> String {
+    error.to_string()
+}
+
+fn note_prompt(result: &mut Value, notes: &RunNotes) {
+    if let Some(prompt) = &notes.prompt {
+        result["user_message_uuid"] = prompt.as_str().into();
+        result["user_message_uuids"] = json!([prompt]);
+    }
+    if notes.is_human {
+        result["origin"] = json!({"kind": "human"});
+    }
+}
+
+fn terminal_reason(end: RunEnd, record: &ModelRecord, notes: &RunNotes) -> &'static str {
+    match end {
+        RunEnd::NoPendingTools | RunEnd::ExplicitStop => "completed",
+        RunEnd::Interrupted if notes.in_call => "aborted_tools",
+        RunEnd::Interrupted => "aborted_streaming",
+        RunEnd::Error if record.failure.is_some() => "api_error",
+        end => end.code(),
+    }
+}
+
+/// What SDKs call a failure of the model's server.
+fn category(class: &str) -> &'static str {
+    match class {
+        "auth" => "authentication_failed",
+        "billing" => "billing_error",
+        "rate_limit" | "quota" => "rate_limit",
+        "invalid_request" | "context_overflow" | "output_overflow" => "invalid_request",
+        "overloaded" | "internal" | "unreachable" | "bad_answer" => "server_error",
+        _ => "unknown",
+    }
+}
+
+/// What is known of a session before its run begins.
+#[derive(Clone, Debug)]
+pub struct SessionFacts {
+    /// The working directory.
+    pub cwd: String,
+    /// The model that is asked.
+    pub model: String,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// Where the key of the model server comes from.
+    pub key_source: &'static str,
+    /// Names of the tools that the model is offered.
+    pub tools: Vec<String>,
+    /// The MCP servers and their states.
+    pub servers: Vec<Value>,
+    /// Names of the agent types.
+    pub agents: Vec<String>,
+}
+
+impl SessionFacts {
+    /// The first line of a run.
+    pub fn init(&self, frame: &mut Frame) -> Value {
+        let fields = json!({
+            "cwd": self.cwd,
+            "tools": self.tools,
+            "mcp_servers": self.servers,
+            "model": self.model,
+            "permissionMode": self.mode,
+            "slash_commands": [],
+            "apiKeySource": self.key_source,
+            "claude_code_version": super::COMPATIBLE_VERSION,
+            "ennead_version": env!("CARGO_PKG_VERSION"),
+            "output_style": "default",
+            "agents": self.agents,
+            "skills": [],
+            "plugins": [],
+        });
+        frame.system("init", fields)
+    }
+}

@@ -1,0 +1,261 @@
+//! Events of a session to lines. Pure: an event in, lines out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ennead::{Event, model::MessageKind};
+use ennead_runtime::{
+    block::{Block, BlockKind},
+    event::RecordedMessage,
+    ids::{AgentId, EntryId, ToolUseId},
+    message::Role,
+};
+use serde_json::{Value, json};
+
+use super::frames::{Frame, content, merge};
+
+/// The events of an answer that belong to it.
+const OF_ANSWER: [&str; 6] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+];
+
+/// What the program wants to see.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown {
+    /// Prompts, once they are recorded.
+    pub prompts: bool,
+    /// What sub-agents say and think, and not only their calls and results.
+    pub agent_text: bool,
+    /// The ends of hooks.
+    pub hooks: bool,
+}
+
+/// A sub-agent that was announced.
+#[derive(Clone, Debug)]
+struct Task {
+    call: ToolUseId,
+    description: String,
+    is_ended: bool,
+}
+
+/// Turns events into lines.
+#[derive(Debug)]
+pub struct Translator {
+    frame: Frame,
+    shown: Shown,
+    tasks: BTreeMap<AgentId, Task>,
+    /// Messages that were shown; after a loss on disk they are handed over again.
+    seen: BTreeSet<EntryId>,
+    /// Calls that were shown.
+    calls: BTreeSet<ToolUseId>,
+}
+
+impl Translator {
+    /// Nothing was shown yet.
+    pub fn new(frame: Frame, shown: Shown) -> Self {
+        let (tasks, seen, calls) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { frame, shown, tasks, seen, calls }
+    }
+
+    /// The frame, for lines that no event causes.
+    pub fn frame(&mut self) -> &mut Frame {
+        &mut self.frame
+    }
+
+    /// Shows other things from now on.
+    pub fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+    }
+
+    /// Whether a call was shown.
+    pub fn has_shown(&self, call: &str) -> bool {
+        self.calls.contains(&ToolUseId::new(call))
+    }
+
+    /// Whether sub-agents are at work that were announced.
+    pub fn has_tasks(&self) -> bool {
+        self.tasks.values().any(|it| !it.is_ended)
+    }
+
+    /// Forgets what only the run under way needs.
+    pub fn end_of_run(&mut self) {
+        self.tasks.retain(|_, it| !it.is_ended);
+        self.seen.clear();
+        self.calls.clear();
+    }
+
+    /// The lines that an event causes.
+    pub fn event(&mut self, event: &Event) -> Vec<Value> {
+        match event {
+            Event::ModelStreamed { json, .. } => self.streamed(json).into_iter().collect(),
+            Event::MessageRecorded { message } => self.recorded(message, None),
+            Event::ModelRetry { .. } => self.frame.retry(event).into_iter().collect(),
+            Event::AgentStarted { agent, call, description } => {
+                vec![self.agent_started(agent, call, description)]
+            }
+            Event::ToolFinished { call, is_error, .. } => self.call_ended(call, *is_error),
+            Event::Agent { agent, event } => self.of_agent(agent, event),
+            Event::HookMessage { text, .. } => {
+                let fields = json!({"content": text.as_ref(), "level": "info"});
+                vec![self.frame.system("informational", fields)]
+            }
+            Event::HookFinished { hook, effect } if self.shown.hooks => self.hook(*hook, effect),
+            _ => Vec::new(),
+        }
+    }
+
+    fn streamed(&mut self, json: &str) -> Option<Value> {
+        let event: Value = serde_json::from_str(json).ok()?;
+        let kind = event["type"].as_str()?;
+        OF_ANSWER.contains(&kind).then(|| self.frame.stream_event(event.clone()))
+    }
+
+    fn of_agent(&mut self, agent: &AgentId, event: &Event) -> Vec<Value> {
+        match event {
+            Event::MessageRecorded { message } => {
+                let parent = self.tasks.get(agent).map(|it| it.call.clone());
+                self.recorded(message, parent.as_ref())
+            }
+            Event::RunFinished { reason, .. } => self.task_ended(agent, status_of(reason)),
+            Event::RunFailed { .. } => self.task_ended(agent, "failed"),
+            Event::AgentStarted { .. } | Event::Agent { .. } => self.event(event),
+            _ => Vec::new(),
+        }
+    }
+
+    fn recorded(&mut self, message: &RecordedMessage, parent: Option<&ToolUseId>) -> Vec<Value> {
+        if !self.seen.insert(message.message.id.clone()) {
+            return Vec::new();
+        }
+        let parent = parent.map(|it| it.as_str().to_owned());
+        let parent = parent.as_deref();
+        if let Some(boundary) = &message.boundary {
+            let metadata = json!({
+                "trigger": if boundary.trigger == "manual" { "manual" } else { "auto" },
+                "pre_tokens": boundary.pre_tokens,
+            });
+            return match parent {
+                None => vec![
+                    self.frame.system("compact_boundary", json!({"compact_metadata": metadata})),
+                ],
+                Some(_) => Vec::new(),
+            };
+        }
+        match (message.message.role, message.message.kind) {
+            (Role::Assistant, _) => self.answer(message, parent),
+            (Role::User, MessageKind::ToolResults) => {
+                let of_block =
+                    |block: &Block| self.frame.user(message, json!([content(block)]), parent);
+                message.message.blocks.iter().map(of_block).collect()
+            }
+            (Role::User, MessageKind::Prompt) if parent.is_none() && self.shown.prompts => {
+                let mut line = self.frame.user(message, contents(message), None);
+                line["isReplay"] = true.into();
+                vec![line]
+            }
+            (Role::User, MessageKind::Meta) if parent.is_none() && is_interruption(message) => {
+                vec![self.frame.user(message, contents(message), None)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// One line per block; the last one has the name of the message's own line.
+    fn answer(&mut self, message: &RecordedMessage, parent: Option<&str>) -> Vec<Value> {
+        let is_shown =
+            |it: &&Block| parent.is_none() || self.shown.agent_text || it.as_tool_use().is_some();
+        let blocks: Vec<&Block> = message.message.blocks.iter().filter(is_shown).collect();
+        let n_blocks = blocks.len();
+        let mut lines = Vec::with_capacity(n_blocks);
+        for (i, block) in blocks.into_iter().enumerate() {
+            let is_last = i + 1 == n_blocks;
+            let uuid = match is_last {
+                true => message.message.id.to_string(),
+                false => self.frame.uuid(),
+            };
+            if let Some((id, ..)) = block.as_tool_use() {
+                self.calls.insert(id.clone());
+            }
+            lines.push(self.frame.assistant(message, block, &uuid, is_last, parent));
+        }
+        lines
+    }
+
+    fn agent_started(&mut self, agent: &AgentId, call: &ToolUseId, description: &str) -> Value {
+        let description = description.to_owned();
+        let task = Task { call: call.clone(), description: description.clone(), is_ended: false };
+        self.tasks.insert(agent.clone(), task);
+        let fields = json!({
+            "task_id": agent,
+            "tool_use_id": call,
+            "description": description,
+            "task_type": "local_agent",
+        });
+        self.frame.system("task_started", fields)
+    }
+
+    fn task_ended(&mut self, agent: &AgentId, status: &str) -> Vec<Value> {
+        let Some(task) = self.tasks.get_mut(agent).filter(|it| !it.is_ended) else {
+            return Vec::new();
+        };
+        task.is_ended = true;
+        let fields = json!({
+            "task_id": agent,
+            "tool_use_id": task.call,
+            "status": status,
+            "output_file": "",
+            "summary": task.description,
+        });
+        vec![self.frame.system("task_notification", fields)]
+    }
+
+    /// Whatever became of the agent of a call, it has ended with the call.
+    fn call_ended(&mut self, call: &ToolUseId, is_error: bool) -> Vec<Value> {
+        let open = self.tasks.iter().find(|(_, it)| it.call == *call && !it.is_ended);
+        let Some(agent) = open.map(|(agent, _)| agent.clone()) else { return Vec::new() };
+        self.task_ended(&agent, if is_error { "failed" } else { "completed" })
+    }
+
+    fn hook(&mut self, event: ennead::permission::HookEvent, effect: &str) -> Vec<Value> {
+        let hook = json!({
+            "hook_id": self.frame.uuid(),
+            "hook_name": event.name(),
+            "hook_event": event.name(),
+        });
+        let mut response = self.frame.system("hook_response", hook);
+        let outcome =
+            if effect.contains("fail") || effect.contains("error") { "error" } else { "success" };
+        merge(
+            &mut response,
+            json!({"output": effect, "stdout": effect, "stderr": "", "outcome": outcome}),
+        );
+        vec![response]
+    }
+}
+
+fn contents(message: &RecordedMessage) -> Value {
+    match &message.message.blocks[..] {
+        [only] => match only.kind() {
+            BlockKind::Text(text) => text.as_ref().into(),
+            _ => json!([content(only)]),
+        },
+        blocks => blocks.iter().map(content).collect(),
+    }
+}
+
+fn is_interruption(message: &RecordedMessage) -> bool {
+    message.message.text().starts_with("[Request interrupted")
+}
+
+/// What a program calls the end of a sub-agent.
+fn status_of(reason: &str) -> &'static str {
+    match reason {
+        "no_pending_tools" | "explicit_stop" => "completed",
+        "interrupted" => "stopped",
+        _ => "failed",
+    }
+}
