@@ -313,6 +313,7 @@ impl Ennead {
             reads_sources: options.reads_sources,
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,
+            bare_system_prompt: options.bare_system_prompt,
         };
         // In a box, since the future of the one that opens a session would carry it to its end.
         Ok(Box::new(SessionSetup {

@@ -45,6 +45,7 @@ pub(crate) fn without_files(shared: &SessionContext) -> Box<SourceTexts> {
 fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
     texts.system_prompt.clone_from(&shared.system_prompt);
     texts.append_system_prompt.clone_from(&shared.append_system_prompt);
+    texts.is_bare = shared.bare_system_prompt;
 }
 
 /// What a sub-agent is not given: the memory, which is its parent's; and, where it

@@ -29,6 +29,10 @@ pub struct SourceTexts {
     pub system_prompt: Option<String>,
     /// Follows the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Whether a system prompt that replaces the built-in one is all there is, with what is appended: no
+    /// segment of the harness's own follows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bare: bool,
     /// Facts about the machine and the working directory, by name, in order.
     pub environment: Vec<(String, String)>,
     /// Branch and short status; empty outside a repository.

@@ -89,6 +89,9 @@ pub struct SessionOptions {
     pub system_prompt: Option<String>,
     /// Follows the system prompt, whichever that is.
     pub append_system_prompt: Option<String>,
+    /// Whether a system prompt that replaces the built-in one is all that a model gets as one, with what is
+    /// appended: neither the working directory nor the names of tools follow it; they do.
+    pub bare_system_prompt: bool,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,
     /// Settings with the rank of flags.
@@ -124,6 +127,7 @@ impl SessionOptions {
             streams: true,
             system_prompt: None,
             append_system_prompt: None,
+            bare_system_prompt: false,
             home: None,
             settings: Settings::new(),
             max_queued_prompts: 16,
@@ -326,6 +330,12 @@ impl SessionOptions {
     #[must_use]
     pub fn append_system_prompt(self, text: impl Into<String>) -> Self {
         Self { append_system_prompt: Some(text.into()), ..self }
+    }
+
+    /// Says whether a replaced system prompt is sent alone. It is not.
+    #[must_use]
+    pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
+        Self { bare_system_prompt, ..self }
     }
 
     /// Has code of this process run on an event, as a hook of the settings is: after those of files and of

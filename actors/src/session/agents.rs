@@ -294,6 +294,7 @@ impl SessionState {
             reads_sources: parent.reads_sources,
             system_prompt: Some(kind.system_prompt.into()),
             append_system_prompt: None,
+            bare_system_prompt: false,
         };
         let mut meta = serde_json::json!({
             "agentType": kind.name,

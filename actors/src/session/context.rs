@@ -70,6 +70,8 @@ pub(crate) struct SessionContext {
     pub(crate) system_prompt: Option<String>,
     /// Follows the system prompt.
     pub(crate) append_system_prompt: Option<String>,
+    /// Whether nothing of our own follows a system prompt that replaces the built-in one.
+    pub(crate) bare_system_prompt: bool,
 }
 
 impl SessionContext {

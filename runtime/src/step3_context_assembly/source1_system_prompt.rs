@@ -72,6 +72,9 @@ pub fn segments(
         ("tools", tool_names(tools)),
         ("append", texts.append_system_prompt.clone().unwrap_or_default()),
     ];
+    if texts.is_bare && texts.system_prompt.is_some() {
+        found[1..5].iter_mut().for_each(|(_, text)| text.clear());
+    }
     let n_chars = |text: &str| text.chars().count();
     let mut over =
         found.iter().map(|(_, text)| n_chars(text)).sum::<usize>().saturating_sub(budget_chars);
@@ -127,6 +130,25 @@ mod tests {
         };
         let found = segments(&texts, &parts, &[], budget);
         found.iter().map(|it| (it.name, it.text.chars().count())).collect()
+    }
+
+    // REQ: CTX-3
+    #[test]
+    fn bare_system_prompt_is_all_there_is() {
+        let parts = SystemPromptParts { directory: "/w", ..SystemPromptParts::default() };
+        let of = |system_prompt: Option<&str>| {
+            let texts = SourceTexts {
+                system_prompt: system_prompt.map(Into::into),
+                append_system_prompt: Some("brief".into()),
+                is_bare: true,
+                ..SourceTexts::default()
+            };
+            let found = segments(&texts, &parts, &[], usize::MAX);
+            found.into_iter().map(|it| it.text).collect::<Vec<_>>()
+        };
+        assert_eq!(of(Some("a parrot")), ["a parrot", "brief"]);
+        assert_eq!(of(Some("")), ["brief"]);
+        assert_eq!(of(None).len(), 3, "the built-in one keeps its own");
     }
 
     // REQ: CTX-3

@@ -1,10 +1,6 @@
 //! Approvals and hooks that the program answers.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ennead::{
     permission::{Approver, Hook, HookEvent, HookInput, HookReply, PermissionAnswer, Question},

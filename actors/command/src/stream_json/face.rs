@@ -140,8 +140,8 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         if opening.is_none() && !face.queue.is_empty() {
             opening = face.open();
         }
-        face.begin_run();
         face.end_run();
+        face.begin_run();
         if opening.is_none() && face.is_done() {
             break;
         }

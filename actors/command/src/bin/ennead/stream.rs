@@ -152,6 +152,8 @@ fn with_protocol(
         })?;
         options.system_prompt = Some(text);
     }
+    // Programs mean the whole of it when they replace it, by an empty one too.
+    options.bare_system_prompt = true;
     match protocol.permission_prompt_tool.as_deref() {
         None | Some("stdio") => {}
         Some(other) => {
