@@ -12,6 +12,7 @@ mod print;
 mod processes;
 mod proxy;
 mod signals;
+mod stream;
 mod terminal;
 mod transcripts;
 mod trust;

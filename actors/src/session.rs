@@ -25,7 +25,7 @@ use ennead_runtime::{
     ports::BoxFuture,
     run::conversation::Conversation,
     session::{Machine, Now, SessionInput, Summary, TreePlace},
-    step1_settings_resolution::Durability,
+    step1_settings_resolution::{Durability, LayerText},
     transcript::entry::LineFrame,
 };
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -99,6 +99,10 @@ pub(crate) struct SessionState {
     turn: Option<TurnHandles>,
     timer: Option<Timer>,
     fingerprints: Option<Fingerprints>,
+    /// The model that was chosen since the session was opened, as settings.
+    chosen_model: Option<LayerText>,
+    /// Whether no turn has seen that choice yet.
+    model_is_new: bool,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
     children: Children,
     processes: processes::Processes,
@@ -173,6 +177,8 @@ impl Actor for Session {
             turn: None,
             timer: None,
             fingerprints: None,
+            chosen_model: None,
+            model_is_new: false,
             hooks: None,
             processes: processes::Processes::default(),
             closing: Vec::new(),
@@ -274,6 +280,10 @@ impl SessionState {
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => {
                 self.close_transcript(myself)?;
+                return Ok(None);
+            }
+            SessionMsg::SetModel(model) => {
+                self.choose_model(model);
                 return Ok(None);
             }
             SessionMsg::TurnDone { key, report, fingerprints } => {

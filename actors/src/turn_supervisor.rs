@@ -24,6 +24,7 @@ use std::{
 use ennead_runtime::{
     ids::ToolUseId,
     step::Step,
+    step1_settings_resolution::LayerText,
     tool::ToolCall,
     turn::{Effect, Turn, TurnInput, TurnSetup},
 };
@@ -56,6 +57,8 @@ pub(crate) struct TurnSupervisorSetup {
     pub(crate) scope: Scope,
     /// State of the settings files when they were last read.
     pub(crate) fingerprints: Option<Fingerprints>,
+    /// What was chosen while the session lives, over all settings but those of an organisation.
+    pub(crate) chosen: Option<LayerText>,
 }
 
 /// What ends with the turn: a flag to give up, and a count of those who still work.
@@ -75,6 +78,7 @@ pub(crate) struct ActiveTurn {
     key: u64,
     scope: Scope,
     fingerprints: Option<Fingerprints>,
+    chosen: Option<LayerText>,
     /// Questions that children have not answered yet.
     pending: Vec<(ActorId, Pending)>,
     dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
@@ -123,7 +127,8 @@ impl Actor for TurnSupervisor {
         myself: ActorRef<TurnMsg>,
         setup: Box<TurnSupervisorSetup>,
     ) -> Result<ActiveTurn, ActorProcessingErr> {
-        let TurnSupervisorSetup { shared, session, key, turn, scope, fingerprints } = *setup;
+        let TurnSupervisorSetup { shared, session, key, turn, scope, fingerprints, chosen } =
+            *setup;
         let id = &shared.session;
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
@@ -136,6 +141,7 @@ impl Actor for TurnSupervisor {
             key,
             scope,
             fingerprints,
+            chosen,
             pending: Vec::new(),
             dispatcher: None,
             slots: BTreeMap::new(),

@@ -71,7 +71,7 @@ async def test_model_and_base_set_of_tools_are_those_of_the_options(place):
     assert texts(await ask(place, "which model", model="claude-haiku-4-5")) == ["claude-haiku-4-5"]
     [names] = texts(await ask(place, "which tools", tools=["Read", "Bash"]))
     assert set(names.split()) == {"Read", "Bash"}
-    assert texts(await ask(place, "which tools", tools=[])) == [""]
+    assert texts(await ask(place, "which tools", tools=[])) in ([], [""])
 
 
 # REQ: SUR-3

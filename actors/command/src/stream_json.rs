@@ -13,6 +13,7 @@
 //! * [`host`]: questions to the program, their answers and their cancellation;
 //! * [`results`]: the first and the last line of a run;
 //! * [`callbacks`]: approvals and hooks that the program answers;
+//! * [`mcp`]: MCP servers that run in the program;
 //! * [`face`]: the loop that ties them together.
 
 pub mod callbacks;
@@ -21,6 +22,7 @@ pub mod fit;
 pub mod frames;
 pub mod host;
 pub mod incoming;
+pub mod mcp;
 pub mod pipe;
 pub mod results;
 pub mod translate;

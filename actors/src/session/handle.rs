@@ -147,6 +147,17 @@ impl SessionHandle {
         let _gone = self.actor.cast(SessionMsg::Interrupt);
     }
 
+    /// Asks this model from the next turn on, of the run under way too; `None`: the model of the settings
+    /// again. Settings of an organisation are stronger. Sub-agents that are at work keep theirs.
+    ///
+    /// A session that reads no settings files ([`SessionOptions::reads_settings`]) keeps its model.
+    ///
+    /// [`SessionOptions::reads_settings`]: crate::SessionOptions::reads_settings
+    pub fn set_model(&self, model: Option<&str>) {
+        // A session that is gone asks no model.
+        let _gone = self.actor.cast(SessionMsg::SetModel(model.map(Into::into)));
+    }
+
     /// Ends the run under way after its present turn.
     pub fn stop(&self) {
         let _gone = self.actor.cast(SessionMsg::Stop);

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use ennead_runtime::{
     ids::ToolUseId,
     lease::MaxCost,
+    permission::Scope,
     ports::CommittedOutcome,
     session::{CallName, SessionInput, TurnRemains},
-    step1_settings_resolution::AgentLimits,
+    step1_settings_resolution::{AgentLimits, LayerText},
     turn::TurnSetup,
 };
 use ractor::{ActorId, ActorRef};
@@ -85,8 +86,10 @@ impl SessionState {
             key,
             turn,
             scope: scope.clone(),
-            fingerprints: self.fingerprints.clone(),
+            fingerprints: self.fingerprints.clone().filter(|_| !self.model_is_new),
+            chosen: self.chosen_model.clone(),
         };
+        self.model_is_new = false;
         let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
         self.turn = Some(TurnHandles {
             key,
@@ -98,6 +101,16 @@ impl SessionState {
             ending: None,
         });
         Ok(())
+    }
+
+    /// Has the turns to come ask another model.
+    pub(super) fn choose_model(&mut self, model: Option<String>) {
+        self.chosen_model = model.map(|model| LayerText {
+            scope: Scope::CliArg,
+            source: "session".into(),
+            text: serde_json::json!({ "model": model }).to_string().into(),
+        });
+        self.model_is_new = true;
     }
 
     /// Keeps a model call that waits, and returns what the machine is asked.

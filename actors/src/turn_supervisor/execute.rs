@@ -10,6 +10,7 @@ use ennead_runtime::{
     turn::{
         Effect, TurnInput,
         effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
+        input::SettingsRead,
     },
 };
 use futures::FutureExt;
@@ -322,6 +323,13 @@ impl ActiveTurn {
                         self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
                     }
                 }
+                let read = match read {
+                    SettingsRead::Layers(mut layers) => {
+                        layers.extend(self.chosen.clone());
+                        SettingsRead::Layers(layers)
+                    }
+                    SettingsRead::Unchanged => SettingsRead::Unchanged,
+                };
                 Ok(Some(TurnInput::SettingsRead(read)))
             }
             Err(error) => {

@@ -22,6 +22,7 @@ use super::{
     frames::Frame,
     host::Host,
     incoming::{self, Incoming, Prompt},
+    mcp,
     pipe::{Input, Output},
     results::{RunNotes, SessionFacts, of_error, of_outcome, words_of},
     translate::{Shown, Translator},
@@ -57,6 +58,8 @@ pub struct Setup {
     pub frame: Frame,
     /// What the command line chose.
     pub options: FaceOptions,
+    /// MCP servers that run in the program.
+    pub host_servers: Vec<String>,
     /// Known options that have no effect here, for the program to see.
     pub without_effect: Vec<String>,
     /// What the program writes.
@@ -69,7 +72,10 @@ pub struct Setup {
     pub unread: oneshot::Receiver<io::Result<()>>,
 }
 
-type Opening = JoinHandle<(Arc<Ennead>, Result<SessionHandle, OpenError>)>;
+/// What an opening gives back: the states of the program's MCP servers among it.
+type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>);
+
+type Opening = JoinHandle<OpenedSession>;
 
 struct Running {
     run: JoinHandle<Result<RunOutcome, RunError>>,
@@ -84,6 +90,7 @@ struct Face {
     options: Option<SessionOptions>,
     facts: SessionFacts,
     face: FaceOptions,
+    host_servers: Vec<String>,
     without_effect: Vec<String>,
     output: Output,
     host: Host,
@@ -93,6 +100,10 @@ struct Face {
     events: Option<Events>,
     queue: VecDeque<Prompt>,
     running: Option<Running>,
+    /// The model of the command line.
+    default_model: String,
+    /// What was chosen before there was a session to choose for.
+    chosen_model: Option<Option<String>>,
     refused: Option<String>,
     has_failed: bool,
     is_at_end: bool,
@@ -100,7 +111,7 @@ struct Face {
 
 enum Happened {
     Input(Option<Input>),
-    Opened((Arc<Ennead>, Result<SessionHandle, OpenError>)),
+    Opened(OpenedSession),
     Event(Option<Event>),
     Outcome(Result<RunOutcome, RunError>),
     Signal(Exit),
@@ -109,15 +120,18 @@ enum Happened {
 
 /// Serves the program until it has closed its end and everything it asked for is done.
 pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
-    let Setup { ennead, session, facts, frame, options, without_effect, .. } = setup;
+    let Setup { ennead, session, facts, frame, options, .. } = setup;
     let (mut input, mut unread) = (setup.input, setup.unread);
     let host = Host::new(setup.output.clone());
     let mut face = Face {
         ennead: Some(Arc::new(ennead)),
         options: Some(session),
+        default_model: facts.model.clone(),
+        chosen_model: None,
         facts,
         face: options,
-        without_effect,
+        host_servers: setup.host_servers,
+        without_effect: setup.without_effect,
         output: setup.output,
         host,
         shown_calls: ShownCalls::default(),
@@ -161,9 +175,10 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                     opening = face.open();
                 }
             }
-            Happened::Opened((ennead, result)) => {
+            Happened::Opened((ennead, result, servers)) => {
                 opening = None;
                 face.ennead = Some(ennead);
+                face.facts.servers.extend(servers);
                 if !face.opened(result) {
                     break;
                 }
@@ -221,7 +236,7 @@ async fn outcome_of(running: &mut Option<Running>) -> Result<RunOutcome, RunErro
     }
 }
 
-async fn opened(opening: &mut Option<Opening>) -> (Arc<Ennead>, Result<SessionHandle, OpenError>) {
+async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
     match opening {
         Some(task) => match task.await {
             Ok(opened) => opened,
@@ -273,11 +288,24 @@ impl Face {
                 self.interrupt();
                 Ok(json!({}))
             }
+            "set_model" => {
+                self.choose_model(fields.get("model").and_then(Value::as_str));
+                Ok(json!({}))
+            }
             "mcp_status" => Ok(json!({"mcpServers": self.facts.servers})),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
         false
+    }
+
+    /// Asks another model from the next turn on; a session that is being opened, from its first turn on.
+    fn choose_model(&mut self, model: Option<&str>) {
+        self.facts.model = model.unwrap_or(&self.default_model).to_owned();
+        match &self.session {
+            Some(session) => session.set_model(model),
+            None => self.chosen_model = Some(model.map(str::to_owned)),
+        }
     }
 
     fn answer(&self, id: &str, result: Result<Value, String>) {
@@ -349,9 +377,11 @@ impl Face {
             options = options.approver(Arc::new(approver));
         }
         let ennead = self.ennead.take()?;
+        let (host, servers) = (self.host.clone(), std::mem::take(&mut self.host_servers));
         Some(tokio::spawn(async move {
+            let states = mcp::join(&host, &servers, &mut options).await;
             let opened = ennead.open(options).await;
-            (ennead, opened)
+            (ennead, opened, states)
         }))
     }
 
@@ -361,6 +391,9 @@ impl Face {
             Ok(session) => {
                 self.events = Some(session.conversation(self.face.partial));
                 self.facts.tools = session.tools();
+                if let Some(model) = self.chosen_model.take() {
+                    session.set_model(model.as_deref());
+                }
                 self.session = Some(session);
                 true
             }
@@ -488,7 +521,7 @@ impl Face {
         if let Some(opening) = opening {
             opening.abort();
             // An opening that is over has its Ennead in it.
-            if let Ok((ennead, _)) = opening.await {
+            if let Ok((ennead, ..)) = opening.await {
                 self.ennead = Some(ennead);
             }
         }

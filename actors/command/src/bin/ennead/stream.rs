@@ -17,7 +17,7 @@ use ennead_command::stream_json::{
 };
 use ennead_runtime::{entropy::Stream, permission::PermissionMode};
 use ennead_tools::withdrawn_keys;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -38,11 +38,12 @@ pub(crate) fn is_asked_for(args: &Print) -> bool {
         || args.output_format == OutputFormat::StreamJson
 }
 
-pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
+pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     if args.output_format != OutputFormat::StreamJson {
         let what = "--input-format stream-json needs --output-format stream-json";
         return Err(Failure::new(Exit::BadInput, what));
     }
+    let host_servers = take_host_servers(&mut args.mcp_config);
     let protocol = &args.protocol;
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let options = with_protocol(options, protocol)?;
@@ -76,6 +77,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         session: options,
         frame: Frame::new(id, ids),
         options: face_options(protocol),
+        host_servers,
         without_effect: protocol.ignored.given(),
         input: match protocol.input_format {
             InputFormat::StreamJson => read_lines(io::stdin()),
@@ -86,6 +88,28 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         unread,
     };
     Ok(face::run(setup, signals).await)
+}
+
+/// Takes the servers that run in the program out of configurations that are JSON; their names. What cannot be
+/// read stays, and is reported as elsewhere.
+fn take_host_servers(configurations: &mut [String]) -> Vec<String> {
+    let mut names = Vec::new();
+    for text in configurations {
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else { continue };
+        let Some(servers) = value.get_mut("mcpServers").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let before = names.len();
+        servers.retain(|name, entry| {
+            let is_there = entry["type"] == "sdk";
+            names.extend(is_there.then(|| name.clone()));
+            !is_there
+        });
+        if before < names.len() {
+            *text = value.to_string();
+        }
+    }
+    names
 }
 
 fn now() -> ennead_runtime::time::Timestamp {

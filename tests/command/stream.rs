@@ -1,0 +1,217 @@
+//! `--output-format stream-json`: JSON lines in both directions, whatever the program at the other end does.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::{Ended, Place, Server, with_input};
+
+const DRIVEN: [&str; 5] =
+    ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|it| it["type"] == kind).collect()
+}
+
+fn prompt(text: &str) -> String {
+    json!({"type": "user", "message": {"role": "user", "content": text}}).to_string() + "\n"
+}
+
+fn initialize() -> String {
+    let request = json!({"subtype": "initialize", "hooks": null});
+    json!({"type": "control_request", "request_id": "r1", "request": request}).to_string() + "\n"
+}
+
+/// The command, with a configuration directory of its own.
+fn driven(place: &Place, server: &Server, more: &[&str]) -> Command {
+    let mut command = server.command(place, &[&DRIVEN, more].concat());
+    command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
+    command
+}
+
+// REQ: SUR-2, SUR-3
+#[test]
+fn prompts_that_were_written_before_the_end_are_all_answered() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let input = [initialize(), prompt("one"), prompt("two"), prompt("three")].concat();
+    let ended = with_input(driven(&place, &server, &["--model", "m"]), input.as_bytes());
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    let lines = lines(&ended);
+    let results: Vec<_> = of_type(&lines, "result").iter().map(|it| &it["result"]).collect();
+    assert_eq!(results, ["m: one", "m: two", "m: three"]);
+    let ids: Vec<_> = of_type(&lines, "result").iter().map(|it| &it["session_id"]).collect();
+    assert!(ids.iter().all(|it| *it == ids[0]));
+    assert_eq!(lines[0]["response"]["request_id"], "r1");
+    assert_eq!(lines.last().unwrap()["type"], "result");
+}
+
+// REQ: SUR-3
+#[test]
+fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let mut input = b"{\n\xff\xfe\n[1]\nnull\n{\"type\":\"later\"}\n\n".to_vec();
+    input.extend_from_slice(
+        format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "y".repeat(5_000_000)).as_bytes(),
+    );
+    input.extend_from_slice(
+        b"{\"type\":\"control_response\",\"response\":{\"request_id\":\"none\"}}\n",
+    );
+    let odd =
+        json!({"type": "control_request", "request_id": "o", "request": {"subtype": "dance"}});
+    input.extend_from_slice(odd.to_string().as_bytes());
+    input.push(b'\n');
+    // The last line has no end.
+    input.extend_from_slice(prompt("still here").trim_end().as_bytes());
+    let ended = with_input(driven(&place, &server, &["--model", "m"]), &input);
+    let lines = lines(&ended);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{}", ended.stderr);
+    assert_eq!(of_type(&lines, "result")[0]["result"], "m: still here");
+    assert_eq!(lines.iter().filter(|it| it["subtype"] == "informational").count(), 5);
+    let answer = of_type(&lines, "control_response");
+    assert_eq!(answer[0]["response"]["error"], "Unsupported control request subtype: dance");
+}
+
+// REQ: SUR-3
+#[test]
+fn end_of_input_without_a_prompt_ends_the_command() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    for input in [String::new(), initialize()] {
+        let ended = with_input(driven(&place, &server, &[]), input.as_bytes());
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    }
+}
+
+// REQ: SUR-2
+#[test]
+fn prompt_of_the_command_line_is_shown_as_lines_too() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let ended =
+        server.run(&place, &["-p", "hey", "--model", "m", "--output-format", "stream-json"]);
+    let lines = lines(&ended);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let kinds: Vec<_> = lines.iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system", "assistant", "result"]);
+}
+
+// REQ: SUR-3
+#[test]
+fn session_is_gone_on_with_by_its_id_and_an_unknown_one_is_a_result() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let first = with_input(driven(&place, &server, &[]), prompt("one").as_bytes());
+    let id = lines(&first)[0]["session_id"].as_str().unwrap().to_owned();
+    let resume = format!("--resume={id}");
+    for more in [&*resume, "--continue"] {
+        let again = with_input(driven(&place, &server, &[more]), prompt("two").as_bytes());
+        assert_eq!(again.code, Some(0), "{again:?}");
+        assert_eq!(lines(&again)[0]["session_id"], id.as_str(), "{more}");
+    }
+    let taken = with_input(driven(&place, &server, &["--session-id", &id]), b"");
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    let unknown = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a90";
+    let resume = format!("--resume={unknown}");
+    let ended = with_input(driven(&place, &server, &[&resume]), prompt("two").as_bytes());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let result = &lines(&ended)[0];
+    let expected = format!("No conversation found with session ID: {unknown}");
+    assert_eq!(
+        (&result["is_error"], &result["errors"][0]),
+        (&true.into(), &expected.clone().into())
+    );
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+}
+
+/// A program that drives the command and can leave at any time.
+struct Driver {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Driver {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    fn write(&mut self, line: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+// REQ: SUR-3
+#[test]
+fn program_that_does_not_read_holds_no_request_up() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
+    driver.write(&initialize());
+    // Far more than a pipe holds, and nothing of it is read.
+    let long = "x".repeat(60_000);
+    for _ in 0..20 {
+        driver.write(&prompt(&long));
+    }
+    driver.write(&prompt("last"));
+    drop(driver.child.stdin.take());
+    // All prompts were taken, so the command waits for nothing but its reader.
+    let mut rest = String::new();
+    driver.output.read_to_string(&mut rest).unwrap();
+    assert!(driver.child.wait().unwrap().success());
+    let results = rest.lines().filter(|it| it.contains(r#""type":"result""#)).count();
+    assert_eq!(results, 21);
+}
+
+// REQ: SUR-3, TOL-8
+#[test]
+fn program_that_dies_leaves_no_process() {
+    let playbook = r#"
+key = "right"
+[[rule]]
+name = "runs"
+when.answers = 0
+reply = [{ tool = "Bash", input = { command = "echo $$ > shell; sleep 600" } }]
+[[rule]]
+name = "done"
+reply = [{ text = "done" }]
+"#;
+    let place = Place::new();
+    let server = Server::playing(&place, playbook);
+    let mut driver = Driver::start(driven(&place, &server, &["--allowedTools", "Bash"]));
+    driver.write(&prompt("go"));
+    let shell = place.work().join("shell");
+    // Lines come until the command waits for its shell.
+    while driver.next()["type"] != "assistant" {}
+    while !shell.exists() {
+        std::thread::yield_now();
+    }
+    let shell = fs::read_to_string(shell).unwrap();
+    drop((driver.child.stdin.take(), driver.output));
+    // The next line that it writes nobody reads.
+    let pid = rustix::process::Pid::from_raw(driver.child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    driver.child.wait().unwrap();
+    let alive = fs::read_to_string(format!("/proc/{}/stat", shell.trim())).unwrap_or_default();
+    assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
+}
+
+// REQ: SUR-3
+#[test]
+fn version_is_one_that_programs_compare_and_ours_is_beside_it() {
+    let ended = Place::new().run(&["-v"]);
+    let first = ended.stdout.split(' ').next().unwrap();
+    let numbers: Vec<u32> = first.split('.').map(|it| it.parse().unwrap()).collect();
+    assert!(vec![2, 1, 248] <= numbers, "{first}");
+    assert!(ended.stdout.contains(concat!("(ennead ", env!("CARGO_PKG_VERSION"), ")")));
+}

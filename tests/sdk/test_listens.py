@@ -1,0 +1,225 @@
+"""Level 3: permissions, hooks, tools in the program, and requests while a run is under way."""
+
+import json
+
+import anyio
+import pytest
+from claude_agent_sdk import (
+    ClaudeSDKClient,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
+from conftest import collect, of_kind, texts
+
+pytestmark = pytest.mark.anyio
+
+
+def call(name, **fields):
+    return f"call {name} {json.dumps(fields)}"
+
+
+def results(messages):
+    blocks = [it for message in of_kind(messages, "UserMessage") for it in message.content]
+    return [(it.content, bool(it.is_error)) for it in blocks if hasattr(it, "tool_use_id")]
+
+
+async def converse(place, prompt, **options):
+    async with ClaudeSDKClient(place.options(**options)) as client:
+        await client.query(prompt)
+        return await collect(client.receive_response())
+
+
+# REQ: PRM-5
+async def test_program_is_asked_after_it_has_seen_the_call_and_may_allow_it(place):
+    asked = []
+
+    async def may(name, given, context):
+        asked.append((name, given["file_path"], bool(context.tool_use_id)))
+        return PermissionResultAllow()
+
+    path = str(place.work / "x")
+    messages = await converse(place, call("Write", file_path=path, content="x"), can_use_tool=may)
+    assert asked == [("Write", path, True)]
+    assert (place.work / "x").read_text() == "x"
+    assert not results(messages)[0][1]
+
+
+# REQ: PRM-5, PRM-7
+async def test_denial_of_the_program_is_an_answer_with_its_reason(place):
+    async def may(name, given, context):
+        return PermissionResultDeny(message="not on a Sunday")
+
+    messages = await converse(place, call("Bash", command="touch x"), can_use_tool=may)
+    assert "not on a Sunday" in results(messages)[0][0]
+    assert not (place.work / "x").exists()
+    assert len(of_kind(messages, "ResultMessage")[0].permission_denials) == 1
+
+
+# REQ: PRM-9
+async def test_program_may_change_the_input_of_a_call(place):
+    async def may(name, given, context):
+        return PermissionResultAllow(updated_input={**given, "content": "other"})
+
+    await converse(place, call("Write", file_path=str(place.work / "x"), content="x"), can_use_tool=may)
+    assert (place.work / "x").read_text() == "other"
+
+
+# REQ: PRM-5
+async def test_callback_that_fails_is_a_denial(place):
+    async def may(name, given, context):
+        raise ValueError("broken")
+
+    messages = await converse(place, call("Bash", command="touch x"), can_use_tool=may)
+    assert results(messages)[0][1] and not (place.work / "x").exists()
+
+
+# REQ: HKS-1
+async def test_hooks_of_the_program_see_a_call_before_and_after_it(place):
+    seen = []
+
+    async def note(given, call_id, context):
+        seen.append((given["hook_event_name"], given["tool_name"], call_id is not None))
+        return {}
+
+    hooks = {
+        "PreToolUse": [HookMatcher(matcher="Read|Bash", hooks=[note])],
+        "PostToolUse": [HookMatcher(hooks=[note])],
+    }
+    place.write("a", "text\n")
+    await converse(place, call("Read", file_path=str(place.work / "a")), hooks=hooks)
+    assert seen == [("PreToolUse", "Read", True), ("PostToolUse", "Read", True)]
+
+
+# REQ: HKS-2
+async def test_hook_of_the_program_may_deny_and_its_reason_is_the_result(place):
+    async def deny(given, call_id, context):
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": "guarded",
+            }
+        }
+
+    hooks = {"PreToolUse": [HookMatcher(matcher="Bash", hooks=[deny])]}
+    messages = await converse(place, call("Bash", command="touch x"), hooks=hooks, allowed_tools=["Bash"])
+    assert "guarded" in results(messages)[0][0] and not (place.work / "x").exists()
+
+
+# REQ: HKS-2
+async def test_hook_of_the_program_may_change_an_input_and_allow(place):
+    async def change(given, call_id, context):
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "allow",
+                "updatedInput": {"command": "touch y"},
+            }
+        }
+
+    hooks = {"PreToolUse": [HookMatcher(matcher="Bash", hooks=[change])]}
+    await converse(place, call("Bash", command="touch x"), hooks=hooks)
+    assert (place.work / "y").exists() and not (place.work / "x").exists()
+
+
+@tool("add", "Adds two numbers", {"a": int, "b": int})
+async def add(given):
+    return {"content": [{"type": "text", "text": f"sum {given['a'] + given['b']}"}]}
+
+
+@tool("fail", "Fails", {})
+async def fail(given):
+    raise ValueError("no luck")
+
+
+# REQ: SUR-3
+async def test_tools_in_the_program_are_offered_and_called(place):
+    servers = {"calc": create_sdk_mcp_server(name="calc", version="1.0", tools=[add, fail])}
+    allowed = ["mcp__calc__add", "mcp__calc__fail"]
+    messages = await converse(
+        place, call("mcp__calc__add", a=2, b=3), mcp_servers=servers, allowed_tools=allowed
+    )
+    init = of_kind(messages, "SystemMessage")[0].data
+    assert "mcp__calc__add" in init["tools"]
+    assert {"name": "calc", "status": "connected"}.items() <= init["mcp_servers"][0].items()
+    assert results(messages) == [("sum 5", False)]
+    messages = await converse(
+        place, call("mcp__calc__fail"), mcp_servers=servers, allowed_tools=allowed
+    )
+    [(text, is_error)] = results(messages)
+    assert is_error and "no luck" in text
+
+
+# REQ: SUR-3
+async def test_tools_in_the_program_need_a_rule_or_an_answer(place):
+    servers = {"calc": create_sdk_mcp_server(name="calc", version="1.0", tools=[add])}
+    messages = await converse(place, call("mcp__calc__add", a=2, b=3), mcp_servers=servers)
+    assert results(messages)[0][1]
+
+
+# REQ: TRN-12, SUR-3
+async def test_interrupt_ends_a_silent_answer_and_the_next_prompt_works(place):
+    async with ClaudeSDKClient(place.options(include_partial_messages=True)) as client:
+        await client.query("silence")
+        async for message in client.receive_messages():
+            if type(message).__name__ == "StreamEvent":
+                break
+        await client.interrupt()
+        messages = await collect(client.receive_response())
+        result = of_kind(messages, "ResultMessage")[0]
+        assert (result.subtype, result.terminal_reason) == ("error_during_execution", "aborted_streaming")
+        await client.query("say again")
+        assert texts(await collect(client.receive_response())) == ["again"]
+
+
+# REQ: TRN-12, TOL-8
+async def test_interrupt_ends_a_command_with_its_children(place):
+    async with ClaudeSDKClient(place.options(allowed_tools=["Bash"])) as client:
+        await client.query(call("Bash", command="touch begun; sleep 600"))
+        while not (place.work / "begun").exists():
+            await anyio.sleep(0.05)
+        await client.interrupt()
+        messages = await collect(client.receive_response())
+    assert of_kind(messages, "ResultMessage")[0].terminal_reason == "aborted_tools"
+    assert results(messages)[0][1]
+
+
+# REQ: INP-2
+async def test_prompt_during_a_run_waits_and_is_answered(place):
+    async with ClaudeSDKClient(place.options(allowed_tools=["Bash"])) as client:
+        await client.query(call("Bash", command="while [ ! -e go ]; do :; done"))
+        await client.query("say second")
+        place.write("go", "")
+        first = await collect(client.receive_response())
+        second = await collect(client.receive_response())
+    assert results(first) and texts(second) == ["second"]
+
+
+# REQ: SUR-3
+async def test_request_that_nobody_knows_is_an_error_and_no_silence(place):
+    async with ClaudeSDKClient(place.options()) as client:
+        with pytest.raises(Exception, match="Unsupported control request subtype: dance"):
+            await client._query._send_control_request({"subtype": "dance"})
+        status = await client.get_mcp_status()
+        assert status["mcpServers"] == []
+
+
+# REQ: PRM-4
+async def test_mode_may_change_between_and_during_runs(place):
+    async with ClaudeSDKClient(place.options()) as client:
+        await client.set_permission_mode("acceptEdits")
+        await client.query(call("Write", file_path=str(place.work / "x"), content="x"))
+        await collect(client.receive_response())
+    assert (place.work / "x").exists()
+
+
+# REQ: SUR-3
+async def test_model_may_change_between_runs(place):
+    async with ClaudeSDKClient(place.options()) as client:
+        await client.set_model("claude-haiku-4-5")
+        await client.query("which model")
+        assert texts(await collect(client.receive_response())) == ["claude-haiku-4-5"]
