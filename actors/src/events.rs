@@ -18,6 +18,7 @@
 mod backlog;
 mod everywhere;
 mod group;
+mod wanted;
 
 use std::{
     fmt,
@@ -28,10 +29,9 @@ use std::{
 };
 
 use ennead_runtime::{
-    event::{Event, Numbered, RecordedMessage},
+    event::{Event, Numbered},
     ids::{AgentId, RunId, SessionId},
     output::OutputSettings,
-    transcript::entry::Line,
 };
 use futures::Stream;
 
@@ -39,6 +39,7 @@ use backlog::{Backlog, Full};
 pub use backlog::{CAPACITY, MAX_BYTES};
 pub(crate) use everywhere::EventsOfAll;
 pub use everywhere::{AllEvents, EventsMissed, SessionEvent};
+pub(crate) use wanted::Wants;
 
 /// The events of one session.
 #[derive(Clone)]
@@ -72,26 +73,6 @@ struct Listener {
     let_go_at: Option<u64>,
     /// Wakes the task that waits for an event.
     waker: Option<Waker>,
-}
-
-/// Events that a listener gets only when it asks for them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wants {
-    /// [`Event::MessageRecorded`], of sub-agents too.
-    pub(crate) messages: bool,
-    /// [`Event::ModelStreamed`].
-    pub(crate) stream: bool,
-}
-
-impl Wants {
-    fn takes(self, event: &Event) -> bool {
-        match event {
-            Event::MessageRecorded { .. } => self.messages,
-            Event::ModelStreamed { .. } => self.stream,
-            Event::Agent { event, .. } => self.takes(event),
-            _ => true,
-        }
-    }
 }
 
 impl EventHub {
@@ -154,37 +135,6 @@ impl EventHub {
         if let Some((all, session)) = all {
             all.tell(session, state.seq, &event);
         }
-    }
-
-    /// Tells the messages of these lines, where somebody asked for them.
-    pub(crate) fn publish_messages(&self, lines: &[Line]) {
-        if !self.is_wanted(|it| it.messages) {
-            return;
-        }
-        for line in lines {
-            if let Line::Conversation(line) = line {
-                let message = Arc::new(RecordedMessage::of(line));
-                self.publish(Event::MessageRecorded { message });
-            }
-        }
-    }
-
-    /// Tells an event of an answer as it came, where somebody asked for it.
-    pub(crate) fn publish_streamed(&self, attempt: u32, json: &str) {
-        if self.wants_stream() {
-            self.publish(Event::ModelStreamed { attempt, json: json.into() });
-        }
-    }
-
-    /// Whether somebody asked for the events of answers as they come.
-    pub(crate) fn wants_stream(&self) -> bool {
-        lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
-    }
-
-    /// Whether a listener, here or at a parent, asked for something.
-    fn is_wanted(&self, what: fn(&Wants) -> bool) -> bool {
-        lock(&self.0.state).listeners.iter().any(|it| what(&it.wants))
-            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.is_wanted(what))
     }
 
     /// Listens from now on.

@@ -3,11 +3,19 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ennead::{
-    permission::{Approver, Hook, HookEvent, HookInput, HookReply, PermissionAnswer, Question},
+    permission::{
+        Approver, Hook, HookEvent, HookInput, HookReply, PermissionAnswer, PermissionMode,
+        Question, RuleDestination, RuleUpdate,
+    },
     tool::BoxFuture,
 };
+use ennead_runtime::permission::RuleKind;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
 
 use super::host::Host;
 
@@ -47,23 +55,35 @@ impl ShownCalls {
 pub struct HostApprover {
     host: Host,
     shown: ShownCalls,
+    modes: mpsc::UnboundedSender<PermissionMode>,
 }
 
 impl HostApprover {
-    /// Asks this program, after the calls were shown to it.
-    pub fn new(host: Host, shown: ShownCalls) -> Self {
-        Self { host, shown }
+    /// Asks this program, after the calls were shown to it. Modes that its answers change to are sent.
+    pub fn new(
+        host: Host,
+        shown: ShownCalls,
+        modes: mpsc::UnboundedSender<PermissionMode>,
+    ) -> Self {
+        Self { host, shown, modes }
     }
 }
 
 impl Approver for HostApprover {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
-        let Self { host, shown } = self.clone();
+        let Self { host, shown, modes } = self.clone();
         Box::pin(async move {
             shown.wait(question.call.id.as_str()).await;
-            match host.ask(request_of(&question)).await {
-                Ok(answer) => read_answer(&answer),
-                Err(error) => denied(&format!("no permission was given: {error}")),
+            let (input, request) = (question.call.input.clone(), request_of(&question));
+            match host.ask(request).await {
+                Ok(answer) => {
+                    if let Some(mode) = mode_of(&answer) {
+                        // A loop that has ended changes no mode any more.
+                        let _gone = modes.send(mode);
+                    }
+                    read_answer(&answer, &input)
+                }
+                Err(error) => PermissionAnswer::deny(format!("no permission was given: {error}")),
             }
         })
     }
@@ -72,7 +92,7 @@ impl Approver for HostApprover {
 fn request_of(question: &Question) -> Value {
     let input: Value = serde_json::from_str(&question.call.input).unwrap_or_default();
     let suggestions: Vec<Value> = question.suggestions.iter().map(|it| suggestion(it)).collect();
-    json!({
+    let mut request = json!({
         "subtype": "can_use_tool",
         "tool_name": question.call.name,
         "input": input,
@@ -80,7 +100,11 @@ fn request_of(question: &Question) -> Value {
         "blocked_path": null,
         "tool_use_id": question.call.id,
         "decision_reason": question.reason,
-    })
+    });
+    if let Some(agent) = question.agents.last() {
+        request["agent_id"] = agent.as_str().into();
+    }
+    request
 }
 
 /// A rule that would settle the question, as an update of permissions.
@@ -96,18 +120,59 @@ fn suggestion(rule: &str) -> Value {
     json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
 }
 
-fn read_answer(answer: &Value) -> PermissionAnswer {
+/// What the program answered about a call with this input.
+fn read_answer(answer: &Value, input: &str) -> PermissionAnswer {
     match answer["behavior"].as_str() {
         Some("allow") => {
-            PermissionAnswer { allowed: true, reason: "the program allowed it".into() }
+            let mut allowed = PermissionAnswer::allow();
+            allowed.reason = "the program allowed it".into();
+            let before: Value = serde_json::from_str(input).unwrap_or_default();
+            // It is always there, changed or not.
+            let after = answer.get("updatedInput").filter(|it| it.is_object() && **it != before);
+            allowed.input = after.map(|it| it.to_string().into());
+            allowed.rules = rules_of(&answer["updatedPermissions"]).unwrap_or_default();
+            allowed
         }
-        Some("deny") => denied(answer["message"].as_str().unwrap_or("the program denied it")),
-        _ => denied("the program gave no answer that can be read"),
+        Some("deny") => {
+            let reason = answer["message"].as_str().filter(|it| !it.is_empty());
+            let mut denied = PermissionAnswer::deny(reason.unwrap_or("the program denied it"));
+            denied.interrupt = answer["interrupt"] == true;
+            denied
+        }
+        _ => PermissionAnswer::deny("the program gave no answer that can be read"),
     }
 }
 
-fn denied(reason: &str) -> PermissionAnswer {
-    PermissionAnswer { allowed: false, reason: reason.into() }
+/// The rules that updates of permissions add; `None` when one of the updates is no such thing, since a set is
+/// taken as a whole.
+fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
+    let mut rules = Vec::new();
+    for update in updates.as_array().into_iter().flatten() {
+        match update["type"].as_str()? {
+            "addRules" => {
+                let destination = RuleDestination::deserialize(&update["destination"]).ok()?;
+                let kind = RuleKind::deserialize(&update["behavior"]).ok()?;
+                for rule in update["rules"].as_array()? {
+                    let tool = rule["toolName"].as_str()?;
+                    let rule = match rule["ruleContent"].as_str() {
+                        Some(content) => format!("{tool}({content})"),
+                        None => tool.to_owned(),
+                    };
+                    rules.push(RuleUpdate { kind, rule, destination });
+                }
+            }
+            "setMode" => {}
+            _ => return None,
+        }
+    }
+    Some(rules)
+}
+
+/// The mode that an answer changes to.
+fn mode_of(answer: &Value) -> Option<PermissionMode> {
+    let updates = answer["updatedPermissions"].as_array()?;
+    let update = updates.iter().find(|it| it["type"] == "setMode")?;
+    PermissionMode::deserialize(&update["mode"]).ok()
 }
 
 /// A hook of the program (`hook_callback`).
@@ -172,11 +237,25 @@ mod tests {
     // REQ: PRM-5
     #[test]
     fn answer_that_cannot_be_read_is_a_denial() {
-        assert!(read_answer(&json!({"behavior": "allow", "updatedInput": {}})).allowed);
         for odd in [json!({}), json!(null), json!({"behavior": "maybe"})] {
-            assert!(!read_answer(&odd).allowed);
+            assert!(!read_answer(&odd, "{}").allowed);
         }
-        let denied = read_answer(&json!({"behavior": "deny", "message": "not today"}));
+        let denied = read_answer(&json!({"behavior": "deny", "message": "not today"}), "{}");
         assert_eq!((denied.allowed, &*denied.reason), (false, "not today"));
+    }
+
+    // REQ: PRM-9
+    #[test]
+    fn answer_changes_an_input_only_where_it_differs_and_adds_whole_sets_of_rules() {
+        let allow = |input: Value, updates: Value| json!({"behavior": "allow", "updatedInput": input, "updatedPermissions": updates});
+        let same = read_answer(&allow(json!({"b": 1, "a": 2}), json!(null)), r#"{"a":2,"b":1}"#);
+        assert!(same.allowed && same.input.is_none());
+        let other = read_answer(&allow(json!({"a": 3}), json!(null)), r#"{"a":2}"#);
+        assert_eq!(other.input.as_deref(), Some(r#"{"a":3}"#));
+        let update = suggestion("Bash(ls *)");
+        let added = read_answer(&allow(json!({}), json!([update])), "{}");
+        assert_eq!(added.rules, [RuleUpdate::allow("Bash(ls *)")]);
+        let odd = json!([update, {"type": "replaceRules"}]);
+        assert_eq!(read_answer(&allow(json!({}), odd), "{}").rules, []);
     }
 }

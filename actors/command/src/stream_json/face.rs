@@ -4,33 +4,32 @@
 //! the session is being opened, and while the program does not read. The end of standard input is no
 //! interrupt: what was asked for is finished first.
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+mod requests;
+mod runs;
+
+use std::{collections::VecDeque, io, sync::Arc};
 
 use ennead::{
-    Ennead, Event, Events, OpenError, RunError, RunOutcome, RunRequest, SessionHandle,
-    SessionOptions,
-    permission::{BadMatcher, HookEvent},
+    Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
+    permission::PermissionMode,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
 
 use super::{
-    callbacks::{HostApprover, HostHook, ShownCalls},
+    callbacks::{HostApprover, ShownCalls},
     frames::Frame,
     host::Host,
-    incoming::{self, Incoming, Prompt},
+    incoming::Prompt,
     mcp,
     pipe::{Input, Output},
-    results::{RunNotes, SessionFacts, of_error, of_outcome, words_of},
+    results::{RunNotes, SessionFacts, of_error},
     translate::{Shown, Translator},
 };
-use crate::{exit::Exit, print::model_record, signals::Signals};
-
-/// Seconds that a callback of the program may take where it names no limit.
-const CALLBACK_SECONDS: f64 = 60.0;
+use crate::{exit::Exit, signals::Signals};
 
 /// What the command line chose.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,6 +103,8 @@ struct Face {
     default_model: String,
     /// What was chosen before there was a session to choose for.
     chosen_model: Option<Option<String>>,
+    chosen_mode: Option<PermissionMode>,
+    modes: mpsc::UnboundedSender<PermissionMode>,
     refused: Option<String>,
     has_failed: bool,
     is_at_end: bool,
@@ -114,6 +115,7 @@ enum Happened {
     Opened(OpenedSession),
     Event(Option<Event>),
     Outcome(Result<RunOutcome, RunError>),
+    Mode(PermissionMode),
     Signal(Exit),
     NobodyReads,
 }
@@ -123,11 +125,14 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     let Setup { ennead, session, facts, frame, options, .. } = setup;
     let (mut input, mut unread) = (setup.input, setup.unread);
     let host = Host::new(setup.output.clone());
+    let (wanted, mut modes) = mpsc::unbounded_channel();
     let mut face = Face {
         ennead: Some(Arc::new(ennead)),
         options: Some(session),
         default_model: facts.model.clone(),
         chosen_model: None,
+        chosen_mode: None,
+        modes: wanted,
         facts,
         face: options,
         host_servers: setup.host_servers,
@@ -164,6 +169,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             exit = signals.next() => Happened::Signal(exit),
             _ = &mut unread => Happened::NobodyReads,
             event = next_event(&mut face.events) => Happened::Event(event),
+            Some(mode) = modes.recv() => Happened::Mode(mode),
             outcome = outcome_of(&mut face.running) => Happened::Outcome(outcome),
             opened = opened(&mut opening) => Happened::Opened(opened),
             line = input.recv(), if !face.is_at_end => Happened::Input(line),
@@ -171,7 +177,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         match happened {
             Happened::Input(None) => face.end_of_input(),
             Happened::Input(Some(line)) => {
-                if face.take(line) && opening.is_none() {
+                if face.take(line).await && opening.is_none() {
                     opening = face.open();
                 }
             }
@@ -179,7 +185,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 opening = None;
                 face.ennead = Some(ennead);
                 face.facts.servers.extend(servers);
-                if !face.opened(result) {
+                if !face.opened(result).await {
                     break;
                 }
             }
@@ -190,6 +196,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                     running.outcome = Some(outcome);
                 }
             }
+            Happened::Mode(mode) => _ = face.choose_mode(mode).await,
             Happened::Signal(exit) => {
                 if ended_by.replace(exit).is_some() {
                     break;
@@ -248,132 +255,12 @@ async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
 }
 
 impl Face {
-    /// Takes a line; returns whether the session is to be opened.
-    fn take(&mut self, input: Input) -> bool {
-        let line = match input {
-            Input::Line(line) => incoming::read(&line).map_err(|it| it.to_string()),
-            Input::Bad(why) => Err(format!("a line on standard input cannot be read: {why}")),
-        };
-        match line {
-            Ok(Incoming::Prompt(prompt)) => {
-                self.queue.push_back(prompt);
-                true
-            }
-            Ok(Incoming::Request { id, subtype, fields }) => self.request(&id, &subtype, &fields),
-            Ok(Incoming::Answer { id, result }) => {
-                self.host.answered(&id, result);
-                false
-            }
-            Ok(Incoming::Cancel { .. } | Incoming::Other) => false,
-            Err(why) => {
-                let fields = json!({"content": why, "level": "warning"});
-                let line = self.translator.frame().system("informational", fields);
-                self.output.write(line);
-                false
-            }
-        }
-    }
-
-    /// Answers a request; returns whether the session is to be opened.
-    fn request(&mut self, id: &str, subtype: &str, fields: &Map<String, Value>) -> bool {
-        let result = match subtype {
-            "initialize" => match self.initialize(fields) {
-                Ok(answer) => {
-                    self.answer(id, Ok(answer));
-                    return true;
-                }
-                Err(why) => Err(why),
-            },
-            "interrupt" => {
-                self.interrupt();
-                Ok(json!({}))
-            }
-            "set_model" => {
-                self.choose_model(fields.get("model").and_then(Value::as_str));
-                Ok(json!({}))
-            }
-            "mcp_status" => Ok(json!({"mcpServers": self.facts.servers})),
-            other => Err(format!("Unsupported control request subtype: {other}")),
-        };
-        self.answer(id, result);
-        false
-    }
-
-    /// Asks another model from the next turn on; a session that is being opened, from its first turn on.
-    fn choose_model(&mut self, model: Option<&str>) {
-        self.facts.model = model.unwrap_or(&self.default_model).to_owned();
-        match &self.session {
-            Some(session) => session.set_model(model),
-            None => self.chosen_model = Some(model.map(str::to_owned)),
-        }
-    }
-
-    fn answer(&self, id: &str, result: Result<Value, String>) {
-        let response = match result {
-            Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
-            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
-        };
-        self.output.write(json!({"type": "control_response", "response": response}));
-    }
-
-    fn initialize(&mut self, fields: &Map<String, Value>) -> Result<Value, String> {
-        if let Some(options) = self.options.take() {
-            let kept = options.clone();
-            match self.with_hooks(options, fields.get("hooks")) {
-                Ok(options) => self.options = Some(options),
-                Err(error) => {
-                    self.options = Some(kept);
-                    return Err(error.to_string());
-                }
-            }
-        }
-        if fields.get("forwardSubagentText") == Some(&true.into()) {
-            self.face.shown.agent_text = true;
-            self.translator.show(self.face.shown);
-        }
-        Ok(json!({
-            "commands": [],
-            "output_style": "default",
-            "available_output_styles": ["default"],
-            "models": [{"value": self.facts.model, "displayName": self.facts.model, "description": ""}],
-            "account": {},
-            "agents": self.facts.agents.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
-            "hook_on_failure_supported": true,
-            "pid": std::process::id(),
-        }))
-    }
-
-    /// Registers the callbacks of the program. Events that never fire here are of no interest.
-    fn with_hooks(
-        &self,
-        mut options: SessionOptions,
-        hooks: Option<&Value>,
-    ) -> Result<SessionOptions, BadMatcher> {
-        for (event, matchers) in hooks.and_then(Value::as_object).into_iter().flatten() {
-            let Ok(event) = serde_json::from_value::<HookEvent>(event.as_str().into()) else {
-                continue;
-            };
-            for matcher in matchers.as_array().into_iter().flatten() {
-                let pattern = matcher["matcher"].as_str().unwrap_or_default();
-                let seconds = matcher["timeout"].as_f64().filter(|it| 0.0 < *it && *it < 1e6);
-                let limit = Duration::from_secs_f64(seconds.unwrap_or(CALLBACK_SECONDS));
-                let on_failure = matcher["onFailure"].as_str().unwrap_or("continue");
-                for callback in matcher["hookCallbackIds"].as_array().into_iter().flatten() {
-                    let callback = callback.as_str().unwrap_or_default();
-                    let (host, shown) = (self.host.clone(), self.shown_calls.clone());
-                    let hook = HostHook::new(host, shown, callback, on_failure != "continue");
-                    options = options.hook(event, pattern, limit, Arc::new(hook))?;
-                }
-            }
-        }
-        Ok(options)
-    }
-
     /// Opens the session, once.
     fn open(&mut self) -> Option<Opening> {
         let mut options = self.options.take()?;
         if self.face.asks_program {
-            let approver = HostApprover::new(self.host.clone(), self.shown_calls.clone());
+            let approver =
+                HostApprover::new(self.host.clone(), self.shown_calls.clone(), self.modes.clone());
             options = options.approver(Arc::new(approver));
         }
         let ennead = self.ennead.take()?;
@@ -386,7 +273,7 @@ impl Face {
     }
 
     /// Returns whether there is a session.
-    fn opened(&mut self, opened: Result<SessionHandle, OpenError>) -> bool {
+    async fn opened(&mut self, opened: Result<SessionHandle, OpenError>) -> bool {
         match opened {
             Ok(session) => {
                 self.events = Some(session.conversation(self.face.partial));
@@ -395,6 +282,13 @@ impl Face {
                     session.set_model(model.as_deref());
                 }
                 self.session = Some(session);
+                if let Some(mode) = self.chosen_mode.take()
+                    && let Err(why) = self.choose_mode(mode).await
+                {
+                    let fields = json!({"content": why, "level": "warning"});
+                    let line = self.translator.frame().system("informational", fields);
+                    self.output.write(line);
+                }
                 true
             }
             Err(error) => {
@@ -411,86 +305,6 @@ impl Face {
         self.refused = Some(why.to_owned());
         self.has_failed = true;
         self.queue.clear();
-    }
-
-    fn begin_run(&mut self) {
-        let Some(session) = self.session.clone().filter(|_| self.running.is_none()) else { return };
-        let Some(prompt) = self.queue.pop_front() else { return };
-        self.tell_state("running");
-        let init = self.facts.init(self.translator.frame());
-        self.output.write(init);
-        for flag in std::mem::take(&mut self.without_effect) {
-            let content = format!("{flag} has no effect here");
-            let fields = json!({"content": content, "level": "warning"});
-            let line = self.translator.frame().system("informational", fields);
-            self.output.write(line);
-        }
-        let notes = RunNotes { prompt: prompt.uuid, is_human: prompt.is_human, in_call: false };
-        let request = RunRequest::of(prompt.content).origin("sdk");
-        let run = tokio::spawn(async move { session.run(request).await });
-        self.running = Some(Running { run, outcome: None, is_told: false, notes });
-    }
-
-    fn event(&mut self, event: Option<Event>) {
-        let Some(event) = event else {
-            // The session is gone; no event of the run follows.
-            self.events = None;
-            self.running.iter_mut().for_each(|it| it.is_told = true);
-            return;
-        };
-        if let Some(running) = &mut self.running {
-            running.notes.observe(&event);
-            match &event {
-                Event::RunFinished { .. } | Event::RunFailed { .. } => running.is_told = true,
-                Event::Lagged { run: None, .. } => running.is_told = true,
-                _ => {}
-            }
-        }
-        for line in self.translator.event(&event) {
-            let calls = line["message"]["content"].as_array().into_iter().flatten();
-            for call in calls.filter(|it| it["type"] == "tool_use") {
-                self.shown_calls.add(call["id"].as_str().unwrap_or_default());
-            }
-            self.output.write(line);
-        }
-    }
-
-    /// Ends the run whose outcome is known and whose events were shown.
-    fn end_run(&mut self) {
-        let is_over = self.running.as_ref().is_some_and(|it| it.is_told && it.outcome.is_some());
-        if !is_over {
-            return;
-        }
-        let (Some(running), Some(session)) = (self.running.take(), self.session.clone()) else {
-            return;
-        };
-        let Running { outcome, notes, .. } = running;
-        let frame = self.translator.frame();
-        let lines = match outcome {
-            Some(Ok(outcome)) => {
-                let record = model_record(session.transcript(), &outcome.run).unwrap_or_default();
-                of_outcome(frame, &session, &outcome, &record, &notes)
-            }
-            Some(Err(error)) => vec![of_error(frame, &words_of(&error), &notes)],
-            None => Vec::new(),
-        };
-        self.has_failed = lines.last().is_some_and(|it| it["is_error"] == true);
-        lines.into_iter().for_each(|line| self.output.write(line));
-        self.translator.end_of_run();
-        self.shown_calls.clear();
-        if self.queue.is_empty() {
-            self.tell_state("idle");
-        }
-    }
-
-    fn tell_state(&mut self, state: &str) {
-        let Some(is_for_sdk) = self.face.tells_state else { return };
-        let mut fields = json!({"state": state});
-        if is_for_sdk {
-            fields["sdk_host_only"] = true.into();
-        }
-        let line = self.translator.frame().system("session_state_changed", fields);
-        self.output.write(line);
     }
 
     fn interrupt(&mut self) {

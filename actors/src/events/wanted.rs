@@ -1,0 +1,63 @@
+//! Events that few listeners want, and that are made for those alone.
+
+use std::sync::Arc;
+
+use ennead_runtime::{
+    event::{Event, RecordedMessage},
+    transcript::entry::Line,
+};
+
+use super::{EventHub, lock};
+
+/// Events that a listener gets only when it asks for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    /// [`Event::MessageRecorded`], of sub-agents too.
+    pub(crate) messages: bool,
+    /// [`Event::ModelStreamed`].
+    pub(crate) stream: bool,
+}
+
+impl Wants {
+    pub(super) fn takes(self, event: &Event) -> bool {
+        match event {
+            Event::MessageRecorded { .. } => self.messages,
+            Event::ModelStreamed { .. } => self.stream,
+            Event::Agent { event, .. } => self.takes(event),
+            _ => true,
+        }
+    }
+}
+
+impl EventHub {
+    /// Tells the messages of these lines, where somebody asked for them.
+    pub(crate) fn publish_messages(&self, lines: &[Line]) {
+        if !self.is_wanted(|it| it.messages) {
+            return;
+        }
+        for line in lines {
+            if let Line::Conversation(line) = line {
+                let message = Arc::new(RecordedMessage::of(line));
+                self.publish(Event::MessageRecorded { message });
+            }
+        }
+    }
+
+    /// Tells an event of an answer as it came, where somebody asked for it.
+    pub(crate) fn publish_streamed(&self, attempt: u32, json: &str) {
+        if self.wants_stream() {
+            self.publish(Event::ModelStreamed { attempt, json: json.into() });
+        }
+    }
+
+    /// Whether somebody asked for the events of answers as they come.
+    pub(crate) fn wants_stream(&self) -> bool {
+        lock(&self.0.state).listeners.iter().any(|it| it.wants.stream)
+    }
+
+    /// Whether a listener, here or at a parent, asked for something.
+    fn is_wanted(&self, what: fn(&Wants) -> bool) -> bool {
+        lock(&self.0.state).listeners.iter().any(|it| what(&it.wants))
+            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.is_wanted(what))
+    }
+}
