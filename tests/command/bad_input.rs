@@ -45,7 +45,7 @@ fn each_kind_of_bad_input_has_its_line_and_code_2() {
         (&["-p", "a", "--mcp-config", "nowhere.json"], "the MCP configuration nowhere.json"),
         (&["-p", "a", "--mcp-config", "list.json"], "no object with an object `mcpServers`"),
         (&["-p", "a", "--mcp-config", "{bad"], "no JSON"),
-        (&["-p", "a", "--transcripts", "plain"], "plain: File exists"),
+        (&["-p", "a", "--transcripts", "plain"], "plain: Not a directory"),
         (&["-p", "a", "--fallback-model", "a,b,c,d"], "at most 3 names"),
         (&["demo", "nowhere"], "cannot survey nowhere"),
         (&["-p", "a", "--add-dir", "nowhere"], "cannot add the directory nowhere"),

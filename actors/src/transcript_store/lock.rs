@@ -85,7 +85,8 @@ impl SessionLock {
     pub(crate) fn take(path: &Path, holder: &Holder) -> Result<Self, StoreError> {
         let file = files::in_directory(path, |path| {
             files::private().read(true).write(true).create(true).truncate(false).open(path)
-        })?;
+        })
+        .map_err(|error| named(path.parent().unwrap_or(path), &error))?;
         let locked = file.try_lock();
         let mut text = Vec::new();
         // What cannot be read names nobody; the lock itself is what counts.
@@ -117,6 +118,11 @@ impl Drop for SessionLock {
         // it runs its program, and the lock would be held as long.
         let _closed_anyway = self.file.unlock();
     }
+}
+
+/// The error with the directory that it is about, which is what people can change.
+fn named(directory: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
 }
 
 /// Facts of the machine, read once.

@@ -206,7 +206,7 @@ fn content(block: &Value) -> Content {
 mod tests {
     use super::*;
 
-    // REQ: EXT-3
+    // REQ: SUR-3
     #[test]
     fn results_are_read_by_the_kinds_of_their_blocks() {
         let image = json!({"type": "image", "data": "QUJD", "mimeType": "image/png"});
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(result.content, [Content::Text("a".into()), expected]);
     }
 
-    // REQ: EXT-3
+    // REQ: SUR-3
     #[test]
     fn tool_without_a_name_is_none() {
         assert!(listed(&json!({"description": "x"})).is_none());
