@@ -108,7 +108,7 @@ impl SessionState {
         self.chosen_model = model.map(|model| LayerText {
             scope: Scope::CliArg,
             source: "session".into(),
-            text: serde_json::json!({ "model": model }).to_string().into(),
+            text: serde_json::json!({ "model": model }).to_string(),
         });
         self.model_is_new = true;
     }

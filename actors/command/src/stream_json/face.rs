@@ -11,13 +11,10 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
-    permission::PermissionMode,
+    permission::PermissionMode, tool::BoxFuture,
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     callbacks::{HostApprover, ShownCalls},
@@ -74,10 +71,10 @@ pub struct Setup {
 /// What an opening gives back: the states of the program's MCP servers among it.
 type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>);
 
-type Opening = JoinHandle<OpenedSession>;
+type Opening = BoxFuture<'static, OpenedSession>;
 
 struct Running {
-    run: JoinHandle<Result<RunOutcome, RunError>>,
+    run: BoxFuture<'static, Result<RunOutcome, RunError>>,
     outcome: Option<Result<RunOutcome, RunError>>,
     /// The events of the run are over.
     is_told: bool,
@@ -114,7 +111,7 @@ enum Happened {
     Input(Option<Input>),
     Opened(OpenedSession),
     Event(Option<Event>),
-    Outcome(Result<RunOutcome, RunError>),
+    Outcome(Box<Result<RunOutcome, RunError>>),
     Mode(PermissionMode),
     Signal(Exit),
     NobodyReads,
@@ -170,7 +167,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             _ = &mut unread => Happened::NobodyReads,
             event = next_event(&mut face.events) => Happened::Event(event),
             Some(mode) = modes.recv() => Happened::Mode(mode),
-            outcome = outcome_of(&mut face.running) => Happened::Outcome(outcome),
+            outcome = outcome_of(&mut face.running) => Happened::Outcome(Box::new(outcome)),
             opened = opened(&mut opening) => Happened::Opened(opened),
             line = input.recv(), if !face.is_at_end => Happened::Input(line),
         };
@@ -193,7 +190,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             Happened::Outcome(outcome) => {
                 if let Some(running) = &mut face.running {
                     running.is_told |= outcome.is_err();
-                    running.outcome = Some(outcome);
+                    running.outcome = Some(*outcome);
                 }
             }
             Happened::Mode(mode) => _ = face.choose_mode(mode).await,
@@ -236,20 +233,14 @@ async fn next_event(events: &mut Option<Events>) -> Option<Event> {
 
 async fn outcome_of(running: &mut Option<Running>) -> Result<RunOutcome, RunError> {
     match running {
-        Some(Running { run, outcome: None, .. }) => {
-            run.await.unwrap_or_else(|gone| Err(RunError::Failed(gone.to_string())))
-        }
+        Some(Running { run, outcome: None, .. }) => run.await,
         _ => std::future::pending().await,
     }
 }
 
 async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
     match opening {
-        Some(task) => match task.await {
-            Ok(opened) => opened,
-            // Only when the runtime is going.
-            Err(_) => std::future::pending().await,
-        },
+        Some(opening) => opening.await,
         None => std::future::pending().await,
     }
 }
@@ -265,7 +256,7 @@ impl Face {
         }
         let ennead = self.ennead.take()?;
         let (host, servers) = (self.host.clone(), std::mem::take(&mut self.host_servers));
-        Some(tokio::spawn(async move {
+        Some(Box::pin(async move {
             let states = mcp::join(&host, &servers, &mut options).await;
             let opened = ennead.open(options).await;
             (ennead, opened, states)
@@ -332,13 +323,8 @@ impl Face {
 
     async fn close(&mut self, opening: Option<Opening>) {
         self.host.close();
-        if let Some(opening) = opening {
-            opening.abort();
-            // An opening that is over has its Ennead in it.
-            if let Ok((ennead, ..)) = opening.await {
-                self.ennead = Some(ennead);
-            }
-        }
+        // What was begun for a session that nobody wants ends with this.
+        drop(opening);
         if let Some(session) = self.session.take() {
             session.close().await;
         }

@@ -24,7 +24,7 @@ impl Face {
         }
         let notes = RunNotes { prompt: prompt.uuid, is_human: prompt.is_human, in_call: false };
         let request = RunRequest::of(prompt.content).origin("sdk");
-        let run = tokio::spawn(async move { session.run(request).await });
+        let run = Box::pin(async move { session.run(request).await });
         self.running = Some(Running { run, outcome: None, is_told: false, notes });
     }
 
