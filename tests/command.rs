@@ -11,6 +11,7 @@ mod mcp;
 mod print;
 mod processes;
 mod proxy;
+mod sandbox;
 mod signals;
 mod stream;
 mod terminal;

@@ -74,6 +74,22 @@ pub enum OpenError {
         /// Name of the provider without a model.
         provider: Arc<str>,
     },
+    /// The settings require the sandbox, and this system cannot confine.
+    #[error("the settings require a sandbox (`sandbox.required`): {why}")]
+    NoSandbox {
+        /// What is missing, in words.
+        why: String,
+    },
+    /// The settings ask for a sandbox that there is not.
+    #[error(
+        "the sandbox does not support {}; without it, `sandbox.network` is `off` or `open`, and \
+         `sandbox.filesystem` has allowWrite, allowRead and denyRead",
+        .keys.join(", ")
+    )]
+    UnsupportedSandbox {
+        /// The keys that ask for it, in the order of the alphabet.
+        keys: Vec<String>,
+    },
     /// The shard has ended.
     #[error("the runtime has ended")]
     Ended,

@@ -25,6 +25,7 @@ pub mod lease;
 pub mod mcp;
 pub mod output;
 pub mod run;
+pub mod sandbox;
 pub mod session;
 pub mod transcript;
 

@@ -12,6 +12,7 @@ use self::shells::{Detached, KeepShells};
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
+    sandbox::Sandbox,
     step1_settings_resolution::ShellSettings,
     step7_permission_gate::Permit,
     time::Timestamp,
@@ -78,6 +79,8 @@ pub struct ToolContext {
     pub processes: Option<Arc<dyn HostProcess>>,
     /// What holds for commands that go on in the background.
     pub shell: ShellSettings,
+    /// What confines its commands. `None`: nothing does.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// Takes how far the call is. `None`: nobody listens.
     pub progress: Option<Arc<dyn ReportProgress>>,
     /// Measures how long the call takes.

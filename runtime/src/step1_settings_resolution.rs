@@ -12,6 +12,7 @@ mod merged;
 mod models;
 #[cfg(test)]
 mod page;
+mod sandbox;
 pub mod secrets;
 pub mod trust;
 
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
 pub use merged::Merged;
+pub use sandbox::{SandboxNetwork, SandboxSettings};
 pub use secrets::SecretEnv;
 
 use crate::{
@@ -82,6 +84,8 @@ pub struct Settings {
     pub agents: AgentLimits,
     /// Commands in the background.
     pub shell: ShellSettings,
+    /// What confines shell commands.
+    pub sandbox: SandboxSettings,
     /// Where the worktrees of sub-agents begin (`worktree.baseRef`).
     pub worktree_base: WorktreeBase,
     /// How long a model server is waited for.
@@ -308,6 +312,7 @@ impl Default for Settings {
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
             shell: ShellSettings::default(),
+            sandbox: SandboxSettings::default(),
             worktree_base: WorktreeBase::default(),
             http: HttpSettings::default(),
             certificates: Certificates::default(),

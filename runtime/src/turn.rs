@@ -39,6 +39,7 @@ use crate::{
         RunEnd, conversation::TurnMemory, derived_settings::DerivedSettings, facts::SessionFacts,
         history::History,
     },
+    sandbox::Sandbox,
     step::Step,
     step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
     step2_state_initialization::TurnState,
@@ -265,6 +266,11 @@ impl Turn {
     /// What holds for commands in the background.
     pub fn shell_settings(&self) -> ShellSettings {
         self.settings().shell
+    }
+
+    /// What confines shell commands and what a repository starts, if anything does.
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
     }
 
     /// Where the worktrees of its sub-agents begin.

@@ -10,6 +10,8 @@ pub mod mcp;
 pub mod process_tree;
 pub mod registry;
 pub mod rule_file;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 pub mod schema;
 pub mod shells;
 pub mod source_file;

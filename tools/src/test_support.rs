@@ -144,6 +144,7 @@ impl World {
             agents: None,
             processes: None,
             shell: ShellSettings::default(),
+            sandbox: None,
             progress: None,
             clock: Arc::new(StoppedClock),
         };

@@ -1,7 +1,8 @@
 //! What can be wrong with the options of a session before anything is started for it.
 
 use ennead_runtime::{
-    step1_settings_resolution::merge, step5_model_call::wire_format::WireFormat,
+    step1_settings_resolution::{SandboxSettings, merge},
+    step5_model_call::wire_format::WireFormat,
     turn::input::SettingsRead,
 };
 
@@ -9,21 +10,21 @@ use super::{Ennead, is_uuid, layers, place};
 use crate::{errors::OpenError, options::SessionOptions, world::real_paths::RealPaths};
 
 impl Ennead {
-    /// Checks options as [`Ennead::open`] does before it starts anything: the id, the directory, and
-    /// that a model is named where none is the provider's own.
+    /// Checks options as [`Ennead::open`] does before it starts anything: the id, the directory, that
+    /// a model is named where none is the provider's own, and that the sandbox can be had which the
+    /// settings require.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], of these three.
+    /// [`OpenError`], of these four.
     pub async fn check(&self, options: &SessionOptions) -> Result<(), OpenError> {
         if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
             return Err(OpenError::BadId(id.to_string()));
         }
         let is_openai =
             matches!(options.endpoint.format, WireFormat::OpenAiChat | WireFormat::OpenAiResponses);
-        if !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string) {
-            return Ok(());
-        }
+        let has_model =
+            !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let mut layers = layers(options);
         if options.reads_settings {
@@ -33,9 +34,51 @@ impl Ennead {
                 Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(()),
             }
         }
-        match merge(&layers).provenance.contains_key("model") {
+        // Most have neither question, and merging is not for nothing.
+        let is_about_sandbox = layers.iter().any(|it| it.text.contains("\"sandbox\""));
+        if has_model && !is_about_sandbox {
+            return Ok(());
+        }
+        let merged = merge(&layers);
+        check_sandbox(merged.settings.sandbox).await?;
+        match has_model || merged.provenance.contains_key("model") {
             true => Ok(()),
             false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
         }
     }
+}
+
+/// Whether what is asked of the sandbox can be had.
+async fn check_sandbox(settings: SandboxSettings) -> Result<(), OpenError> {
+    if !settings.enabled && !settings.required {
+        return Ok(());
+    }
+    if !settings.unsupported.is_empty() {
+        return Err(OpenError::UnsupportedSandbox { keys: settings.unsupported });
+    }
+    if !settings.required {
+        // Every command that cannot be confined says so and does not run.
+        return Ok(());
+    }
+    if !settings.enabled {
+        let why = "`sandbox.enabled` is not true".to_owned();
+        return Err(OpenError::NoSandbox { why });
+    }
+    // A look at the kernel may take a millisecond, once.
+    match tokio::task::spawn_blocking(lacks).await {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(OpenError::NoSandbox { why }),
+        Err(error) => Err(OpenError::NoSandbox { why: error.to_string() }),
+    }
+}
+
+/// Why commands cannot be confined here, if they cannot.
+#[cfg(target_os = "linux")]
+fn lacks() -> Option<String> {
+    ennead_tools::sandbox::kernel().check().err().map(|it| it.to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lacks() -> Option<String> {
+    Some("commands can be confined on Linux only".to_owned())
 }

@@ -14,6 +14,7 @@ use ennead_runtime::{
     },
     output::terminal::clean_line,
     ports::Tool,
+    sandbox::{Sandbox, SandboxPlaces, SandboxPolicy},
     step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
     turn::input::SettingsRead,
 };
@@ -116,6 +117,8 @@ async fn found(
     own.retain(|it| allowed(it, false));
     project.retain(|it| allowed(it, true));
     let workspace = place.workspace.clone();
+    // What a repository starts is confined like its commands.
+    let confine = confinement(&layers, place, options).map(Arc::new);
     // Those of the project come last: of two tools whose names become the same, the first stays.
     // Nobody named those of the project for this session, so the first prompt waits less for them.
     let McpLimits { start, wait, calls, .. } = common.mcp_limits();
@@ -125,7 +128,8 @@ async fn found(
             .flat_map(|(scope, wait)| strongest([scope]).into_iter().map(move |it| (it, wait)))
             .map(|(config, wait)| {
                 let withheld = secrets.withheld_from(&config.name);
-                let launch = Launch { config, workspace: workspace.clone(), withheld };
+                let confine = confine.as_ref().filter(|_| wait.is_some()).map(Arc::clone);
+                let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
                 (servers.of(launch, start, &shard), wait)
             })
             .collect();
@@ -150,6 +154,23 @@ async fn found(
         }
     }
     told
+}
+
+/// What confines the servers of a project, if the settings ask for that.
+fn confinement(
+    layers: &[LayerText],
+    place: &SessionDirs,
+    options: &SessionOptions,
+) -> Option<SandboxPolicy> {
+    let settings = merge(layers).settings;
+    let transcripts = options.transcripts.clone().unwrap_or_else(|| place.config.join("projects"));
+    let places = SandboxPlaces {
+        workspace: &place.workspace.to_string_lossy(),
+        home: &place.home.to_string_lossy(),
+        transcripts: Some(&transcripts.to_string_lossy()),
+    };
+    let additional = &settings.permissions.additional_directories;
+    Sandbox::of(&settings.sandbox, additional, places).map(|it| it.policy)
 }
 
 /// The tools of a server, or why there are none; after this time, if there is one, that it is not

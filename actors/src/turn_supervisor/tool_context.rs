@@ -44,6 +44,7 @@ impl ActiveTurn {
                 key: self.key,
             })),
             shell: self.turn.shell_settings(),
+            sandbox: self.turn.sandbox(),
             progress: Some(Arc::new(ProgressPort {
                 shared: Arc::clone(&self.shared),
                 call: call.id.clone(),
@@ -71,6 +72,7 @@ impl ActiveTurn {
             env: self.child_env(),
             event,
             chain: Arc::clone(&self.shared.hook_chain),
+            sandbox: self.turn.sandbox(),
         }
     }
 }

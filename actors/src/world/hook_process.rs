@@ -5,7 +5,9 @@ use std::{ffi::OsStr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 use ennead_runtime::{
     digest::Digest,
     hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
+    permission::Scope,
     ports::{Clock, WorkGuard},
+    sandbox::Sandbox,
 };
 use ennead_tools::process_tree::{Launch, ProcessInput, Rest, Started, new_mark};
 use futures::future::{Either, FusedFuture, FutureExt, join3, select};
@@ -36,6 +38,8 @@ pub(crate) struct HookPlace {
     pub event: HookEvent,
     /// Names of the handlers that this session hangs from, outermost first.
     pub chain: Arc<[String]>,
+    /// What confines those of a repository, if anything does.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// Tells a process that a hook started which hooks it hangs from: names with colons between them.
@@ -95,11 +99,16 @@ async fn run(
         None => ("sh".to_owned(), vec!["-c".to_owned(), command]),
     };
     let chain: Vec<&str> = place.chain.iter().map(String::as_str).chain([name.as_str()]).collect();
+    // What a repository starts is confined like its commands.
+    let is_own = matches!(handler.scope, Scope::Project | Scope::Local);
+    let sandbox = place.sandbox.as_ref().filter(|_| is_own);
+    let confine = sandbox.map(|it| Arc::new(it.policy.clone()));
     let launch = Launch {
         program: OsStr::new(&program),
         input: ProcessInput::Piped,
         rest: Rest::Stays,
         mark: new_mark("hook"),
+        confine,
         hold,
     };
     let started = launch.start(|command| {

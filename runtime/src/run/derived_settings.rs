@@ -11,6 +11,7 @@ use crate::{
     mcp::names::is_of_server,
     recovery::chain::{Link, chain},
     run::facts::SessionFacts,
+    sandbox::{Sandbox, SandboxPlaces},
     step1_settings_resolution::{Resolved, Settings},
     step7_permission_gate::{GateSetup, Places, rule::Rule},
 };
@@ -35,6 +36,8 @@ pub struct DerivedSettings {
     pub additional_directories: Arc<[String]>,
     /// Variables for child processes. One without a value is taken away, as secrets are.
     pub env: Arc<[(String, String)]>,
+    /// What confines shell commands, where the settings ask for that.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// The directory in which results are kept that are too long for the model.
     pub results_directory: Arc<str>,
     /// The directory in which tools keep such output themselves. Agents of a tree share the one
@@ -65,7 +68,15 @@ impl DerivedSettings {
         let unknown = rules.filter_map(|it| it.names_nothing(&facts.tools));
         let has_useless = settings.shapers.cached_microcompact;
         let useless = has_useless.then(|| NO_CACHED_MICROCOMPACT.to_owned());
+        let places = SandboxPlaces {
+            workspace: &facts.workspace,
+            home: &facts.home,
+            transcripts: facts.directory.rsplit_once('/').map(|it| it.0),
+        };
+        let additional = &settings.permissions.additional_directories;
+        let sandbox = Sandbox::of(&settings.sandbox, additional, places).map(Arc::new);
         Self {
+            sandbox,
             digest: resolved.digest,
             warnings: gate.warnings().iter().cloned().chain(unknown).chain(useless).collect(),
             sources: resolved.sources(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     LayerText, Resolved, Settings, certificates, ennead_section,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
-    models,
+    models, sandbox,
     secrets::SecretEnv,
 };
 use crate::{
@@ -101,6 +101,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     let base = merged.pointer("/worktree/baseRef").map(WorktreeBase::deserialize);
     settings.worktree_base = base.and_then(Result::ok).unwrap_or_default();
     settings.certificates = certificates::certificates(&read, &mut warnings);
+    settings.sandbox = sandbox::sandbox(&read, &mut warnings);
     settings.secrets = SecretEnv::of(&read, &mut warnings);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);

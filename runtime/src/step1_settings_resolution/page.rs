@@ -149,6 +149,12 @@ fn defaults() -> Value {
     json!({
         "model": it.model,
         "hooks": {"fail_closed": it.hooks_fail_closed},
+        "sandbox": {
+            "enabled": it.sandbox.enabled,
+            "required": it.sandbox.required,
+            "autoAllow": it.sandbox.auto_allow,
+            "network": it.sandbox.network,
+        },
         "worktree": {"baseRef": "fresh"},
         "autoCompactEnabled": it.shapers.auto_compact,
         "ennead": {

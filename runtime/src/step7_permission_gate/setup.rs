@@ -226,6 +226,12 @@ impl GateSetup {
         let rules = permissions.rules.iter().map(|it| (it.kind, it.scope, it.text.as_str()));
         let own = (self.mode, rules.collect::<Vec<_>>(), &self.directories[..]);
         let own = Digest::of(json::to_string(&own).unwrap_or_default().as_bytes());
+        // What was allowed because it is confined is not allowed without that.
+        let sandbox = &self.settings.sandbox;
+        let own = match sandbox.enabled {
+            true => own.chain(Digest::of(format!("{sandbox:?}").as_bytes())),
+            false => own,
+        };
         self.parent.as_ref().map_or(own, |it| own.chain(it.epoch()))
     }
 

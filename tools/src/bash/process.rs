@@ -10,12 +10,14 @@ use std::{
     os::{fd::OwnedFd, unix::process::ExitStatusExt},
     path::Path,
     process::ExitStatus,
+    sync::Arc,
     time::Duration,
 };
 
 use ennead_runtime::{
     ids::ToolUseId,
     ports::{ToolContext, WorkGuard},
+    sandbox::SandboxPolicy,
 };
 use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 
@@ -168,6 +170,14 @@ fn mark(order: &Order<'_>, context: &ToolContext) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
+/// What confines the command: the policy of the session, and the file in which the shell says where it
+/// ended.
+fn confinement(order: &Order<'_>, context: &ToolContext) -> Option<Arc<SandboxPolicy>> {
+    let mut policy = context.sandbox.as_ref()?.policy_for(order.command)?.clone();
+    policy.write.extend(order.cwd_file.to_str().map(str::to_owned));
+    Some(Arc::new(policy))
+}
+
 /// Starts the shell as the leader of a new session: no terminal, a process group of its own.
 async fn start(
     shell: &str,
@@ -180,6 +190,7 @@ async fn start(
         input: ProcessInput::Nothing,
         rest: Rest::Ends,
         mark: mark(order, context),
+        confine: confinement(order, context),
         hold: context.hold.clone(),
     };
     let started = launch.start(|command| {

@@ -215,6 +215,7 @@ async fn start(program: &Program, launch: &Launch, hold: WorkGuard) -> std::io::
         input: ProcessInput::Piped,
         rest: Rest::Ends,
         mark: new_mark("mcp"),
+        confine: launch.confine.clone(),
         hold,
     };
     let started = server.start(|command| {

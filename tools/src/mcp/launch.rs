@@ -1,8 +1,8 @@
 //! What to connect to, and why there may be no connection.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use ennead_runtime::mcp::config::ServerConfig;
+use ennead_runtime::{mcp::config::ServerConfig, sandbox::SandboxPolicy};
 
 /// Tools that a server may list.
 pub(super) const MAX_TOOLS: usize = 1000;
@@ -16,6 +16,8 @@ pub struct Launch {
     pub workspace: PathBuf,
     /// Names of variables of this process that the server does not inherit.
     pub withheld: Vec<String>,
+    /// What confines it, where it is a program.
+    pub confine: Option<Arc<SandboxPolicy>>,
 }
 
 /// Why there is no connection.

@@ -22,7 +22,8 @@ use std::{
     thread::JoinHandle,
 };
 
-use process_wrap::std::{CommandWrap, ProcessSession};
+use ennead_runtime::sandbox::SandboxPolicy;
+use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait},
@@ -33,6 +34,7 @@ use super::{
     link::{self, ASK_TO_END, Report},
     sweep::{self, SweepTarget},
 };
+use crate::sandbox;
 
 /// The name under which it is started.
 pub(super) const NAME: &str = "ennead-reaper";
@@ -66,7 +68,7 @@ pub fn serve() -> Option<ExitCode> {
 }
 
 /// Whether a reaper can be started.
-pub(super) fn is_offered() -> bool {
+pub(crate) fn is_offered() -> bool {
     OFFERED.load(Ordering::Relaxed)
 }
 
@@ -87,11 +89,17 @@ struct Reaper {
     sweep: Mutex<Option<JoinHandle<u32>>>,
 }
 
-/// `words`: what becomes of the rest, the program and its arguments.
+/// `words`: what becomes of the rest, the policy of the sandbox or nothing, the program and its
+/// arguments.
 fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let rest = words.next().and_then(|it| Rest::read(&it));
-    let (Some(rest), Some(program)) = (rest, words.next()) else {
+    let policy = words.next().and_then(|it| it.into_string().ok());
+    let (Some(rest), Some(policy), Some(program)) = (rest, policy, words.next()) else {
         return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let policy: Option<SandboxPolicy> = match policy.as_str() {
+        "" => None,
+        text => Some(serde_json::from_str(text)?),
     };
     let link = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -101,7 +109,7 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut command = CommandWrap::with_new(program, |command| {
         command.args(words).stdin(input.map_or_else(Stdio::null, Stdio::from));
     });
-    let first = match command.wrap(ProcessSession).spawn() {
+    let first = match spawn(command.wrap(ProcessSession), policy.as_ref()) {
         Ok(child) => i32::try_from(child.id()).unwrap_or_default(),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
@@ -123,6 +131,22 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let listening = Arc::clone(&reaper);
     std::thread::Builder::new().spawn(move || listening.listen())?;
     reaper.reap(rest)
+}
+
+/// Starts the program; confined from a thread of its own, so that this process keeps its rights over
+/// what is below it.
+fn spawn(
+    command: &mut CommandWrap,
+    policy: Option<&SandboxPolicy>,
+) -> io::Result<Box<dyn ChildWrapper>> {
+    let Some(policy) = policy else { return command.spawn() };
+    std::thread::scope(|scope| {
+        let confined = std::thread::Builder::new().spawn_scoped(scope, || {
+            sandbox::confine(policy)?;
+            command.spawn()
+        })?;
+        confined.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    })
 }
 
 impl Reaper {

@@ -1,13 +1,13 @@
 //! How a tree begins: below a reaper where there is one, else with the program itself.
 
-use std::{ffi::OsStr, fs::File, io, os::fd::OwnedFd, process::Stdio};
+use std::{ffi::OsStr, fs::File, io, os::fd::OwnedFd, process::Stdio, sync::Arc};
 #[cfg(target_os = "linux")]
 use std::{
     os::{fd::AsFd, unix::net::UnixStream},
     time::Duration,
 };
 
-use ennead_runtime::ports::WorkGuard;
+use ennead_runtime::{ports::WorkGuard, sandbox::SandboxPolicy};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{
     net::unix::pipe::Sender,
@@ -21,6 +21,8 @@ use super::{
     link::{self, ASK_TO_END, Report},
     reaper, sweep,
 };
+#[cfg(target_os = "linux")]
+use crate::sandbox;
 use crate::withdrawn_keys;
 
 /// How long a reaper has to end everything before it is done without it. It itself waits five
@@ -51,6 +53,8 @@ pub struct Launch<'a> {
     /// A word that all its processes carry in their environment and no others do; see
     /// [`super::new_mark`].
     pub mark: String,
+    /// What confines it and all that it starts. Where that cannot be, it is not started.
+    pub confine: Option<Arc<SandboxPolicy>>,
     /// Let go of when nothing of the tree is left.
     pub hold: WorkGuard,
 }
@@ -79,13 +83,21 @@ impl Launch<'_> {
         self,
         configure: impl Fn(&mut Command) -> io::Result<()>,
     ) -> io::Result<Started> {
-        let Self { program, input, rest, mark, hold } = self;
+        let Self { program, input, rest, mark, confine, hold } = self;
         #[cfg(not(target_os = "linux"))]
         let _for_reapers = rest;
         let marks = marks_with(&mark);
         let configure = |command: &mut Command| {
             configure(command)?;
             command.env(MARKER, &marks).env_remove(withdrawn_keys::SOCKET);
+            let policy = confine.as_deref();
+            for (name, own) in
+                [("HOME", policy.map(|it| &it.home)), ("TMPDIR", policy.map(|it| &it.tmpdir))]
+            {
+                if let Some(directory) = own.and_then(Option::as_ref) {
+                    command.env(name, directory);
+                }
+            }
             Ok(())
         };
         let (input, writer) = match input {
@@ -103,8 +115,14 @@ impl Launch<'_> {
             tree: ProcessTree { processes: Some(processes), runtime: Handle::current() },
         };
         #[cfg(target_os = "linux")]
+        if let Some(_confined) = &confine {
+            // Looking at the kernel may take a millisecond, once.
+            let checked = tokio::task::spawn_blocking(|| sandbox::kernel().check()).await;
+            checked.map_err(io::Error::other)?.map_err(io::Error::other)?;
+        }
+        #[cfg(target_os = "linux")]
         if reaper::is_offered() {
-            let below = below_reaper(program, rest, input.as_ref(), &configure);
+            let below = below_reaper(program, rest, confine.as_deref(), input.as_ref(), &configure);
             if let Ok((child, link)) = below {
                 let reaper = Some(Reaper { link, ended: None });
                 let (mark, hold) = (mark.clone(), hold.clone());
@@ -123,6 +141,10 @@ impl Launch<'_> {
                 }
                 reaper::give_up();
             }
+        }
+        if confine.is_some() {
+            let why = "its helper failed, and without it nothing confines the command";
+            return Err(io::Error::other(why));
         }
         let child = alone(program, input, &configure)?;
         // Not reaped yet, so the number is the program's.
@@ -174,13 +196,15 @@ fn alone(
 fn below_reaper(
     program: &OsStr,
     rest: Rest,
+    confine: Option<&SandboxPolicy>,
     input: Option<&OwnedFd>,
     configure: &impl Fn(&mut Command) -> io::Result<()>,
 ) -> io::Result<(Box<dyn ChildWrapper>, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
+    let policy = confine.map(serde_json::to_string).transpose()?.unwrap_or_default();
     // The path of the executable may lead to a newer one by now; this leads to ours.
     let child = spawn(OsStr::new("/proc/self/exe"), |command| {
-        command.arg0(reaper::NAME).arg(rest.word()).arg(program);
+        command.arg0(reaper::NAME).arg(rest.word()).arg(&policy).arg(program);
         configure(command)?;
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         Ok(())

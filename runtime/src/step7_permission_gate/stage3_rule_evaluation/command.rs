@@ -3,6 +3,7 @@
 use super::{Evaluated, Facts, PLANNED, RuleVerdict, plain, ruled};
 use crate::{
     permission::{PermissionMode, RuleKind},
+    sandbox::{SandboxNetwork, is_excluded},
     step7_permission_gate::{
         GateSetup, RuleRef,
         command::{Changes, Named, Part, ShellCommand, Target, edits, reads_only},
@@ -74,12 +75,31 @@ pub(super) fn evaluate(
         _ if *facts.hooks == Remembered::Allow => {
             plain(RuleVerdict::Allow, "a PreToolUse hook allowed it")
         }
+        _ if is_confined(facts, command, setup) => {
+            let network = match setup.settings().sandbox.network {
+                SandboxNetwork::Off => "off",
+                SandboxNetwork::Open => "open",
+            };
+            plain(RuleVerdict::Allow, &format!("it runs in the sandbox (network {network})"))
+        }
         _ => {
             let wants_rule = lacks_one(facts.tool, command, setup);
             let reason = uncovered.words(facts.tool, command, setup);
             Evaluated { wants_rule, ..plain(RuleVerdict::Ask, &reason) }
         }
     }
+}
+
+/// Whether the sandbox holds what no rule allows. What nobody sees may still not do what rules are about.
+fn is_confined(facts: &Facts<'_>, command: &ShellCommand, setup: &GateSetup) -> bool {
+    let sandbox = &setup.settings().sandbox;
+    let book = setup.book();
+    let is_ruled = book.restricts(facts.tool) || book.denies_paths();
+    sandbox.enabled
+        && sandbox.auto_allow
+        && facts.tool == "Bash"
+        && !is_excluded(&sandbox.excluded, command.raw())
+        && !(is_ruled && command.is_unseen())
 }
 
 /// Why the parts do not show what the command does.

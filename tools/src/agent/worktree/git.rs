@@ -145,6 +145,7 @@ impl Git {
             input,
             rest: Rest::Ends,
             mark: new_mark("git"),
+            confine: None,
             hold: self.context.hold.clone(),
         };
         let started = launch.start(|command| {

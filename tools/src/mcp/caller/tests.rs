@@ -37,7 +37,8 @@ async fn server_in(
     let tools = serde_json::json!({ "tools": tools });
     let script = format!("{}read -r ready;{}{then}", said(0, greeting), said(1, tools));
     let config = ServerConfig::stdio("s", "sh", &["-c", &script]);
-    let launch = Launch { config, workspace: directory.to_owned(), withheld: Vec::new() };
+    let launch =
+        Launch { config, workspace: directory.to_owned(), withheld: Vec::new(), confine: None };
     let (kept, gone) = oneshot::channel();
     let (connection, listed) = connect(&launch, WorkGuard::new(kept)).await.unwrap();
     (connection, listed, gone)

@@ -216,9 +216,12 @@ pub(crate) struct Bench {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// What is done about each class of failure of a model call: the table that decides.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "sandbox")]
     pub(crate) recovery: bool,
-    /// `text`: a table; `json`: a list of its rows.
+    /// What this kernel gives to confine commands with, and what is reached with it.
+    #[arg(long, conflicts_with = "recovery")]
+    pub(crate) sandbox: bool,
+    /// `text`: a table; `json`: the same for programs.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output_format: TableFormat,
 }

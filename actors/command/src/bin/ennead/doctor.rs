@@ -19,5 +19,33 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
             }
         }
     }
+    if doctor.sandbox {
+        print_sandbox(doctor.output_format)?;
+    }
     Ok(Exit::Success)
+}
+
+#[cfg(target_os = "linux")]
+fn print_sandbox(format: OutputFormat) -> Result<(), Failure> {
+    let kernel = ennead_tools::sandbox::kernel();
+    if let OutputFormat::Json = format {
+        let text = serde_json::to_string_pretty(kernel)
+            .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+        return show::result(&text);
+    }
+    let can = match &kernel.lacks {
+        None => "commands can be confined".to_owned(),
+        Some(why) => format!("commands cannot be confined: {why}"),
+    };
+    let rows = kernel.levels.iter().map(|it| {
+        let is_there = if it.is_there { "yes" } else { "no" };
+        format!("{:<22}{is_there:<5}{}", it.name, it.holds)
+    });
+    let head = [can, format!("Landlock version: {}", kernel.landlock)];
+    show::result(&head.into_iter().chain(rows).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn print_sandbox(_: OutputFormat) -> Result<(), Failure> {
+    Err(Failure::new(Exit::BadInput, "commands can be confined on Linux only"))
 }

@@ -1,0 +1,242 @@
+//! What a confined command may do: a pure description, which a helper of the tools puts into force.
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::step1_settings_resolution::{SandboxNetwork, SandboxSettings};
+
+/// Below the home directory: keys, tokens and what shells remember of what was typed.
+const PRIVATE_OF_HOME: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".npmrc",
+    ".pypirc",
+    ".vault-token",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".claude/projects",
+    ".claude/history.jsonl",
+];
+
+/// Of the system: what is the administrator's alone, and devices; of those a few are given back.
+const PRIVATE_OF_SYSTEM: &[&str] = &[
+    "/boot",
+    "/dev",
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/run/secrets",
+    "/run/user",
+    "/sys/kernel/debug",
+    "/var/backups",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/spool/cron",
+];
+
+/// What a confined command may do. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SandboxPolicy {
+    /// Files and directories that may be read and written.
+    pub write: Vec<String>,
+    /// Those that may be read though they lie in what is not.
+    pub read: Vec<String>,
+    /// Those that may not be read nor written, also where they lie in what may.
+    pub deny: Vec<String>,
+    /// The home directory of the user: that of every other user may not be read.
+    pub user_home: String,
+    /// Whether it reaches a network.
+    pub network: SandboxNetwork,
+    /// Its home directory, which is made and may be written; `None`: the user's.
+    pub home: Option<String>,
+    /// Its temporary directory, which is made; `None`: that of the process. It may be written.
+    pub tmpdir: Option<String>,
+}
+
+/// Where a session is at home, as the sandbox needs it. All paths are absolute.
+#[derive(Clone, Copy, Debug)]
+pub struct SandboxPlaces<'a> {
+    /// The directory that is worked in.
+    pub workspace: &'a str,
+    /// The home directory of the user.
+    pub home: &'a str,
+    /// The directory of all transcripts, if it is known.
+    pub transcripts: Option<&'a str>,
+}
+
+/// The sandbox of a session: what is confined, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What a confined command may do.
+    pub policy: SandboxPolicy,
+    /// Patterns of commands that are not confined.
+    excluded: Vec<String>,
+}
+
+impl Sandbox {
+    /// The sandbox that settings ask for; `None` where they ask for none.
+    pub fn of(
+        settings: &SandboxSettings,
+        additional: &[String],
+        places: SandboxPlaces<'_>,
+    ) -> Option<Self> {
+        if !settings.enabled {
+            return None;
+        }
+        let at = |path: &String| absolute(path, places);
+        let home = places.home.trim_end_matches('/');
+        let allowed: Vec<String> = settings.allow_read.iter().map(at).collect();
+        let private = PRIVATE_OF_HOME.iter().map(|it| format!("{home}/{it}"));
+        let system = PRIVATE_OF_SYSTEM.iter().map(|&it| it.to_owned());
+        // A workspace that holds the transcripts could not get a new file in it without them.
+        let transcripts = places.transcripts.filter(|it| !lies_in(it, places.workspace));
+        let by_default = private.chain(system).chain(transcripts.map(str::to_owned));
+        let deny = by_default
+            .filter(|it| !allowed.iter().any(|allowed| lies_in(it, allowed)))
+            .chain(settings.deny_read.iter().map(at))
+            .collect();
+        let own = [places.workspace.to_owned()];
+        let write = own.into_iter().chain(additional.iter().chain(&settings.allow_write).map(at));
+        let policy = SandboxPolicy {
+            write: write.collect(),
+            read: allowed,
+            deny,
+            user_home: home.to_owned(),
+            network: settings.network,
+            home: settings.home.as_ref().map(at),
+            tmpdir: settings.tmpdir.as_ref().map(at),
+        };
+        Some(Self { policy, excluded: settings.excluded.clone() })
+    }
+
+    /// What confines this command; `None`: it is excluded.
+    pub fn policy_for(&self, command: &str) -> Option<&SandboxPolicy> {
+        (!is_excluded(&self.excluded, command)).then_some(&self.policy)
+    }
+}
+
+/// Whether a command is one of those that are not confined. Only a single command of plain words and
+/// quotes is: what the shell has yet to work out could be anything.
+pub fn is_excluded(patterns: &[String], command: &str) -> bool {
+    let is_open = |c: char| {
+        matches!(c, '\0'..='\x1f' | ';' | '|' | '&' | '<' | '>' | '(' | ')')
+            || matches!(c, '$' | '`' | '{' | '}' | '\\' | '#' | '!' | '*' | '?' | '[' | '~')
+    };
+    let command = command.trim();
+    if patterns.is_empty() || command.contains(is_open) {
+        return false;
+    }
+    let words: Vec<&str> = command.split(' ').filter(|it| !it.is_empty()).collect();
+    patterns.iter().any(|pattern| {
+        let pattern = pattern.trim();
+        let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+        let wanted: Vec<&str> = prefix.unwrap_or(pattern).split_whitespace().collect();
+        match prefix {
+            Some(_) => words.starts_with(&wanted),
+            None => words == wanted,
+        }
+    })
+}
+
+/// `/x` as it is, `~/x` below the home directory, anything else below the workspace.
+fn absolute(path: &String, places: SandboxPlaces<'_>) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("{}/{rest}", places.home),
+        None if path == "~" => places.home.to_owned(),
+        None if path.starts_with('/') => path.clone(),
+        None => format!("{}/{}", places.workspace, path.strip_prefix("./").unwrap_or(path)),
+    }
+}
+
+fn lies_in(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'));
+    rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACES: SandboxPlaces<'_> =
+        SandboxPlaces { workspace: "/w", home: "/home/u", transcripts: Some("/home/u/.t") };
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&it| it.to_owned()).collect()
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn keys_and_transcripts_are_denied_and_the_workspace_is_writable() {
+        let settings = SandboxSettings {
+            enabled: true,
+            allow_write: texts(&["~/cache", "out"]),
+            allow_read: texts(&["~/.aws"]),
+            deny_read: texts(&["./secret"]),
+            tmpdir: Some("~/tmp".into()),
+            ..SandboxSettings::default()
+        };
+        let policy = Sandbox::of(&settings, &texts(&["/more"]), PLACES).unwrap().policy;
+        assert_eq!(policy.write, ["/w", "/more", "/home/u/cache", "/w/out"]);
+        for denied in ["/home/u/.ssh", "/etc/shadow", "/dev", "/home/u/.t", "/w/secret"] {
+            assert!(policy.deny.iter().any(|it| it == denied), "{denied}: {:?}", policy.deny);
+        }
+        assert!(!policy.deny.iter().any(|it| it == "/home/u/.aws"));
+        assert_eq!(policy.tmpdir.as_deref(), Some("/home/u/tmp"));
+        assert_eq!(policy.network, SandboxNetwork::Off);
+        assert_eq!(Sandbox::of(&SandboxSettings::default(), &[], PLACES), None);
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn only_a_plain_command_is_excluded() {
+        let patterns = texts(&["docker *", "gh:*", "make test"]);
+        for (command, expected) in [
+            ("docker ps", true),
+            ("  docker   run 'x y'", true),
+            ("docker", true),
+            ("dockerd", false),
+            ("gh pr list", true),
+            ("make test", true),
+            ("make test all", false),
+            ("docker ps; curl x", false),
+            ("docker $(curl x)", false),
+            ("docker ps\ncurl x", false),
+            ("A=1 docker ps", false),
+            ("docker ps & curl x", false),
+            ("docker ps > /etc/x", false),
+        ] {
+            assert_eq!(is_excluded(&patterns, command), expected, "{command}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What settings say about the sandbox of shell commands.
+//!
+//! A repository has no say: commands may write its files, and one that could switch its own sandbox
+//! off would not be in one.
+
+use serde_json::{Map, Value};
+
+use super::layer::SettingsLayer;
+use crate::permission::Scope;
+
+/// Whether a confined command reaches a network.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxNetwork {
+    /// No socket can be made.
+    #[default]
+    Off,
+    /// Sockets of the internet protocols can be made; those of the machine (`AF_UNIX`) cannot.
+    Open,
+}
+
+/// The settings under `sandbox`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// Whether commands are confined.
+    pub enabled: bool,
+    /// Whether a session is refused where the kernel cannot confine.
+    pub required: bool,
+    /// Whether a confined command that no rule, hook or protected path speaks of runs unasked.
+    pub auto_allow: bool,
+    /// Whether a confined command reaches a network.
+    pub network: SandboxNetwork,
+    /// Commands that are not confined, and judged as if there were no sandbox. Each is a text of
+    /// words; ` *` at the end stands for any further ones.
+    pub excluded: Vec<String>,
+    /// Paths that may be written in addition to the workspace and the temporary directory.
+    pub allow_write: Vec<String>,
+    /// Paths that may be read though they are among those that by default are not.
+    pub allow_read: Vec<String>,
+    /// Paths that may not be read, in addition to those that by default are not.
+    pub deny_read: Vec<String>,
+    /// The home directory of confined commands; `None`: the user's.
+    pub home: Option<String>,
+    /// Their temporary directory; `None`: that of the process.
+    pub tmpdir: Option<String>,
+    /// Keys that are set and ask for something that is not supported, in the order of the names.
+    pub unsupported: Vec<String>,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            required: false,
+            auto_allow: true,
+            network: SandboxNetwork::Off,
+            excluded: Vec::new(),
+            allow_write: Vec::new(),
+            allow_read: Vec::new(),
+            deny_read: Vec::new(),
+            home: None,
+            tmpdir: None,
+            unsupported: Vec::new(),
+        }
+    }
+}
+
+/// The settings that hold, of layers with the weakest first.
+pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> SandboxSettings {
+    let mut settings = SandboxSettings::default();
+    for layer in layers {
+        let Some(said) = layer.values.get("sandbox") else { continue };
+        let mut found = Vec::new();
+        match (layer.scope, said) {
+            (Scope::Project | Scope::Local, _) => found.push(
+                "`sandbox` does not count here; set it in the user's settings or with --settings"
+                    .to_owned(),
+            ),
+            (_, Value::Object(said)) => settings.take(said, &mut found),
+            _ => found.push("`sandbox` has the wrong type; it is ignored".to_owned()),
+        }
+        warnings.extend(found.into_iter().map(|it| format!("{}: {it}", layer.source)));
+    }
+    settings.unsupported.sort_unstable();
+    settings.unsupported.dedup();
+    settings
+}
+
+impl SandboxSettings {
+    fn take(&mut self, said: &Map<String, Value>, warnings: &mut Vec<String>) {
+        for (key, value) in said {
+            let fits = match key.as_str() {
+                "enabled" => read_switch(value, &mut self.enabled),
+                "required" | "failIfUnavailable" => read_switch(value, &mut self.required),
+                "autoAllow" | "autoAllowBashIfSandboxed" => {
+                    read_switch(value, &mut self.auto_allow)
+                }
+                "network" => self.take_network(value),
+                "filesystem" => self.take_files(value, warnings),
+                "excludedCommands" => {
+                    let mut patterns = Vec::new();
+                    let fits = read_list(value, &mut patterns);
+                    let (known, open): (Vec<_>, Vec<_>) =
+                        patterns.into_iter().partition(|it| is_pattern(it));
+                    warnings.extend(open.iter().map(|it| {
+                        format!(
+                            "`sandbox.excludedCommands`: {it:?} is ignored; a pattern is words, \
+                             with ` *` at most at their end"
+                        )
+                    }));
+                    self.excluded.extend(known);
+                    fits
+                }
+                "home" => read_path(value, &mut self.home),
+                "tmpdir" => read_path(value, &mut self.tmpdir),
+                _ => true,
+            };
+            if !fits {
+                warnings.push(format!("`sandbox.{key}` has the wrong type; it is ignored"));
+            }
+        }
+    }
+
+    fn take_network(&mut self, value: &Value) -> bool {
+        match value {
+            Value::String(word) if word == "off" => self.network = SandboxNetwork::Off,
+            Value::String(word) if word == "open" => self.network = SandboxNetwork::Open,
+            Value::Object(said) => {
+                self.network = SandboxNetwork::Off;
+                self.refuse("network", said.iter());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn take_files(&mut self, value: &Value, warnings: &mut Vec<String>) -> bool {
+        let Value::Object(said) = value else { return false };
+        for (key, value) in said {
+            let list = match key.as_str() {
+                "allowWrite" => &mut self.allow_write,
+                "allowRead" => &mut self.allow_read,
+                "denyRead" => &mut self.deny_read,
+                _ => {
+                    self.refuse("filesystem", [(key, value)]);
+                    continue;
+                }
+            };
+            if !read_list(value, list) {
+                warnings
+                    .push(format!("`sandbox.filesystem.{key}` has the wrong type; it is ignored"));
+            }
+        }
+        true
+    }
+
+    /// Takes note of the keys that ask for something: what is empty or switched off does not.
+    fn refuse<'a>(&mut self, group: &str, keys: impl IntoIterator<Item = (&'a String, &'a Value)>) {
+        let asks = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(list) => !list.is_empty(),
+            _ => true,
+        };
+        let asked = keys.into_iter().filter(|it| asks(it.1));
+        self.unsupported.extend(asked.map(|(key, _)| format!("sandbox.{group}.{key}")));
+    }
+}
+
+fn read_switch(value: &Value, into: &mut bool) -> bool {
+    value.as_bool().map(|it| *into = it).is_some()
+}
+
+fn read_path(value: &Value, into: &mut Option<String>) -> bool {
+    value.as_str().map(|it| *into = Some(it.to_owned())).is_some()
+}
+
+fn read_list(value: &Value, into: &mut Vec<String>) -> bool {
+    let Some(list) = value.as_array() else { return false };
+    let Some(texts) = list.iter().map(Value::as_str).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    for text in texts {
+        if !into.iter().any(|it| it == text) {
+            into.push(text.to_owned());
+        }
+    }
+    true
+}
+
+/// Whether a pattern of an excluded command can be read.
+fn is_pattern(text: &str) -> bool {
+    let text = text.trim();
+    let words = text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")).unwrap_or(text);
+    !words.trim().is_empty() && !words.contains('*')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::step1_settings_resolution::{LayerText, Resolved, merge};
+
+    fn of(scope: Scope, said: &Value) -> Resolved {
+        let text = json!({ "sandbox": said }).to_string();
+        merge(&[LayerText { scope, source: "s".into(), text }])
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn a_repository_has_no_say_about_the_sandbox() {
+        for scope in [Scope::Project, Scope::Local] {
+            let found = of(scope, &json!({"enabled": true, "excludedCommands": ["docker *"]}));
+            assert_eq!(found.settings.sandbox, SandboxSettings::default());
+            assert!(found.warnings[0].contains("does not count here"), "{:?}", found.warnings);
+        }
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn names_of_other_programs_mean_the_same() {
+        let own = json!({"enabled": true, "required": true, "autoAllow": false, "network": "off"});
+        let other = json!({
+            "enabled": true, "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
+            "network": {"allowedDomains": [], "allowLocalBinding": false},
+        });
+        let found = of(Scope::User, &own).settings.sandbox;
+        assert!(found.enabled && found.required && !found.auto_allow);
+        assert_eq!(found, of(Scope::User, &other).settings.sandbox);
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn what_is_not_supported_is_named_and_never_an_open_network() {
+        let said = json!({
+            "enabled": true,
+            "network": {"allowedDomains": ["a.example"], "deniedDomains": [], "httpProxyPort": 8},
+            "filesystem": {"denyWrite": ["/x"], "disabled": true, "allowWrite": ["/y"]},
+        });
+        let found = of(Scope::User, &said).settings.sandbox;
+        assert_eq!(found.network, SandboxNetwork::Off);
+        assert_eq!(found.allow_write, ["/y"]);
+        let named = [
+            "sandbox.filesystem.denyWrite",
+            "sandbox.filesystem.disabled",
+            "sandbox.network.allowedDomains",
+            "sandbox.network.httpProxyPort",
+        ];
+        assert_eq!(found.unsupported, named);
+    }
+
+    #[test]
+    fn patterns_that_mean_nothing_are_left_out_with_a_word() {
+        let found =
+            of(Scope::User, &json!({"excludedCommands": ["gh *", "*", "a*b", "docker:*", "make"]}));
+        assert_eq!(found.settings.sandbox.excluded, ["gh *", "docker:*", "make"]);
+        assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
+    }
+}

@@ -1,0 +1,146 @@
+//! What works in the sandbox, what runs unasked, and what else is in it.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Cell, can_confine, text};
+use crate::support::mcp_server::{entry, n_starts};
+
+// REQ: TOL-10
+#[test]
+fn ordinary_work_goes_on_in_the_sandbox() {
+    if !can_confine("ordinary work") {
+        return;
+    }
+    let cell = Cell::new();
+    let ended = cell.run_confined(
+        "mkdir -p a/b && echo one > a/b/f && mv a/b/f g && ln g h && cat g | tr o 0 && \
+         t=$(mktemp) && echo $t && cat <(echo sub) && ls /usr/bin | grep -c . && ls && exit 3",
+    );
+    for part in ["0ne", text(&cell.dir("tmp")), "sub", "exit code 3"] {
+        let found = ended.stdout.to_lowercase().contains(&part.to_lowercase());
+        assert!(found, "{part}: {ended:?}");
+    }
+    assert_eq!(fs::read_to_string(cell.place.work().join("h")).unwrap(), "one\n");
+}
+
+// REQ: TOL-10
+#[test]
+fn home_and_temporary_directory_are_those_of_the_settings() {
+    if !can_confine("own HOME and TMPDIR") {
+        return;
+    }
+    let cell = Cell::new();
+    let own = cell.dir("own-home");
+    let settings = cell.settings(&json!({ "home": text(&own) }));
+    let ended = cell.run(
+        "cd; pwd; echo x > made && echo $TMPDIR",
+        &["--permission-mode", "bypassPermissions", "--settings", &settings],
+    );
+    assert!(ended.stdout.contains(text(&own)), "{ended:?}");
+    assert!(ended.stdout.contains(text(&cell.dir("tmp"))), "{ended:?}");
+    assert!(own.join("made").exists());
+}
+
+// REQ: TOL-10, PRM-4
+#[test]
+fn confined_commands_run_unasked_and_excluded_ones_do_not() {
+    if !can_confine("commands that run unasked") {
+        return;
+    }
+    let cell = Cell::new();
+    cell.place.file("script", "echo it ran\n");
+    let ran = |more: serde_json::Value, flags: &[&str]| {
+        let settings = cell.settings(&more);
+        let ended = cell.run("sh script", &[&["--settings", &settings], flags].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout.contains("it ran")
+    };
+    assert!(ran(json!({}), &[]));
+    assert!(!ran(json!({"autoAllow": false}), &[]));
+    assert!(!ran(json!({"enabled": false}), &[]));
+    assert!(!ran(json!({"excludedCommands": ["sh *"]}), &[]));
+    assert!(!ran(json!({}), &["--disallowedTools", "Bash(sh *)"]));
+    assert!(!ran(json!({}), &["--permission-mode", "plan"]));
+    // The one that is allowed by a rule and excluded is not confined.
+    let settings = cell.settings(&json!({"excludedCommands": ["touch *"]}));
+    let free = cell.dir("outside/free");
+    let touch = format!("touch {}", text(&free));
+    let ended =
+        cell.run(&touch, &["--settings", &settings, "--permission-mode", "bypassPermissions"]);
+    assert!(free.exists(), "{ended:?}");
+}
+
+// REQ: TOL-10
+#[test]
+fn settings_of_a_repository_do_not_switch_the_sandbox_off() {
+    if !can_confine("settings of a repository") {
+        return;
+    }
+    let cell = Cell::new();
+    cell.place
+        .file(".claude/settings.json", r#"{"sandbox": {"enabled": false, "network": "open"}}"#);
+    let settings = cell.settings(&json!({}));
+    let command = format!("echo x > {}", text(&cell.dir("outside/new")));
+    let flags = ["--trust", "--permission-mode", "bypassPermissions", "--settings", &settings];
+    let ended = cell.run(&command, &flags);
+    assert!(ended.stdout.contains("Permission denied"), "{ended:?}");
+    assert!(!cell.dir("outside/new").exists());
+}
+
+// REQ: TOL-10
+#[test]
+fn hooks_of_a_repository_are_confined_and_those_of_the_user_are_not() {
+    if !can_confine("hooks") {
+        return;
+    }
+    let cell = Cell::new();
+    let hook = |name: &str| {
+        let file = cell.dir("outside").join(name);
+        let command = format!("echo x > {}; echo x > {name}", text(&file));
+        json!({"Stop": [{"hooks": [{"type": "command", "command": command}]}]})
+    };
+    let of_repository = json!({ "hooks": hook("of-repository") }).to_string();
+    cell.place.file(".claude/settings.json", &of_repository);
+    let of_user = json!({ "hooks": hook("of-user") }).to_string();
+    cell.place.file("../home/.claude/settings.json", &of_user);
+    let ended = cell.run("true", &["--trust", "--settings", &cell.settings(&json!({}))]);
+    let exists = |path: &str| cell.place.work().join(path).exists();
+    assert!(exists("of-repository") && exists("of-user"), "both ran: {ended:?}");
+    assert!(!exists("../outside/of-repository"), "{ended:?}");
+    assert!(exists("../outside/of-user"), "{ended:?}");
+}
+
+// REQ: TOL-10
+#[test]
+fn servers_of_a_repository_are_confined() {
+    if !can_confine("servers") {
+        return;
+    }
+    let cell = Cell::new();
+    let started = |flags: &[&str]| {
+        let _old = fs::remove_file(cell.dir("outside/server"));
+        let server = json!({ "command": "sh", "args": ["-c", format!(
+            "echo x > {}; echo x > started", text(&cell.dir("outside/server")))] });
+        cell.place.file(".mcp.json", &json!({ "mcpServers": { "srv": server } }).to_string());
+        cell.run("true", &[&["--trust"], flags].concat());
+        assert!(cell.place.work().join("started").exists());
+        cell.dir("outside/server").exists()
+    };
+    assert!(started(&[]), "without a sandbox");
+    assert!(!started(&["--settings", &cell.settings(&json!({}))]));
+}
+
+// REQ: TOL-10
+#[test]
+fn server_of_a_repository_serves_from_the_sandbox() {
+    if !can_confine("a server that serves") {
+        return;
+    }
+    let cell = Cell::new();
+    cell.place.file(".mcp.json", &json!({ "mcpServers": { "srv": entry() } }).to_string());
+    let ended = cell.run("true", &["--trust", "--settings", &cell.settings(&json!({}))]);
+    assert_eq!(n_starts(&cell.place.work()), 1, "{ended:?}");
+    assert!(!ended.stderr.contains("failed"), "{ended:?}");
+}

@@ -1,0 +1,123 @@
+//! What this kernel gives, found out by putting a policy into force on a thread that ends with it.
+
+use std::{sync::OnceLock, thread};
+
+use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
+use landlock::{
+    ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
+};
+use serde::Serialize;
+
+use super::{RIGHTS, confine, syscalls};
+use crate::process_tree::reaper;
+
+/// Why commands cannot be confined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("commands cannot be confined: {0}")]
+pub struct SandboxUnavailable(pub String);
+
+/// What this kernel gives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kernel {
+    /// Version of Landlock; 0: there is none.
+    pub landlock: i32,
+    /// Whether filters of system calls are taken.
+    pub seccomp: bool,
+    /// Why commands cannot be confined, if they cannot.
+    pub lacks: Option<String>,
+    /// What is reached of it, in the order in which it is put into force.
+    pub levels: Vec<Level>,
+}
+
+/// One part of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The part of the kernel that it is done with.
+    pub name: &'static str,
+    /// Whether this kernel has it.
+    pub is_there: bool,
+    /// What it holds.
+    pub holds: &'static str,
+}
+
+/// What this kernel gives. Found out once.
+pub fn kernel() -> &'static Kernel {
+    static FOUND: OnceLock<Kernel> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let landlock = on_thread(landlock_version).unwrap_or_default();
+        let seccomp = on_thread(|| syscalls::filter(SandboxNetwork::Off).is_ok()).unwrap_or(false);
+        let lacks = on_thread(|| confine(&probe())).map_or_else(
+            || Some("a thread cannot be made".to_owned()),
+            |confined| confined.err().map(|it| it.to_string()),
+        );
+        let from = |name, version, holds| Level { name, is_there: version <= landlock, holds };
+        let levels = vec![
+            from(
+                "landlock 1: files",
+                1,
+                "what is read, written and executed; ptrace and /proc of processes outside",
+            ),
+            from("landlock 2: refer", 2, "links and renames from one place to another"),
+            from("landlock 3: truncate", 3, "files that are made shorter"),
+            from("landlock 4: tcp", 4, "TCP, in addition to the filter of sockets"),
+            from("landlock 5: ioctl", 5, "commands to devices"),
+            from("landlock 6: scope", 6, "signals to processes outside, abstract sockets"),
+            Level {
+                name: "seccomp",
+                is_there: seccomp,
+                holds: "sockets, namespaces, mounts, ptrace, io_uring, bpf, keys, modules",
+            },
+        ];
+        Kernel { landlock, seccomp, lacks, levels }
+    })
+}
+
+impl Kernel {
+    /// Whether commands of this process can be confined.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxUnavailable`]: the kernel lacks something, or this program is not its own helper.
+    pub fn check(&self) -> Result<(), SandboxUnavailable> {
+        if let Some(why) = &self.lacks {
+            return Err(SandboxUnavailable(why.clone()));
+        }
+        if !reaper::is_offered() {
+            let why =
+                "this program does not call `process_tree::reaper::serve`, or its helper failed";
+            return Err(SandboxUnavailable(why.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// A policy that names nothing; its directories are there already.
+fn probe() -> SandboxPolicy {
+    SandboxPolicy {
+        write: Vec::new(),
+        read: Vec::new(),
+        deny: Vec::new(),
+        user_home: "/".to_owned(),
+        network: SandboxNetwork::Off,
+        home: None,
+        tmpdir: None,
+    }
+}
+
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    thread::scope(|scope| scope.spawn(work).join().ok())
+}
+
+/// The version that the kernel has; one that this program does not know counts as the kernel says.
+fn landlock_version() -> i32 {
+    let restrict = || {
+        let rules = Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()?;
+        Ok::<_, RulesetError>(RulesetCreated::restrict_self(rules)?.landlock)
+    };
+    match restrict() {
+        Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => {
+            kernel_abi.unwrap_or(effective_abi as i32)
+        }
+        Ok(_) | Err(_) => ABI::Unsupported as i32,
+    }
+}
