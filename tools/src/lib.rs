@@ -10,7 +10,6 @@ pub mod mcp;
 pub mod process_tree;
 pub mod registry;
 pub mod rule_file;
-#[cfg(target_os = "linux")]
 pub mod sandbox;
 pub mod schema;
 pub mod shells;

@@ -1,94 +1,76 @@
-//! Puts a [`SandboxPolicy`] into force: on the thread from which a command is about to be started.
+//! Puts a [`SandboxPolicy`](ennead_runtime::sandbox::SandboxPolicy) into force: on the thread from
+//! which a command is about to be started.
 //!
 //! The kernel enforces it from then on for the command and for all that it starts, and nothing can take
-//! it back. Landlock holds files, signals and TCP, a filter of system calls holds the rest.
+//! it back. Where it cannot be put into force the command is not started.
 
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod enforce;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod files;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod kernel;
+#[cfg(not(all(target_os = "linux", feature = "sandbox")))]
+mod left_out;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod syscalls;
 
-use std::{io, path::Path};
+use serde::Serialize;
 
-use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope,
-};
-use rustix::{
-    process::{Resource, Rlimit, setrlimit},
-    thread::{CapabilitySet, remove_capability_from_bounding_set},
-};
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub(crate) use enforce::{confine, prepare};
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub use kernel::kernel;
+#[cfg(not(all(target_os = "linux", feature = "sandbox")))]
+pub use left_out::kernel;
+#[cfg(all(target_os = "linux", not(feature = "sandbox")))]
+pub(crate) use left_out::{confine, prepare};
 
-pub use kernel::{Kernel, Level, SandboxUnavailable, kernel};
+/// Why commands cannot be confined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("commands cannot be confined: {0}")]
+pub struct SandboxUnavailable(pub String);
 
-/// The rights that are enforced. The sixth version is the first to hold signals and abstract sockets,
-/// without which a command could end the process that confines it.
-const RIGHTS: ABI = ABI::V6;
-
-/// What a command of root keeps: to work on files of others, where Landlock lets it.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID);
-
-/// Confines the calling thread, and what it starts, for good.
-///
-/// # Errors
-///
-/// When any part of it cannot be enforced. Other parts may be in force by then: the thread is to end.
-pub(crate) fn confine(policy: &SandboxPolicy) -> io::Result<()> {
-    let directories = [policy.home.as_ref(), policy.tmpdir.as_ref()];
-    for directory in directories.into_iter().flatten() {
-        std::fs::create_dir_all(directory)?;
-    }
-    // What the one that started us has left open is nothing of the command's.
-    close_fds::set_fds_cloexec_threadsafe(3, &[]);
-    // A dump of its memory would be written by the kernel, which no rule holds.
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    restrict(policy).map_err(io::Error::other)?;
-    drop_capabilities();
-    syscalls::filter(policy.network).map_err(io::Error::other)
+/// What this kernel gives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kernel {
+    /// Version of Landlock; 0: there is none.
+    pub landlock: i32,
+    /// Whether filters of system calls are taken.
+    pub seccomp: bool,
+    /// Why commands cannot be confined, if they cannot.
+    pub lacks: Option<String>,
+    /// What is reached of it, in the order in which it is put into force.
+    pub levels: Vec<Level>,
 }
 
-/// The part of Landlock.
-fn restrict(policy: &SandboxPolicy) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let mut rules = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(RIGHTS))?
-        .scope(Scope::from_all(RIGHTS))?;
-    if policy.network == SandboxNetwork::Off {
-        rules = rules.handle_access(AccessNet::from_all(RIGHTS))?;
-    }
-    let mut rules = rules.create()?;
-    for grant in files::grants(policy)? {
-        let rights = match grant.is_writable {
-            true => AccessFs::from_all(RIGHTS),
-            false => AccessFs::from_read(RIGHTS),
-        };
-        // A device is used by reading and writing alone.
-        let without = if grant.is_directory {
-            AccessFs::MakeChar | AccessFs::MakeBlock
-        } else {
-            !AccessFs::from_file(RIGHTS)
-        };
-        let rights = (rights & !without) & !AccessFs::IoctlDev;
-        rules = rules.add_rule(PathBeneath::new(grant.file, rights))?;
-    }
-    match rules.restrict_self()?.ruleset {
-        RulesetStatus::FullyEnforced => Ok(()),
-        other => Err(format!("Landlock is {other:?}").into()),
-    }
+/// One part of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The part of the kernel that it is done with.
+    pub name: &'static str,
+    /// Whether this kernel has it.
+    pub is_there: bool,
+    /// What it holds.
+    pub holds: &'static str,
 }
 
-/// Takes from the programs of root what makes root more than the owner of files.
-fn drop_capabilities() {
-    for capability in CapabilitySet::all().difference(KEPT).iter() {
-        // Not allowed to who is not root, whose programs get none.
-        let _has_none = remove_capability_from_bounding_set(capability);
+impl Kernel {
+    /// Whether commands of this process can be confined.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxUnavailable`]: the kernel lacks something, or this program is not its own helper.
+    pub fn check(&self) -> Result<(), SandboxUnavailable> {
+        if let Some(why) = &self.lacks {
+            return Err(SandboxUnavailable(why.clone()));
+        }
+        #[cfg(target_os = "linux")]
+        if !crate::process_tree::reaper::is_offered() {
+            let why =
+                "this program does not call `process_tree::reaper::serve`, or its helper failed";
+            return Err(SandboxUnavailable(why.to_owned()));
+        }
+        Ok(())
     }
-}
-
-/// Where a confined command keeps temporary files.
-pub(crate) fn temporary_directory(policy: &SandboxPolicy) -> std::path::PathBuf {
-    policy.tmpdir.as_ref().map_or_else(std::env::temp_dir, |it| Path::new(it).to_owned())
 }

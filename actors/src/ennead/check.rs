@@ -73,12 +73,6 @@ async fn check_sandbox(settings: SandboxSettings) -> Result<(), OpenError> {
 }
 
 /// Why commands cannot be confined here, if they cannot.
-#[cfg(target_os = "linux")]
 fn lacks() -> Option<String> {
     ennead_tools::sandbox::kernel().check().err().map(|it| it.to_string())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lacks() -> Option<String> {
-    Some("commands can be confined on Linux only".to_owned())
 }

@@ -140,6 +140,7 @@ fn spawn(
     policy: Option<&SandboxPolicy>,
 ) -> io::Result<Box<dyn ChildWrapper>> {
     let Some(policy) = policy else { return command.spawn() };
+    sandbox::prepare(policy)?;
     std::thread::scope(|scope| {
         let confined = std::thread::Builder::new().spawn_scoped(scope, || {
             sandbox::confine(policy)?;

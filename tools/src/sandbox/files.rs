@@ -33,7 +33,7 @@ pub(super) struct Grant {
 pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     let mut search = Search { denied: denied(policy), grants: Vec::new(), n_seen: 0 };
     search.grant(Path::new("/"), false)?;
-    let temporary = super::temporary_directory(policy);
+    let temporary = policy.tmpdir.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
     let own = policy.home.iter().map(PathBuf::from).chain([temporary]);
     for path in policy.write.iter().map(PathBuf::from).chain(own) {
         // Whoever names a place that is denied as one to write to has said which of them counts.

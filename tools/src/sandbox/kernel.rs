@@ -2,43 +2,15 @@
 
 use std::{sync::OnceLock, thread};
 
+use super::{
+    Kernel, Level,
+    enforce::{RIGHTS, confine},
+    syscalls,
+};
 use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
 use landlock::{
     ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
 };
-use serde::Serialize;
-
-use super::{RIGHTS, confine, syscalls};
-use crate::process_tree::reaper;
-
-/// Why commands cannot be confined.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("commands cannot be confined: {0}")]
-pub struct SandboxUnavailable(pub String);
-
-/// What this kernel gives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Kernel {
-    /// Version of Landlock; 0: there is none.
-    pub landlock: i32,
-    /// Whether filters of system calls are taken.
-    pub seccomp: bool,
-    /// Why commands cannot be confined, if they cannot.
-    pub lacks: Option<String>,
-    /// What is reached of it, in the order in which it is put into force.
-    pub levels: Vec<Level>,
-}
-
-/// One part of the sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Level {
-    /// The part of the kernel that it is done with.
-    pub name: &'static str,
-    /// Whether this kernel has it.
-    pub is_there: bool,
-    /// What it holds.
-    pub holds: &'static str,
-}
 
 /// What this kernel gives. Found out once.
 pub fn kernel() -> &'static Kernel {
@@ -70,25 +42,6 @@ pub fn kernel() -> &'static Kernel {
         ];
         Kernel { landlock, seccomp, lacks, levels }
     })
-}
-
-impl Kernel {
-    /// Whether commands of this process can be confined.
-    ///
-    /// # Errors
-    ///
-    /// [`SandboxUnavailable`]: the kernel lacks something, or this program is not its own helper.
-    pub fn check(&self) -> Result<(), SandboxUnavailable> {
-        if let Some(why) = &self.lacks {
-            return Err(SandboxUnavailable(why.clone()));
-        }
-        if !reaper::is_offered() {
-            let why =
-                "this program does not call `process_tree::reaper::serve`, or its helper failed";
-            return Err(SandboxUnavailable(why.to_owned()));
-        }
-        Ok(())
-    }
 }
 
 /// A policy that names nothing; its directories are there already.

@@ -129,8 +129,9 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
 
-/// Types text into a terminal, as if the user had.
-const TYPES: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+/// Commands that type text into a terminal, as if the user had: `TIOCSTI` and `TIOCLINUX`. Source:
+/// `asm-generic/ioctls.h` of Linux.
+const TYPES: [u64; 2] = [0x5412, 0x541c];
 
 /// Families of sockets that an open network has: the internet, and the routes to it.
 const FAMILIES: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];

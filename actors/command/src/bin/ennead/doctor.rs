@@ -25,7 +25,6 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-#[cfg(target_os = "linux")]
 fn print_sandbox(format: OutputFormat) -> Result<(), Failure> {
     let kernel = ennead_tools::sandbox::kernel();
     if let OutputFormat::Json = format {
@@ -43,9 +42,4 @@ fn print_sandbox(format: OutputFormat) -> Result<(), Failure> {
     });
     let head = [can, format!("Landlock version: {}", kernel.landlock)];
     show::result(&head.into_iter().chain(rows).collect::<Vec<_>>().join("\n"))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn print_sandbox(_: OutputFormat) -> Result<(), Failure> {
-    Err(Failure::new(Exit::BadInput, "commands can be confined on Linux only"))
 }

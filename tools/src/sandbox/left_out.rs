@@ -1,0 +1,26 @@
+//! What is there on other systems than Linux, and without the feature `sandbox`.
+
+use super::Kernel;
+
+/// Says that nothing can be confined.
+pub fn kernel() -> &'static Kernel {
+    static NONE: std::sync::LazyLock<Kernel> = std::sync::LazyLock::new(|| Kernel {
+        landlock: 0,
+        seccomp: false,
+        lacks: Some("this build has no sandbox (Linux, feature `sandbox`)".to_owned()),
+        levels: Vec::new(),
+    });
+    &NONE
+}
+
+/// Refuses, so that nothing is started.
+#[cfg(target_os = "linux")]
+pub(crate) fn confine(_: &ennead_runtime::sandbox::SandboxPolicy) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses as [`confine`] does.
+#[cfg(target_os = "linux")]
+pub(crate) fn prepare(policy: &ennead_runtime::sandbox::SandboxPolicy) -> std::io::Result<()> {
+    confine(policy)
+}
