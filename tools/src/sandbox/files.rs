@@ -31,18 +31,25 @@ pub(super) struct Grant {
 ///
 /// When there is too much to look at, or a directory that is to be written cannot be opened.
 pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
-    let mut search = Search { denied: denied(policy), grants: Vec::new(), n_seen: 0 };
+    let denied = denied(policy);
+    let mut search = Search { denied: denied.clone(), grants: Vec::new(), n_seen: 0 };
     search.grant(Path::new("/"), false)?;
+    // What is not there and is made by a command itself is no secret, and a directory that is granted as
+    // a whole can get new files.
+    let existing: Vec<PathBuf> = denied.into_iter().filter(|it| it.exists()).collect();
+    let but_for =
+        |real: &Path| existing.iter().filter(|it| !real.starts_with(it)).cloned().collect();
     let temporary = policy.tmpdir.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
     let own = policy.home.iter().map(PathBuf::from).chain([temporary]);
     for path in policy.write.iter().map(PathBuf::from).chain(own) {
         // Whoever names a place that is denied as one to write to has said which of them counts.
         let Ok(real) = fs::canonicalize(&path) else { continue };
-        search.denied.retain(|it| !real.starts_with(it));
+        search.denied = but_for(&real);
         search.grant(&real, true)?;
     }
     for path in &policy.read {
         if let Ok(real) = fs::canonicalize(path) {
+            search.denied = but_for(&real);
             search.grant(&real, false)?;
         }
     }
@@ -53,18 +60,17 @@ pub(super) fn grants(policy: &SandboxPolicy) -> io::Result<Vec<Grant>> {
     Ok(search.grants)
 }
 
-/// What is denied, as it really is. What is not there needs no denial; it cannot be made either, as
-/// what it would lie in is not granted as a whole.
+/// What is denied, as written and as it really is: the listed, and the homes of other users.
 fn denied(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let home = Path::new(&policy.user_home);
     let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
     let users = fs::read_dir("/home").into_iter().flatten().flatten().map(|it| it.path());
-    let homes = users.chain([PathBuf::from("/root")]).filter(|it| *it != home);
+    let homes = users.chain([PathBuf::from("/root")]).filter(|it| !home.starts_with(it));
     let listed = policy.deny.iter().map(PathBuf::from).flat_map(|it| {
         let real = fs::canonicalize(&it).ok();
         [Some(it), real]
     });
-    homes.chain(listed.flatten()).filter(|it| !home.starts_with(it)).collect()
+    homes.chain(listed.flatten()).collect()
 }
 
 struct Search {
@@ -103,5 +109,53 @@ impl Search {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::sandbox::SandboxNetwork;
+
+    use super::*;
+
+    /// The names below a directory that are granted so, where these are denied.
+    fn granted(directory: &Path, is_writable: bool, policy: &SandboxPolicy) -> Vec<String> {
+        let found = grants(policy).unwrap().into_iter().filter(|it| it.is_writable == is_writable);
+        let paths = found.map(|it| {
+            use std::os::fd::AsRawFd;
+            fs::read_link(format!("/proc/self/fd/{}", it.file.as_raw_fd())).unwrap()
+        });
+        let below = paths.filter_map(|it| Some(it.strip_prefix(directory).ok()?.to_owned()));
+        let mut names: Vec<String> = below.map(|it| it.to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn what_is_denied_is_left_out_and_its_neighbours_are_granted() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().canonicalize().unwrap();
+        for name in ["home/.ssh", "home/code", "home/.config/gh", "home/.config/editor", "tmp"] {
+            fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(dir.join("home/.ssh"), dir.join("home/link")).unwrap();
+        let home = dir.join("home");
+        let at = |name: &str| home.join(name).to_string_lossy().into_owned();
+        let mut policy = SandboxPolicy {
+            write: vec![at("code")],
+            read: Vec::new(),
+            deny: [".ssh", ".config/gh", "nowhere"].map(at).to_vec(),
+            user_home: at(""),
+            network: SandboxNetwork::Off,
+            home: None,
+            tmpdir: Some(dir.join("tmp").to_string_lossy().into_owned()),
+        };
+        assert_eq!(granted(&home, false, &policy), [".config/editor", "code"]);
+        assert_eq!(granted(&home, true, &policy), ["code"]);
+        policy.write = vec![at("")];
+        assert_eq!(granted(&home, true, &policy), [".config/editor", "code"], "not the keys");
+        policy.deny = vec![at("nowhere")];
+        assert_eq!(granted(&home, true, &policy), [""], "what is not there hides nothing");
     }
 }
