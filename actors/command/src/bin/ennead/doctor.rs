@@ -25,9 +25,9 @@ pub(crate) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn print_sandbox(format: OutputFormat) -> Result<(), Failure> {
+fn print_sandbox(format: TableFormat) -> Result<(), Failure> {
     let kernel = ennead_tools::sandbox::kernel();
-    if let OutputFormat::Json = format {
+    if let TableFormat::Json = format {
         let text = serde_json::to_string_pretty(kernel)
             .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
         return show::result(&text);
