@@ -121,6 +121,8 @@ impl Place {
         command
             .env_remove("CLAUDE_CONFIG_DIR")
             .env_remove("RUST_LOG")
+            // Under load servers take longer than the opening of a session waits.
+            .env("ENNEAD_MCP_WAIT", "30000")
             .env("HOME", self.dir.path().join("home"))
             .current_dir(self.work())
             .stdin(Stdio::null())

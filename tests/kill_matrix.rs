@@ -46,6 +46,7 @@ kinds! {
     kill_governor Governor
     kill_mcp_server McpServer
     kill_mcp_connection McpConnection
+    kill_mcp_waiter McpWaiter
     kill_archive Archive
     kill_transcript_writer TranscriptWriter
     kill_session Session

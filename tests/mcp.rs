@@ -1,6 +1,7 @@
 //! MCP servers of sessions: what their tools are, who shares them, and what their end means.
 
 mod garbled;
+mod late;
 mod starts;
 
 use std::{
@@ -61,12 +62,17 @@ fn only_result(outcome: &RunOutcome) -> (bool, String) {
 async fn told(session: &SessionHandle) -> Vec<String> {
     let mut log = EventLog::new(session.events());
     session.prompt("again").await.unwrap();
+    alerts(&mut log)
+}
+
+fn alerts(log: &mut EventLog) -> Vec<String> {
     let alerts = log.seen().iter().filter_map(|it| match it {
         Event::Alert { what } => Some(what.to_string()),
         _ => None,
     });
     alerts.collect()
 }
+
 // REQ: TOL-11
 #[tokio::test]
 async fn tools_of_a_server_are_tools_of_the_session() {

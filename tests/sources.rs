@@ -14,12 +14,13 @@ use ennead::{
     internal::LocalFiles,
     permission::Trust,
     settings::{Fingerprints, SessionDirs as Files, SettingsRead, SourceFiles, SourceTexts},
-    tool::BoxFuture,
+    tool::{BoxFuture, McpLimits},
 };
 use serde_json::{Value, json};
 
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
+    mcp_server,
     processes::fifo,
     scripted::{Place, call, calls, finish, says, text},
 };
@@ -120,6 +121,47 @@ async fn settings_file_that_is_no_json_lets_nothing_pass() {
         place.run(&model, place.session()).await;
         let result = model.last().result("r").to_owned();
         assert!(result.starts_with("Permission denied"), "{name}: {result}");
+    }
+}
+
+// REQ: PRM-2, TRN-4, TOL-11
+#[tokio::test]
+async fn settings_file_that_is_no_json_starts_no_server() {
+    for (written, n) in [(r#"{"permissions": {"deny": ["Read(b.txt)"]}}"#, 2), ("{", 0), ("[]", 0)]
+    {
+        for name in [
+            "workspace/.claude/settings.json",
+            "workspace/.claude/settings.local.json",
+            "home/.claude/settings.json",
+        ] {
+            let place = Place::new();
+            place.write(name, written);
+            let file = json!({ "mcpServers": { "project": mcp_server::entry() } });
+            place.write("workspace/.mcp.json", &file.to_string());
+            let options = place.session().trust(Trust::Trusted).reads_mcp_json(true);
+            let options = options.mcp_server(mcp_server::configured("own"));
+            let model = says(vec![text("done")]);
+            let mut mcp = McpLimits::default();
+            mcp.wait = mcp.start;
+            let ennead = Ennead::start(place.options(&model).mcp(mcp)).await.unwrap();
+            let session = ennead.open(options).await.unwrap();
+            let started = mcp_server::n_starts(Path::new(&place.text("workspace")));
+            assert_eq!(started, n, "{name}: {written}");
+            assert_eq!(session.mcp_servers().len(), n, "{name}: {written}");
+            let mut events = session.events();
+            session.prompt("go").await.unwrap();
+            let mut told = Vec::new();
+            while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
+                if let ennead::Event::Alert { what } = event.event {
+                    told.push(what.to_string());
+                }
+            }
+            let no_server = |it: &String| {
+                it.starts_with("no MCP server is started: ") && it.contains(&place.text(name))
+            };
+            assert_eq!(told.iter().any(no_server), n == 0, "{name}: {told:?}");
+            finish(ennead, session).await;
+        }
     }
 }
 

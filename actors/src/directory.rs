@@ -23,6 +23,8 @@ pub enum ActorKind {
     McpServer,
     /// Owns the process of one MCP server and speaks with it.
     McpConnection,
+    /// Waits for the MCP servers that were not ready when a session was opened.
+    McpWaiter,
     /// Opens transcripts and supervises their writers.
     Archive,
     /// Writes the lines of one transcript.
@@ -61,11 +63,12 @@ pub enum ActorKind {
 
 impl ActorKind {
     /// All kinds of actors, in the order of the tree.
-    pub const ALL: [ActorKind; 21] = [
+    pub const ALL: [ActorKind; 22] = [
         ActorKind::Shard,
         ActorKind::Governor,
         ActorKind::McpServer,
         ActorKind::McpConnection,
+        ActorKind::McpWaiter,
         ActorKind::Archive,
         ActorKind::TranscriptWriter,
         ActorKind::Session,

@@ -39,12 +39,12 @@ use crate::{
     governor::Governors,
     in_process_hook::Hooks,
     mailbox::Mailbox,
-    mcp_server::{self, McpServers},
+    mcp_server::{self, Joined, McpServers},
     model_call::learned::Learned,
     options::{Endpoint, Environment, Options, SessionOptions, credentials::secret_variables},
     session::{
         OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup,
-        background::SessionShells,
+        background::SessionShells, tools::SessionTools,
     },
     shard::{ShardHandle, ShardMsg},
     world::{local_files::SessionDirs, real_paths::RealPaths},
@@ -131,7 +131,7 @@ impl Ennead {
     }
 
     /// Opens a session, or goes on with one of an earlier process. Waits until its transcript is
-    /// open and locked, and its MCP servers are there or have failed.
+    /// open and locked, and for its MCP servers as long as [`McpLimits`](crate::tool::McpLimits) says.
     ///
     /// # Errors
     ///
@@ -144,14 +144,15 @@ impl Ennead {
         let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
-        let notices = match mcp_server::wants(&options) {
+        let joined = match mcp_server::wants(&options) {
             // In a box, since few sessions have any and every caller's future would carry it.
             true => Box::pin(self.join_mcp(&mut options, shard)).await?,
-            false => Vec::new(),
+            false => Joined::default(),
         };
         // Behind the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
-        let setup = self.setup(options, shard, id, notices)?;
+        let setup = self.setup(options, shard, id, joined)?;
+        let servers = setup.shared.servers.clone();
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
         let tools = setup.shared.facts.tools.iter().map(|it| it.name.to_string()).collect();
@@ -167,15 +168,25 @@ impl Ennead {
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();
         let approvals = self.approvals.clone();
-        Ok(SessionHandle { session, transcript, actor, prompts, hub, directory, approvals, tools })
+        Ok(SessionHandle {
+            session,
+            transcript,
+            actor,
+            prompts,
+            hub,
+            directory,
+            approvals,
+            tools,
+            servers,
+        })
     }
 
-    /// Gives the session the tools of its MCP servers; returns what it is to tell.
+    /// Gives the session the tools of its MCP servers that are ready in time.
     async fn join_mcp(
         &self,
         options: &mut SessionOptions,
         shard: &ShardHandle,
-    ) -> Result<Vec<Arc<str>>, OpenError> {
+    ) -> Result<Joined, OpenError> {
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let layers = layers(options);
         let (common, servers, shard) = (&self.options, &self.mcp_servers, shard.actor.clone());
@@ -229,7 +240,7 @@ impl Ennead {
         options: SessionOptions,
         shard: &ShardHandle,
         id: SessionId,
-        notices: Vec<Arc<str>>,
+        joined: Joined,
     ) -> Result<Box<SessionSetup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&self.options.environment, &options, &mut real_paths)?;
@@ -283,7 +294,7 @@ impl Ennead {
             git_branch: None,
             version: env!("CARGO_PKG_VERSION"),
         };
-        let tools = options.tools_by_name();
+        let Joined { notices, servers, starting } = joined;
         let shared = SessionContext {
             session: id.clone(),
             facts: Arc::clone(&facts),
@@ -294,7 +305,8 @@ impl Ennead {
             limiters: endpoints.iter().map(|it| self.governors.of(it)).collect(),
             endpoints: Arc::clone(&endpoints),
             tenant: options.tenant.unwrap_or_default(),
-            tools,
+            tools: SessionTools::new(&options.tools),
+            servers,
             shells: SessionShells::default(),
             hub: EventHub::of_session(id.clone(), self.events.0.clone()),
             span: spans::session(None, &id),
@@ -326,6 +338,7 @@ impl Ennead {
             parent: None,
             layout,
             notices,
+            starting,
         }))
     }
 }

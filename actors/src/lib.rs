@@ -106,13 +106,16 @@ pub use crate::{
 /// Tools of one's own, and servers that bring tools.
 pub mod tool {
     pub use ennead_runtime::{
-        mcp::config::{ServerConfig, ServerTransport},
+        mcp::{
+            config::{ServerConfig, ServerTransport},
+            state::ServerState,
+        },
         ports::{BoxFuture, Tool, ToolContext},
         tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
-    pub use crate::options::McpLimits;
+    pub use crate::{mcp_server::McpServerStatus, options::McpLimits};
 }
 
 /// What a session may do: modes, rules, trust, and who answers questions.

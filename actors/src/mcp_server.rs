@@ -8,6 +8,8 @@
 mod connection;
 mod join;
 mod server;
+mod starting;
+mod status;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,8 +22,11 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use join::{join, one_line, wants};
+pub(crate) use join::{Joined, join, one_line, wants};
 pub(crate) use server::{McpServers, Server};
+pub(crate) use starting::{Answered, StartingServers};
+pub use status::McpServerStatus;
+pub(crate) use status::SessionServers;
 
 use crate::{
     directory::{ActorKind, Directory, Registration},

@@ -14,7 +14,9 @@ mod hooks;
 mod message;
 mod opening;
 pub(crate) mod processes;
+mod servers;
 mod shells;
+pub(crate) mod tools;
 mod turn_handles;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -47,6 +49,7 @@ use crate::{
     events::EndOfEvents,
     hook_runner::{HookMsg, HookRequest},
     mailbox::{Admitted, Mailbox, Slot},
+    mcp_server::StartingServers,
     session::{agents::Children, turn_handles::TurnHandles},
     supervision::{HandlerResult, ended, ended_without_reply},
     transcript_writer::{Recorded, ReplyTo},
@@ -63,6 +66,8 @@ pub(crate) struct SessionSetup {
     pub(crate) layout: Layout,
     /// What its subscribers receive with the first run.
     pub(crate) notices: Vec<Arc<str>>,
+    /// MCP servers that have not answered yet.
+    pub(crate) starting: Option<Box<StartingServers>>,
 }
 
 /// Where and how a session's transcript is opened.
@@ -93,6 +98,8 @@ pub(crate) struct SessionState {
     loader: Option<ActorId>,
     /// Reads the settings before the first run.
     measurer: Option<ActorId>,
+    /// Waits for MCP servers that were not ready when the session was opened.
+    server_waiter: Option<ActorId>,
     /// Who waits for the end of a run, and the place of its prompt in the queue.
     prompts: BTreeMap<u64, (RunReply, Slot)>,
     n_prompts: u64,
@@ -136,7 +143,8 @@ impl Actor for Session {
         myself: ActorRef<SessionMsg>,
         setup: Box<SessionSetup>,
     ) -> Result<Box<SessionState>, ActorProcessingErr> {
-        let SessionSetup { shared, conversation, archive, open, parent, layout, notices } = *setup;
+        let SessionSetup { shared, conversation, archive, open, parent, layout, notices, starting } =
+            *setup;
         let (kind, place) = match &parent {
             None => (ActorKind::Session, TreePlace::Top),
             Some(agents::Parent { agent, lease, .. }) => {
@@ -145,6 +153,10 @@ impl Actor for Session {
             }
         };
         let registration = shared.directory.enter(kind, Some(&shared.session), myself.get_cell());
+        let server_waiter = match starting {
+            Some(starting) => Some(servers::wait(&shared, *starting, &myself).await?),
+            None => None,
+        };
         let (opened, recorded) = (myself.clone(), myself);
         archive.cast(ArchiveMsg::Open(OpenTranscript {
             place: open.place.clone(),
@@ -172,6 +184,7 @@ impl Actor for Session {
             readiness: opening::Readiness::default(),
             loader: None,
             measurer: None,
+            server_waiter,
             prompts: BTreeMap::new(),
             n_prompts: 0,
             turn: None,
@@ -277,6 +290,7 @@ impl SessionState {
             SessionMsg::HostProcess { key, work, detached } => {
                 return Ok(Some(Box::pin(self.host_process(myself, key, work, detached))));
             }
+            SessionMsg::ServerAnswered(answered) => self.server_answered(*answered),
             SessionMsg::ShellKept(status) => SessionInput::ShellKept(status),
             SessionMsg::ShellsEnded => {
                 self.close_transcript(myself)?;
@@ -368,6 +382,9 @@ impl SessionState {
         }
         if self.measurer.take_if(|it| *it == child).is_some() {
             return Gone::Input(SessionInput::SettingsRead(None));
+        }
+        if self.server_waiter.take_if(|it| *it == child).is_some() {
+            return self.servers_lost().map_or(Gone::Noted, Gone::Input);
         }
         if self.loader.take_if(|it| *it == child).is_some() {
             let why = "the reader of the transcript crashed".to_owned();

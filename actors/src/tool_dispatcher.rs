@@ -137,7 +137,7 @@ async fn execute(
     state: &mut ToolDispatcherState,
 ) -> Result<(), ActorProcessingErr> {
     let (call, settled) = (execution.call.id.clone(), execution.settled());
-    let tool = state.shared.tools.get(&execution.call.name).cloned();
+    let tool = state.shared.tools.get(&execution.call.name);
     let turn = state.turn.clone();
     let work = Box::pin(async move {
         let call = execution.call.id.clone();

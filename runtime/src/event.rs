@@ -12,6 +12,7 @@ use crate::{
     governor::ParkReason,
     hook::HookEvent,
     ids::{AgentId, ApprovalId, RunId, ToolName, ToolUseId},
+    mcp::state::ServerState,
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
     time::Timestamp,
@@ -299,6 +300,16 @@ pub enum Event {
         /// The run that is under way after it. A run that was before it and is not this one has
         /// ended in it.
         run: Option<RunId>,
+    },
+    /// An MCP server that was starting when the session was opened is ready, and its tools join with
+    /// the next turn; or it cannot be had.
+    McpServer {
+        /// Its name in the configuration.
+        server: Arc<str>,
+        /// What became of it.
+        state: ServerState,
+        /// Why it cannot be had, in words.
+        error: Option<Arc<str>>,
     },
     /// Something an operator should look at.
     Alert {

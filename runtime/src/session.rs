@@ -21,6 +21,7 @@ mod queue;
 mod recorder;
 mod resuming;
 mod run;
+mod servers;
 mod shells;
 mod turns;
 
@@ -45,6 +46,7 @@ use crate::{
     permission::PermissionMode,
     run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
+    tool::ToolSpec,
 };
 
 /// A session, as far as it decides.
@@ -69,6 +71,10 @@ pub struct Machine {
     /// What subscribers are to know of the opening. Published with the first run, since nobody can
     /// subscribe before the session is open.
     notices: Vec<Arc<str>>,
+    /// What they and the transcript are told of servers: with the next run.
+    alerts: Vec<Arc<str>>,
+    /// Tools that join with the next turn.
+    joining: Vec<Arc<ToolSpec>>,
     /// Commands in the background that have ended; the model learns of them with the next turn.
     ended_shells: Vec<EndedShell>,
     /// Used by all runs that have ended, those of earlier processes included.
@@ -125,8 +131,9 @@ pub struct Summary {
 }
 
 impl Machine {
-    /// Makes a session whose transcript is not open yet. `notices` are published with its first run.
-    pub fn new(conversation: Conversation, place: TreePlace, notices: Vec<Arc<str>>) -> Self {
+    /// Makes a session whose transcript is not open yet. `alerts` are published and recorded with its
+    /// first run.
+    pub fn new(conversation: Conversation, place: TreePlace, alerts: Vec<Arc<str>>) -> Self {
         Self {
             conversation,
             recorder: Recorder::default(),
@@ -139,7 +146,9 @@ impl Machine {
             mode_due: None,
             n_runs: 0,
             n_turns: 0,
-            notices,
+            notices: Vec::new(),
+            alerts,
+            joining: Vec::new(),
             ended_shells: Vec::new(),
             spent: Usage::default(),
             cost: CostLedger::default(),
@@ -179,6 +188,7 @@ impl Machine {
             SessionInput::TurnQuiet { key, late } => self.turn_quiet(key, late),
             SessionInput::ShellKept(status) => self.shell_kept(now, &status),
             SessionInput::ShellsEnded(ended) => self.ended_shells.extend(ended),
+            SessionInput::ServerAnswered { tools, told } => self.server_answered(now, tools, told),
             SessionInput::TurnLeft { key, left } => self.turn_left(now, key, left),
             SessionInput::TimeIsUp { run, deadline } => self.time_is_up(run, deadline),
             SessionInput::CallWaits { name, limits, worst } => {

@@ -28,6 +28,8 @@ use crate::{
 pub struct TurnState {
     /// Step 1: what holds.
     pub settings: Option<Arc<Settings>>,
+    /// Step 1: tools have joined since the turn before.
+    pub tools_joined: bool,
     /// Step 1: what the gate works with.
     pub gate_setup: Option<Arc<GateSetup>>,
     /// Step 3: the source texts, if they were read in this turn.

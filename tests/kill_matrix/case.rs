@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use ennead::{
-    Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle, SessionId, SessionOptions,
+    Options, Placement, RunEnd, RunError, RunOutcome, RunRequest, SessionHandle, SessionId,
+    SessionOptions,
     internal::{ActorKind, Live},
     testing::Step,
+    tool::{McpLimits, ServerConfig},
 };
 
 use super::plan::{Meaning, Meet, Plan, Where};
@@ -51,7 +53,10 @@ impl<'a> Case<'a> {
             Meaning::ShardEnds => Placement::Threads(2),
             Meaning::Ends(_) | Meaning::SessionEnds => Placement::Ambient,
         };
-        let host = Host::start(placement).await;
+        let host = match self.kind {
+            ActorKind::McpWaiter => Host::start_with(placement, impatient).await,
+            _ => Host::start(placement).await,
+        };
         let session = host.ennead.open(self.options(&host)).await.unwrap();
         let other = host.open().await;
         host.workshop.other.close();
@@ -100,6 +105,11 @@ impl<'a> Case<'a> {
         }
         if matches!(self.kind, ActorKind::McpServer | ActorKind::McpConnection) {
             options = options.mcp_server(mcp_server::configured("srv"));
+        }
+        if self.kind == ActorKind::McpWaiter {
+            // It reads what it is sent and answers nothing.
+            let silent = ServerConfig::stdio("silent", "sh", &["-c", "exec cat > taken"]);
+            options = options.mcp_server(silent);
         }
         if self.plan.prompt == "loop" {
             options = options
@@ -215,6 +225,13 @@ impl<'a> Case<'a> {
         }
         assert_eq!(log.runs(), (1, 1), "{:?}", log.seen());
     }
+}
+
+/// Waits for no server.
+fn impatient(options: Options) -> Options {
+    let mut mcp = McpLimits::default();
+    mcp.wait = Duration::ZERO;
+    options.mcp(mcp)
 }
 
 fn barrier(host: &Host, at: Where) -> Barrier {

@@ -63,7 +63,9 @@ pub(super) fn plan(step: Step, kind: ActorKind) -> Option<Plan> {
     match (kind, step) {
         (K::Shard | K::Archive, _) => case(TOOLS, Breakpoint, Meaning::ShardEnds),
         (K::Session, _) => case(TOOLS, Breakpoint, Meaning::SessionEnds),
-        (K::TranscriptWriter | K::Governor | K::RunTimer, _) => case(TOOLS, Breakpoint, GOES_ON),
+        (K::TranscriptWriter | K::Governor | K::RunTimer | K::McpWaiter, _) => {
+            case(TOOLS, Breakpoint, GOES_ON)
+        }
         // Its server is shared by all sessions and there at every step, also with no call of it.
         (K::McpServer | K::McpConnection, _) => {
             case("use mcp__srv__echo echo", Breakpoint, GOES_ON)

@@ -8,10 +8,8 @@ use std::{
 
 use ennead::{
     Event,
-    permission::Trust,
     tool::{ServerConfig, ServerTransport},
 };
-use serde_json::json;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{Pauses, only_result, open, start, told};
@@ -23,10 +21,10 @@ use crate::support::{
 };
 
 /// More than any of this takes.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A server that first does what this command says.
-fn behind(name: &str, command: &str) -> ServerConfig {
+pub(super) fn behind(name: &str, command: &str) -> ServerConfig {
     let mut config = configured(name);
     let ServerTransport::Stdio(program) = &mut config.reach else { panic!("it is a process") };
     let run = format!("{command}; exec \"$0\" \"$@\"");
@@ -36,7 +34,7 @@ fn behind(name: &str, command: &str) -> ServerConfig {
 }
 
 /// A pipe that nobody has to wait for to open.
-fn pipe(host: &Host, name: &str) -> File {
+pub(super) fn pipe(host: &Host, name: &str) -> File {
     File::options().read(true).write(true).open(host.path(name)).unwrap()
 }
 
@@ -72,33 +70,6 @@ async fn servers_of_a_session_start_at_the_same_time() {
         let outcome = session.prompt(&format!("use mcp__{name}__echo")).await.unwrap();
         assert!(!only_result(&outcome).0, "{name}");
     }
-}
-
-// REQ: TOL-11
-#[tokio::test]
-async fn slow_server_of_a_project_is_told_and_later_sessions_have_its_tools() {
-    let host = start(&Pauses::default()).await;
-    fifo(&host.path("go"));
-    let mut go = pipe(&host, "go");
-    let slow = behind("slow", "read -r _ < go");
-    let ServerTransport::Stdio(program) = &slow.reach else { panic!("it is a process") };
-    let entry = json!({ "command": program.command, "args": program.args });
-    let file = json!({ "mcpServers": { "slow": entry } });
-    std::fs::write(host.path(".mcp.json"), file.to_string()).unwrap();
-    let options = || host.options().trust(Trust::Trusted).reads_mcp_json(true);
-    // Time stands but where nothing else is left to do.
-    tokio::time::pause();
-    let session = host.ennead.open(options()).await.unwrap();
-    tokio::time::resume();
-    let alerts = told(&session).await;
-    let [alert] = &alerts[..] else { panic!("{alerts:?}") };
-    assert!(alert.contains("MCP server `slow` failed: it is not ready after 5000 ms"), "{alert}");
-    check_usable(&session).await;
-    go.write_all(b"\n").unwrap();
-    let later = timeout(LIMIT, host.ennead.open(options())).await.unwrap().unwrap();
-    let outcome = later.prompt("use mcp__slow__echo").await.unwrap();
-    assert!(!only_result(&outcome).0, "{outcome:?}");
-    assert_eq!(n_starts(host.directory.path()), 1, "it went on starting");
 }
 
 // REQ: TOL-11

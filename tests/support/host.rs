@@ -13,7 +13,7 @@ use ennead::{
     permission::{Approver, PermissionAnswer, Question},
     settings::{Durability, Fingerprints, SessionDirs, SettingsRead, SourceFiles, SourceTexts},
     testing::ManualClock,
-    tool::{BoxFuture, Tool},
+    tool::{BoxFuture, McpLimits, Tool},
 };
 use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
 use ennead_tools::registry::builtin_tools;
@@ -106,7 +106,11 @@ impl Host {
     ) -> Self {
         let (model, files, breaks) =
             (HeldModel::new(PLAYBOOK), HeldFiles::default(), Breaks::default());
+        // Machines under load are slow, and most tests are about servers that are there.
+        let mut mcp = McpLimits::default();
+        mcp.wait = mcp.start;
         let options = Options::default()
+            .mcp(mcp)
             .placement(placement)
             .seed(7)
             .clock(Arc::new(ManualClock::at(1_790_000_000_000)))

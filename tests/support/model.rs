@@ -1,6 +1,9 @@
 //! The simulated model, held at barriers.
 
-use std::{future, sync::Arc};
+use std::{
+    future,
+    sync::{Arc, Mutex},
+};
 
 use ennead::{
     internal::{
@@ -23,6 +26,8 @@ pub(crate) struct HeldModel {
     pub(crate) answer: Barrier,
     /// Behind the first piece of an answer.
     pub(crate) stream: Barrier,
+    /// The body of the last request.
+    pub(crate) last: Arc<Mutex<Vec<u8>>>,
     /// Panics once instead of answering.
     pub(crate) panics: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -34,8 +39,16 @@ impl HeldModel {
     pub(crate) fn new(playbook: &str) -> Self {
         let playbook = Playbook::parse(playbook, "test").unwrap();
         let (answer, stream) = (Barrier::default(), Barrier::default());
-        let panics = Arc::default();
-        Self { simulator: Simulator::new(playbook), answer, stream, panics }
+        let (last, panics) = (Arc::default(), Arc::default());
+        Self { simulator: Simulator::new(playbook), answer, stream, last, panics }
+    }
+}
+
+impl HeldModel {
+    /// Whether the last request held a tool.
+    pub(crate) fn had_tool(&self, name: &str) -> bool {
+        let body: serde_json::Value = serde_json::from_slice(&self.last.lock().unwrap()).unwrap();
+        body["tools"].as_array().unwrap().iter().any(|it| it["name"] == name)
     }
 }
 
@@ -45,6 +58,7 @@ impl Transport for HeldModel {
         request: WireRequest,
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let is_held = memchr_of(&request.body, HELD);
+        *self.last.lock().unwrap() = request.body.to_vec();
         let inner = SimulatedTransport::new(Arc::clone(&self.simulator)).send(request);
         let this = self.clone();
         Box::pin(async move {

@@ -1,31 +1,32 @@
 //! Before a session is opened: which servers it has, and what tools these give it.
 //!
-//! The tools of a session are fixed when it is opened and are in its record, so this is the only
-//! time at which servers are looked for. A server that cannot be had is told, and the session is
-//! opened without it.
+//! This is the only time at which servers are looked for. One that cannot be had is told, and the
+//! session is opened without it; so it is without one that is slow, whose tools join later.
 
 use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
 
 use ennead_runtime::{
+    ids::ToolName,
     mcp::{
         config::{self, ServerConfig, strongest},
         policy::Policy,
-        spec::{CallLimits, Listed, NotOffered, offered},
+        state::ServerState,
     },
     output::terminal::clean_line,
-    ports::Tool,
     sandbox::{Sandbox, SandboxPlaces, SandboxPolicy},
     step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
     turn::input::SettingsRead,
 };
-use ennead_tools::{
-    mcp::{Launch, McpTool},
-    source_file::Root,
-};
+use ennead_tools::{mcp::Launch, source_file::Root};
 use futures::{StreamExt, stream};
 use ractor::ActorRef;
+use tokio::time::Instant;
 
-use super::server::{McpServers, Server};
+use super::{
+    SessionServers,
+    server::McpServers,
+    starting::{Answered, Asked, Joining, KeptNames, StartingServers},
+};
 use crate::{
     options::{
         Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
@@ -36,7 +37,7 @@ use crate::{
 
 /// Servers that are started at once for a session: more than anybody has, and a bound on what a
 /// file can start in one go.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 
 /// Where a project names its servers.
 const FILE: &str = ".mcp.json";
@@ -52,7 +53,18 @@ pub(crate) fn wants(options: &SessionOptions) -> bool {
     !options.mcp_servers.is_empty() || options.reads_mcp_json
 }
 
-/// Gives the session the tools of its servers. Returns what its listeners are to be told.
+/// What a session is opened with, in addition to tools.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    /// What its listeners are to be told.
+    pub(crate) notices: Vec<Arc<str>>,
+    /// Its servers.
+    pub(crate) servers: SessionServers,
+    /// Those that have not answered.
+    pub(crate) starting: Option<Box<StartingServers>>,
+}
+
+/// Gives the session the tools of the servers that answer in time.
 pub(crate) async fn join(
     options: &mut SessionOptions,
     layers: Vec<LayerText>,
@@ -60,9 +72,11 @@ pub(crate) async fn join(
     common: &Options,
     servers: &McpServers,
     shard: ActorRef<ShardMsg>,
-) -> Vec<Arc<str>> {
-    let told = found(options, layers, place, common, servers, shard).await;
-    told.into_iter().map(|it| one_line(&it).into()).collect()
+) -> Joined {
+    let mut joined = Joined::default();
+    let told = found(options, layers, place, common, servers, shard, &mut joined).await;
+    joined.notices = told.into_iter().map(|it| one_line(&it).into()).collect();
+    joined
 }
 
 async fn found(
@@ -72,6 +86,7 @@ async fn found(
     common: &Options,
     servers: &McpServers,
     shard: ActorRef<ShardMsg>,
+    joined: &mut Joined,
 ) -> Vec<Arc<str>> {
     let mut told = Vec::new();
     let file = match options.reads_mcp_json {
@@ -120,39 +135,48 @@ async fn found(
     // What a repository starts is confined like its commands.
     let confine = confinement(&layers, place, options).map(Arc::new);
     // Those of the project come last: of two tools whose names become the same, the first stays.
-    // Nobody named those of the project for this session, so the first prompt waits less for them.
     let McpLimits { start, wait, calls, .. } = common.mcp_limits();
-    let started: Vec<(Arc<Server>, Option<Duration>)> =
-        [(own, None), (project, Some(wait.min(start)))]
-            .into_iter()
-            .flat_map(|(scope, wait)| strongest([scope]).into_iter().map(move |it| (it, wait)))
-            .map(|(config, wait)| {
-                let withheld = secrets.withheld_from(&config.name);
-                let confine = confine.as_ref().filter(|_| wait.is_some()).map(Arc::clone);
-                let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
-                (servers.of(launch, start, &shard), wait)
-            })
-            .collect();
-    let asked = stream::iter(started.iter().cloned().map(tools_of));
-    let tools: Vec<super::Tools> = asked.buffered(AT_ONCE).collect().await;
-    let started = started.into_iter().map(|(server, _)| server);
-    for (server, tools) in started.zip(tools) {
-        match tools {
-            Ok(listed) => {
-                // Schemas are compiled, and a server may list a thousand.
-                let of_server = Arc::clone(&server);
-                let made = move || tools_made(&of_server, &listed, calls);
-                let Ok((tools, left_out)) = tokio::task::spawn_blocking(made).await else {
-                    let name = server.name();
-                    told.push(format!("MCP server `{name}` failed: its tools crashed").into());
-                    continue;
-                };
-                told.extend(left_out.iter().map(|it| it.to_string().into()));
-                told.extend(tools.into_iter().filter_map(|it| add(options, &server, it)));
+    let asked: Vec<Asked> = [(own, true), (project, false)]
+        .into_iter()
+        .flat_map(|(scope, is_own)| strongest([scope]).into_iter().map(move |it| (it, is_own)))
+        .map(|(config, is_own)| {
+            let withheld = secrets.withheld_from(&config.name);
+            let confine = confine.as_ref().filter(|_| !is_own).map(Arc::clone);
+            let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
+            Asked::new(servers.of(launch, start, &shard), is_own, calls)
+        })
+        .collect();
+    let deadline = Instant::now() + wait;
+    let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
+    let asked: Vec<Result<Answered, Asked>> = asked.buffered(AT_ONCE).collect().await;
+    let (mut answers, mut starting) = (Vec::new(), Vec::new());
+    for asked in asked {
+        match asked {
+            Ok(answered) => {
+                joined.servers.became(&answered.server(), ServerState::Pending, None);
+                answers.push(answered);
             }
-            Err(why) => told.push(format!("MCP server `{}` failed: {why}", server.name()).into()),
+            Err(asked) => {
+                joined.servers.became(&asked.name(), ServerState::Pending, None);
+                told.push(not_ready(&asked.name(), wait));
+                starting.push(asked);
+            }
         }
     }
+    let kept_names = KeptNames::of(&starting);
+    let mut names: BTreeSet<ToolName> =
+        options.tools.iter().map(|it| it.spec().name.clone()).collect();
+    for answered in answers {
+        let server = answered.server();
+        let Joining { tools, told: problems, error } =
+            answered.without(&kept_names).joining(&mut names);
+        let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
+        joined.servers.became(&server, state, error);
+        options.tools.extend(tools);
+        told.extend(problems);
+    }
+    joined.starting =
+        (!starting.is_empty()).then(|| Box::new(StartingServers { asked: starting, kept_names }));
     told
 }
 
@@ -173,54 +197,13 @@ fn confinement(
     Sandbox::of(&settings.sandbox, additional, places).map(|it| it.policy)
 }
 
-/// The tools of a server, or why there are none; after this time, if there is one, that it is not
-/// ready yet. It goes on starting then.
-async fn tools_of((server, wait): (Arc<Server>, Option<Duration>)) -> super::Tools {
-    let tools = server.tools();
-    let Some(wait) = wait else { return tools.await };
-    match tokio::time::timeout(wait, tools).await {
-        Ok(tools) => tools,
-        Err(_) => Err(format!(
-            "it is not ready after {} ms (ENNEAD_MCP_WAIT); it goes on starting, and sessions that \
-             are opened later have its tools",
-            wait.as_millis()
-        )
-        .into()),
-    }
-}
-
-/// A tool by its name there.
-type Made = (String, McpTool);
-
-/// The tools of a server, and why others are none of a session. Takes as long as their schemas are.
-fn tools_made(
-    server: &Arc<Server>,
-    listed: &[Listed],
-    limits: CallLimits,
-) -> (Vec<Made>, Vec<NotOffered>) {
-    let (tools, mut left_out) = offered(server.config(), listed, limits);
-    let mut made = Vec::with_capacity(tools.len());
-    for (remote, spec) in tools {
-        let way = Arc::clone(server) as Arc<dyn ennead_tools::mcp::Server>;
-        match McpTool::new(spec, &remote, way) {
-            Ok(tool) => made.push((remote, tool)),
-            Err(_) => {
-                let server = server.config().name.clone();
-                left_out.push(NotOffered::Schema { server, tool: remote });
-            }
-        }
-    }
-    (made, left_out)
-}
-
-/// Adds one tool; says why, if it is not added.
-fn add(options: &mut SessionOptions, server: &Arc<Server>, (tool, made): Made) -> Option<Arc<str>> {
-    if options.tools.iter().any(|it| it.spec().name == made.spec().name) {
-        let server = server.config().name.clone();
-        return Some(NotOffered::NameTaken { server, tool }.to_string().into());
-    }
-    options.tools.push(Arc::new(made) as Arc<dyn Tool>);
-    None
+fn not_ready(server: &str, wait: Duration) -> Arc<str> {
+    let ms = wait.as_millis();
+    format!(
+        "MCP server `{server}` is not ready after {ms} ms (ENNEAD_MCP_WAIT); it goes on starting, and \
+         its tools join with the next turn then"
+    )
+    .into()
 }
 
 /// A layer that cannot be read, and may have forbidden servers.

@@ -7,8 +7,9 @@ use ennead_runtime::mcp::spec::CallLimits;
 /// Milliseconds until a server must be ready, if nothing else is said.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Milliseconds that the opening of a session waits for a server of its project, if nothing else is said.
-const WAIT: Duration = Duration::from_secs(5);
+/// How long the opening of a session waits for its servers, if nothing else is said: programs mostly
+/// start in less, and a person does not mind.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// Characters that a token represents.
 const CHARS_PER_TOKEN: u32 = 4;
@@ -19,10 +20,9 @@ const CHARS_PER_TOKEN: u32 = 4;
 pub struct McpLimits {
     /// From the start of a server until it has listed its tools (`MCP_TIMEOUT`); 30 s.
     pub start: Duration,
-    /// How long the opening of a session waits for servers that only its project names
-    /// (`ENNEAD_MCP_WAIT`, in milliseconds); 5 s, and never longer than `start`. One that is not
-    /// ready then goes on starting, an alert says so, and sessions that are opened later have its
-    /// tools. Servers that the options name are waited for until `start` is over.
+    /// How long the opening of a session waits for all its servers (`ENNEAD_MCP_WAIT`, in
+    /// milliseconds); 2 s. One that has not answered then goes on starting, an alert says so, and its
+    /// tools join the session at the beginning of the next turn after it has answered.
     pub wait: Duration,
     /// Calls: no limit of time (`MCP_TOOL_TIMEOUT`), 100,000 characters (`MAX_MCP_OUTPUT_TOKENS`,
     /// four to a token).

@@ -376,11 +376,6 @@ impl SessionOptions {
         self.settings = change(self.settings);
         self
     }
-
-    /// The tools by name.
-    pub(crate) fn tools_by_name(&self) -> BTreeMap<ennead_runtime::ids::ToolName, Arc<dyn Tool>> {
-        self.tools.iter().map(|it| (it.spec().name.clone(), Arc::clone(it))).collect()
-    }
 }
 
 impl fmt::Debug for SessionOptions {

@@ -31,7 +31,7 @@ use super::{
     background::SessionShells, context::SessionContext,
 };
 use crate::spans;
-use crate::{events::EventHub, mailbox::Mailbox, supervision::spawn};
+use crate::{events::EventHub, mailbox::Mailbox, mcp_server::SessionServers, supervision::spawn};
 
 /// Where a sub-agent is in its tree.
 #[derive(Clone, Debug)]
@@ -244,7 +244,8 @@ impl SessionState {
         let parent = &self.shared;
         let place = self.layout.sidechain(&parent.facts.session, agent).ok()?;
         let nests = lease.allows_nesting();
-        let mut facts = (*parent.facts).clone();
+        // Those of the session itself do not have the tools that have joined.
+        let mut facts = (*self.machine.conversation().facts).clone();
         facts.agent = Some(agent.clone());
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = kind.name.into();
@@ -279,6 +280,7 @@ impl SessionState {
             learned: parent.learned.clone(),
             tenant: parent.tenant.clone(),
             tools: parent.tools.clone(),
+            servers: SessionServers::default(),
             shells: SessionShells::default(),
             hub: EventHub::new(Some((parent.hub.clone(), agent.clone()))),
             span: spans::session(Some(&parent.span), &SessionId::of_agent(&facts.session, agent)),
@@ -329,6 +331,7 @@ impl SessionState {
             parent: Some(link),
             layout: self.layout.clone(),
             notices: Vec::new(),
+            starting: None,
         })
     }
 }

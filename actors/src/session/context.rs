@@ -1,10 +1,10 @@
 //! What the actors of one session have in common. Fixed while the session lives.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use ennead_runtime::{
-    ids::{SessionId, TenantId, ToolName},
-    ports::{BoxFuture, Tool, WorkGuard},
+    ids::{SessionId, TenantId},
+    ports::{BoxFuture, WorkGuard},
     run::facts::SessionFacts,
 };
 
@@ -14,9 +14,10 @@ use crate::{
     events::EventHub,
     governor::ProviderLimiter,
     in_process_hook::Hooks,
+    mcp_server::SessionServers,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
-    session::background::SessionShells,
+    session::{background::SessionShells, tools::SessionTools},
     supervision::Job,
     world::{World, local_files::SessionDirs},
 };
@@ -41,8 +42,10 @@ pub(crate) struct SessionContext {
     pub(crate) learned: Learned,
     /// For whom it works.
     pub(crate) tenant: TenantId,
-    /// The tools by name.
-    pub(crate) tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    /// The tools by name, shared with its sub-agents.
+    pub(crate) tools: SessionTools,
+    /// Its MCP servers; a sub-agent has none of its own.
+    pub(crate) servers: SessionServers,
     /// Its commands in the background.
     pub(crate) shells: SessionShells,
     pub(crate) hub: EventHub,

@@ -24,6 +24,7 @@ use crate::{
     directory::{ActorKind, Directory, ParkedCall},
     events::{EventHub, Events, Wants},
     mailbox::{Mailbox, Refused},
+    mcp_server::{McpServerStatus, SessionServers},
 };
 
 /// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;
@@ -39,6 +40,7 @@ pub struct SessionHandle {
     pub(crate) approvals: Approvals,
     /// Names of the tools, in the order they are offered.
     pub(crate) tools: Arc<[String]>,
+    pub(crate) servers: SessionServers,
 }
 
 /// The state of a session.
@@ -138,6 +140,12 @@ impl SessionHandle {
     /// The defaults of channels, as the last turn found them.
     pub fn output(&self) -> Arc<OutputSettings> {
         self.hub.output()
+    }
+
+    /// Its MCP servers and how far they are, the caller's own before those of the project. One that may
+    /// not start is not there. [`Event::McpServer`](crate::Event::McpServer) tells of changes.
+    pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
+        self.servers.all()
     }
 
     /// Ends the run under way now: what it started is ended, its open calls are answered, and the

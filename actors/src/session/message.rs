@@ -23,6 +23,7 @@ use crate::{
     archive::Opened,
     errors::OpenError,
     mailbox::Admitted,
+    mcp_server::Answered,
     source_reader::Look,
     transcript_writer::Recorded,
     world::{hook_process::HookPlace, local_files::Fingerprints},
@@ -86,6 +87,8 @@ pub(crate) enum SessionMsg {
         work: BoxFuture<'static, ()>,
         detached: Detached,
     },
+    /// An MCP server that was starting when the session was opened has answered.
+    ServerAnswered(Box<Answered>),
     /// A command goes on in the background.
     ShellKept(Box<ShellStatus>),
     /// Nothing of the commands in the background is left, or it was not waited for any longer.

@@ -50,6 +50,7 @@ impl Event {
             | Self::RunFinished { .. }
             | Self::RunFailed { .. }
             | Self::Lagged { .. }
+            | Self::McpServer { .. }
             | Self::Alert { .. } => Weight::Kept,
         }
     }
@@ -77,6 +78,9 @@ impl Event {
             | Self::AgentStarted { description: text, .. }
             | Self::RunFailed { reason: text, .. }
             | Self::Alert { what: text } => text.len(),
+            Self::McpServer { server, error, .. } => {
+                server.len() + error.as_ref().map_or(0, |it| it.len())
+            }
             Self::Agent { event, .. } => event.n_bytes(),
             Self::RunStarted { .. }
             | Self::TurnStarted { .. }

@@ -13,8 +13,13 @@ const RESERVED: [&str; 5] =
 /// longer than model servers take. It is not cut, as a rule about the name as it is configured, above
 /// all one that denies, would not match what is left.
 pub fn tool_name(server: &str, tool: &str) -> Option<String> {
-    let whole = format!("mcp__{}__{}", tidy(server), tidy(tool));
+    let whole = prefix(server) + &tidy(tool);
     (whole.len() <= MAX_NAME).then_some(whole)
+}
+
+/// What the names of all tools of this server begin with.
+pub fn prefix(server: &str) -> String {
+    format!("mcp__{}__", tidy(server))
 }
 
 /// Whether a tool of this name is one of a server.

@@ -15,7 +15,7 @@ use crate::{
     catalogue::{Catalogue, Money},
     digest::Digest,
     entropy::Stream,
-    ids::EntryId,
+    ids::{EntryId, ToolName},
     message::{Message, MessageKind, Messages},
     recovery::path1_output_escalation::REDUCTION_FLOOR,
     run::{
@@ -37,7 +37,7 @@ use crate::{
     step9_stop_check::RunBudget,
     time::Timestamp,
     tokens::{Tokens, Usage},
-    tool::ToolMemory,
+    tool::{ToolMemory, ToolSpec},
     transcript::{
         entry::{Repeated, Stored},
         load::{Loaded, UsageTotals},
@@ -51,7 +51,7 @@ const SHORTEST_ANSWER: u64 = REDUCTION_FLOOR as u64;
 /// A conversation and what goes with it from turn to turn.
 #[derive(Clone, Debug)]
 pub struct Conversation {
-    /// Fixed when the session was opened.
+    /// Fixed when the session was opened, but for tools that have joined since.
     pub facts: Arc<SessionFacts>,
     /// The key of all draws of the session.
     pub stream: Stream,
@@ -88,6 +88,8 @@ pub struct TurnMemory {
     pub overrides: Overrides,
     /// What follows from the settings that held.
     pub derived_settings: Option<Arc<DerivedSettings>>,
+    /// Tools that have joined since the last turn; the next one records them.
+    pub joined: Vec<Arc<ToolSpec>>,
     /// What the shapers left of the history.
     pub view: Option<ShapedView>,
     /// The last reported size of a request.
@@ -193,6 +195,21 @@ impl Conversation {
     pub fn prompt(&self, at: Timestamp, run: &str, content: Vec<Block>) -> Message {
         let id = self.stream.entry_id(at, "prompt", Digest::of(run.as_bytes()).low());
         Message::user(id, MessageKind::Prompt, content)
+    }
+
+    /// Adds tools of servers that have answered since the session was opened; between turns. One
+    /// whose name is taken is left out.
+    pub fn join_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
+        let mut taken: BTreeSet<ToolName> =
+            self.facts.tools.iter().map(|it| it.name.clone()).collect();
+        let joined: Vec<_> = tools.into_iter().filter(|it| taken.insert(it.name.clone())).collect();
+        if joined.is_empty() {
+            return;
+        }
+        Arc::make_mut(&mut self.facts).tools.extend(joined.iter().cloned());
+        // What the next run starts from is not what the one before it did.
+        self.setup = None;
+        self.memory.joined.extend(joined);
     }
 
     /// Refuses a prompt that alone is more than the window holds, as far as settings are known: those

@@ -15,7 +15,7 @@ use crate::{
     },
     step1_settings_resolution::{AgentLimits, LayerText},
     time::Timestamp,
-    tool::ToolOutcome,
+    tool::{ToolOutcome, ToolSpec},
     transcript::load::{Loaded, UsageTotals},
     turn::effect::{Append, TurnReport},
 };
@@ -102,6 +102,13 @@ pub enum SessionInput {
     /// Commands in the background have ended since this was last said. Comes before the input that
     /// a turn may follow.
     ShellsEnded(Vec<EndedShell>),
+    /// An MCP server that was starting when the session was opened has answered, or cannot be had.
+    ServerAnswered {
+        /// Its tools, which join with the next turn.
+        tools: Vec<Arc<ToolSpec>>,
+        /// What is told of it, in words for people.
+        told: Vec<Arc<str>>,
+    },
     /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
     TurnLeft {
         /// The turn.

@@ -7,6 +7,7 @@ use super::{
     mode::mode_line,
     recorder::Lines,
     run::{ActiveRun, record},
+    servers::alert,
 };
 use crate::{
     block::Block,
@@ -135,8 +136,10 @@ impl Machine {
         if let Some(mode) = self.conversation.memory.overrides.mode.filter(|_| is_first) {
             lines.extend(mode_line(now.at, mode).lines);
         }
+        let alerts = mem::take(&mut self.alerts);
+        lines.extend(alerts.iter().map(|what| alert(now.at, &id, what)));
         self.effects.push(SessionEffect::Publish(Event::RunStarted { run: id.clone() }));
-        let notices = mem::take(&mut self.notices).into_iter();
+        let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
         let mut active = ActiveRun::new(run, prompt, now.elapsed, self.n_runs);

@@ -1,5 +1,7 @@
 //! The turns of a run, one after another.
 
+use std::mem;
+
 use super::{
     Machine, Now, SessionEffect, SessionInput,
     recorder::{Acknowledged, Origin},
@@ -46,6 +48,7 @@ impl Machine {
         self.report_ended_shells(now);
         let Some(active) = &mut self.active else { return };
         let budget = self.conversation.budget(active.run.usage);
+        self.conversation.join_tools(mem::take(&mut self.joining));
         active.run.turns += 1;
         self.n_turns += 1;
         let key = self.n_turns;

@@ -1,13 +1,15 @@
 //! Putting the nine sources in their places.
 //!
-//! What does not change while a session lives is made once, in [`Sources::new`]; what a turn does
-//! is to clone references.
+//! What does not change while a session lives is made once, in [`Sources::new`], and anew where tools
+//! join; what a turn does is to clone references.
 
 use std::sync::Arc;
 
 use super::{
     SourceTexts,
-    source1_system_prompt::{SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, segments},
+    source1_system_prompt::{
+        SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, segments, tool_segment,
+    },
     source2_environment,
     source3_instructions::{self, INSTRUCTIONS_BUDGET_CHARS},
     source4_path_rules::PathRuleSet,
@@ -29,6 +31,8 @@ pub struct Sources {
     system: Arc<[String]>,
     n_static: usize,
     tools: Arc<[Arc<ToolSpec>]>,
+    /// The place of the segment that names the tools, and whether there is one.
+    tool_segment: (usize, bool),
     /// Sources 2, 3 and 5.
     context: Option<Arc<Message>>,
     path_rules: PathRuleSet,
@@ -66,6 +70,11 @@ impl Sources {
     ) -> Self {
         let segments = segments(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS);
         let n_static = segments.iter().take_while(|it| it.is_static).count();
+        let place_of = |name| segments.iter().position(|it| it.name == name);
+        let tool_segment = match (place_of("tools"), place_of("append")) {
+            (Some(at), _) => (at, true),
+            (None, append) => (append.unwrap_or(segments.len()), false),
+        };
         let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
         let environment = source2_environment::text(texts);
         let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
@@ -85,6 +94,7 @@ impl Sources {
             system: system.into(),
             n_static,
             tools: tools.into(),
+            tool_segment,
             context: made_up(context_id, blocks),
             path_rules: PathRuleSet::new(&texts.path_rules),
             triggered: Vec::new(),
@@ -98,6 +108,35 @@ impl Sources {
     pub fn in_worktree(mut self, isolation: Isolation) -> Self {
         self.path_rules = std::mem::take(&mut self.path_rules).in_worktree(isolation);
         self
+    }
+
+    /// The same with these tools in place of those that were offered: as [`Sources::new`] makes it of
+    /// the same texts, which are not needed for it.
+    #[must_use]
+    pub fn offering(&self, tools: Vec<Arc<ToolSpec>>) -> Self {
+        let ((at, is_there), mut system) = (self.tool_segment, self.system.to_vec());
+        let is_static = self.n_static == system.len();
+        if is_there {
+            system.remove(at);
+        }
+        // Its priority is the lowest, so the others are as long as without it.
+        let others: usize = system.iter().map(|it| it.chars().count()).sum();
+        let text = tool_segment(&tools, SYSTEM_PROMPT_BUDGET_CHARS.saturating_sub(others));
+        let has_segment = !text.is_empty();
+        if has_segment {
+            system.insert(at, text);
+        }
+        let mut sizes = self.sizes;
+        sizes[0] = system.iter().map(|it| chars(it)).sum();
+        sizes[5] = source6_tool_metadata::size(&tools);
+        Self {
+            n_static: if is_static { system.len() } else { self.n_static },
+            system: system.into(),
+            tools: tools.into(),
+            tool_segment: (at, has_segment),
+            sizes,
+            ..self.clone()
+        }
     }
 
     /// Takes in which files were read. Returns whether that showed the model rules it had not

@@ -104,6 +104,11 @@ fn directory(parts: &SystemPromptParts<'_>) -> String {
     text
 }
 
+/// The text of the segment that names the tools, cut to this many characters; empty for none.
+pub(super) fn tool_segment(tools: &[Arc<ToolSpec>], max_chars: usize) -> String {
+    cut(&tool_names(tools), max_chars)
+}
+
 fn tool_names(tools: &[Arc<ToolSpec>]) -> String {
     if tools.is_empty() {
         return String::new();

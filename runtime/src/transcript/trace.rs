@@ -247,8 +247,9 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
 
 fn step_detail(detail: &StepDetail, out: &mut Lines) -> fmt::Result {
     match detail {
-        StepDetail::Settings { sources, warnings, .. } => {
-            out.end(format_args!("from {}, {warnings} warnings", list(sources)))
+        StepDetail::Settings { sources, warnings, tools, .. } => {
+            let joined = if tools.is_some() { ", tools of MCP servers joined" } else { "" };
+            out.end(format_args!("from {}, {warnings} warnings{joined}", list(sources)))
         }
         StepDetail::State { messages, session_retries, .. } => {
             out.end(format_args!("{messages} messages, {session_retries} retries so far"))

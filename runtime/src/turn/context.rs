@@ -54,13 +54,18 @@ impl Turn {
         };
         let told = layers.told(is_known && self.number != 1);
         self.memory.layers = Some(layers);
+        let tools = self.take_joined();
         let kept = self.memory.derived_settings.take().filter(|it| it.is_of(&resolved));
-        let derived_settings = kept.unwrap_or_else(|| self.put_in_force(&resolved));
+        let derived_settings = match kept {
+            Some(kept) if tools.is_none() => kept,
+            before => self.put_in_force(&resolved, before.as_deref()),
+        };
         let detail = StepDetail::Settings {
             layers: told,
             sources: derived_settings.sources.clone(),
             warnings: u32::try_from(resolved.warnings.len()).unwrap_or(u32::MAX),
             models,
+            tools,
         };
         self.record_step(detail);
         self.memory.derived_settings = Some(derived_settings);
@@ -68,12 +73,32 @@ impl Turn {
         self.next(Step::StateInitialization);
     }
 
-    /// What follows from settings. What their rules do not mean is told, but for those of a
-    /// sub-agent: they are its parent's.
-    fn put_in_force(&mut self, resolved: &Resolved) -> Arc<DerivedSettings> {
+    /// Takes in the tools that have joined before this turn: what is sent in front of every message
+    /// is encoded anew. Returns what is recorded of them.
+    fn take_joined(&mut self) -> Option<Stored> {
+        let joined = std::mem::take(&mut self.memory.joined);
+        if joined.is_empty() {
+            return None;
+        }
+        self.memory.heads.clear();
+        self.memory.run_heads.clear();
+        self.state.tools_joined = true;
+        let text = serde_json::to_string(&joined).unwrap_or_default();
+        Some(self.journal.stored_externally(&text))
+    }
+
+    /// What follows from settings. What their rules do not mean is told, but for what `before`, of
+    /// the same settings and fewer tools, has told, and for those of a sub-agent: they are its
+    /// parent's.
+    fn put_in_force(
+        &mut self,
+        resolved: &Resolved,
+        before: Option<&DerivedSettings>,
+    ) -> Arc<DerivedSettings> {
         let derived_settings = Arc::new(DerivedSettings::new(resolved, &self.facts));
         let told = if self.facts.agent.is_none() { &derived_settings.warnings[..] } else { &[] };
-        for what in told {
+        let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
+        for what in told.iter().filter(|it| !was_told(it)) {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
         derived_settings
@@ -140,7 +165,10 @@ impl Turn {
     }
 
     pub(super) fn assemble_context(&mut self) {
-        if self.memory.sources.is_some() {
+        if let Some(sources) = &self.memory.sources {
+            if self.state.tools_joined {
+                self.memory.sources = Some(Arc::new(sources.offering(self.offered_tools())));
+            }
             self.assemble();
         } else {
             self.awaits = Some(Awaits::Sources);

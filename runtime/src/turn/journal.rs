@@ -143,6 +143,11 @@ impl Journal {
         Stored::new(text, &mut self.pending.stored)
     }
 
+    /// A text for a record that has no room for it.
+    pub(super) fn stored_externally(&mut self, text: &str) -> Stored {
+        Stored::stored_externally(text, &mut self.pending.stored)
+    }
+
     /// A text that another file is to hold: what budget reduction took out.
     pub(super) fn keep(&mut self, text: StoredText) {
         self.pending.stored.push(text);

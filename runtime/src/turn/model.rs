@@ -147,7 +147,7 @@ impl Turn {
     }
 
     /// System prompt and tools, encoded once for the session and format: both are fixed while it
-    /// lives. A run that has a system prompt of its own has its own ones.
+    /// lives, unless tools join. A run that has a system prompt of its own has its own ones.
     fn head(&mut self, purpose: Purpose) -> EncodedHead {
         let (link, settings) = (self.link(), self.settings());
         let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);

@@ -165,3 +165,31 @@ fn session_without_any_text_has_only_the_base() {
     let assembled = assemble_context(&sources, &[]);
     assert_eq!((assembled.system.len(), assembled.messages.len()), (1, 0));
 }
+
+// REQ: CTX-3
+#[test]
+fn other_tools_give_what_the_texts_give_with_them() {
+    let named = |name: &str| Arc::new(ToolSpec { name: name.into(), ..(*tool()).clone() });
+    let many: Vec<_> = (0..2000).map(|i| named(&format!("mcp__server__tool_{i}"))).collect();
+    let lists = [vec![], vec![tool()], vec![tool(), named("mcp__late__echo")], many];
+    let plain = SourceTexts { git: String::new(), append_system_prompt: None, ..texts() };
+    let long = SourceTexts { git: "g".repeat(SYSTEM_PROMPT_BUDGET_CHARS), ..texts() };
+    let nearly = SYSTEM_PROMPT_BUDGET_CHARS - 2_000;
+    let nearly = SourceTexts { git: "g".repeat(nearly), ..texts() };
+    let directory =
+        |directory| SystemPromptParts { adaptation: "STYLE", directory, ..Default::default() };
+    for (texts, parts) in [
+        (texts(), directory("/r/s")),
+        (plain, directory("")),
+        (long, directory("/r/s")),
+        (nearly, directory("/r/s")),
+    ] {
+        let made = |tools: &Vec<_>| Sources::new(&texts, &parts, tools.clone(), "context".into());
+        for (before, now) in lists.iter().flat_map(|it| lists.iter().map(move |now| (it, now))) {
+            let offering = made(before).offering(now.clone());
+            assert_eq!(assemble_context(&offering, &[]), assemble_context(&made(now), &[]));
+            let back = offering.offering(before.clone());
+            assert_eq!(assemble_context(&back, &[]), assemble_context(&made(before), &[]));
+        }
+    }
+}

@@ -161,8 +161,9 @@ fn first_steps(turn: u32) -> [Line; 4] {
     // Two attempts of the first turn.
     let used = if turn == 1 { 0 } else { 30 };
     let sources = vec!["user".into()];
+    let settings = StepDetail::Settings { layers, sources, warnings: 0, models: None, tools: None };
     [
-        step(turn, 1, StepDetail::Settings { layers, sources, warnings: 0, models: None }),
+        step(turn, 1, settings),
         step(turn, 2, StepDetail::State { messages: 1, session_retries: 0, used }),
         step(turn, 3, StepDetail::Context { texts, sizes: [1, 2, 3, 4, 5, 6, 7, 8, 9], tokens }),
         step(turn, 4, StepDetail::Shaping { tokens, fired: 0, remaining: tokens }),

@@ -136,6 +136,7 @@ fn record(text: String) -> impl Strategy<Value = Record> {
             sources: vec![words.clone(); 3],
             warnings: 1,
             models: Some(Stored::Text(words.clone())),
+            tools: Some(Stored::At(digest)),
         })),
         Just(step(StepDetail::Stop { done: false, reason: None })),
         Just(step(StepDetail::Nothing { nothing: words.clone() })),

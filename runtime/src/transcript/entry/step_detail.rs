@@ -21,6 +21,10 @@ pub enum StepDetail {
         /// before in the session. Stands here because another version may know something else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         models: Option<Stored>,
+        /// Tools of MCP servers that joined before this turn, a JSON list as in
+        /// [`SessionFacts::tools`](crate::run::facts::SessionFacts::tools); only when some did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Stored>,
     },
     /// What step 2, state initialization, found.
     State {

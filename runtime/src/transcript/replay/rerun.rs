@@ -13,7 +13,8 @@ use crate::{
     step::Step,
     step9_stop_check::RunBudget,
     time::Timestamp,
-    transcript::entry::{Line, RecordKind, Repeated, StepDetail},
+    tool::ToolSpec,
+    transcript::entry::{Line, RecordKind, Repeated, StepDetail, Stored},
     turn::{
         Effect, Turn, TurnInput, TurnSetup,
         effect::{Append, HistoryUpdate, TurnReport},
@@ -174,13 +175,45 @@ pub(super) fn catalogue(
     lines: &[&SealedLine<'_>],
     stored: StoredTexts<'_>,
 ) -> Result<Option<Catalogue>, ReplayError> {
-    let models = lines.iter().find_map(|it| match &super::window::record(it)?.what {
-        RecordKind::TurnStep { detail: StepDetail::Settings { models, .. }, .. } => {
-            Some((it.number, models.as_ref()?))
-        }
-        _ => None,
-    });
-    let Some((line, models)) = models else { return Ok(None) };
+    let Some((line, SettingsFound { models: Some(models), .. })) = settings(lines) else {
+        return Ok(None);
+    };
     let models = super::text_of(models, line, stored)?;
     Ok(serde_json::from_str(&models).ok())
+}
+
+/// The tools that joined before the turn.
+///
+/// # Errors
+///
+/// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Untold`] when they are no list
+/// of tools.
+pub(super) fn joined(
+    lines: &[&SealedLine<'_>],
+    stored: StoredTexts<'_>,
+) -> Result<Option<Vec<Arc<ToolSpec>>>, ReplayError> {
+    let Some((line, SettingsFound { tools: Some(tools), .. })) = settings(lines) else {
+        return Ok(None);
+    };
+    let tools = super::text_of(tools, line, stored)?;
+    let (step, what) = (Step::SettingsResolution, "the tools that joined");
+    let untold = |_| ReplayError::Untold { line, step, what };
+    serde_json::from_str(&tools).map(Some).map_err(untold)
+}
+
+/// What a turn found with its settings that was not known before.
+struct SettingsFound<'a> {
+    models: Option<&'a Stored>,
+    tools: Option<&'a Stored>,
+}
+
+/// The same, with the number of its line.
+fn settings<'a>(lines: &[&SealedLine<'a>]) -> Option<(u64, SettingsFound<'a>)> {
+    lines.iter().find_map(|it| match &super::window::record(it)?.what {
+        RecordKind::TurnStep { detail: StepDetail::Settings { models, tools, .. }, .. } => {
+            let (models, tools) = (models.as_ref(), tools.as_ref());
+            Some((it.number, SettingsFound { models, tools }))
+        }
+        _ => None,
+    })
 }

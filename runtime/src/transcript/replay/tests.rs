@@ -8,6 +8,7 @@ use crate::{
     turn::tests::play::Play,
 };
 
+mod joined;
 mod long;
 mod sessions;
 

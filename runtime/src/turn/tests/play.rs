@@ -101,6 +101,11 @@ impl Play {
         self.log.join(" ")
     }
 
+    /// Inputs so far.
+    pub(crate) fn n_inputs(&self) -> u64 {
+        self.n_inputs
+    }
+
     pub(crate) fn run(&mut self, prompt: &str) {
         if self.is_killed {
             self.reopen();

@@ -18,7 +18,7 @@ use crate::{
         replay::{
             ReplayError, StoredTexts,
             line::{SealedLine, shown},
-            rerun::{Rerun, Walked, catalogue},
+            rerun::{Rerun, Walked, catalogue, joined},
             shells::ended_shells,
             window::{Window, record, settled},
         },
@@ -122,6 +122,9 @@ impl Session {
         if let Some(models) = &models {
             self.machine.conversation_mut().memory.catalogue = Arc::clone(models);
         }
+        if let Some(tools) = joined(told, stored)? {
+            self.machine.conversation_mut().join_tools(tools);
+        }
         let budget = RunBudget { used: 0, max: None };
         let mut setup = match started {
             Some((_, setup)) => (**setup).clone(),
@@ -130,6 +133,10 @@ impl Session {
         if let Some(models) = models {
             setup.memory.catalogue = models;
         }
+        // The machine started the turn before it was known what had joined.
+        let conversation = self.machine.conversation_mut();
+        setup.facts = Arc::clone(&conversation.facts);
+        setup.memory.joined.clone_from(&conversation.memory.joined);
         let Walked { report, appends } = Rerun::new(setup, told, stored).walk()?;
         for (at, append) in appends {
             let Some((key, _)) = started else {

@@ -1,0 +1,192 @@
+//! Servers on their way: who waits for them, and what tools they give.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use ennead_runtime::{
+    ids::ToolName,
+    mcp::{
+        names::prefix,
+        spec::{CallLimits, Listed, NotOffered, offered},
+    },
+    ports::{BoxFuture, Tool},
+};
+use ennead_tools::mcp::McpTool;
+use futures::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Tools, join::AT_ONCE, one_line, server::Server};
+
+/// A server that was asked for its tools. The question is asked when this is first polled, and then
+/// once, so that a server which fails is not started again by the one that waits on.
+pub(super) struct Asked {
+    server: Arc<Server>,
+    is_own: bool,
+    answer: BoxFuture<'static, Tools>,
+    calls: CallLimits,
+}
+
+/// What a server answered.
+pub(crate) struct Answered {
+    server: Arc<Server>,
+    is_own: bool,
+    tools: Result<Made, Arc<str>>,
+}
+
+/// Tools of a server by their names there, and why others are none.
+type Made = (Vec<(String, McpTool)>, Vec<NotOffered>);
+
+/// What of an answer becomes part of a session.
+#[derive(Default)]
+pub(crate) struct Joining {
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// What is told, in words.
+    pub(crate) told: Vec<Arc<str>>,
+    /// Why the server cannot be had.
+    pub(crate) error: Option<Arc<str>>,
+}
+
+/// Servers that had not answered when their session was opened.
+pub(crate) struct StartingServers {
+    pub(super) asked: Vec<Asked>,
+    pub(super) kept_names: KeptNames,
+}
+
+/// Names of tools that are kept for servers of the caller that have not answered. Of two tools of the
+/// same name the caller's own wins, also where the project's server is faster.
+#[derive(Clone, Default)]
+pub(super) struct KeptNames(Vec<String>);
+
+impl Asked {
+    /// A server that will be asked. `is_own`: the caller named it, not only the project.
+    pub(super) fn new(server: Arc<Server>, is_own: bool, calls: CallLimits) -> Self {
+        let answer = Box::pin(Arc::clone(&server).tools());
+        Self { server, is_own, answer, calls }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        self.server.name().into()
+    }
+
+    /// Its answer, or this again when there is none by then.
+    pub(super) async fn until(mut self, deadline: Instant) -> Result<Answered, Self> {
+        // One whose turn comes later is not asked: its start would not be bounded.
+        if deadline <= Instant::now() {
+            return Err(self);
+        }
+        match timeout_at(deadline, &mut self.answer).await {
+            Ok(tools) => Ok(self.made(tools).await),
+            Err(_) => Err(self),
+        }
+    }
+
+    async fn answered(mut self) -> Answered {
+        let tools = (&mut self.answer).await;
+        self.made(tools).await
+    }
+
+    /// Schemas are compiled, and a server may list a thousand: on a thread where nobody waits.
+    async fn made(self, tools: Tools) -> Answered {
+        let Self { server, is_own, calls, .. } = self;
+        let tools = match tools {
+            Ok(listed) => {
+                let of_server = Arc::clone(&server);
+                let made = move || tools_made(&of_server, &listed, calls);
+                let crashed = |_| "its tools crashed".into();
+                tokio::task::spawn_blocking(made).await.map_err(crashed)
+            }
+            Err(why) => Err(why),
+        };
+        Answered { server, is_own, tools }
+    }
+}
+
+impl Answered {
+    /// The name of the server.
+    pub(crate) fn server(&self) -> Arc<str> {
+        self.server.name().into()
+    }
+
+    /// Leaves out the tools whose names are kept for others.
+    pub(super) fn without(mut self, kept: &KeptNames) -> Self {
+        if let (false, Ok((tools, left_out))) = (self.is_own, &mut self.tools) {
+            let taken = tools.extract_if(.., |(_, it)| kept.has(&it.spec().name));
+            left_out.extend(taken.map(|(tool, _)| name_taken(&self.server, tool)));
+        }
+        self
+    }
+
+    /// What becomes part of the session whose tools have these names, which take in those of the tools
+    /// that join.
+    pub(crate) fn joining(self, names: &mut BTreeSet<ToolName>) -> Joining {
+        let (made, left_out) = match self.tools {
+            Ok(made) => made,
+            Err(why) => {
+                let why: Arc<str> = one_line(&why).into();
+                let told =
+                    vec![format!("MCP server `{}` failed: {why}", self.server.name()).into()];
+                return Joining { told, error: Some(why), ..Joining::default() };
+            }
+        };
+        let mut joining = Joining::default();
+        let tell = |it: NotOffered| one_line(&it.to_string()).into();
+        joining.told.extend(left_out.into_iter().map(tell));
+        for (tool, made) in made {
+            match names.insert(made.spec().name.clone()) {
+                true => joining.tools.push(Arc::new(made)),
+                false => joining.told.push(tell(name_taken(&self.server, tool))),
+            }
+        }
+        joining
+    }
+}
+
+impl StartingServers {
+    /// Waits until all have answered or failed, and hands over each answer as it comes. No more are
+    /// started at once than when a session is opened.
+    pub(crate) async fn wait(self, take: impl Fn(Answered)) {
+        let Self { asked, kept_names } = self;
+        let mut answers =
+            stream::iter(asked.into_iter().map(Asked::answered)).buffer_unordered(AT_ONCE);
+        while let Some(answered) = answers.next().await {
+            take(answered.without(&kept_names));
+        }
+    }
+}
+
+impl KeptNames {
+    /// The names for the caller's own servers among these.
+    pub(super) fn of(asked: &[Asked]) -> Self {
+        Self(asked.iter().filter(|it| it.is_own).map(|it| prefix(it.server.name())).collect())
+    }
+
+    fn has(&self, name: &ToolName) -> bool {
+        self.0.iter().any(|it| name.as_str().starts_with(&**it))
+    }
+}
+
+/// The tools of a server, and why others are none of a session. Takes as long as their schemas are.
+fn tools_made(server: &Arc<Server>, listed: &[Listed], limits: CallLimits) -> Made {
+    let (tools, mut left_out) = offered(server.config(), listed, limits);
+    let mut made = Vec::with_capacity(tools.len());
+    for (remote, spec) in tools {
+        let way = Arc::clone(server) as Arc<dyn ennead_tools::mcp::Server>;
+        match McpTool::new(spec, &remote, way) {
+            Ok(tool) => made.push((remote, tool)),
+            Err(_) => {
+                let server = server.config().name.clone();
+                left_out.push(NotOffered::Schema { server, tool: remote });
+            }
+        }
+    }
+    (made, left_out)
+}
+
+fn name_taken(server: &Server, tool: String) -> NotOffered {
+    NotOffered::NameTaken { server: server.config().name.clone(), tool }
+}
+
+impl fmt::Debug for StartingServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.asked.iter().map(Asked::name)).finish()
+    }
+}

@@ -1,0 +1,59 @@
+//! MCP servers that were not ready when the session was opened.
+//!
+//! A leaf waits for them. Their tools are at hand when one has answered, and join with the next turn.
+
+use std::sync::Arc;
+
+use ennead_runtime::{event::Event, mcp::state::ServerState, session::SessionInput};
+use ractor::{ActorId, ActorRef, SpawnErr};
+
+use super::{SessionMsg, SessionState, context::SessionContext};
+use crate::{
+    directory::ActorKind,
+    mcp_server::{Answered, StartingServers},
+    supervision::spawn_leaf,
+};
+
+/// Has a leaf wait for servers.
+pub(super) async fn wait(
+    shared: &SessionContext,
+    starting: StartingServers,
+    myself: &ActorRef<SessionMsg>,
+) -> Result<ActorId, SpawnErr> {
+    let back = myself.clone();
+    let work = Box::pin(starting.wait(move |answered| {
+        let _gone = back.cast(SessionMsg::ServerAnswered(Box::new(answered)));
+    }));
+    let job = shared.job(ActorKind::McpWaiter, work);
+    Ok(spawn_leaf(job, myself.get_cell()).await?.get_id())
+}
+
+impl SessionState {
+    /// Takes over the tools of a server, or tells why there are none.
+    pub(super) fn server_answered(&mut self, answered: Answered) -> SessionInput {
+        let server = answered.server();
+        let joining = answered.joining(&mut self.shared.tools.names());
+        self.shared.tools.join(&joining.tools);
+        self.became(&server, joining.error);
+        let tools = joining.tools.iter().map(|it| Arc::new(it.spec().clone())).collect();
+        SessionInput::ServerAnswered { tools, told: joining.told }
+    }
+
+    /// The one that waited is gone: servers that have not answered are not waited for any more.
+    pub(super) fn servers_lost(&mut self) -> Option<SessionInput> {
+        let lost = self.shared.servers.pending();
+        let why: Arc<str> = "the wait for it crashed".into();
+        let told = |server: &Arc<str>| format!("MCP server `{server}` failed: {why}").into();
+        let told: Vec<_> = lost.iter().map(told).collect();
+        for server in &lost {
+            self.became(server, Some(Arc::clone(&why)));
+        }
+        (!told.is_empty()).then_some(SessionInput::ServerAnswered { tools: Vec::new(), told })
+    }
+
+    fn became(&self, server: &Arc<str>, error: Option<Arc<str>>) {
+        let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
+        self.shared.servers.became(server, state, error.clone());
+        self.shared.hub.publish(Event::McpServer { server: Arc::clone(server), state, error });
+    }
+}

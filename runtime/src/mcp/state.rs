@@ -1,0 +1,16 @@
+//! How far a server of a session is.
+
+use serde::Serialize;
+
+/// How far a server of a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerState {
+    /// It has not listed its tools yet. The session works without them.
+    Pending,
+    /// It has listed its tools; they are the session's, now or with the next turn.
+    Connected,
+    /// It cannot be had, and the session goes on without it.
+    Failed,
+}

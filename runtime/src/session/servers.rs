@@ -1,0 +1,44 @@
+//! MCP servers that were starting when the session was opened: their tools join with the next turn,
+//! and what is wrong with them is published and on record.
+
+use std::sync::Arc;
+
+use super::{
+    Machine, Now, SessionEffect,
+    recorder::{Lines, Origin},
+    run::record,
+};
+use crate::{
+    event::Event,
+    ids::RunId,
+    time::Timestamp,
+    tool::ToolSpec,
+    transcript::entry::{Line, RecordKind},
+};
+
+impl Machine {
+    /// A server has answered, or cannot be had. What is told of it waits for the next run when none
+    /// is under way, since records belong to runs.
+    pub(super) fn server_answered(
+        &mut self,
+        now: Now,
+        tools: Vec<Arc<ToolSpec>>,
+        told: Vec<Arc<str>>,
+    ) {
+        self.joining.extend(tools);
+        let Some(active) = &self.active else { return self.alerts.extend(told) };
+        if told.is_empty() {
+            return;
+        }
+        let lines = told.iter().map(|what| alert(now.at, &active.run.id, what)).collect();
+        let published = told.into_iter().map(|what| SessionEffect::Publish(Event::Alert { what }));
+        self.effects.extend(published);
+        let lines = Lines { lines, stored: Vec::new(), sync: false };
+        self.recorder.append(Origin::Unawaited, lines, &mut self.effects);
+    }
+}
+
+/// The record of something that an operator should look at, of a run and none of its turns.
+pub(super) fn alert(at: Timestamp, run: &RunId, what: &str) -> Line {
+    record(at, run, RecordKind::Alert { what: what.into() })
+}
