@@ -2,9 +2,9 @@
 
 mod approvals;
 mod check;
+mod place;
 
 use std::{
-    io,
     num::NonZeroU32,
     path::Path,
     sync::{
@@ -24,15 +24,16 @@ use ennead_runtime::{
     },
     step1_settings_resolution::{LayerText, Merged},
     step5_model_call::wire_format::Provider,
-    step7_permission_gate::{Handler, PathKind},
+    step7_permission_gate::Handler,
     transcript::entry::LineFrame,
 };
 use tokio::sync::oneshot;
 
+use self::place::{layout, place};
 use crate::spans;
 use crate::{
     approval::pending::Approvals,
-    archive::{guard, layout::Layout},
+    archive::guard,
     directory::Directory,
     errors::{OpenError, StartError},
     events::{AllEvents, EventHub, EventsOfAll},
@@ -41,13 +42,13 @@ use crate::{
     mailbox::Mailbox,
     mcp_server::{self, Joined, McpServers},
     model_call::learned::Learned,
-    options::{Endpoint, Environment, Options, SessionOptions, credentials::secret_variables},
+    options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     session::{
         OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup,
         background::SessionShells, tools::SessionTools,
     },
     shard::{ShardHandle, ShardMsg},
-    world::{local_files::SessionDirs, real_paths::RealPaths},
+    world::real_paths::RealPaths,
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -347,52 +348,6 @@ impl Ennead {
 fn seed_of_the_system() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
-}
-
-fn place(
-    environment: &Environment,
-    options: &SessionOptions,
-    real_paths: &mut RealPaths,
-) -> Result<SessionDirs, OpenError> {
-    let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
-    let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
-    if real_paths.follow(&workspace) != Some(PathKind::Directory) {
-        // This says why; and it can look at names that are no text.
-        let found = std::fs::metadata(&workspace).map_err(failed)?;
-        if !found.is_dir() {
-            return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
-        }
-    }
-    let home = options.home.clone().unwrap_or_else(|| environment.home_directory());
-    let home = std::path::absolute(&home).unwrap_or(home);
-    Ok(SessionDirs {
-        config: environment.config_directory().unwrap_or_else(|| home.join(".claude")),
-        workspace,
-        worktree: None,
-        home,
-        managed: environment.managed_directory(),
-        trust: options.trust,
-        sources: options.setting_sources,
-        hidden: Arc::default(),
-    })
-}
-
-fn layout(
-    environment: &Environment,
-    options: &SessionOptions,
-    place: &SessionDirs,
-) -> Result<Layout, OpenError> {
-    match (&options.transcripts, environment.config_directory()) {
-        (Some(root), _) => {
-            Ok(Layout::new(std::path::absolute(root).unwrap_or_else(|_| root.clone())))
-        }
-        (None, Some(_)) => Ok(Layout::sdk(&place.config, &place.workspace.to_string_lossy())),
-        (None, None) => {
-            let root = place.workspace.join(".transcripts");
-            guard::prepare(&root).map_err(OpenError::UnsafeTranscripts)?;
-            Ok(Layout::new(root))
-        }
-    }
 }
 
 fn layers(options: &SessionOptions) -> Vec<LayerText> {

@@ -107,8 +107,9 @@ impl<'a> Case<'a> {
             options = options.mcp_server(mcp_server::configured("srv"));
         }
         if self.kind == ActorKind::McpWaiter {
-            // It reads what it is sent and answers nothing.
-            let silent = ServerConfig::stdio("silent", "sh", &["-c", "exec cat > taken"]);
+            // Nobody lets it go.
+            fifo(&host.path("go"));
+            let silent = ServerConfig::stdio("silent", "sh", &["-c", "read -r _ < go"]);
             options = options.mcp_server(silent);
         }
         if self.plan.prompt == "loop" {

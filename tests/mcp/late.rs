@@ -76,7 +76,7 @@ async fn check_walked(session: &SessionHandle) {
     let beside = session.transcript().with_extension("");
     let stored = |digest| std::fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
     let walked = replay(&bytes, &stored).unwrap_or_else(|error| panic!("{error}"));
-    assert!(2 <= walked.turns, "{walked:?}");
+    assert!(1 <= walked.turns, "{walked:?}");
 }
 
 // REQ: TOL-11, SES-4
@@ -136,7 +136,7 @@ async fn servers_that_never_answer_cost_the_opening_the_limit_and_no_more() {
     // More than are started at once.
     const N: usize = 40;
     let (host, _go) = start(None).await;
-    let silent = |i| ServerConfig::stdio(&format!("s{i}"), "sh", &["-c", "exec cat > taken"]);
+    let silent = |i| slow(&format!("s{i}"));
     let options = (0..N).fold(host.options(), |options, i| options.mcp_server(silent(i)));
     // Time stands but where nothing else is left to do.
     tokio::time::pause();

@@ -16,7 +16,7 @@ use super::{Pauses, only_result, open, start, told};
 use crate::support::{
     events::EventLog,
     host::{Host, check_usable, interrupted, prompt},
-    mcp_server::{configured, n_starts},
+    mcp_server::configured,
     processes::fifo,
 };
 

@@ -184,7 +184,10 @@ const LOCKS: &[(&str, &str)] = &[
     ("events/everywhere.rs", "what waits for readers of all events, which only look on"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/execute.rs", "replies that are given once"),
-    ("session/tools.rs", "the tools of a session by name; which of them a turn may call it knows itself"),
+    (
+        "session/tools.rs",
+        "the tools of a session by name; which of them a turn may call it knows itself",
+    ),
     ("transcript_writer/file.rs", "how far a file is acknowledged, for the writer after a crash"),
     ("world/clock.rs", "a clock that is moved by hand"),
     ("world/http/pools.rs", "the HTTP clients of a thread"),

@@ -6,7 +6,7 @@ use ennead_runtime::{
     turn::input::SettingsRead,
 };
 
-use super::{Ennead, is_uuid, layers, place};
+use super::{Ennead, is_uuid, layers, place::place};
 use crate::{errors::OpenError, options::SessionOptions, world::real_paths::RealPaths};
 
 impl Ennead {

@@ -200,6 +200,9 @@ impl Conversation {
     /// Adds tools of servers that have answered since the session was opened; between turns. One
     /// whose name is taken is left out.
     pub fn join_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
+        if tools.is_empty() {
+            return;
+        }
         let mut taken: BTreeSet<ToolName> =
             self.facts.tools.iter().map(|it| it.name.clone()).collect();
         let joined: Vec<_> = tools.into_iter().filter(|it| taken.insert(it.name.clone())).collect();

@@ -9,6 +9,7 @@ use super::{
     Machine, Now, SessionEffect,
     recorder::{Lines, Origin},
     run::{ActiveRun, record},
+    servers::alert,
 };
 use crate::{
     event::Event,
@@ -46,14 +47,16 @@ impl Machine {
             setup: self.setup_text(&mut stored),
             system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
         };
-        let lines = vec![record(now.at, &open.run, what)];
+        let alerts = mem::take(&mut self.alerts);
+        let mut lines = vec![record(now.at, &open.run, what)];
+        lines.extend(alerts.iter().map(|what| alert(now.at, &open.run, what)));
         self.recorder.append(
             Origin::Unawaited,
             Lines { lines, stored, sync: true },
             &mut self.effects,
         );
         self.effects.push(SessionEffect::Publish(Event::RunStarted { run: open.run.clone() }));
-        let notices = mem::take(&mut self.notices).into_iter();
+        let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         self.n_runs += 1;
         let mut run = Run::new(open.run.clone(), open.prompt.clone());
