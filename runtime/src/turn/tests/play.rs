@@ -57,7 +57,7 @@ pub(crate) struct Play {
     pub(crate) used: Usage,
     /// The clock, in milliseconds since 1970.
     pub(crate) now: u64,
-    n_inputs: u64,
+    pub(crate) n_inputs: u64,
     last_layers: Option<Vec<LayerText>>,
     /// Of the run; a turn that was past its stop check leaves it to the next.
     asked_to_stop: bool,
@@ -99,11 +99,6 @@ impl Play {
 
     pub(crate) fn log(&self) -> String {
         self.log.join(" ")
-    }
-
-    /// Inputs so far.
-    pub(crate) fn n_inputs(&self) -> u64 {
-        self.n_inputs
     }
 
     pub(crate) fn run(&mut self, prompt: &str) {

@@ -79,7 +79,7 @@ fn turn_that_is_ended_anywhere_leaves_what_joined_to_the_next() {
         play.run("go");
         let other = late.split_off(1);
         play.conversation.join_tools(late);
-        play.world.interrupt_at = Some(play.n_inputs() + at);
+        play.world.interrupt_at = Some(play.n_inputs + at);
         play.run("and now?");
         if play.ends[1].0 != RunEnd::Interrupted {
             assert!(20 < at, "{at}");
