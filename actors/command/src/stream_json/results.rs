@@ -124,19 +124,19 @@ pub struct SessionFacts {
     pub key_source: &'static str,
     /// Names of the tools that the model is offered.
     pub tools: Vec<String>,
-    /// The MCP servers and their states.
+    /// The MCP servers that run in the program, and their states.
     pub servers: Vec<Value>,
     /// Names of the agent types.
     pub agents: Vec<String>,
 }
 
 impl SessionFacts {
-    /// The first line of a run.
-    pub fn init(&self, frame: &mut Frame) -> Value {
+    /// The first line of a run, with the states of all MCP servers.
+    pub fn init(&self, frame: &mut Frame, servers: &[Value]) -> Value {
         let fields = json!({
             "cwd": self.cwd,
             "tools": self.tools,
-            "mcp_servers": self.servers,
+            "mcp_servers": servers,
             "model": self.model,
             "permissionMode": self.mode,
             "slash_commands": [],

@@ -274,14 +274,13 @@ fn facts_of(options: &SessionOptions) -> SessionFacts {
     let mode = options.settings.get("permissions").and_then(|it| it.get("defaultMode"));
     let mode = mode.and_then(|it| serde_json::from_value(it.clone()).ok());
     let key = withdrawn_keys::variable("ANTHROPIC_API_KEY").is_some_and(|it| !it.is_empty());
-    let state = |name: &str| json!({"name": name, "status": "connected"});
     SessionFacts {
         cwd: options.workspace.display().to_string(),
         model: text("model").unwrap_or_else(|| DEFAULT_MODEL.into()),
         mode: mode.unwrap_or(PermissionMode::Default),
         key_source: if key { "ANTHROPIC_API_KEY" } else { "none" },
         tools: Vec::new(),
-        servers: options.mcp_servers.iter().map(|it| state(&it.name)).collect(),
+        servers: Vec::new(),
         agents: ["general-purpose", "Explore", "Plan", "verification"].map(Into::into).to_vec(),
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    SessionOptions,
+    SessionHandle, SessionOptions,
     permission::{BadMatcher, HookEvent, PermissionMode},
 };
 use serde_json::{Map, Value, json};
@@ -74,11 +74,23 @@ impl Face {
                 self.choose_model(fields.get("model").and_then(Value::as_str));
                 Ok(json!({}))
             }
-            "mcp_status" => Ok(json!({"mcpServers": self.facts.servers})),
+            "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
         false
+    }
+
+    /// The MCP servers, those in the program first, and how far they are.
+    pub(super) fn servers(&self) -> Vec<Value> {
+        let own = self.session.iter().flat_map(SessionHandle::mcp_servers).map(|server| {
+            let mut state = json!({"name": server.name, "status": server.state});
+            if let Some(error) = &server.error {
+                state["error"] = error.as_ref().into();
+            }
+            state
+        });
+        self.facts.servers.iter().cloned().chain(own).collect()
     }
 
     /// Asks another model from the next turn on; a session that is being opened, from its first turn on.

@@ -14,7 +14,8 @@ impl Face {
         let Some(session) = self.session.clone().filter(|_| self.running.is_none()) else { return };
         let Some(prompt) = self.queue.pop_front() else { return };
         self.tell_state("running");
-        let init = self.facts.init(self.translator.frame());
+        let servers = self.servers();
+        let init = self.facts.init(self.translator.frame(), &servers);
         self.output.write(init);
         for flag in std::mem::take(&mut self.without_effect) {
             let content = format!("{flag} has no effect here");
