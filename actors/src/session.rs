@@ -27,7 +27,7 @@ use ennead_runtime::{
     ports::BoxFuture,
     run::conversation::Conversation,
     session::{Machine, Now, SessionInput, Summary, TreePlace},
-    step1_settings_resolution::{Durability, LayerText},
+    step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -106,10 +106,7 @@ pub(crate) struct SessionState {
     turn: Option<TurnHandles>,
     timer: Option<Timer>,
     fingerprints: Option<Fingerprints>,
-    /// The model that was chosen since the session was opened, as settings.
-    chosen_model: Option<LayerText>,
-    /// Whether no turn has seen that choice yet.
-    model_is_new: bool,
+    model: turn_handles::ChosenModel,
     hooks: Option<Mailbox<Box<HookRequest>, HookMsg>>,
     children: Children,
     processes: processes::Processes,
@@ -190,8 +187,7 @@ impl Actor for Session {
             turn: None,
             timer: None,
             fingerprints: None,
-            chosen_model: None,
-            model_is_new: false,
+            model: Default::default(),
             hooks: None,
             processes: processes::Processes::default(),
             closing: Vec::new(),
@@ -296,10 +292,7 @@ impl SessionState {
                 self.close_transcript(myself)?;
                 return Ok(None);
             }
-            SessionMsg::SetModel(model) => {
-                self.choose_model(model);
-                return Ok(None);
-            }
+            SessionMsg::SetModel(model) => return self.choose_model(model),
             SessionMsg::TurnDone { key, report, fingerprints } => {
                 if self.machine.is_turning(key) {
                     self.fingerprints = fingerprints;

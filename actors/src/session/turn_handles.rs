@@ -14,7 +14,7 @@ use ennead_runtime::{
 use ractor::{ActorId, ActorRef};
 use tokio::sync::oneshot;
 
-use super::{SessionMsg, SessionState};
+use super::{SessionMsg, SessionState, Starting};
 use crate::{
     directory::ActorKind,
     model_call::Sent,
@@ -61,6 +61,15 @@ impl TurnHandles {
     }
 }
 
+/// The model that was chosen since the session was opened.
+#[derive(Debug, Default)]
+pub(super) struct ChosenModel {
+    /// The choice, as settings.
+    layer: Option<LayerText>,
+    /// Whether no turn has seen it yet.
+    is_new: bool,
+}
+
 impl SessionState {
     /// Whether this child walks the turn under way.
     pub(super) fn is_turn(&self, child: ActorId) -> bool {
@@ -86,10 +95,10 @@ impl SessionState {
             key,
             turn,
             scope: scope.clone(),
-            fingerprints: self.fingerprints.clone().filter(|_| !self.model_is_new),
-            chosen: self.chosen_model.clone(),
+            fingerprints: self.fingerprints.clone().filter(|_| !self.model.is_new),
+            chosen: self.model.layer.clone(),
         };
-        self.model_is_new = false;
+        self.model.is_new = false;
         let supervisor = spawn(TurnSupervisor, Box::new(setup), myself.get_cell()).await?;
         self.turn = Some(TurnHandles {
             key,
@@ -103,14 +112,15 @@ impl SessionState {
         Ok(())
     }
 
-    /// Has the turns to come ask another model.
-    pub(super) fn choose_model(&mut self, model: Option<String>) {
-        self.chosen_model = model.map(|model| LayerText {
+    /// Has the turns to come ask another model. Nothing is to be waited for.
+    pub(super) fn choose_model(&mut self, model: Option<String>) -> Starting<'static> {
+        let layer = model.map(|model| LayerText {
             scope: Scope::CliArg,
             source: "session".into(),
             text: serde_json::json!({ "model": model }).to_string(),
         });
-        self.model_is_new = true;
+        self.model = ChosenModel { layer, is_new: true };
+        Ok(None)
     }
 
     /// Keeps a model call that waits, and returns what the machine is asked.
