@@ -73,7 +73,8 @@ async fn settings_are_read_again_only_when_a_file_changed() {
     let ennead = Ennead::start(options).await.unwrap();
     let session = ennead.open(place.session()).await.unwrap();
     session.prompt("go").await.unwrap();
-    assert_eq!(files.looked.load(Ordering::SeqCst), 3);
+    // At the opening, and in each of three turns.
+    assert_eq!(files.looked.load(Ordering::SeqCst), 4);
     assert_eq!(files.read.load(Ordering::SeqCst), 1);
     place.write(file, &project(&json!({"model": "two, and longer"})));
     session.prompt("go on").await.unwrap();

@@ -48,6 +48,7 @@ use crate::{
         background::SessionShells, tools::SessionTools,
     },
     shard::{ShardHandle, ShardMsg},
+    source_reader::FirstLook,
     world::real_paths::RealPaths,
 };
 #[cfg(feature = "simulated")]
@@ -139,7 +140,7 @@ impl Ennead {
     /// [`OpenError`]; a transcript that another process holds names the holder.
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
         // Before servers are started for what cannot be opened.
-        self.check(&options).await?;
+        let first_look = self.looked_at(&options).await?;
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
         let id = self.session_id(&options, number)?;
@@ -152,7 +153,7 @@ impl Ennead {
         };
         // Behind the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
-        let setup = self.setup(options, shard, id, joined)?;
+        let setup = self.setup(options, shard, id, joined, first_look)?;
         let servers = setup.shared.servers.clone();
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
@@ -242,6 +243,7 @@ impl Ennead {
         shard: &ShardHandle,
         id: SessionId,
         joined: Joined,
+        first_look: Option<FirstLook>,
     ) -> Result<Box<SessionSetup>, OpenError> {
         let mut real_paths = RealPaths::default();
         let place = place(&self.options.environment, &options, &mut real_paths)?;
@@ -335,7 +337,7 @@ impl Ennead {
                 .with_catalogue(catalogue)
                 .with_merged(merged),
             archive: shard.archive.clone(),
-            open: OpenPlan { place: file, frame, durability, meta: None },
+            open: OpenPlan { place: file, frame, durability, meta: None, first_look },
             parent: None,
             layout,
             notices,

@@ -77,6 +77,8 @@ pub(crate) struct OpenPlan {
     pub(crate) frame: LineFrame,
     pub(crate) durability: Durability,
     pub(crate) meta: Option<Arc<str>>,
+    /// Spares the first turn to read the settings again.
+    pub(crate) first_look: Option<crate::source_reader::FirstLook>,
 }
 
 /// The actor that is a session.

@@ -3,13 +3,23 @@
 use std::{io, sync::Arc};
 
 use ennead_runtime::{
-    ports::BoxFuture, step3_context_assembly::SourceTexts, turn::input::SettingsRead,
+    ports::BoxFuture, step1_settings_resolution::LayerText, step3_context_assembly::SourceTexts,
+    turn::input::SettingsRead,
 };
 
 use crate::{
     session::context::SessionContext,
     world::local_files::{Fingerprints, SessionDirs},
 };
+
+/// What the settings files held when the session was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLook {
+    /// The layers that were read.
+    pub(crate) layers: Vec<LayerText>,
+    /// The files as they were then.
+    pub(crate) seen: Fingerprints,
+}
 
 /// What a look at the settings files gives.
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;

@@ -59,6 +59,8 @@ pub(crate) struct TurnSupervisorSetup {
     pub(crate) fingerprints: Option<Fingerprints>,
     /// What was chosen while the session lives, over all settings but those of an organisation.
     pub(crate) chosen: Option<LayerText>,
+    /// What the files held when the session was opened, for its first turn.
+    pub(crate) first_layers: Option<Vec<LayerText>>,
 }
 
 /// What ends with the turn: a flag to give up, and a count of those who still work.
@@ -79,6 +81,7 @@ pub(crate) struct ActiveTurn {
     scope: Scope,
     fingerprints: Option<Fingerprints>,
     chosen: Option<LayerText>,
+    first_layers: Option<Vec<LayerText>>,
     /// Questions that children have not answered yet.
     pending: Vec<(ActorId, Pending)>,
     dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
@@ -127,8 +130,16 @@ impl Actor for TurnSupervisor {
         myself: ActorRef<TurnMsg>,
         setup: Box<TurnSupervisorSetup>,
     ) -> Result<ActiveTurn, ActorProcessingErr> {
-        let TurnSupervisorSetup { shared, session, key, turn, scope, fingerprints, chosen } =
-            *setup;
+        let TurnSupervisorSetup {
+            shared,
+            session,
+            key,
+            turn,
+            scope,
+            fingerprints,
+            chosen,
+            first_layers,
+        } = *setup;
         let id = &shared.session;
         let registration =
             shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
@@ -142,6 +153,7 @@ impl Actor for TurnSupervisor {
             scope,
             fingerprints,
             chosen,
+            first_layers,
             pending: Vec::new(),
             dispatcher: None,
             slots: BTreeMap::new(),

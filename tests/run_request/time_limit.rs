@@ -20,7 +20,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct HeldTimer(Barrier);
 
 impl Timer for HeldTimer {
-    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        // A question waits for its answer far longer than any run here.
+        if LIMIT < time {
+            return Box::pin(std::future::pending());
+        }
         let barrier = self.0.clone();
         Box::pin(async move { barrier.pass().await })
     }

@@ -7,7 +7,10 @@ use ennead_runtime::{
 };
 
 use super::{Ennead, is_uuid, layers, place::place};
-use crate::{errors::OpenError, options::SessionOptions, world::real_paths::RealPaths};
+use crate::{
+    errors::OpenError, options::SessionOptions, source_reader::FirstLook,
+    world::real_paths::RealPaths,
+};
 
 impl Ennead {
     /// Checks options as [`Ennead::open`] does before it starts anything: the id, the directory, that
@@ -18,6 +21,15 @@ impl Ennead {
     ///
     /// [`OpenError`], of these four.
     pub async fn check(&self, options: &SessionOptions) -> Result<(), OpenError> {
+        self.looked_at(options).await.map(drop)
+    }
+
+    /// As [`Ennead::check`]; what the settings files hold, where they could be read, so that the first turn
+    /// need not read them again.
+    pub(super) async fn looked_at(
+        &self,
+        options: &SessionOptions,
+    ) -> Result<Option<FirstLook>, OpenError> {
         if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
             return Err(OpenError::BadId(id.to_string()));
         }
@@ -27,22 +39,26 @@ impl Ennead {
             !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let mut layers = layers(options);
+        let mut first = None;
         if options.reads_settings {
             match self.options.files.settings(&place, None).await {
-                Ok((SettingsRead::Layers(read), _)) => layers.extend(read),
+                Ok((SettingsRead::Layers(read), seen)) => {
+                    layers.extend(read.iter().cloned());
+                    first = Some(FirstLook { layers: read, seen });
+                }
                 // Its first run says that they cannot be read.
-                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(()),
+                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(None),
             }
         }
         // Most have neither question, and merging is not for nothing.
         let is_about_sandbox = layers.iter().any(|it| it.text.contains("\"sandbox\""));
         if has_model && !is_about_sandbox {
-            return Ok(());
+            return Ok(first);
         }
         let merged = merge(&layers);
         check_sandbox(merged.settings.sandbox).await?;
         match has_model || merged.provenance.contains_key("model") {
-            true => Ok(()),
+            true => Ok(first),
             false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
         }
     }

@@ -315,6 +315,7 @@ impl SessionState {
             },
             durability: self.open.durability,
             meta: Some(meta.to_string().into()),
+            first_look: None,
         };
         let stream = self.machine.conversation().stream.child(order.tool_use.as_str());
         let link = Parent {

@@ -89,13 +89,19 @@ impl SessionState {
         turn: Box<TurnSetup>,
     ) -> HandlerResult {
         let scope = turn_supervisor::Scope::default();
+        let first_look = self.open.first_look.take();
+        let first_seen = first_look.as_ref().map(|it| Arc::clone(&it.seen));
         let setup = turn_supervisor::TurnSupervisorSetup {
             shared: Arc::clone(&self.shared),
             session: myself.clone(),
             key,
             turn,
             scope: scope.clone(),
-            fingerprints: self.fingerprints.clone().filter(|_| !self.model.is_new),
+            fingerprints: match first_seen {
+                None => self.fingerprints.clone().filter(|_| !self.model.is_new),
+                seen => seen,
+            },
+            first_layers: first_look.map(|it| it.layers),
             chosen: self.model.layer.clone(),
         };
         self.model.is_new = false;

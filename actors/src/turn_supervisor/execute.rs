@@ -314,7 +314,9 @@ impl ActiveTurn {
     ) -> Result<Option<TurnInput>, ActorProcessingErr> {
         match found {
             Ok((read, seen)) => {
+                // What was wrong when the session was opened nobody has heard of yet.
                 let before = self.fingerprints.replace(Arc::clone(&seen));
+                let before = before.filter(|_| self.first_layers.is_none());
                 let told =
                     before.iter().flat_map(|it| it.iter()).filter_map(|it| it.broken.as_ref());
                 let told: Vec<_> = told.collect();
@@ -323,12 +325,13 @@ impl ActiveTurn {
                         self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
                     }
                 }
-                let read = match read {
-                    SettingsRead::Layers(mut layers) => {
-                        layers.extend(self.chosen.clone());
-                        SettingsRead::Layers(layers)
+                let first = self.first_layers.take();
+                let read = match (read, first) {
+                    (SettingsRead::Layers(layers), _) | (SettingsRead::Unchanged, Some(layers)) => {
+                        let chosen = self.chosen.clone();
+                        SettingsRead::Layers(layers.into_iter().chain(chosen).collect())
                     }
-                    SettingsRead::Unchanged => SettingsRead::Unchanged,
+                    (SettingsRead::Unchanged, None) => SettingsRead::Unchanged,
                 };
                 Ok(Some(TurnInput::SettingsRead(read)))
             }
