@@ -10,7 +10,8 @@ impl Ennead {
         self.approvals.list(None)
     }
 
-    /// Answers a question of whichever session, as [`SessionHandle::answer`] does.
+    /// Answers a question of whichever session, as
+    /// [`SessionHandle::answer`](crate::SessionHandle::answer) does.
     ///
     /// # Errors
     ///
