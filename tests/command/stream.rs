@@ -73,8 +73,13 @@ fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
     let ended = with_input(driven(&place, &server, &["--model", "m"]), &input);
     let lines = lines(&ended);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{}", ended.stderr);
-    assert_eq!(of_type(&lines, "result")[0]["result"], "m: still here");
-    assert_eq!(lines.iter().filter(|it| it["subtype"] == "informational").count(), 5);
+    let results = of_type(&lines, "result");
+    // A prompt without content is answered by an error.
+    assert_eq!(
+        (&results[0]["is_error"], &results[1]["result"]),
+        (&true.into(), &"m: still here".into())
+    );
+    assert_eq!(lines.iter().filter(|it| it["subtype"] == "informational").count(), 4);
     let answer = of_type(&lines, "control_response");
     assert_eq!(answer[0]["response"]["error"], "Unsupported control request subtype: dance");
 }
@@ -171,6 +176,26 @@ fn program_that_does_not_read_holds_no_request_up() {
     assert!(driver.child.wait().unwrap().success());
     let results = rest.lines().filter(|it| it.contains(r#""type":"result""#)).count();
     assert_eq!(results, 21);
+}
+
+// REQ: SUR-3
+#[test]
+fn program_that_reads_one_line_and_goes_ends_the_command_in_good_order() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
+    driver.write(&prompt("one"));
+    assert_eq!(driver.next()["subtype"], "init");
+    let mut stderr = driver.child.stderr.take().unwrap();
+    drop(driver.output);
+    // Written into a pipe that nobody reads.
+    for _ in 0..10 {
+        let Some(input) = &mut driver.child.stdin else { break };
+        let _closed = input.write_all(prompt("more").as_bytes());
+    }
+    let status = driver.child.wait().unwrap();
+    let mut text = String::new();
+    stderr.read_to_string(&mut text).unwrap();
+    assert!(status.code().is_some_and(|it| it != 101) && !text.contains("panicked"), "{text}");
 }
 
 // REQ: SUR-3, TOL-8

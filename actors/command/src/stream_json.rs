@@ -12,6 +12,7 @@
 //!   holds nothing up;
 //! * [`host`]: questions to the program, their answers and their cancellation;
 //! * [`results`]: the first and the last line of a run;
+//! * [`fork`]: a copy of a session under another id;
 //! * [`callbacks`]: approvals and hooks that the program answers;
 //! * [`mcp`]: MCP servers that run in the program;
 //! * [`face`]: the loop that ties them together.
@@ -19,6 +20,7 @@
 pub mod callbacks;
 pub mod face;
 pub mod fit;
+pub mod fork;
 pub mod frames;
 pub mod host;
 pub mod incoming;

@@ -102,6 +102,8 @@ struct Face {
     chosen_model: Option<Option<String>>,
     chosen_mode: Option<PermissionMode>,
     modes: mpsc::UnboundedSender<PermissionMode>,
+    /// Tokens of the last request, by what the provider counted, else by the estimate.
+    context_tokens: u64,
     refused: Option<String>,
     has_failed: bool,
     is_at_end: bool,
@@ -142,6 +144,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         events: None,
         queue: VecDeque::new(),
         running: None,
+        context_tokens: 0,
         refused: None,
         has_failed: false,
         is_at_end: false,
@@ -152,6 +155,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         face.end_of_input();
     }
     let mut ended_by = None;
+    let mut is_read = true;
     loop {
         if opening.is_none() && !face.queue.is_empty() {
             opening = face.open();
@@ -202,6 +206,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             }
             // Nobody is left who could want the rest.
             Happened::NobodyReads => {
+                is_read = false;
                 face.stop();
                 break;
             }
@@ -211,7 +216,9 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     // The lines that wait are written first; a program that never reads them ends us by a signal.
     let Face { output, host, has_failed, .. } = face;
     drop((output, host));
-    let _all = unread.await;
+    if is_read {
+        let _all = unread.await;
+    }
     match ended_by {
         Some(exit) => exit,
         None if has_failed => Exit::RunFailed,
@@ -269,6 +276,7 @@ impl Face {
             Ok(session) => {
                 self.events = Some(session.conversation(self.face.partial));
                 self.facts.tools = session.tools();
+                self.facts.tools.retain(|it| !self.facts.denied.contains(it));
                 if let Some(model) = self.chosen_model.take() {
                     session.set_model(model.as_deref());
                 }

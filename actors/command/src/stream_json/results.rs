@@ -122,6 +122,8 @@ pub struct SessionFacts {
     pub mode: PermissionMode,
     /// Where the key of the model server comes from.
     pub key_source: &'static str,
+    /// Tools that rules deny as a whole, so that no model is offered them.
+    pub denied: Vec<String>,
     /// Names of the tools that the model is offered.
     pub tools: Vec<String>,
     /// The MCP servers that run in the program, and their states.

@@ -52,18 +52,25 @@ pub struct Translator {
     seen: BTreeSet<EntryId>,
     /// Calls that were shown.
     calls: BTreeSet<ToolUseId>,
+    /// What the program calls the prompt of the run.
+    prompt: Option<String>,
 }
 
 impl Translator {
     /// Nothing was shown yet.
     pub fn new(frame: Frame, shown: Shown) -> Self {
         let (tasks, seen, calls) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Self { frame, shown, tasks, seen, calls }
+        Self { frame, shown, tasks, seen, calls, prompt: None }
     }
 
     /// The frame, for lines that no event causes.
     pub fn frame(&mut self) -> &mut Frame {
         &mut self.frame
+    }
+
+    /// A run begins, for a prompt that the program calls this.
+    pub fn begin_run(&mut self, prompt: Option<String>) {
+        self.prompt = prompt;
     }
 
     /// Shows other things from now on.
@@ -155,6 +162,9 @@ impl Translator {
             (Role::User, MessageKind::Prompt) if parent.is_none() && self.shown.prompts => {
                 let mut line = self.frame.user(message, contents(message), None);
                 line["isReplay"] = true.into();
+                if let Some(prompt) = &self.prompt {
+                    line["uuid"] = prompt.as_str().into();
+                }
                 vec![line]
             }
             (Role::User, MessageKind::Meta) if parent.is_none() && is_interruption(message) => {

@@ -10,12 +10,16 @@ use std::{
 use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
 use ennead_command::stream_json::{
     face::{self, FaceOptions, Setup},
+    fork,
     frames::Frame,
     pipe::{Output, read_lines},
     results::{RunNotes, SessionFacts, of_error},
     translate::Shown,
 };
-use ennead_runtime::{entropy::Stream, permission::PermissionMode};
+use ennead_runtime::{
+    entropy::Stream, permission::PermissionMode,
+    step1_settings_resolution::Settings as RuntimeSettings,
+};
 use ennead_tools::withdrawn_keys;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -25,12 +29,9 @@ use crate::{
     endpoint,
     exit::{Exit, Failure},
     print::session_options,
-    show,
+    rules, show,
     signals::Signals,
 };
-
-/// The model where nothing names one.
-const DEFAULT_MODEL: &str = "default";
 
 /// Whether a program is to read what happens.
 pub(crate) fn is_asked_for(args: &Print) -> bool {
@@ -44,6 +45,9 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::BadInput, what));
     }
     let host_servers = take_host_servers(&mut args.mcp_config);
+    if args.model.is_none() {
+        args.model = std::env::var("ANTHROPIC_MODEL").ok().filter(|it| !it.is_empty());
+    }
     let protocol = &args.protocol;
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let options = with_protocol(options, protocol)?;
@@ -73,7 +77,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let setup = Setup {
         ennead,
-        facts: facts_of(&options),
+        facts: facts_of(&options, &args.disallowed_tools),
         session: options,
         frame: Frame::new(id, ids),
         options: face_options(protocol),
@@ -228,19 +232,33 @@ fn choose_session(
     let layout = Layout::new(&root);
     let file_of = |id: &str| layout.session(&SessionId::new(id)).ok().map(|it| it.file);
     let protocol = &args.protocol;
-    let id = match (&protocol.resume, &args.session_id) {
-        (Some(id), _) => match file_of(id).filter(|it| it.is_file()) {
-            Some(_) => id.clone(),
+    let earlier = match &protocol.resume {
+        Some(id) => match file_of(id).filter(|it| it.is_file()) {
+            Some(_) => Some(id.clone()),
             None => return Err(format!("No conversation found with session ID: {id}")),
         },
-        (None, Some(id)) => match file_of(id).filter(|it| it.exists()) {
-            Some(_) => return Err(format!("Session ID {id} is already in use")),
-            None => id.clone(),
-        },
-        (None, None) => {
-            let newest = protocol.goes_on.then(|| newest(&root)).flatten();
-            newest.unwrap_or_else(|| ids.uuid(now(), "session", 0))
+        None => protocol.goes_on.then(|| newest(&root)).flatten(),
+    };
+    if let Some(id) = &args.session_id
+        && file_of(id).is_some_and(|it| it.exists())
+    {
+        return Err(format!("Session ID {id} is already in use"));
+    }
+    let fresh = || args.session_id.clone().unwrap_or_else(|| ids.uuid(now(), "session", 0));
+    let id = match earlier {
+        Some(earlier) if protocol.fork_session => {
+            let id = fresh();
+            let (Some(source), Some(target)) = (file_of(&earlier), file_of(&id)) else {
+                return Err(format!("{id} is no session id"));
+            };
+            fork::fork(&source, &target, &id, protocol.resume_session_at.as_deref())?;
+            id
         }
+        _ if protocol.resume_session_at.is_some() => {
+            return Err("--resume-session-at needs --fork-session here".into());
+        }
+        Some(earlier) => earlier,
+        None => fresh(),
     };
     let id = SessionId::new(id);
     options.id = Some(id.clone());
@@ -268,7 +286,7 @@ fn newest(root: &Path) -> Option<String> {
     transcripts.max().map(|(_, id)| id)
 }
 
-fn facts_of(options: &SessionOptions) -> SessionFacts {
+fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
     let text =
         |name: &str| options.settings.get(name).and_then(|it| it.as_str()).map(str::to_owned);
     let mode = options.settings.get("permissions").and_then(|it| it.get("defaultMode"));
@@ -276,9 +294,10 @@ fn facts_of(options: &SessionOptions) -> SessionFacts {
     let key = withdrawn_keys::variable("ANTHROPIC_API_KEY").is_some_and(|it| !it.is_empty());
     SessionFacts {
         cwd: options.workspace.display().to_string(),
-        model: text("model").unwrap_or_else(|| DEFAULT_MODEL.into()),
+        model: text("model").unwrap_or_else(|| RuntimeSettings::default().model),
         mode: mode.unwrap_or(PermissionMode::Default),
         key_source: if key { "ANTHROPIC_API_KEY" } else { "none" },
+        denied: rules::split(denied),
         tools: Vec::new(),
         servers: Vec::new(),
         agents: ["general-purpose", "Explore", "Plan", "verification"].map(Into::into).to_vec(),

@@ -6,13 +6,15 @@ use ennead::{
     SessionHandle, SessionOptions,
     permission::{BadMatcher, HookEvent, PermissionMode},
 };
+use ennead_runtime::catalogue::Catalogue;
 use serde_json::{Map, Value, json};
 
 use super::{
     super::{
         callbacks::HostHook,
-        incoming::{self, Incoming},
+        incoming::{self, BadLine, Incoming},
         pipe::Input,
+        results::{RunNotes, of_error},
     },
     Face,
 };
@@ -24,7 +26,17 @@ impl Face {
     /// Takes a line; returns whether the session is to be opened.
     pub(super) async fn take(&mut self, input: Input) -> bool {
         let line = match input {
-            Input::Line(line) => incoming::read(&line).map_err(|it| it.to_string()),
+            Input::Line(line) => match incoming::read(&line) {
+                // Whoever wrote it waits for a result.
+                Err(error @ BadLine::Prompt(_)) => {
+                    let notes = RunNotes::default();
+                    let frame = self.translator.frame();
+                    self.output.write(of_error(frame, &error.to_string(), &notes));
+                    self.has_failed = true;
+                    return false;
+                }
+                read => read.map_err(|it| it.to_string()),
+            },
             Input::Bad(why) => Err(format!("a line on standard input cannot be read: {why}")),
         };
         match line {
@@ -74,11 +86,37 @@ impl Face {
                 self.choose_model(fields.get("model").and_then(Value::as_str));
                 Ok(json!({}))
             }
+            "get_context_usage" => Ok(self.context_usage()),
             "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
         false
+    }
+
+    /// How much of the model's window the last request took.
+    fn context_usage(&self) -> Value {
+        let known = Catalogue::built_in();
+        let window = known.find(&self.facts.model).map_or(0, |it| it.window);
+        let used = self.context_tokens;
+        let percentage = if window == 0 { 0 } else { used.saturating_mul(100) / window };
+        let free = window.saturating_sub(used);
+        json!({
+            "categories": [
+                {"name": "Context", "tokens": used, "color": "blue"},
+                {"name": "Free space", "tokens": free, "color": "gray"},
+            ],
+            "totalTokens": used,
+            "maxTokens": window,
+            "rawMaxTokens": window,
+            "percentage": percentage,
+            "model": self.facts.model,
+            "isAutoCompactEnabled": true,
+            "memoryFiles": [],
+            "mcpTools": [],
+            "agents": [],
+            "gridRows": [],
+        })
     }
 
     /// The MCP servers, those in the program first, and how far they are.

@@ -23,6 +23,7 @@ impl Face {
             let line = self.translator.frame().system("informational", fields);
             self.output.write(line);
         }
+        self.translator.begin_run(prompt.uuid.clone());
         let notes = RunNotes { prompt: prompt.uuid, is_human: prompt.is_human, in_call: false };
         let request = RunRequest::of(prompt.content).origin("sdk");
         let run = Box::pin(async move { session.run(request).await });
@@ -36,6 +37,11 @@ impl Face {
             self.running.iter_mut().for_each(|it| it.is_told = true);
             return;
         };
+        match &event {
+            Event::ContextAssembled { tokens } => self.context_tokens = tokens.0,
+            Event::MessageCompleted { usage, .. } => self.context_tokens = usage.total().0,
+            _ => {}
+        }
         if let Some(running) = &mut self.running {
             running.notes.observe(&event);
             match &event {

@@ -24,6 +24,12 @@ pub(crate) struct Protocol {
     /// Go on with this session.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
+    /// Go on under another id, with a copy of the session that is gone on with.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+    /// Copy the session up to this message, and not beyond; with --fork-session.
+    #[arg(long, value_name = "UUID")]
+    pub(crate) resume_session_at: Option<String>,
     /// The system prompt, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
     pub(crate) system_prompt_file: Option<std::path::PathBuf>,
