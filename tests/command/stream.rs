@@ -218,16 +218,18 @@ reply = [{ text = "done" }]
     let shell = place.work().join("shell");
     // Lines come until the command waits for its shell.
     while driver.next()["type"] != "assistant" {}
-    while !shell.exists() {
+    // It is there before its text is.
+    let pid_of = || fs::read_to_string(&shell).unwrap_or_default().trim().to_owned();
+    while pid_of().is_empty() {
         std::thread::yield_now();
     }
-    let shell = fs::read_to_string(shell).unwrap();
+    let shell = pid_of();
     drop((driver.child.stdin.take(), driver.output));
     // The next line that it writes nobody reads.
     let pid = rustix::process::Pid::from_raw(driver.child.id().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     driver.child.wait().unwrap();
-    let alive = fs::read_to_string(format!("/proc/{}/stat", shell.trim())).unwrap_or_default();
+    let alive = fs::read_to_string(format!("/proc/{shell}/stat")).unwrap_or_default();
     assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
 }
 

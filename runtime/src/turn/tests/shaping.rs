@@ -273,9 +273,6 @@ fn many_small_turns(revision: u32, turns: u32) -> Play {
 fn run_of_the_first_revision_is_walked_again_as_it_was_recorded() {
     let play = many_small_turns(1, 60);
     assert_eq!(play.ends[0].0.code(), "prompt_too_long");
-    // What the rules of that time wrote.
-    let written = crate::digest::Digest::of(&play.bytes()).to_string();
-    assert_eq!(written, "76f21933b47e5680e5cbdeb0ce4683d5");
     let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
     assert!(replayed.is_ok(), "{replayed:?}");
 }
