@@ -99,7 +99,7 @@ impl Face {
         let known = Catalogue::built_in();
         let window = known.find(&self.facts.model).map_or(0, |it| it.window);
         let used = self.context_tokens;
-        let percentage = if window == 0 { 0 } else { used.saturating_mul(100) / window };
+        let percentage = used.saturating_mul(100).checked_div(window).unwrap_or(0);
         let free = window.saturating_sub(used);
         json!({
             "categories": [
