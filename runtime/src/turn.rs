@@ -9,21 +9,27 @@ pub mod effect;
 pub mod input;
 mod journal;
 
-mod approvals;
-mod call_ids;
-mod carried;
-mod classifier;
-mod closing;
-mod context;
-mod gate;
-mod model;
-mod remedy;
-mod shaping;
-mod spending;
-mod stop;
-mod tools;
+mod step1_settings;
+mod step2_state;
+mod step3_context;
+mod step4_shaping;
+mod step5_call_ids;
+mod step5_carried_answer;
+mod step5_model_call;
+mod step5_remedy;
+mod step5_spending;
+mod step6_dispatch;
+mod step7_approvals;
+mod step7_classifier;
+mod step7_gate;
+mod step8_execution;
+mod step9_stop_check;
 
-use std::{num::NonZeroU32, sync::Arc};
+mod closing;
+mod effective_settings;
+mod hooks;
+
+use std::sync::Arc;
 
 pub use closing::{Closing, Denial, Ended, OpenTurn, answer_lost_calls, close};
 pub use effect::Effect;
@@ -33,15 +39,9 @@ use crate::{
     entropy::Stream,
     event::Event,
     ids::{EntryId, RunId},
-    output::OutputSettings,
-    ports::WorktreeBase,
-    run::{
-        RunEnd, conversation::TurnMemory, derived_settings::DerivedSettings, facts::SessionFacts,
-        history::History,
-    },
-    sandbox::Sandbox,
+    message::Message,
+    run::{RunEnd, conversation::TurnMemory, facts::SessionFacts, history::History},
     step::Step,
-    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,
     step9_stop_check::RunBudget,
@@ -211,71 +211,9 @@ impl Turn {
         self.step
     }
 
-    /// Calls that the dispatcher's mailbox lets in.
-    pub fn max_tool_calls(&self) -> NonZeroU32 {
-        NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
-    }
-
-    /// Defaults of channels, once the settings are known.
-    pub fn output(&self) -> Option<&OutputSettings> {
-        self.memory.resolved.as_ref().map(|it| &it.settings.output)
-    }
-
     /// What the tools know.
     pub fn memory(&self) -> &Arc<ToolMemory> {
         &self.memory.tools
-    }
-
-    /// Variables for child processes. One without a value is taken away, as secrets are.
-    pub fn env(&self) -> Arc<[(String, String)]> {
-        self.derived_settings(|it| &it.env)
-    }
-
-    /// Patterns of the paths that `Read` deny rules hide.
-    pub fn hidden(&self) -> Arc<[String]> {
-        let setup = self.state.gate_setup.as_ref();
-        setup.map(|it| it.hidden(None)).unwrap_or_default()
-    }
-
-    /// Directories that count as workspace in addition to the working directory.
-    pub fn additional_directories(&self) -> Arc<[String]> {
-        self.derived_settings(|it| &it.additional_directories)
-    }
-
-    /// Where tools keep output that is too long.
-    pub fn spill_directory(&self) -> Arc<str> {
-        self.derived_settings(|it| &it.spill_directory)
-    }
-
-    /// The layers that its settings were made of, and what was changed since; its sub-agents have the
-    /// same.
-    pub fn layers(&self) -> Arc<[LayerText]> {
-        let layers = self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers));
-        let layers = layers.unwrap_or_default();
-        match self.memory.overrides.layer() {
-            None => layers,
-            Some(changed) => layers.iter().cloned().chain([changed]).collect(),
-        }
-    }
-
-    /// Limits on the tree of agents.
-    pub fn agent_limits(&self) -> AgentLimits {
-        self.settings().agents
-    }
-
-    /// What holds for commands in the background.
-    pub fn shell_settings(&self) -> ShellSettings {
-        self.settings().shell
-    }
-
-    /// What confines shell commands and what a repository starts, if anything does.
-    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
-        self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
-    }
-
-    /// Where the worktrees of its sub-agents begin.
-    pub fn worktree_base(&self) -> WorktreeBase {
-        self.settings().worktree_base
     }
 
     fn run_step(&mut self, step: Step) {
@@ -330,6 +268,19 @@ impl Turn {
         self.effects.push(Effect::Tell(event));
     }
 
+    /// Tells and records something that an operator should look at.
+    fn alert(&mut self, what: &str) {
+        self.journal.record(self.now, RecordKind::Alert { what: what.into() });
+        self.tell(Event::Alert { what: what.into() });
+    }
+
+    /// A message of the harness at the end of the conversation.
+    fn remember(&mut self, message: Message) -> Arc<Message> {
+        let message = self.journal.message(self.now, message);
+        self.history.push(Arc::clone(&message));
+        message
+    }
+
     /// Leaves the record of the present step.
     fn record_step(&mut self, detail: StepDetail) {
         self.record_step_of(self.step, detail);
@@ -369,22 +320,11 @@ impl Turn {
     pub(crate) fn take_lines(&mut self) -> Option<Box<effect::Append>> {
         self.journal.take()
     }
+}
 
-    pub(crate) fn settings(&self) -> Arc<Settings> {
-        self.state.settings.clone().unwrap_or_default()
-    }
-
-    /// Something that follows from the settings; nothing before they are known.
-    fn derived_settings<T: ?Sized>(&self, part: fn(&DerivedSettings) -> &Arc<T>) -> Arc<T>
-    where
-        Arc<T>: Default,
-    {
-        self.memory.derived_settings.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
-    }
-
-    fn shapers(&self) -> Arc<ShaperSettings> {
-        self.memory.shapers.clone().unwrap_or_default()
-    }
+/// The number of things as it is recorded.
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

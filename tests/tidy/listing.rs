@@ -36,6 +36,32 @@ fn a_turn_has_nine_steps() {
     );
 }
 
+// REQ: TRN-1
+#[test]
+fn the_turn_is_in_the_order_of_its_steps() {
+    check(
+        "runtime/src/turn",
+        "step",
+        &[
+            "step1_settings",
+            "step2_state",
+            "step3_context",
+            "step4_shaping",
+            "step5_call_ids",
+            "step5_carried_answer",
+            "step5_model_call",
+            "step5_remedy",
+            "step5_spending",
+            "step6_dispatch",
+            "step7_approvals",
+            "step7_classifier",
+            "step7_gate",
+            "step8_execution",
+            "step9_stop_check",
+        ],
+    );
+}
+
 // REQ: CTX-1
 #[test]
 fn a_context_has_nine_sources() {

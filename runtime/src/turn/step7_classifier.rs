@@ -135,7 +135,7 @@ impl Turn {
         let known = settings.models.find(&link.model).map(|it| &**it);
         let cost = self.cost_of(known, &answered.usage);
         let unsaid = answered.result.as_ref().ok().map(|answer| {
-            let content = self.journal.stored(&super::model::wire_of(&answer.blocks));
+            let content = self.journal.stored(&super::step5_model_call::wire_of(&answer.blocks));
             Box::new(DiscardedAnswer { stop_reason: answer.stop_reason.as_wire().into(), content })
         });
         let failure = answered.result.as_ref().err();

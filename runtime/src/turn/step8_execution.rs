@@ -1,6 +1,6 @@
-//! Steps 6 and 8 of a turn: calls are let in, run, and answered in the order they were asked.
+//! Step 8 of a turn: the permitted calls run, and all are answered in the order of the answer.
 
-use super::{Awaits, Effect, Then, Turn};
+use super::{Effect, Then, Turn, count};
 use crate::{
     event::Event,
     hook::{Firing, HookVerdict},
@@ -10,59 +10,15 @@ use crate::{
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
     step3_context_assembly::{reminder, source8_tool_results::escape_harness_tags},
-    step6_tool_dispatch::{admit, calls_of},
     step8_tool_execution::{
         post_tool_use_hooks::with_context,
         schedule::{self, Schedule, Scheduled},
     },
     tool::{Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::entry::{RecordKind, SidechainHead, StepDetail, ToolResultFields},
-    turn::input::Admission,
 };
 
 impl Turn {
-    pub(super) fn dispatch_tools(&mut self) {
-        let answer = self.state.model.answer.take();
-        let offered = self.state.assembled.as_ref().map_or(&[][..], |it| &it.tools);
-        self.state.calls = answer.as_ref().map_or_else(Vec::new, |it| calls_of(it, offered));
-        for state in &self.state.calls {
-            let (call, tool) = (state.call.id.clone(), state.call.name.clone());
-            self.effects.push(Effect::Tell(Event::ToolRequested { call, tool }));
-        }
-        let open: Vec<_> = self
-            .state
-            .calls
-            .iter()
-            .filter(|it| matches!(it.stage, CallStage::Open))
-            .map(|it| it.call.clone())
-            .collect();
-        if self.state.calls.is_empty() {
-            let nothing = "the answer holds no tool use".into();
-            self.record_step(StepDetail::Nothing { nothing });
-            self.next(Step::PermissionGate);
-        } else if open.is_empty() {
-            self.awaits = Some(Awaits::Admissions);
-            self.dispatched(Vec::new());
-        } else {
-            self.awaits = Some(Awaits::Admissions);
-            self.onward = Some(Effect::Dispatch(open));
-        }
-    }
-
-    pub(super) fn dispatched(&mut self, admissions: Vec<Admission>) {
-        if !self.was_awaited(Awaits::Admissions) {
-            return;
-        }
-        let max_calls = self.settings().max_tool_calls;
-        admit(&mut self.state.calls, admissions, max_calls);
-        let is_refused = |stage: &CallStage| matches!(stage, CallStage::Refused(_));
-        let refused = self.state.calls.iter().filter(|it| is_refused(&it.stage)).count();
-        let detail =
-            StepDetail::Dispatch { calls: count(self.state.calls.len()), refused: count(refused) };
-        self.record_step(detail);
-        self.next(Step::PermissionGate);
-    }
-
     pub(super) fn execute_tools(&mut self) {
         if self.state.calls.is_empty() {
             self.record_step(StepDetail::Nothing { nothing: "there is no call".into() });
@@ -317,8 +273,4 @@ fn block_digest(block: &crate::block::Block) -> crate::digest::Digest {
         // The same text as an error is another result.
         if is_error { digest.chain(Default::default()) } else { digest }
     })
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,5 @@
 //! Step 9 of a turn: is the run over?
 
-use std::sync::Arc;
-
 use super::{Effect, Turn};
 use crate::{
     block::Block,
@@ -12,7 +10,7 @@ use crate::{
     step2_state_initialization::FiringReason,
     step3_context_assembly::source8_tool_results::escape_harness_tags,
     step9_stop_check::{EndReason, RunBudget, StopDecision},
-    transcript::entry::{RecordKind, StepDetail},
+    transcript::entry::StepDetail,
     turn::effect::TurnReport,
 };
 
@@ -103,18 +101,5 @@ impl Turn {
             error: self.error.take(),
         };
         self.effects.push(Effect::Finish(Box::new(report)));
-    }
-
-    /// Tells and records something that an operator should look at.
-    pub(super) fn alert(&mut self, what: &str) {
-        self.journal.record(self.now, RecordKind::Alert { what: what.into() });
-        self.tell(Event::Alert { what: what.into() });
-    }
-
-    /// A message of the harness at the end of the conversation.
-    pub(super) fn remember(&mut self, message: Message) -> Arc<Message> {
-        let message = self.journal.message(self.now, message);
-        self.history.push(Arc::clone(&message));
-        message
     }
 }

@@ -1,4 +1,4 @@
-//! Steps 1 to 3 of a turn: settings, state, sources.
+//! Step 1 of a turn: the settings that hold for it.
 
 use std::sync::Arc;
 
@@ -6,14 +6,10 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     digest::Digest,
     event::Event,
-    message::{Messages, tokens_of},
     recovery::chain::chain,
-    run::{conversation::ShapedView, derived_settings::DerivedSettings},
+    run::derived_settings::DerivedSettings,
     step::Step,
     step1_settings_resolution::{LayerText, Merged, Resolved},
-    step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
-    step4_context_shapers::ShapedContext,
-    tokens::Tokens,
     transcript::entry::{Repeated, StepDetail, Stored},
     turn::input::SettingsRead,
 };
@@ -141,105 +137,5 @@ impl Turn {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
         (resolved, Some(text))
-    }
-
-    pub(super) fn initialize_state(&mut self) {
-        if let Some(derived_settings) = &self.memory.derived_settings {
-            self.state.model.chain = Arc::clone(&derived_settings.chain);
-            self.state.settings = Some(Arc::clone(derived_settings.settings()));
-        }
-        self.put_gate_in_force();
-        let settings = self.settings();
-        // Gates are frozen when the session starts: what a tool writes later moves none of them.
-        if self.memory.shapers.is_none() {
-            self.memory.shapers = Some(Arc::new(settings.shapers.clone()));
-        }
-        self.begin_asking();
-        let detail = StepDetail::State {
-            messages: self.history.len() as u64,
-            session_retries: self.memory.retries,
-            used: self.used,
-        };
-        self.record_step(detail);
-        self.next(Step::ContextAssembly);
-    }
-
-    pub(super) fn assemble_context(&mut self) {
-        if let Some(sources) = &self.memory.sources {
-            if self.state.tools_joined {
-                self.memory.sources = Some(Arc::new(sources.offering(self.offered_tools())));
-            }
-            self.assemble();
-        } else {
-            self.awaits = Some(Awaits::Sources);
-            self.onward = Some(Effect::ReadSources);
-        }
-    }
-
-    pub(super) fn sources_read(&mut self, texts: SourceTexts) {
-        if !self.was_awaited(Awaits::Sources) {
-            return;
-        }
-        let text = serde_json::to_string(&texts).unwrap_or_default();
-        self.state.texts = Some(self.journal.stored(&text));
-        let id = self.stream.entry_id(self.now, "context", 0);
-        let tools = self.offered_tools();
-        let settings = self.settings();
-        let facts = settings.models.find(&settings.model);
-        let parts = SystemPromptParts {
-            adaptation: facts.map_or("", |it| &it.style),
-            directory: &self.facts.workspace,
-            additional_directories: &settings.permissions.additional_directories,
-        };
-        let mut sources = Sources::new(&texts, &parts, tools, id);
-        if let Some(isolation) = self.facts.isolation() {
-            sources = sources.in_worktree(isolation);
-        }
-        self.memory.sources = Some(Arc::new(sources));
-        self.assemble();
-    }
-
-    fn assemble(&mut self) {
-        let view = self.view_so_far();
-        let Some(sources) = &mut self.memory.sources else { return };
-        let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
-        sources.files_read(&self.memory.tools, id);
-        let mut assembled = assemble_context(sources, &view);
-        if let Some(text) = &self.system {
-            assembled.append_system(text);
-        }
-        // System prompt and tools; the rest of the sizes is in the messages.
-        let fixed = assembled.sizes[0] + assembled.sizes[5];
-        self.state.model.fixed_estimate = Tokens::from_chars(fixed);
-        let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
-        let tokens = self.memory.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
-        let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
-            (None, Some(kept)) => (kept, self.number != 1),
-            (read, _) => {
-                let read = read.unwrap_or_else(|| Stored::Text(String::new()));
-                (Repeated::new(read), false)
-            }
-        };
-        let told = texts.told(is_known);
-        self.memory.texts = Some(texts);
-        self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
-        self.tell(Event::ContextAssembled { tokens });
-        // The cache is as cold as it was when the context was put together, so that the record of
-        // this step tells when that was.
-        let answered_at = self.memory.last_answer_at;
-        self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
-        self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });
-        self.state.assembled = Some(assembled);
-        self.next(Step::ContextShaping);
-    }
-
-    /// What earlier turns left of the history, and what was said since.
-    fn view_so_far(&self) -> Messages {
-        match &self.memory.view {
-            Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
-                messages.iter().chain(self.history.iter_from(*covered)).cloned().collect()
-            }
-            _ => self.history.to_messages(),
-        }
     }
 }

@@ -1,0 +1,105 @@
+//! The settings that hold for a turn, as its steps and the actors around it read them.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use super::Turn;
+use crate::{
+    output::OutputSettings,
+    permission::PermissionMode,
+    ports::WorktreeBase,
+    run::derived_settings::DerivedSettings,
+    sandbox::Sandbox,
+    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
+};
+
+impl Turn {
+    /// Defaults of channels, once the settings are known.
+    pub fn output(&self) -> Option<&OutputSettings> {
+        self.memory.resolved.as_ref().map(|it| &it.settings.output)
+    }
+
+    /// Calls that the dispatcher's mailbox lets in.
+    pub fn max_tool_calls(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.settings().max_tool_calls).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Variables for child processes. One without a value is taken away, as secrets are.
+    pub fn env(&self) -> Arc<[(String, String)]> {
+        self.derived_settings(|it| &it.env)
+    }
+
+    /// Patterns of the paths that `Read` deny rules hide.
+    pub fn hidden(&self) -> Arc<[String]> {
+        let setup = self.state.gate_setup.as_ref();
+        setup.map(|it| it.hidden(None)).unwrap_or_default()
+    }
+
+    /// Directories that count as workspace in addition to the working directory.
+    pub fn additional_directories(&self) -> Arc<[String]> {
+        self.derived_settings(|it| &it.additional_directories)
+    }
+
+    /// Where tools keep output that is too long.
+    pub fn spill_directory(&self) -> Arc<str> {
+        self.derived_settings(|it| &it.spill_directory)
+    }
+
+    /// The layers that its settings were made of, and what was changed since; its sub-agents have the
+    /// same.
+    pub fn layers(&self) -> Arc<[LayerText]> {
+        let layers = self.memory.merged.as_ref().map(|it| Arc::clone(&it.layers));
+        let layers = layers.unwrap_or_default();
+        match self.memory.overrides.layer() {
+            None => layers,
+            Some(changed) => layers.iter().cloned().chain([changed]).collect(),
+        }
+    }
+
+    /// Limits on the tree of agents.
+    pub fn agent_limits(&self) -> AgentLimits {
+        self.settings().agents
+    }
+
+    /// What holds for commands in the background.
+    pub fn shell_settings(&self) -> ShellSettings {
+        self.settings().shell
+    }
+
+    /// What confines shell commands and what a repository starts, if anything does.
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.memory.derived_settings.as_ref().and_then(|it| it.sandbox.clone())
+    }
+
+    /// Where the worktrees of its sub-agents begin.
+    pub fn worktree_base(&self) -> WorktreeBase {
+        self.settings().worktree_base
+    }
+
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.state.settings.clone().unwrap_or_default()
+    }
+
+    /// Something that follows from the settings; nothing before they are known.
+    pub(super) fn derived_settings<T: ?Sized>(
+        &self,
+        part: fn(&DerivedSettings) -> &Arc<T>,
+    ) -> Arc<T>
+    where
+        Arc<T>: Default,
+    {
+        self.memory.derived_settings.as_ref().map(|it| Arc::clone(part(it))).unwrap_or_default()
+    }
+
+    pub(super) fn shapers(&self) -> Arc<ShaperSettings> {
+        self.memory.shapers.clone().unwrap_or_default()
+    }
+
+    /// The shell's working directory.
+    pub fn cwd(&self) -> &str {
+        self.memory.tools.cwd.as_deref().unwrap_or(&self.facts.workspace)
+    }
+
+    pub(super) fn mode(&self) -> PermissionMode {
+        self.state.gate_setup.as_ref().map(|it| it.mode()).unwrap_or_default()
+    }
+}

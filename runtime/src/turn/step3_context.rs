@@ -1,0 +1,96 @@
+//! Step 3 of a turn: the nine sources become the messages that the model is shown.
+
+use std::sync::Arc;
+
+use super::{Awaits, Effect, Turn};
+use crate::{
+    event::Event,
+    message::{Messages, tokens_of},
+    run::conversation::ShapedView,
+    step::Step,
+    step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
+    step4_context_shapers::ShapedContext,
+    tokens::Tokens,
+    transcript::entry::{Repeated, StepDetail, Stored},
+};
+
+impl Turn {
+    pub(super) fn assemble_context(&mut self) {
+        if let Some(sources) = &self.memory.sources {
+            if self.state.tools_joined {
+                self.memory.sources = Some(Arc::new(sources.offering(self.offered_tools())));
+            }
+            self.assemble();
+        } else {
+            self.awaits = Some(Awaits::Sources);
+            self.onward = Some(Effect::ReadSources);
+        }
+    }
+
+    pub(super) fn sources_read(&mut self, texts: SourceTexts) {
+        if !self.was_awaited(Awaits::Sources) {
+            return;
+        }
+        let text = serde_json::to_string(&texts).unwrap_or_default();
+        self.state.texts = Some(self.journal.stored(&text));
+        let id = self.stream.entry_id(self.now, "context", 0);
+        let tools = self.offered_tools();
+        let settings = self.settings();
+        let facts = settings.models.find(&settings.model);
+        let parts = SystemPromptParts {
+            adaptation: facts.map_or("", |it| &it.style),
+            directory: &self.facts.workspace,
+            additional_directories: &settings.permissions.additional_directories,
+        };
+        let mut sources = Sources::new(&texts, &parts, tools, id);
+        if let Some(isolation) = self.facts.isolation() {
+            sources = sources.in_worktree(isolation);
+        }
+        self.memory.sources = Some(Arc::new(sources));
+        self.assemble();
+    }
+
+    fn assemble(&mut self) {
+        let view = self.view_so_far();
+        let Some(sources) = &mut self.memory.sources else { return };
+        let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
+        sources.files_read(&self.memory.tools, id);
+        let mut assembled = assemble_context(sources, &view);
+        if let Some(text) = &self.system {
+            assembled.append_system(text);
+        }
+        // System prompt and tools; the rest of the sizes is in the messages.
+        let fixed = assembled.sizes[0] + assembled.sizes[5];
+        self.state.model.fixed_estimate = Tokens::from_chars(fixed);
+        let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
+        let tokens = self.memory.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
+        let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
+            (None, Some(kept)) => (kept, self.number != 1),
+            (read, _) => {
+                let read = read.unwrap_or_else(|| Stored::Text(String::new()));
+                (Repeated::new(read), false)
+            }
+        };
+        let told = texts.told(is_known);
+        self.memory.texts = Some(texts);
+        self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
+        self.tell(Event::ContextAssembled { tokens });
+        // The cache is as cold as it was when the context was put together, so that the record of
+        // this step tells when that was.
+        let answered_at = self.memory.last_answer_at;
+        self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
+        self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });
+        self.state.assembled = Some(assembled);
+        self.next(Step::ContextShaping);
+    }
+
+    /// What earlier turns left of the history, and what was said since.
+    fn view_so_far(&self) -> Messages {
+        match &self.memory.view {
+            Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {
+                messages.iter().chain(self.history.iter_from(*covered)).cloned().collect()
+            }
+            _ => self.history.to_messages(),
+        }
+    }
+}
