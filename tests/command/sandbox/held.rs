@@ -139,7 +139,13 @@ fn server_of_a_repository_serves_from_the_sandbox() {
         return;
     }
     let cell = Cell::new();
-    cell.place.file(".mcp.json", &json!({ "mcpServers": { "srv": entry() } }).to_string());
+    // The program is in the workspace: where it was built may be the home directory of this user,
+    // which is hidden from a sandbox whose own home is elsewhere.
+    let mut server = entry();
+    let program = cell.place.work().join("server");
+    fs::copy(server["command"].as_str().unwrap(), &program).unwrap();
+    server["command"] = text(&program).into();
+    cell.place.file(".mcp.json", &json!({ "mcpServers": { "srv": server } }).to_string());
     let ended = cell.run("true", &["--trust", "--settings", &cell.settings(&json!({}))]);
     assert_eq!(n_starts(&cell.place.work()), 1, "{ended:?}");
     assert!(!ended.stderr.contains("failed"), "{ended:?}");
