@@ -12,6 +12,9 @@ use crate::{
     world::real_paths::RealPaths,
 };
 
+/// Bytes of settings that a session keeps from its opening to its first turn; more is read again.
+const MAX_KEPT: usize = 16 * 1024;
+
 impl Ennead {
     /// Checks options as [`Ennead::open`] does before it starts anything: the id, the directory, that
     /// a model is named where none is the provider's own, and that the sandbox can be had which the
@@ -38,12 +41,11 @@ impl Ennead {
         let has_model =
             !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
-        let mut layers = layers(options);
+        let own = layers(options);
         let mut first = None;
         if options.reads_settings {
             match self.options.files.settings(&place, None).await {
                 Ok((SettingsRead::Layers(read), seen)) => {
-                    layers.extend(read.iter().cloned());
                     first = Some(FirstLook { layers: read, seen });
                 }
                 // Its first run says that they cannot be read.
@@ -51,11 +53,13 @@ impl Ennead {
             }
         }
         // Most have neither question, and merging is not for nothing.
-        let is_about_sandbox = layers.iter().any(|it| it.text.contains("\"sandbox\""));
-        if has_model && !is_about_sandbox {
-            return Ok(first);
-        }
-        let merged = merge(&layers);
+        let read = first.as_ref().map_or(&[][..], |it| &it.layers);
+        let mut all = own.iter().chain(read);
+        let is_about_sandbox = all.any(|it| it.text.contains("\"sandbox\""));
+        let merged = (!has_model || is_about_sandbox).then(|| merge(&[&own, read].concat()));
+        // A session that waits for its first prompt keeps what was read, unless that is much.
+        first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
+        let Some(merged) = merged else { return Ok(first) };
         check_sandbox(merged.settings.sandbox).await?;
         match has_model || merged.provenance.contains_key("model") {
             true => Ok(first),
