@@ -233,6 +233,28 @@ reply = [{ text = "done" }]
     assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
 }
 
+// REQ: SUR-2, SUR-3
+#[test]
+fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
+    let place = Place::new();
+    place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
+    let mut command = place.command(&[&DRIVEN[..], &["--max-budget-usd", "1"]].concat());
+    command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
+    let ended = with_input(command, prompt("hello").as_bytes());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines = lines(&ended);
+    let result = of_type(&lines, "result")[0];
+    assert_eq!((&result["simulated"], &result["total_cost_usd"]), (&true.into(), &Value::Null));
+    let system = of_type(&lines, "system");
+    let told: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
+    for expected in ["--max-budget-usd has no effect here", "MCP server `own`", "--trust"] {
+        assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:?}");
+    }
+    assert_eq!(system[0]["subtype"], "init", "it comes first");
+    let ids: Vec<&str> = system.iter().filter_map(|it| it["uuid"].as_str()).collect();
+    assert!(ids.iter().all(|it| !it.starts_with("00000000")), "they bear a time: {ids:?}");
+}
+
 // REQ: SUR-3
 #[test]
 fn version_is_one_that_programs_compare_and_ours_is_beside_it() {

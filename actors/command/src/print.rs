@@ -4,7 +4,12 @@
 //! A failure of the model's server comes as `subtype` `success` with `is_error`: the one that reads
 //! it must look at `is_error`.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+    sync::Arc,
+};
 
 use ennead::RunOutcome;
 use ennead_runtime::run::outcome::Denial;
@@ -94,13 +99,17 @@ pub fn join_input(prompt: Option<&str>, input: &[u8]) -> Result<String, InputErr
     Ok(parts.join("\n\n"))
 }
 
-/// Looks a run up in its transcript, from the end.
+/// Looks a run up in its transcript, from the end of the file to the byte at `from`, where the run
+/// begins. Reads the file on the thread of the caller.
 ///
 /// # Errors
 ///
 /// When the file cannot be read.
-pub fn model_record(transcript: &Path, run: &RunId) -> io::Result<ModelRecord> {
-    let bytes = fs::read(transcript)?;
+pub fn model_record(transcript: &Path, from: u64, run: &RunId) -> io::Result<ModelRecord> {
+    let mut file = File::open(transcript)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
     let mut found = ModelRecord::default();
     let mut is_last_attempt = true;
     for line in bytes.rsplit(|byte| *byte == b'\n') {

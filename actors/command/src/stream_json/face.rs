@@ -13,7 +13,7 @@ use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
     permission::PermissionMode, tool::BoxFuture,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
     results::{RunNotes, SessionFacts, of_error},
     translate::{Shown, Translator},
 };
-use crate::{exit::Exit, signals::Signals};
+use crate::{exit::Exit, print::ModelRecord, signals::Signals};
 
 /// What the command line chose.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,8 +56,11 @@ pub struct Setup {
     pub options: FaceOptions,
     /// MCP servers that run in the program.
     pub host_servers: Vec<String>,
-    /// Known options that have no effect here, for the program to see.
-    pub without_effect: Vec<String>,
+    /// What the program is to know before its first prompt is answered: options without an effect here, and
+    /// what waits for trust.
+    pub warnings: Vec<String>,
+    /// The embedded simulated model answers.
+    pub is_simulated: bool,
     /// What the program writes.
     pub input: mpsc::Receiver<Input>,
     /// A prompt of the command line.
@@ -73,11 +76,14 @@ type OpenedSession = (Arc<Ennead>, Result<SessionHandle, OpenError>, Vec<Value>)
 
 type Opening = BoxFuture<'static, OpenedSession>;
 
+/// A run that is over, and what its transcript says about its model calls.
+type Ended = (RunOutcome, ModelRecord);
+
 struct Running {
-    run: BoxFuture<'static, Result<RunOutcome, RunError>>,
-    outcome: Option<Result<RunOutcome, RunError>>,
-    /// The events of the run are over.
-    is_told: bool,
+    run: BoxFuture<'static, Result<Ended, RunError>>,
+    ended: Option<Result<Ended, RunError>>,
+    /// Lines were written for all events of the run.
+    has_shown_all: bool,
     notes: RunNotes,
 }
 
@@ -87,7 +93,8 @@ struct Face {
     facts: SessionFacts,
     face: FaceOptions,
     host_servers: Vec<String>,
-    without_effect: Vec<String>,
+    warnings: Vec<String>,
+    is_simulated: bool,
     output: Output,
     host: Host,
     shown_calls: ShownCalls,
@@ -113,7 +120,7 @@ enum Happened {
     Input(Option<Input>),
     Opened(OpenedSession),
     Event(Option<Event>),
-    Outcome(Box<Result<RunOutcome, RunError>>),
+    RunEnded(Box<Result<Ended, RunError>>),
     Mode(PermissionMode),
     Signal(Exit),
     NobodyReads,
@@ -135,7 +142,8 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         facts,
         face: options,
         host_servers: setup.host_servers,
-        without_effect: setup.without_effect,
+        warnings: setup.warnings,
+        is_simulated: setup.is_simulated,
         output: setup.output,
         host,
         shown_calls: ShownCalls::default(),
@@ -166,12 +174,11 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             break;
         }
         let happened = tokio::select! {
-            biased;
             exit = signals.next() => Happened::Signal(exit),
             _ = &mut unread => Happened::NobodyReads,
             event = next_event(&mut face.events) => Happened::Event(event),
             Some(mode) = modes.recv() => Happened::Mode(mode),
-            outcome = outcome_of(&mut face.running) => Happened::Outcome(Box::new(outcome)),
+            ended = end_of(&mut face.running) => Happened::RunEnded(Box::new(ended)),
             opened = opened(&mut opening) => Happened::Opened(opened),
             line = input.recv(), if !face.is_at_end => Happened::Input(line),
         };
@@ -191,10 +198,10 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 }
             }
             Happened::Event(event) => face.event(event),
-            Happened::Outcome(outcome) => {
+            Happened::RunEnded(ended) => {
                 if let Some(running) = &mut face.running {
-                    running.is_told |= outcome.is_err();
-                    running.outcome = Some(*outcome);
+                    running.has_shown_all |= ended.is_err();
+                    running.ended = Some(*ended);
                 }
             }
             Happened::Mode(mode) => _ = face.choose_mode(mode).await,
@@ -238,9 +245,9 @@ async fn next_event(events: &mut Option<Events>) -> Option<Event> {
     }
 }
 
-async fn outcome_of(running: &mut Option<Running>) -> Result<RunOutcome, RunError> {
+async fn end_of(running: &mut Option<Running>) -> Result<Ended, RunError> {
     match running {
-        Some(Running { run, outcome: None, .. }) => run.await,
+        Some(Running { run, ended: None, .. }) => run.await,
         _ => std::future::pending().await,
     }
 }
@@ -284,9 +291,7 @@ impl Face {
                 if let Some(mode) = self.chosen_mode.take()
                     && let Err(why) = self.choose_mode(mode).await
                 {
-                    let fields = json!({"content": why, "level": "warning"});
-                    let line = self.translator.frame().system("informational", fields);
-                    self.output.write(line);
+                    self.warn(&why);
                 }
                 true
             }

@@ -1,6 +1,6 @@
 //! The lines that are written, each as a value. The shapes are those that Agent SDKs parse.
 
-use ennead::{Event, model::Usage};
+use ennead::{Clock, Event, SystemClock, model::Usage};
 use ennead_runtime::{
     block::{Block, BlockKind},
     event::RecordedMessage,
@@ -30,8 +30,7 @@ impl Frame {
     /// A name for a line that has none of its own.
     pub fn uuid(&mut self) -> String {
         self.n_lines += 1;
-        let at = ennead_runtime::time::Timestamp::default();
-        self.ids.uuid(at, "frame", self.n_lines)
+        self.ids.uuid(SystemClock::default().now(), "frame", self.n_lines)
     }
 
     /// A line of type `system`.

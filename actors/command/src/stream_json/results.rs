@@ -1,6 +1,6 @@
 //! The line that ends a run, and the first line of one.
 
-use ennead::{Event, RunEnd, RunError, RunOutcome, SessionHandle, permission::PermissionMode};
+use ennead::{Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode};
 use serde_json::{Value, json};
 
 use super::frames::Frame;
@@ -72,11 +72,6 @@ pub fn of_error(frame: &mut Frame, error: &str, notes: &RunNotes) -> Value {
     });
     note_prompt(&mut result, notes);
     result
-}
-
-/// The words for a run without an outcome.
-pub fn words_of(error: &RunError) -> String {
-    error.to_string()
 }
 
 fn note_prompt(result: &mut Value, notes: &RunNotes) {

@@ -1,4 +1,4 @@
-//! Events of a session to lines. Pure: an event in, lines out.
+//! Events of a session to lines: an event in, lines out, and nothing waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +50,6 @@ pub struct Translator {
     tasks: BTreeMap<AgentId, Task>,
     /// Messages that were shown; after a loss on disk they are handed over again.
     seen: BTreeSet<EntryId>,
-    /// Calls that were shown.
-    calls: BTreeSet<ToolUseId>,
     /// What the program calls the prompt of the run.
     prompt: Option<String>,
 }
@@ -59,8 +57,7 @@ pub struct Translator {
 impl Translator {
     /// Nothing was shown yet.
     pub fn new(frame: Frame, shown: Shown) -> Self {
-        let (tasks, seen, calls) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Self { frame, shown, tasks, seen, calls, prompt: None }
+        Self { frame, shown, tasks: BTreeMap::new(), seen: BTreeSet::new(), prompt: None }
     }
 
     /// The frame, for lines that no event causes.
@@ -78,21 +75,10 @@ impl Translator {
         self.shown = shown;
     }
 
-    /// Whether a call was shown.
-    pub fn has_shown(&self, call: &str) -> bool {
-        self.calls.contains(&ToolUseId::new(call))
-    }
-
-    /// Whether sub-agents are at work that were announced.
-    pub fn has_tasks(&self) -> bool {
-        self.tasks.values().any(|it| !it.is_ended)
-    }
-
     /// Forgets what only the run under way needs.
     pub fn end_of_run(&mut self) {
         self.tasks.retain(|_, it| !it.is_ended);
         self.seen.clear();
-        self.calls.clear();
     }
 
     /// The lines that an event causes.
@@ -187,9 +173,6 @@ impl Translator {
                 true => message.message.id.to_string(),
                 false => self.frame.uuid(),
             };
-            if let Some((id, ..)) = block.as_tool_use() {
-                self.calls.insert(id.clone());
-            }
             lines.push(self.frame.assistant(message, block, &uuid, is_last, parent));
         }
         lines
@@ -237,8 +220,7 @@ impl Translator {
             "hook_event": event.name(),
         });
         let mut response = self.frame.system("hook_response", hook);
-        let outcome =
-            if effect.contains("fail") || effect.contains("error") { "error" } else { "success" };
+        let outcome = if effect == "error" { "error" } else { "success" };
         merge(
             &mut response,
             json!({"output": effect, "stdout": effect, "stderr": "", "outcome": outcome}),

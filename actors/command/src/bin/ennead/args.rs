@@ -76,7 +76,8 @@ pub(crate) struct Print {
     /// Follows the system prompt.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) append_system_prompt: Option<String>,
-    /// Names the session, a UUID; the name of an earlier one goes on with it.
+    /// Names the session, a UUID; the name of an earlier one goes on with it, but for stream-json, which
+    /// goes on by --resume.
     #[arg(long, value_name = "UUID")]
     pub(crate) session_id: Option<String>,
     /// Settings with the rank of flags: a file, or JSON.

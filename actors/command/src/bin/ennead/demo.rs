@@ -55,7 +55,7 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
         }
     };
     let DemoOutcome { outcome, transcript } = outcome.map_err(|error| failure(&error))?;
-    let record = model_record(&transcript, &outcome.run).unwrap_or_default();
+    let record = model_record(&transcript, 0, &outcome.run).unwrap_or_default();
     show::result(&result_text(&outcome, &record, &OutputSettings::default()))?;
     let transcript = transcript.display();
     show::note(&format!(

@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
         None => return Ok(ended_by.unwrap_or(Exit::Interrupted)),
     };
     let mut screen = watched.screen;
-    let record = model_record(&transcript, &outcome.run).unwrap_or_default();
+    let record = model_record(&transcript, 0, &outcome.run).unwrap_or_default();
     match args.output_format {
         // The failure itself says it on standard error; who sees both is not to read it twice.
         OutputFormat::Text

@@ -31,6 +31,7 @@ use crate::{
     print::session_options,
     rules, show,
     signals::Signals,
+    trusted,
 };
 
 /// Whether a program is to read what happens.
@@ -71,6 +72,9 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
             return Err(Failure::new(Exit::RunFailed, why));
         }
     };
+    let without_effect = protocol.ignored.given();
+    let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
+    let warnings = warnings.chain(trusted::waiting(&options)).collect();
     let signals = &mut Signals::take().await?;
     let ennead = Ennead::start(server.options)
         .await
@@ -82,7 +86,8 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         frame: Frame::new(id, ids),
         options: face_options(protocol),
         host_servers,
-        without_effect: protocol.ignored.given(),
+        warnings,
+        is_simulated: server.why_simulated.is_some(),
         input: match protocol.input_format {
             InputFormat::StreamJson => read_lines(io::stdin()),
             InputFormat::Text => mpsc::channel(1).1,

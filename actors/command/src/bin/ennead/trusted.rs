@@ -34,23 +34,27 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
     Ok(())
 }
 
-/// Tells what of the directory is not started.
+/// Prints on standard error what of the directory is not started.
 pub(crate) fn tell(options: &SessionOptions) {
+    waiting(options).iter().for_each(|it| show::problem(it));
+}
+
+/// What of the directory waits for trust, a sentence for each thing and one on what can be done.
+pub(crate) fn waiting(options: &SessionOptions) -> Vec<String> {
     let (workspace, sources) = (&options.workspace, options.setting_sources);
     let (waiting, what_waits) = match options.trust {
         Trust::Untrusted => (waiting_for_trust(workspace, sources), "started or set"),
         Trust::Headless => (unset_until_trusted(workspace, sources), "set without --trust"),
-        Trust::Trusted => return,
+        Trust::Trusted => return Vec::new(),
     };
-    for what in &waiting {
-        show::problem(&format!("not {what_waits}: {what}"));
+    let mut lines: Vec<String> =
+        waiting.iter().map(|what| format!("not {what_waits}: {what}")).collect();
+    if options.trust == Trust::Untrusted && !lines.is_empty() {
+        let advice = "this directory is not trusted; --trust starts what it brings, \
+            --setting-sources with `project` or `local` lets its hooks deny and ask";
+        lines.push(advice.into());
     }
-    if options.trust == Trust::Untrusted && !waiting.is_empty() {
-        show::problem(
-            "this directory is not trusted; --trust starts what it brings, --setting-sources \
-             with `project` or `local` lets its hooks deny and ask",
-        );
-    }
+    lines
 }
 
 fn is_recorded(workspace: &Path) -> bool {

@@ -27,7 +27,7 @@ impl Face {
     pub(super) async fn take(&mut self, input: Input) -> bool {
         let line = match input {
             Input::Line(line) => match incoming::read(&line) {
-                // Whoever wrote it waits for a result.
+                // The program waits for a result.
                 Err(error @ BadLine::Prompt(_)) => {
                     let notes = RunNotes::default();
                     let frame = self.translator.frame();
@@ -53,9 +53,7 @@ impl Face {
             }
             Ok(Incoming::Cancel { .. } | Incoming::Other) => false,
             Err(why) => {
-                let fields = json!({"content": why, "level": "warning"});
-                let line = self.translator.frame().system("informational", fields);
-                self.output.write(line);
+                self.warn(&why);
                 false
             }
         }

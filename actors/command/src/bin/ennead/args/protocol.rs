@@ -64,19 +64,19 @@ pub(crate) struct Protocol {
 /// Flags that are known and have no effect here.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
-    /// Without effect.
+    /// Accepted without an effect: what a run costs is not limited by it yet.
     #[arg(long, value_name = "USD")]
     max_budget_usd: Option<f64>,
-    /// Without effect.
+    /// Accepted without an effect: the model is not told how many tokens its task may take.
     #[arg(long, value_name = "N")]
     task_budget: Option<u64>,
-    /// Without effect.
+    /// Accepted without an effect: there are no plugins.
     #[arg(long, value_name = "DIR")]
     plugin_dir: Vec<String>,
-    /// Without effect.
+    /// Accepted without an effect: lines of the transcript are not shown again as they are written.
     #[arg(long)]
     session_mirror: bool,
-    /// Without effect.
+    /// Accepted without an effect: there is no debug log beside RUST_LOG.
     #[arg(long)]
     debug_to_stderr: bool,
 }
