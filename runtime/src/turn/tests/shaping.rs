@@ -273,6 +273,9 @@ fn many_small_turns(revision: u32, turns: u32) -> Play {
 fn run_of_the_first_revision_is_walked_again_as_it_was_recorded() {
     let play = many_small_turns(1, 60);
     assert_eq!(play.ends[0].0.code(), "prompt_too_long");
+    // What the rules of that time wrote, up to the end of the run, whose usage they did not add up.
+    let written = String::from_utf8(play.bytes()).unwrap();
+    assert!(written.contains(r#""head":"d549184b70fc719a40473ce00be7cb25""#), "{written}");
     let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
     assert!(replayed.is_ok(), "{replayed:?}");
 }
