@@ -28,8 +28,22 @@ let.parts = "prompt|capture('(\\d+) times: (.*)')"
 reply = [{ each = "range(parts[1]|int)", tool = "Bash", input = { command = "{{ parts[2] }} # {{ item }}" } }]
 
 [[rule]]
+name = "leaves processes, by a number of calls"
+when.prompt.regex = '^\d+ ways: '
+when.answers = 0
+let.parts = "prompt|capture('(\\d+) ways: (.*)')"
+reply = [{ each = "range(parts[1]|int)", tool = "Bash", input = { command = "{{ parts[2] }} # {{ item }}" } }]
+
+[[rule]]
+name = "looks for them when the calls have ended"
+when.prompt.regex = '^\d+ ways: '
+when.answers = 1
+let.parts = "prompt|capture('sleep (1000\\.\\d+)')"
+reply = [{ tool = "Bash", input = { command = "for it in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $it 2>/dev/null | grep -a '^sleep {{ parts[1] }}'; done > left; test -e left" } }]
+
+[[rule]]
 name = "done"
-when.prompt.regex = '^\d+ times: '
+when.prompt.regex = '^\d+ (times|ways): '
 reply = [{ text = "done" }]
 
 [[rule]]
@@ -94,21 +108,23 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Takes one way, this many times, and returns what is left of it.
+/// Takes one way, this many times, and returns how many processes are left of it: after the calls, while
+/// the command still runs, and after its end.
 #[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usize) -> usize {
     // Told apart from those of other tests, and of other processes that run these.
     let seconds = format!("1000.{}{}", std::process::id(), name.len());
-    let prompt = format!("{n_calls} times: {}", way.replace("SECONDS", &seconds));
+    let prompt = format!("{n_calls} ways: {}", way.replace("SECONDS", &seconds));
     let ended = ennead(server, place, &prompt).output().unwrap();
     assert!(ended.status.success(), "{name}: {ended:?}");
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n", "{name}");
+    let after_calls = fs::read_to_string(place.work().join("left")).unwrap().lines().count();
     // The command lines of shells say it, too.
     let left = living(&format!("sleep {seconds}"));
     for it in &left {
         println!("{name}: {it}");
     }
-    left.len()
+    after_calls + left.len()
 }
 
 // REQ: TOL-8

@@ -82,15 +82,18 @@ fn a_second_signal_ends_the_command_although_its_thread_is_blocked() {
         })
     };
     assert!((0..600).any(|_| has_run() || step().is_ok()), "there is no answer");
-    // Signals that come close together count as one, so they are sent until the command has ended; where
-    // only its blocked thread hears them that is never.
-    let code = (0..600).find_map(|_| {
+    // Signals that come close together count as one, so they are sent until the command has ended.
+    let code = (0..STEPS_OF_TWO_SIGNALS).find_map(|_| {
         kill_process(pid, Signal::TERM).unwrap();
         step().ok()
     });
     assert_eq!(code, Some(Some(143)));
     drop(reader);
 }
+
+/// Steps of a tenth of a second after a first signal: the second one is sent with the next step, and two
+/// seconds later the process has ended.
+const STEPS_OF_TWO_SIGNALS: usize = 22;
 
 /// What `embedder` writes once its scheduler thread is blocked.
 const BLOCKED: &str = "the only scheduler thread is blocked";
@@ -156,7 +159,7 @@ fn a_second_signal_ends_the_process_although_a_scheduler_thread_is_blocked() {
         ended.recv_timeout(Duration::from_millis(100)).ok()
     };
     // Signals that come close together count as one.
-    let code = (0..600).find_map(|_| step(Signal::INT));
+    let code = (0..STEPS_OF_TWO_SIGNALS).find_map(|_| step(Signal::INT));
     assert_eq!(code, Some(Some(130)));
 }
 

@@ -157,9 +157,13 @@ fn what_an_editor_did_to_line_ends_is_told_with_its_count() {
     let returns = whole.replace('\n', "\r");
     let counted = format!("read one by one ({n_lines} of them)");
     let ends = format!("line 1: {n_lines} lines end with a carriage return alone");
+    let crlf = whole.replace('\n', "\r\n");
+    let left_out = format!("carriage return, which is left out ({n_lines} of them)");
+    let crlf_ends = format!("line 1: {n_lines} lines end with a carriage return before");
     for (text_of_file, repaired, violation) in [
         (marked, "line 1: a byte order mark before it is left out", "line 1: a byte order mark"),
         (returns, counted.as_str(), ends.as_str()),
+        (crlf, left_out.as_str(), crlf_ends.as_str()),
     ] {
         fs::write(&file, text_of_file).unwrap();
         for _ in 0..2 {

@@ -43,6 +43,13 @@ fn key_ends(line: &[u8]) -> Vec<usize> {
 }
 
 impl Damage {
+    /// The line, counted from 1 in the damaged file, at which it is noticed: the one that it is in or,
+    /// where what is missing is noticed by its successor, the next one.
+    pub(super) fn is_noticed_at(self, line: u64) -> bool {
+        let (Damage::Cut(at) | Damage::Swap(at) | Damage::Letter(at, _)) = self;
+        (at as u64 + 1..=at as u64 + 2).contains(&line)
+    }
+
     /// The transcript with this damage.
     pub(super) fn apply(self, bytes: &[u8]) -> Vec<u8> {
         let mut lines: Vec<Vec<u8>> =

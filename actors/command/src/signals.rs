@@ -16,7 +16,7 @@ use tokio::{
 use crate::exit::{Exit, Failure};
 
 /// How long the command may take to end in order after the second signal.
-const GRACE: Duration = Duration::from_millis(1_500);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The signals that end the command.
 #[derive(Debug)]

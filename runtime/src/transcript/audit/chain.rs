@@ -49,6 +49,10 @@ pub(super) fn check<'a>(
         if let Some(what) = foreign_ends(line.bytes) {
             return Err(wrong(what));
         }
+        if line.bytes.strip_suffix(b"\r").is_some_and(|it| seal_of(it).is_some()) {
+            let count = file.iter().filter(|it| it.bytes.ends_with(b"\r")).count() as u64;
+            return Err(wrong(ViolationKind::CrlfLineEnds { count }));
+        }
         if !line.is_terminated {
             return Err(wrong(ViolationKind::TornTail));
         }

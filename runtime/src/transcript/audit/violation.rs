@@ -42,6 +42,8 @@ wrong! {
     ByteOrderMark, "byte_order_mark", "a byte order mark stands before the first line";
     /// Somebody gave the lines the line ends of another system.
     CrLineEnds { count: u64 }, "cr_line_ends", "{count} lines end with a carriage return alone";
+    /// An editor gave the lines the line ends of Windows.
+    CrlfLineEnds { count: u64 }, "crlf_line_ends", "{count} lines end with a carriage return before their line feed (CRLF)";
     /// The last line is not whole.
     TornTail, "torn_tail", "the file ends within a line";
     /// The bytes are not those that were hashed.
