@@ -6,6 +6,7 @@ mod cases;
 mod code;
 mod configuration_page;
 mod files;
+mod floors;
 mod listing;
 mod manifests;
 mod public_names;

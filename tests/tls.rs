@@ -7,7 +7,7 @@ use ennead::{
     Endpoint, Ennead, Options, Placement, RunEnd, RunOutcome, SessionOptions,
     internal::{Http, Transport, WireRequest, WireResponse},
 };
-use ennead_runtime::{ports::Certificates, transcript::entry::RecordKind};
+use ennead_runtime::{step1_settings_resolution::Certificates, transcript::entry::RecordKind};
 use futures::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -5,11 +5,12 @@
 //! turn takes the first answer that fits. Nothing runs while a question is open but the leaf of an
 //! approver, if there is one.
 
+mod approver;
 mod files;
 pub(crate) mod pending;
 mod policy;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use ennead_runtime::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question, QuestionKey},
@@ -18,6 +19,7 @@ use ennead_runtime::{
     turn::TurnInput,
 };
 
+pub use approver::Approver;
 pub use policy::PermissionPolicy;
 pub(crate) use policy::PolicyFn;
 
@@ -25,12 +27,6 @@ use self::pending::Approvals;
 
 /// The name under which answers of an approver are recorded.
 const APPROVER: &str = "approver";
-
-/// Answers questions: a person at a terminal, a client of a server, an embedder's rules.
-pub trait Approver: Send + Sync + fmt::Debug {
-    /// Answers one question. Dropped when the turn ends, or when somebody else has answered.
-    fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer>;
-}
 
 /// Asks an approver, and hands on what it answers. An answer that cannot be taken as it is counts as
 /// no: nobody could be told what is wrong with it.

@@ -191,8 +191,9 @@ impl Ennead {
     ) -> Result<Joined, OpenError> {
         let place = place(&self.options.environment, options, &mut RealPaths::default())?;
         let layers = layers(options);
-        let (common, servers, shard) = (&self.options, &self.mcp_servers, shard.actor.clone());
-        Ok(mcp_server::join(options, layers, &place, common, servers, shard).await)
+        let (common, servers) = (&self.options, &self.mcp_servers);
+        let home = Arc::new(shard.actor.clone());
+        Ok(mcp_server::join(options, layers, &place, common, servers, home).await)
     }
 
     /// Who lives in it.

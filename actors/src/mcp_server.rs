@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use join::{Joined, join, one_line, wants};
-pub(crate) use server::{McpServers, Server};
+pub(crate) use server::{McpServers, Server, ServerHome};
 pub(crate) use starting::{Answered, StartingServers};
 pub use status::McpServerStatus;
 pub(crate) use status::SessionServers;

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, thread::Builder, time::Duration};
 
 use ennead_runtime::ports::Clock;
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     directory::{ActorKind, Directory, Registration},
     errors::StartError,
     governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
-    mcp_server::{self, McpMsg, McpServer, Server, Tools},
+    mcp_server::{self, McpMsg, McpServer, Server, ServerHome, Tools},
     options::{Options, Placement},
     scheduler,
     session::{Session, SessionMsg, SessionSetup},
@@ -167,6 +167,17 @@ impl Actor for Shard {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl ServerHome for ActorRef<ShardMsg> {
+    fn ask(&self, server: Arc<Server>, reply: oneshot::Sender<Tools>) -> bool {
+        // What could not be sent comes back, the reply in it; kept, it would be waited for for ever.
+        self.cast(ShardMsg::McpTools(server, reply)).is_ok()
+    }
+
+    fn has_ended(&self) -> bool {
+        ActorStatus::Stopping <= self.get_status()
     }
 }
 

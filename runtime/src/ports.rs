@@ -13,7 +13,7 @@ use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
     sandbox::Sandbox,
-    step1_settings_resolution::ShellSettings,
+    step1_settings_resolution::{Certificates, ShellSettings, WorktreeBase},
     step7_permission_gate::Permit,
     time::Timestamp,
     tokens::Usage,
@@ -165,17 +165,6 @@ pub trait SpawnAgent: Send + Sync + fmt::Debug {
     fn worktree_base(&self) -> WorktreeBase;
 }
 
-/// The commit at which the worktree of a sub-agent begins. Wire names as in settings files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorktreeBase {
-    /// The remote's default branch as it was last fetched; the present commit where there is none.
-    #[default]
-    Fresh,
-    /// The commit that `HEAD` names at present.
-    Head,
-}
-
 /// Runs what owns a child process.
 pub trait HostProcess: Send + Sync + fmt::Debug {
     /// Runs this work in an actor of its own below the session. Work for a turn that is over is
@@ -271,17 +260,6 @@ pub struct WireRequest {
     pub connect_timeout: std::time::Duration,
     /// Who vouches for the server. Who needs no connection does not look at it.
     pub certificates: Certificates,
-}
-
-/// Files, in PEM, of certificate authorities that vouch for model servers in addition to the
-/// system's own. Each is as the environment of the process says where it is `None`, and there is
-/// none where it is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Certificates {
-    /// Path that `NODE_EXTRA_CA_CERTS` names; its certificates are added.
-    pub extra: Option<Arc<str>>,
-    /// Path that `SSL_CERT_FILE` names; its certificates are added.
-    pub file: Option<Arc<str>>,
 }
 
 /// The head of an answer, and its body to be read.

@@ -16,10 +16,7 @@ use backoff::{MAX_RETRY_AFTER_MS, backoff};
 use path1_output_escalation::{WHOLE_MAX_TOKENS, lowered, raised};
 use table::{Action, Cap, Condition, MAX_SILENT_MS, OVERLOADS_TO_SWITCH, Row, rows};
 
-use crate::{
-    step5_model_call::{FailureClass, ModelFailure},
-    turn::effect::Purpose,
-};
+use crate::step5_model_call::{FailureClass, ModelFailure, purpose::Purpose};
 
 /// Decisions of one turn, whatever happens. Above what the counts of the table allow together:
 /// with 15 retries for each of 4 models, for the answer and for summaries, 197.

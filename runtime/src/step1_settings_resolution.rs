@@ -5,6 +5,7 @@
 
 mod certificates;
 mod ennead_section;
+mod fallback_model;
 pub mod instructions;
 pub mod layer;
 pub mod merge;
@@ -15,6 +16,7 @@ mod page;
 mod sandbox;
 pub mod secrets;
 pub mod trust;
+mod worktree_base;
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +26,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+pub use certificates::Certificates;
+pub use fallback_model::FallbackModel;
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
 pub use merged::Merged;
 pub use sandbox::{SandboxNetwork, SandboxSettings};
 pub use secrets::SecretEnv;
+pub use worktree_base::WorktreeBase;
 
 use crate::{
     catalogue::Catalogue,
@@ -36,8 +41,7 @@ use crate::{
     hook::HookTable,
     output::OutputSettings,
     permission::{PermissionMode, RuleText, Scope},
-    ports::{Certificates, WorktreeBase},
-    recovery::{backoff::DEFAULT_RETRIES, chain::FallbackModel},
+    recovery::backoff::DEFAULT_RETRIES,
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 

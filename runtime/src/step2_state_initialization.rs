@@ -10,17 +10,19 @@ use crate::{
     approval::{AnsweredBy, Question},
     hook::HookHandler,
     ids::ToolUseId,
-    recovery::{Ledger, chain::Link},
+    recovery::{
+        Ledger,
+        chain::{FallbackUsed, Link},
+    },
     step1_settings_resolution::Settings,
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
-    step5_model_call::{ModelAnswer, ModelFailure, view::View},
+    step5_model_call::{ModelAnswer, ModelFailure, purpose::Purpose, view::View},
     step7_permission_gate::{Gate, GateSetup, Permit},
     step8_tool_execution::schedule::Schedule,
     tokens::{Tokens, Usage},
     tool::{ToolCall, ToolOutcome, ToolSpec},
     transcript::entry::Stored,
-    turn::effect::{FallbackUsed, Purpose},
 };
 
 /// Everything one turn remembers while it lasts.

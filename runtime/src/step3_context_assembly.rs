@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use assemble::{Assembled, Sources, assemble_context};
 pub use source1_system_prompt::SystemPromptParts;
+pub use source8_tool_results::reminder;
 
 use crate::permission::Scope;
 
@@ -67,13 +68,6 @@ pub struct PathRule {
     pub paths: Vec<String>,
     /// Text of the rule.
     pub text: String,
-}
-
-/// A text of the harness inside a message of the user, between marks that it cannot close. The one
-/// place that writes these marks.
-pub fn reminder(text: &str) -> String {
-    let text = source8_tool_results::escape_harness_tags(text);
-    format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
 /// A reminder that begins with a line of the harness about the text.

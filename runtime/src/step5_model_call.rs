@@ -22,6 +22,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod openai_shared;
 pub mod provider;
+pub mod purpose;
 pub mod request;
 pub mod sse;
 pub mod stream;

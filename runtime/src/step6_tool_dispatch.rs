@@ -10,8 +10,18 @@ use crate::{
     step2_state_initialization::{CallStage, CallState},
     step5_model_call::{InvalidInput, ModelAnswer, StopReason},
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
-    turn::input::Admission,
 };
+
+/// Whether a call was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It goes on to the gate.
+    Admitted,
+    /// The dispatcher's mailbox is full.
+    TooMany,
+    /// Its input does not fit the schema.
+    InvalidInput(String),
+}
 
 /// The calls of an answer. Those that name no offered tool, or whose input is no object, are
 /// refused already.

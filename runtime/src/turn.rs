@@ -8,6 +8,7 @@
 pub mod effect;
 pub mod input;
 mod journal;
+mod setup;
 
 mod step1_settings;
 mod step2_state;
@@ -31,49 +32,23 @@ mod hooks;
 
 use std::sync::Arc;
 
-pub use closing::{Closing, Denial, Ended, OpenTurn, answer_lost_calls, close};
+pub use closing::{Closing, Denial, OpenTurn, answer_lost_calls, close};
 pub use effect::Effect;
 pub use input::TurnInput;
+pub use setup::TurnSetup;
 
 use crate::{
     entropy::Stream,
     event::Event,
-    ids::{EntryId, RunId},
     message::Message,
     run::{RunEnd, conversation::TurnMemory, facts::SessionFacts, history::History},
     step::Step,
     step2_state_initialization::TurnState,
     step4_context_shapers::Stage,
-    step9_stop_check::RunBudget,
     time::Timestamp,
     tool::ToolMemory,
     transcript::entry::{RecordKind, StepDetail},
 };
-
-/// What a turn starts from.
-#[derive(Clone, Debug)]
-pub struct TurnSetup {
-    /// Fixed when the session was opened.
-    pub facts: Arc<SessionFacts>,
-    /// The key of all draws of the run.
-    pub stream: Stream,
-    /// Id of the run that the turn belongs to.
-    pub run: RunId,
-    /// The line of its prompt.
-    pub prompt: EntryId,
-    /// What the run has after the session's system prompt.
-    pub system: Option<Arc<str>>,
-    /// Counted from 1 within the run.
-    pub number: u32,
-    /// What was said so far.
-    pub history: History,
-    /// The last conversation line.
-    pub last_entry: Option<EntryId>,
-    /// What the turn before handed on.
-    pub memory: TurnMemory,
-    /// What the run has used. Its limit is read from the settings of the turn.
-    pub budget: RunBudget,
-}
 
 /// One turn under way.
 #[derive(Debug)]

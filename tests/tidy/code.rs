@@ -14,6 +14,10 @@ use super::{read, root};
 pub(super) struct Code {
     /// `std::fs::read`, with the groups of a `use` written out. Where, and the path.
     pub(super) paths: Vec<(PathBuf, String)>,
+    /// Paths of each `use`, public ones left out. Where, and the path.
+    pub(super) imports: Vec<(PathBuf, String)>,
+    /// Paths of each `pub use`, however far it is public. Where, and the path.
+    pub(super) exports: Vec<(PathBuf, String)>,
     /// Macros called, without `!`.
     pub(super) macros: BTreeSet<String>,
     /// Each `static` item up to its semicolon, as text.
@@ -62,6 +66,8 @@ impl Code {
         }
         if !for_tests {
             self.paths.append(&mut own.paths);
+            self.imports.append(&mut own.imports);
+            self.exports.append(&mut own.exports);
             self.macros.append(&mut own.macros);
             self.statics.append(&mut own.statics);
             for (word, file) in own.words {
@@ -70,7 +76,7 @@ impl Code {
         }
     }
 
-    fn add(&mut self, text: &str, file: &Path) {
+    pub(super) fn add(&mut self, text: &str, file: &Path) {
         let tokens: TokenStream =
             text.parse().unwrap_or_else(|error| panic!("{}: {error}", root().join(file).display()));
         self.walk(tokens, file);
@@ -99,7 +105,20 @@ impl Code {
             }
             // A lifetime is a quote and a word; `'static` is not a static.
             [TokenTree::Punct(quote), TokenTree::Ident(_), ..] if quote.as_char() == '\'' => 2,
-            [TokenTree::Ident(word), ..] => {
+            // `pub(in path)` names a place and uses nothing of it.
+            [TokenTree::Ident(word), TokenTree::Group(place), rest @ ..]
+                if word == "pub" && place.delimiter() == Delimiter::Parenthesis =>
+            {
+                2 + self.export(rest, file)
+            }
+            [TokenTree::Ident(word), rest @ ..] => {
+                if word == "pub" {
+                    return 1 + self.export(rest, file);
+                }
+                if word == "use" {
+                    let mut imports = used(rest, file);
+                    self.imports.append(&mut imports);
+                }
                 if word == "static" {
                     let end = tokens.iter().position(is_semicolon).unwrap_or(tokens.len());
                     let item: TokenStream = tokens[..end].iter().cloned().collect();
@@ -115,6 +134,18 @@ impl Code {
                 1
             }
             _ => 1,
+        }
+    }
+
+    /// Takes in the `use` that begins here after a `pub`, and says how many tokens that was.
+    fn export(&mut self, tokens: &[TokenTree], file: &Path) -> usize {
+        match tokens {
+            [TokenTree::Ident(word), rest @ ..] if word == "use" => {
+                let mut exports = used(rest, file);
+                self.exports.append(&mut exports);
+                1 + self.path(String::new(), rest, file)
+            }
+            _ => 0,
         }
     }
 
@@ -177,6 +208,13 @@ impl Code {
     }
 }
 
+/// The paths of a `use`, from the token after the word on.
+fn used(tokens: &[TokenTree], file: &Path) -> Vec<(PathBuf, String)> {
+    let mut code = Code::default();
+    code.path(String::new(), tokens, file);
+    code.paths
+}
+
 fn is_semicolon(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(it) if it.as_char() == ';')
 }
@@ -236,4 +274,14 @@ fn macros_statics_and_modules_are_seen() {
     assert_eq!(code.modules, [("a".to_owned(), false)]);
     assert_eq!(code.statics, ["static X : u8 = 1"]);
     assert!(code.calls_macro("todo"));
+}
+
+#[test]
+fn public_uses_are_known_and_places_of_visibility_are_no_uses() {
+    let code = Code::of_text("pub(in crate::a) use self::b::{C, d}; pub use e::F; use g::H;");
+    let exports: Vec<&str> = code.exports.iter().map(|(_, path)| path.as_str()).collect();
+    assert_eq!(exports, ["self::b::C", "self::b::d", "e::F"]);
+    let imports: Vec<&str> = code.imports.iter().map(|(_, path)| path.as_str()).collect();
+    assert_eq!(imports, ["g::H"]);
+    assert!(code.paths.iter().all(|(_, path)| path != "crate::a"), "{:?}", code.paths);
 }

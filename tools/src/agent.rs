@@ -189,7 +189,8 @@ mod tests {
 
     use ennead_runtime::{
         digest::Digest,
-        ports::{BoxFuture, SpawnAgent, WorktreeBase},
+        ports::{BoxFuture, SpawnAgent},
+        step1_settings_resolution::WorktreeBase,
         tokens::Usage,
     };
 

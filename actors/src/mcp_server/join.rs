@@ -19,19 +19,17 @@ use ennead_runtime::{
 };
 use ennead_tools::{mcp::Launch, source_file::Root};
 use futures::{StreamExt, stream};
-use ractor::ActorRef;
 use tokio::time::Instant;
 
 use super::{
     SessionServers,
-    server::McpServers,
+    server::{McpServers, ServerHome},
     starting::{Answered, Asked, Joining, KeptNames, StartingServers},
 };
 use crate::{
     options::{
         Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
     },
-    shard::ShardMsg,
     world::local_files::SessionDirs,
 };
 
@@ -71,10 +69,10 @@ pub(crate) async fn join(
     place: &SessionDirs,
     common: &Options,
     servers: &McpServers,
-    shard: ActorRef<ShardMsg>,
+    home: Arc<dyn ServerHome>,
 ) -> Joined {
     let mut joined = Joined::default();
-    let told = found(options, layers, place, common, servers, shard, &mut joined).await;
+    let told = found(options, layers, place, common, servers, home, &mut joined).await;
     joined.notices = told.into_iter().map(|it| one_line(&it).into()).collect();
     joined
 }
@@ -85,7 +83,7 @@ async fn found(
     place: &SessionDirs,
     common: &Options,
     servers: &McpServers,
-    shard: ActorRef<ShardMsg>,
+    home: Arc<dyn ServerHome>,
     joined: &mut Joined,
 ) -> Vec<Arc<str>> {
     let mut told = Vec::new();
@@ -143,7 +141,7 @@ async fn found(
             let withheld = secrets.withheld_from(&config.name);
             let confine = confine.as_ref().filter(|_| !is_own).map(Arc::clone);
             let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
-            Asked::new(servers.of(launch, start, &shard), is_own, calls)
+            Asked::new(servers.of(launch, start, &home), is_own, calls)
         })
         .collect();
     let deadline = Instant::now() + wait;

@@ -13,18 +13,24 @@ use ennead_runtime::{
     ports::{BoxFuture, ReportProgress},
 };
 use ennead_tools::mcp::{CallError, Launch};
-use ractor::{ActorRef, ActorStatus};
+use ractor::ActorRef;
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use super::{McpMsg, Order, Tools};
-use crate::{
-    mailbox::{Mailbox, Refused},
-    shard::ShardMsg,
-};
+use crate::mailbox::{Mailbox, Refused};
 
 /// Calls of a server at once; further ones wait for a slot.
 const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
+
+/// Where the actors of servers live. Starts the actor of a server that has none.
+pub(crate) trait ServerHome: Send + Sync {
+    /// Asks a server for its tools. Returns false and drops `reply` once the home has ended.
+    fn ask(&self, server: Arc<Server>, reply: oneshot::Sender<Tools>) -> bool;
+
+    /// Whether it starts no more actors.
+    fn has_ended(&self) -> bool;
+}
 
 /// One server. The same for all sessions that are configured with it.
 pub(crate) struct Server {
@@ -37,7 +43,7 @@ pub(crate) struct Server {
 
 struct Inner {
     /// Where its actor lives.
-    home: ActorRef<ShardMsg>,
+    home: Arc<dyn ServerHome>,
     restarts: Restarts,
     /// It was connected to at least once.
     has_stood: bool,
@@ -66,9 +72,8 @@ impl Server {
     /// Its tools, once it answers. Starts it, if that is not done yet.
     pub(super) async fn tools(self: Arc<Self>) -> Tools {
         let (reply, answer) = oneshot::channel();
-        let home = self.lock().home.clone();
-        // What could not be sent comes back, the reply in it; kept, it would be waited for for ever.
-        if home.cast(ShardMsg::McpTools(self, reply)).is_err() {
+        let home = Arc::clone(&self.lock().home);
+        if !home.ask(self, reply) {
             return Err("its thread has ended".into());
         }
         answer.await.unwrap_or_else(|_| Err("it crashed when it was started".into()))
@@ -115,7 +120,7 @@ impl ennead_tools::mcp::Server for Server {
         let (mut mailbox, server) = (self.mailbox.subscribe(), self.name().to_owned());
         let (reply, answer) = oneshot::channel();
         let mut order = Some(Box::new(Order { tool: tool.to_owned(), arguments, progress, reply }));
-        let (patience, home) = (self.start_limit, self.lock().home.clone());
+        let (patience, home) = (self.start_limit, Arc::clone(&self.lock().home));
         Box::pin(async move {
             while let Some(work) = order.take() {
                 let actor = mailbox.borrow_and_update().clone();
@@ -125,7 +130,7 @@ impl ennead_tools::mcp::Server for Server {
                 };
                 // Its shard is about to start another actor.
                 if let Some(Refused::Full(work) | Refused::Stopped(Some(work))) = refused {
-                    let has_home = home.get_status() < ActorStatus::Stopping;
+                    let has_home = !home.has_ended();
                     let changed = tokio::time::timeout(patience, mailbox.changed());
                     if !(has_home && matches!(changed.await, Ok(Ok(())))) {
                         let why = "it has ended".to_owned();
@@ -152,17 +157,17 @@ pub(crate) struct McpServers(Mutex<BTreeMap<Launch, Arc<Server>>>);
 
 impl McpServers {
     /// The server of this configuration. One that is new here, or whose shard is gone, will live on
-    /// `shard`.
+    /// `home`.
     pub(super) fn of(
         &self,
         launch: Launch,
         start_limit: Duration,
-        shard: &ActorRef<ShardMsg>,
+        home: &Arc<dyn ServerHome>,
     ) -> Arc<Server> {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.entry(launch).or_insert_with_key(|launch| {
             let inner = Inner {
-                home: shard.clone(),
+                home: Arc::clone(home),
                 restarts: Restarts::default(),
                 has_stood: false,
                 since: None,
@@ -176,8 +181,8 @@ impl McpServers {
             })
         });
         let mut inner = server.lock();
-        if ActorStatus::Stopping <= inner.home.get_status() {
-            inner.home = shard.clone();
+        if inner.home.has_ended() {
+            inner.home = Arc::clone(home);
         }
         drop(inner);
         Arc::clone(server)

@@ -1,7 +1,7 @@
 //! From the calls of an answer to a dispatcher that runs them: their inputs are checked, and each takes a
 //! slot.
 
-use ennead_runtime::{tool::ToolCall, turn::input::Admission};
+use ennead_runtime::{step6_tool_dispatch::Admission, tool::ToolCall};
 use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{

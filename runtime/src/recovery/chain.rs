@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::{step1_settings_resolution::Settings, step5_model_call::wire_format::Provider};
+use crate::{
+    step1_settings_resolution::{FallbackModel, Settings},
+    step5_model_call::wire_format::Provider,
+};
 
 /// Models after the first one; what is listed after them is never asked.
 pub const MAX_FALLBACKS: usize = 3;
@@ -28,13 +31,13 @@ pub struct ModelLimits {
     pub max_output: u32,
 }
 
-/// A model to turn to, as settings name it.
+/// A model that was turned to because the first one could not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FallbackModel {
-    /// The provider, where it was named apart from the model.
-    pub provider: Option<String>,
-    /// The model's name, or `provider/model`.
-    pub model: String,
+pub struct FallbackUsed {
+    /// Its provider, by name.
+    pub provider: Arc<str>,
+    /// The model, by its name there.
+    pub model: Arc<str>,
 }
 
 /// The chain, and what was left out of it, in words.

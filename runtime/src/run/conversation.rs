@@ -19,10 +19,10 @@ use crate::{
     message::{Message, MessageKind, Messages},
     recovery::path1_output_escalation::REDUCTION_FLOOR,
     run::{
-        InvalidRequest, Run,
+        InvalidRequest,
         derived_settings::DerivedSettings,
         facts::SessionFacts,
-        history::History,
+        history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
@@ -42,7 +42,6 @@ use crate::{
         entry::{Repeated, Stored},
         load::{Loaded, UsageTotals},
     },
-    turn::{TurnSetup, effect::HistoryUpdate},
 };
 
 /// Tokens of output that a request leaves room for at least; no ceiling is lowered further (MDL-9).
@@ -281,24 +280,6 @@ impl Conversation {
         }
         if 2 <= self.facts.revision {
             self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());
-        }
-    }
-
-    /// What the next turn of a run starts from. What is counted over the turns of a run is handed
-    /// over and not copied: a turn that does not hand it on ends its run.
-    pub fn turn(&mut self, run: &Run, budget: RunBudget) -> TurnSetup {
-        let progress = std::mem::take(&mut self.memory.progress);
-        TurnSetup {
-            facts: Arc::clone(&self.facts),
-            stream: self.stream.child(run.id.as_str()),
-            run: run.id.clone(),
-            prompt: run.prompt.clone(),
-            system: run.system.clone(),
-            number: run.turns,
-            history: self.history.clone(),
-            last_entry: self.last_entry.clone(),
-            memory: TurnMemory { progress, ..self.memory.clone() },
-            budget,
         }
     }
 

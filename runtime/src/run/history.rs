@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use self::shared::{SharedList, SharedSet};
 use crate::{
+    block::{Block, BlockKind},
     ids::ToolUseId,
     message::{Message, Messages},
     step9_stop_check::{RunBudget, StopDecision, StopState},
@@ -23,6 +24,36 @@ pub struct History {
     /// Tool uses in them.
     calls: SharedSet<ToolUseId>,
     stop: StopState,
+}
+
+/// Something that a session remembers.
+#[derive(Clone, Debug)]
+pub enum HistoryUpdate {
+    /// A message was added to the conversation.
+    Message(Arc<Message>),
+    /// A summary that represents everything but these messages, which follow it.
+    Compacted {
+        /// The summary that replaces what came before it.
+        summary: Arc<Message>,
+        /// The newest messages, verbatim.
+        preserved: Messages,
+    },
+}
+
+impl HistoryUpdate {
+    /// The message that is new.
+    pub fn message(&self) -> Option<&Arc<Message>> {
+        match self {
+            HistoryUpdate::Message(message) => Some(message),
+            HistoryUpdate::Compacted { .. } => None,
+        }
+    }
+
+    /// Whether it is the mark that somebody asked for the end of the run.
+    pub(crate) fn is_stop_request(&self) -> bool {
+        let is_mark = |it: &Block| *it.kind() == BlockKind::StopRequest;
+        self.message().is_some_and(|it| it.blocks.iter().any(is_mark))
+    }
 }
 
 impl History {

@@ -12,9 +12,9 @@ use crate::{
     digest::Digest,
     ids::{EntryId, RunId, ToolName, ToolUseId},
     message::Messages,
+    recovery::chain::FallbackUsed,
     step5_model_call::cache_watch::PromptCacheEvent,
     tokens::Usage,
-    turn::effect::FallbackUsed,
 };
 
 /// What a run left.

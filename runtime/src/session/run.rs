@@ -9,12 +9,12 @@ use crate::{
     ids::{EntryId, RunId, ToolUseId},
     lease::{MaxCost, Spent},
     message::{Message, Messages},
+    recovery::chain::FallbackUsed,
     run::{Run, RunEnd, Sender},
     step::Step,
     step5_model_call::cache_watch::PromptCacheEvent,
     time::Timestamp,
     transcript::entry::{Line, Record, RecordKind, UnconfirmedUsage},
-    turn::effect::FallbackUsed,
 };
 
 /// A run under way.

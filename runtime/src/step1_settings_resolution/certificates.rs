@@ -3,10 +3,23 @@
 //! The scope of the key counts: a repository that could name an authority could
 //! read what goes to the model.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::layer::SettingsLayer;
-use crate::{permission::Scope, ports::Certificates};
+use crate::permission::Scope;
+
+/// Files, in PEM, of certificate authorities that vouch for model servers in addition to the
+/// system's own. Each is as the environment of the process says where it is `None`, and there is
+/// none where it is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Certificates {
+    /// Path that `NODE_EXTRA_CA_CERTS` names; its certificates are added.
+    pub extra: Option<Arc<str>>,
+    /// Path that `SSL_CERT_FILE` names; its certificates are added.
+    pub file: Option<Arc<str>>,
+}
 
 /// What `env` of the user's own layers says, weakest first. What a repository says is for the commands
 /// that are run there, and not for the model call.

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AgentLimits, ApprovalSettings, Durability, HttpSettings, Settings, ShaperSettings,
-    ShellSettings,
+    AgentLimits, ApprovalSettings, Durability, FallbackModel, HttpSettings, Settings,
+    ShaperSettings, ShellSettings,
 };
 use crate::{
     catalogue::Overrides,
     output::OutputSettings,
-    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
+    recovery::backoff::MAX_RETRIES,
     step5_model_call::{adaptation::Parameters, request::PromptCaching},
 };
 

@@ -6,12 +6,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LayerText, ennead_section::GROUPS};
+use super::{LayerText, WorktreeBase, ennead_section::GROUPS};
 use crate::{
     catalogue::Effort,
     hook::{HookTable, read_table},
     permission::{RuleKind, RuleText, Scope},
-    ports::WorktreeBase,
     step7_permission_gate::rule::Rule,
 };
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    LayerText, Resolved, Settings, certificates, ennead_section,
+    FallbackModel, LayerText, Resolved, Settings, WorktreeBase, certificates, ennead_section,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, sandbox,
     secrets::SecretEnv,
@@ -16,8 +16,7 @@ use crate::{
     digest::Digest,
     hook::{HookTable, merge_tables},
     permission::{PermissionMode, Scope},
-    ports::WorktreeBase,
-    recovery::{backoff::MAX_RETRIES, chain::FallbackModel},
+    recovery::backoff::MAX_RETRIES,
     step5_model_call::{adaptation::Thinking, request::PromptCaching},
 };
 

@@ -12,7 +12,6 @@ use super::view::ViewMessage;
 use crate::{
     block::{Block, BlockKind, quote},
     catalogue::{Catalogue, Effort, ModelFacts, Sampling, ThinkingDisplay, ThinkingSupport},
-    event::Event,
     message::Role,
 };
 
@@ -95,9 +94,9 @@ pub enum Change {
 }
 
 impl Change {
-    /// What an operator is told of it.
-    pub fn alert(self, model: &str) -> Event {
-        Event::Alert { what: format!("{model}: {self}").into() }
+    /// Returns the text of the alert about it.
+    pub fn alert(self, model: &str) -> String {
+        format!("{model}: {self}")
     }
 }
 

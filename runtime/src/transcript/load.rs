@@ -28,11 +28,11 @@ use crate::{
     step::Step,
     time::Timestamp,
     tokens::Usage,
+    tool::ToolErrorKind,
     transcript::{
         entry::{Record, RecordKind, Stored},
         read::{NotALine, read_line},
     },
-    turn::Ended,
 };
 
 pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
@@ -40,6 +40,10 @@ pub(crate) use loader::Loader;
 pub use report::{Report, ReportKind};
 pub use tail::{Tail, Torn, tail};
 pub use used::UsageTotals;
+
+/// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
+/// between the two.
+pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
 
 /// Which lines are the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,12 +23,11 @@ use crate::{
     step::Step,
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
-    transcript::entry::{RecordKind, ToolResultFields, UnconfirmedUsage},
+    transcript::{
+        entry::{RecordKind, ToolResultFields, UnconfirmedUsage},
+        load::Ended,
+    },
 };
-
-/// Calls whose end is on record and whose result is not, with what went wrong: the file was torn
-/// between the two.
-pub type Ended = BTreeMap<ToolUseId, Option<ToolErrorKind>>;
 
 /// What represents a result whose line is lost.
 const LOST: &str = "The result of this call is missing from the transcript. What it did is not known; \

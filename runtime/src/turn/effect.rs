@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use crate::{
     approval::Question,
-    block::{Block, BlockKind},
     event::Event,
     hook::{HookEvent, HookHandler},
     ids::{ToolName, ToolUseId},
-    message::{Message, Messages},
-    ports::Certificates,
     run::RunEnd,
     step::Step,
-    step1_settings_resolution::HttpSettings,
+    step1_settings_resolution::{Certificates, HttpSettings},
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
     step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
     step7_permission_gate::{CommandOrder, Permit},
     tokens::Usage,
     tool::{ToolCall, ToolSpec},
     transcript::entry::{Line, StoredText},
+};
+pub use crate::{
+    recovery::chain::FallbackUsed, run::history::HistoryUpdate, step5_model_call::purpose::Purpose,
 };
 
 /// Something to be done. Effects of one input are carried out in order.
@@ -98,36 +98,6 @@ pub struct Append {
     pub said: Vec<HistoryUpdate>,
 }
 
-/// Something that a session remembers.
-#[derive(Clone, Debug)]
-pub enum HistoryUpdate {
-    /// A message was added to the conversation.
-    Message(Arc<Message>),
-    /// A summary that represents everything but these messages, which follow it.
-    Compacted {
-        /// The summary that replaces what came before it.
-        summary: Arc<Message>,
-        /// The newest messages, verbatim.
-        preserved: Messages,
-    },
-}
-
-impl HistoryUpdate {
-    /// The message that is new.
-    pub fn message(&self) -> Option<&Arc<Message>> {
-        match self {
-            HistoryUpdate::Message(message) => Some(message),
-            HistoryUpdate::Compacted { .. } => None,
-        }
-    }
-
-    /// Whether it is the mark that somebody asked for the end of the run.
-    pub(crate) fn is_stop_request(&self) -> bool {
-        let is_mark = |it: &Block| *it.kind() == BlockKind::StopRequest;
-        self.message().is_some_and(|it| it.blocks.iter().any(is_mark))
-    }
-}
-
 /// What a shaper stage works on.
 #[derive(Clone, Debug)]
 pub struct ShapeOrder {
@@ -139,28 +109,6 @@ pub struct ShapeOrder {
     pub setup: Arc<ShaperSetup>,
     /// The second phase of auto_compact: the request and the summary that came of it.
     pub summary: Option<(SummaryRequest, String, crate::ids::EntryId)>,
-}
-
-/// Why the model is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// For the turn's answer.
-    Turn,
-    /// The call asks for a summary of the conversation.
-    Compaction,
-    /// The call asks whether a tool call may run.
-    Classification,
-}
-
-impl Purpose {
-    /// Returns the name that records use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Purpose::Turn => "turn",
-            Purpose::Compaction => "compaction",
-            Purpose::Classification => "classification",
-        }
-    }
 }
 
 /// One attempt to get an answer from a model.
@@ -210,15 +158,6 @@ pub struct HookFiring {
     pub input: Arc<str>,
     /// The handlers to run, in configuration order.
     pub handlers: Vec<HookHandler>,
-}
-
-/// A model that was turned to because the first one could not answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FallbackUsed {
-    /// Its provider, by name.
-    pub provider: Arc<str>,
-    /// The model, by its name there.
-    pub model: Arc<str>,
 }
 
 /// How a turn ended.

@@ -6,10 +6,11 @@ use super::Turn;
 use crate::{
     output::OutputSettings,
     permission::PermissionMode,
-    ports::WorktreeBase,
     run::derived_settings::DerivedSettings,
     sandbox::Sandbox,
-    step1_settings_resolution::{AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings},
+    step1_settings_resolution::{
+        AgentLimits, LayerText, Settings, ShaperSettings, ShellSettings, WorktreeBase,
+    },
 };
 
 impl Turn {

@@ -15,6 +15,7 @@ use crate::{
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
+    step6_tool_dispatch::Admission,
     step7_permission_gate::{Judged, ResolvedPath},
     tokens::Usage,
     tool::ToolOutcome,
@@ -132,15 +133,4 @@ pub struct Answered {
     pub duration_ms: u64,
     /// Milliseconds that it was parked before it was sent, which are not in the others; `None`: it was not.
     pub parked_ms: Option<NonZeroU32>,
-}
-
-/// Whether a call was let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// It goes on to the gate.
-    Admitted,
-    /// The dispatcher's mailbox is full.
-    TooMany,
-    /// Its input does not fit the schema.
-    InvalidInput(String),
 }

@@ -157,7 +157,8 @@ impl Turn {
         for change in changes {
             // Once per model, however often it is asked.
             if self.memory.changes_told.insert((Arc::clone(&link.model), change)) {
-                self.effects.push(Effect::Tell(change.alert(&link.model)));
+                let what = change.alert(&link.model).into();
+                self.effects.push(Effect::Tell(Event::Alert { what }));
             }
         }
         let heads = match self.system {

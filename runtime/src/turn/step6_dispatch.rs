@@ -5,9 +5,8 @@ use crate::{
     event::Event,
     step::Step,
     step2_state_initialization::CallStage,
-    step6_tool_dispatch::{admit, calls_of},
+    step6_tool_dispatch::{Admission, admit, calls_of},
     transcript::entry::StepDetail,
-    turn::input::Admission,
 };
 
 impl Turn {

@@ -22,7 +22,8 @@ use std::{
 use ennead_runtime::{
     digest::Digest,
     ids::ToolUseId,
-    ports::{ToolContext, WorkGuard, WorktreeBase},
+    ports::{ToolContext, WorkGuard},
+    step1_settings_resolution::WorktreeBase,
 };
 use thiserror::Error;
 use tokio::time::Instant;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use ennead_runtime::{
     ids::{AgentId, ToolUseId},
     output::{OutputSettings, answer_in},
-    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent, WorktreeBase},
+    ports::{AgentOrder, AgentReport, AgentStatus, BoxFuture, SpawnAgent},
+    step1_settings_resolution::WorktreeBase,
     step1_settings_resolution::{AgentLimits, LayerText},
     tokens::Usage,
 };

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::ports::{Certificates, TransportError, WireRequest};
+use ennead_runtime::{
+    ports::{TransportError, WireRequest},
+    step1_settings_resolution::Certificates,
+};
 use thiserror::Error;
 
 use super::trust::{self, TrustError};

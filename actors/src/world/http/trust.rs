@@ -6,7 +6,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use ennead_runtime::ports::Certificates;
+use ennead_runtime::step1_settings_resolution::Certificates;
 use rustls::{
     CertificateError, RootCertStore,
     crypto::CryptoProvider,

@@ -11,13 +11,13 @@ use crate::{
     lease::Spent,
     run::RunEnd,
     step::Step,
+    step5_model_call::purpose::Purpose,
     time::Timestamp,
     tokens::{Tokens, Usage},
     transcript::{
         entry::{ConversationLine, Record, RecordKind, StepDetail},
         read::{Entry, read_line},
     },
-    turn::effect::Purpose,
 };
 
 /// Of one file; of a session, without its sub-agents.

@@ -25,10 +25,10 @@ use crate::{
     transcript::{
         codec::{Head, append},
         entry::{ConversationLine, Line, LineFrame, Record, RecordKind, Stored},
-        load::{LoadAs, load},
+        load::{Ended, LoadAs, load},
     },
     turn::{
-        Denial, Effect, Ended, OpenTurn, Turn, TurnInput, close,
+        Denial, Effect, OpenTurn, Turn, TurnInput, close,
         effect::{Append, ModelCallOrder, TurnReport},
     },
 };

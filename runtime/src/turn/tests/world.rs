@@ -17,6 +17,7 @@ use crate::{
     step3_context_assembly::SourceTexts,
     step4_context_shapers::{Stage, apply_summary, run_stage},
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
+    step6_tool_dispatch::Admission,
     step7_permission_gate::{
         Handler,
         path_resolution::{Found, resolve},
@@ -25,7 +26,7 @@ use crate::{
     tool::{ToolCall, ToolOutcome},
     turn::{
         effect::{ModelCallOrder, Purpose, ShapeOrder},
-        input::{Admission, Answered, Crashed, SettingsRead, TurnInput},
+        input::{Answered, Crashed, SettingsRead, TurnInput},
     },
 };
 

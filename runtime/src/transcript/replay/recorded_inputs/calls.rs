@@ -7,13 +7,14 @@ use crate::{
     block::Block,
     hook::{self, HookEvent},
     ids::ToolUseId,
+    step6_tool_dispatch::Admission,
     step8_tool_execution::post_tool_use_hooks::with_context,
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::{
         entry::{RecordKind, StepDetail},
         replay::window::said,
     },
-    turn::{Turn, TurnInput, input::Admission},
+    turn::{Turn, TurnInput},
 };
 
 /// Around the reason for which an input was refused.

@@ -1,0 +1,23 @@
+//! What a model is asked for.
+
+/// Why the model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// For the turn's answer.
+    Turn,
+    /// The call asks for a summary of the conversation.
+    Compaction,
+    /// The call asks whether a tool call may run.
+    Classification,
+}
+
+impl Purpose {
+    /// Returns the name that records use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Turn => "turn",
+            Purpose::Compaction => "compaction",
+            Purpose::Classification => "classification",
+        }
+    }
+}
