@@ -10,10 +10,13 @@ mod escapes;
 mod files;
 mod git_files;
 mod interpreters;
+mod links;
+mod mentions;
 pub(crate) mod options;
 mod outputs;
 mod part;
 mod piped;
+mod places;
 mod programs;
 mod read_only;
 mod rules;
@@ -25,10 +28,11 @@ mod walk;
 mod wrappers;
 mod writers;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use dirs::{Dirs, Target, target};
 pub(crate) use files::{Changes, Named};
+pub(crate) use mentions::Mention;
 pub(crate) use part::Part;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
@@ -62,6 +66,8 @@ pub(crate) struct ShellCommand {
     parts: Vec<Part>,
     /// What each of the parts does to files.
     changes: Vec<Changes>,
+    /// Files that its words name.
+    mentions: OnceLock<Vec<Mention>>,
     fault: Option<Fault>,
     around: CommandContext,
 }
@@ -74,7 +80,7 @@ impl ShellCommand {
             part.called = rules::called(part);
         }
         let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
-        Self { raw: raw.into(), parts, changes, fault, around }
+        Self { raw: raw.into(), parts, changes, mentions: OnceLock::new(), fault, around }
     }
 
     /// As it was given.
@@ -107,6 +113,56 @@ impl ShellCommand {
         self.parts.iter().zip(&self.changes)
     }
 
+    /// Files that its words name, whatever its programs do with them. Found when a rule first asks.
+    pub(crate) fn mentions(&self) -> &[Mention] {
+        self.mentions.get_or_init(|| mentions::mentioned(&self.parts, &self.around))
+    }
+
+    /// Paths that get another name.
+    pub(crate) fn linked(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().flat_map(|it| &it.links).flat_map(|it| &it.paths).map(String::as_str)
+    }
+
+    /// Files and directories that it changes, takes away or gives another name, with all that is in them.
+    pub(crate) fn altered_trees(&self) -> impl Iterator<Item = (&Target, &str)> {
+        let trees = self.changes.iter().flat_map(|it| it.altered().chain(&it.links));
+        trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
+    }
+
+    /// Whether nobody knows what its paths mean: it makes links and climbs afterwards, or links to something
+    /// that is not known, or moves directories out of the workspace.
+    pub(crate) fn is_relinked(&self) -> bool {
+        let makes_links = self.changes.iter().any(|it| it.makes_links);
+        let of = |it: &Changes| -> bool {
+            let all = it.reads.iter().chain(&it.trees).chain(it.altered());
+            all.chain(&it.links).any(|it| links::climbs(&it.target))
+        };
+        let climbs = || {
+            self.changes.iter().any(of)
+                || self.mentions().iter().any(|it| links::climbs(&it.named.target))
+        };
+        let is_open = |it: &Named| matches!(it.target, Target::Open(_));
+        self.changes.iter().any(|it| it.leads_out || it.links.iter().any(is_open))
+            || makes_links && climbs()
+    }
+
+    /// Whether it writes, and nobody knows where that is.
+    pub(crate) fn writes_anywhere(&self) -> bool {
+        let n_written = self.changes.iter().filter(|it| it.altered().next().is_some()).count();
+        let is_known = |it: &Named| matches!(it.target, Target::Known(_));
+        // A link alone changes nothing, and what it leads to is judged when it is known.
+        let through_link = n_written > 1
+            && self.changes.iter().any(|it| it.makes_links && !it.links.iter().all(is_known));
+        through_link
+            || self.changes().any(|(part, it)| {
+                it.altered().any(|file| {
+                    !part.leads(&file.target, &part.dirs)
+                        || file.paths.is_empty()
+                        || it.makes_links && links::climbs(&file.target)
+                })
+            })
+    }
+
     /// Paths that it recognisably changes or writes.
     pub(crate) fn altered(&self) -> impl Iterator<Item = &str> {
         let files = self.changes.iter().flat_map(|it| it.changes.iter().chain(&it.writes));
@@ -131,10 +187,9 @@ impl ShellCommand {
 
     /// Patterns of paths that the shell expands: those that it reads, or those that it changes.
     pub(crate) fn globs(&self, only_altered: bool) -> impl Iterator<Item = &str> {
-        let files = self
-            .changes
-            .iter()
-            .flat_map(move |it| it.reads.iter().filter(move |_| !only_altered).chain(it.altered()));
+        let files = self.changes.iter().flat_map(move |it| {
+            it.reads.iter().filter(move |_| !only_altered).chain(it.altered()).chain(&it.links)
+        });
         let globs = files.filter(|it| matches!(it.target, Target::Glob(_)));
         globs.flat_map(|it| &it.paths).map(String::as_str)
     }
@@ -142,9 +197,9 @@ impl ShellCommand {
     /// Whether it names a file of which nobody knows where it is.
     pub(crate) fn is_placeless(&self) -> bool {
         self.changes().any(|(part, changes)| {
-            let named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
-            part.dirs.is_unknown() && named.into_iter().any(|it| !it.target.text().starts_with('/'))
-        })
+            let mut named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
+            named.any(|it| !part.leads(&it.target, &part.dirs))
+        }) || self.mentions().iter().any(|it| !it.is_placed)
     }
 
     /// Whether a part of it runs something that nobody sees.

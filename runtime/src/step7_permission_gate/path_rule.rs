@@ -128,6 +128,17 @@ impl PathPattern {
         }
     }
 
+    /// Whether what it covers may lie in a directory, as far as it is written out.
+    pub(super) fn begins_in(&self, directory: &str) -> bool {
+        self.absolute.iter().any(|it| {
+            let written = &it[..it.find(['*', '?', '[', '\\']).unwrap_or(it.len())];
+            match self.folded {
+                true => lies_in(&fold(written), &fold(directory)),
+                false => lies_in(written, directory),
+            }
+        })
+    }
+
     /// Whether it covers the path both as written and as reached.
     pub fn covers(&self, path: &ResolvedPath) -> bool {
         self.matches(&path.lexical) && self.matches(&path.real)

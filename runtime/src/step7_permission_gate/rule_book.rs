@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     ResolvedPath, RuleRef,
-    command::{CommandContext, Part, Pattern, ShellCommand, covered_by},
+    command::{CommandContext, Mention, Part, Pattern, ShellCommand, Target, covered_by},
     gate::CallInput,
     path_rule::{Anchors, PathPattern},
     rule::{Rule, wildcard},
@@ -150,6 +150,25 @@ impl RuleBook {
         self.of_kind(RuleKind::Deny).any(|it| matches!(it.spec, Spec::Path(_)))
     }
 
+    /// The first rule that denies to change a file which a program of the command may change.
+    pub(super) fn denies_suspected(&self, command: &ShellCommand) -> Option<RuleRef> {
+        let is_one = |it: &&Compiled| match &it.spec {
+            Spec::Path(pattern) if it.rule.tool == "Edit" => {
+                command.mentions().iter().any(|it| it.may_write && names(pattern, it))
+            }
+            _ => false,
+        };
+        self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
+    }
+
+    /// Whether something that gets another name may hold what a rule denies.
+    pub(super) fn denies_inside(&self, command: &ShellCommand) -> bool {
+        self.of_kind(RuleKind::Deny).any(|it| match &it.spec {
+            Spec::Path(pattern) => command.linked().any(|it| pattern.begins_in(it)),
+            Spec::Whole | Spec::Text(..) => false,
+        })
+    }
+
     /// Whether a rule denies to read files by their paths.
     pub(super) fn denies_reads(&self) -> bool {
         self.of_kind(RuleKind::Deny)
@@ -218,12 +237,19 @@ impl Compiled {
                 },
                 (None, Some(command)) if kind == RuleKind::Deny => {
                     let reads = command.read_from().filter(|_| self.rule.tool == "Read");
-                    let mut files = reads.chain(command.altered()).chain(command.removed());
+                    let changed = command.altered().chain(command.removed());
+                    let mut files = reads.chain(changed).chain(command.linked());
                     let mut globs = command.globs(self.rule.tool == "Edit");
-                    let mut trees = command.trees().filter(|_| self.rule.tool == "Read");
+                    let trees = command.trees().filter(|_| self.rule.tool == "Read");
+                    let mut trees = trees.chain(command.altered_trees());
                     yes(files.any(|it| pattern.matches(it))
                         || globs.any(|it| pattern.may_meet(it))
-                        || trees.any(|it| pattern.holds_tree(it.0, it.1)))
+                        || trees.any(|it| pattern.holds_tree(it.0, it.1))
+                        || self.rule.tool == "Read"
+                            && command
+                                .mentions()
+                                .iter()
+                                .any(|it| it.may_read && names(pattern, it)))
                 }
                 _ => Match::No,
             },
@@ -250,6 +276,17 @@ impl Compiled {
                 | ("Edit", Access::ReadPath { .. }, RuleKind::Allow)
         )
     }
+}
+
+/// Whether a pattern covers a file that a word names.
+fn names(pattern: &PathPattern, mention: &Mention) -> bool {
+    let Mention { named, is_tree, .. } = mention;
+    let is_glob = matches!(named.target, Target::Glob(_));
+    named.paths.iter().any(|it| {
+        pattern.matches(it)
+            || is_glob && pattern.may_meet(it)
+            || *is_tree && pattern.holds_tree(&named.target, it)
+    })
 }
 
 fn yes(holds: bool) -> Match {

@@ -51,6 +51,9 @@ impl Dirs {
 
     /// Where a path leads from each.
     pub(crate) fn join(&self, path: &str) -> Self {
+        if let Some(paths) = through_process(path, self) {
+            return Self((!paths.is_empty()).then(|| Arc::new(paths.into_iter().collect())));
+        }
         if path.starts_with('/') {
             return Self::one(&by_text(path));
         }
@@ -60,6 +63,84 @@ impl Dirs {
             }),
         )
     }
+}
+
+/// Where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None`
+/// for every other path; nothing where nobody knows.
+pub(super) fn through_process(text: &str, dirs: &Dirs) -> Option<Vec<String>> {
+    if !text.contains("proc") && !text.contains("fd") {
+        return None;
+    }
+    let starts: Vec<&str> = match dirs.all() {
+        _ if text.starts_with('/') => vec![""],
+        Some(all) => all.collect(),
+        None => return None,
+    };
+    let mut found = Vec::new();
+    let mut is_one = false;
+    for start in starts {
+        match process_link(&format!("{start}/{text}")) {
+            Some(Through::Root(rest)) => found.push(by_text(&rest)),
+            Some(Through::Directory(rest)) => {
+                let all = dirs.all().into_iter().flatten();
+                found.extend(all.map(|it| by_text(&format!("{it}/{rest}"))));
+            }
+            Some(Through::Nowhere) => return Some(Vec::new()),
+            None => {
+                found.push(by_text(&format!("{start}/{text}")));
+                continue;
+            }
+        }
+        is_one = true;
+    }
+    is_one.then_some(found)
+}
+
+/// What a path goes on from.
+enum Through {
+    Root(String),
+    Directory(String),
+    Nowhere,
+}
+
+/// Links of a process that a path goes through, before `..` is taken out of what follows.
+fn process_link(path: &str) -> Option<Through> {
+    let mut parts: Vec<&str> = Vec::new();
+    let mut rest = path.trim_start_matches('/');
+    let mut is_root = false;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_once('/').unwrap_or((rest, ""));
+        rest = after.trim_start_matches('/');
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+        let (whose, link) = match parts[..] {
+            ["proc", whose, link] | ["proc", whose, "task", _, link] => (whose, link),
+            // A descriptor of its own is what was opened, and that was judged there.
+            ["dev", "fd", _] if !rest.is_empty() => return Some(Through::Nowhere),
+            ["proc", whose, "fd", _] if !rest.is_empty() || !is_own(whose) => {
+                return Some(Through::Nowhere);
+            }
+            _ => continue,
+        };
+        match link {
+            "root" if is_own(whose) => {
+                is_root = true;
+                parts.clear();
+            }
+            "cwd" if is_own(whose) => return Some(Through::Directory(rest.to_owned())),
+            "root" | "cwd" => return Some(Through::Nowhere),
+            _ => {}
+        }
+    }
+    is_root.then(|| Through::Root(format!("/{}", parts.join("/"))))
+}
+
+/// Whether a process of this name is the one that asks.
+fn is_own(whose: &str) -> bool {
+    matches!(whose, "self" | "thread-self")
 }
 
 /// A path that a word represents, as far as that is known before the command runs.

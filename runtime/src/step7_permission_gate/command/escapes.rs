@@ -11,9 +11,13 @@ pub(super) use tables::TABLES;
 pub(super) use git::{
     GitCall, call, escapes as git_escapes, reads_config, runs_unseen as git_runs_unseen,
 };
-pub(super) use sed::scripts_are_harmless as runs_nothing;
+pub(super) use sed::{files as sed_files, scripts_are_harmless as runs_nothing};
 
-use super::{Part, options::is_long, part::base};
+use super::{
+    Part,
+    options::{has_letter, is_long},
+    part::base,
+};
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Whether a part has such an argument.
@@ -52,6 +56,30 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         // The second file is the one that is written.
         "uniq" => super::options::operands(args).count() > 1,
         "date" => args.iter().any(|it| sets_date(&it.text)),
+        "ssh" | "scp" | "sftp" => runs_for_connection(name, args),
+        // less 590: commands, of which `!` runs others. GNU binutils and gcc 12: files of options, plugins, and
+        // what stands in front of each step. TeX Live 2022.
+        "less" | "more" | "man" => args.iter().any(|it| it.text.starts_with('+')),
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
+            let runs = ["@", "-wrapper", "-fplugin", "-specs", "--specs", "-B", "-Xclang"];
+            args.iter().any(|it| runs.iter().any(|run| it.text.starts_with(run)))
+        }
+        "latex" | "pdflatex" | "xelatex" | "lualatex" | "tex" | "latexmk" => {
+            args.iter().any(|it| {
+                ["shell-escape", "write18", "-e", "-latex", "-pdflatex"]
+                    .iter()
+                    .any(|run| it.text.contains(run))
+            })
+        }
+        // iproute2 6.1, ip(8); OpenSSL 3.0.
+        "ip" => args.iter().any(|it| {
+            "exec".starts_with(&it.text) && it.text.starts_with('e') || it.text.starts_with("-b")
+        }),
+        "openssl" => args.iter().any(|it| {
+            ["-engine", "-config", "-provider"].iter().any(|run| {
+                it.text.trim_start_matches('-').starts_with(&run[1..]) && it.text.starts_with('-')
+            })
+        }),
         "hostname" => !args.is_empty(),
         "printf" => args.first().is_some_and(|it| it.text.starts_with("-v")),
         "test" | "[" | "[[" => args.iter().any(|it| matches!(&*it.text, "-v" | "-R")),
@@ -62,6 +90,42 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         "wait" => args.iter().any(|it| it.text.starts_with("-p")),
         _ => false,
     }
+}
+
+/// Keys of `ssh_config` that name programs, libraries or more configuration. Source: OpenSSH 9.2.
+const SSH_KEYS: [&str; 10] = [
+    "proxycommand",
+    "localcommand",
+    "permitlocalcommand",
+    "knownhostscommand",
+    "authorizedkeyscommand",
+    "pkcs11provider",
+    "securitykeyprovider",
+    "xauthlocation",
+    "include",
+    "match",
+];
+
+/// Whether options of `ssh` and its like run a program here, or read another configuration.
+fn runs_for_connection(name: &str, args: &[Word]) -> bool {
+    let valued = "BbcDEeIiJLlmOopQRSWwFPXs";
+    let programs: &[char] = if name == "ssh" { &['F', 'I'] } else { &['F', 'S', 'D'] };
+    let options = args.iter().enumerate().filter(|it| it.1.text.starts_with('-'));
+    options.into_iter().any(|(i, arg)| {
+        let text = arg.text.as_str();
+        if programs.iter().any(|it| has_letter(text, *it, &valued.replace(*it, ""))) {
+            return true;
+        }
+        if !has_letter(text, 'o', &valued.replace('o', "")) {
+            return false;
+        }
+        let rest = text.split_once('o').map_or("", |it| it.1);
+        let value = if rest.is_empty() { args.get(i + 1) } else { Some(arg) };
+        let Some(value) = value else { return true };
+        let key = if rest.is_empty() { value.text.as_str() } else { rest };
+        let key = key.trim_start().to_ascii_lowercase();
+        !value.is_known() || SSH_KEYS.iter().any(|it| key.starts_with(it))
+    })
 }
 
 /// Whether an argument may become an option before the program sees it: a file may be called so.

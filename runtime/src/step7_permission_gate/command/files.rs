@@ -2,8 +2,8 @@
 
 use super::{
     CommandContext, Part,
-    dirs::{Dirs, Target, target},
-    options::{has_letter, is_long, operands},
+    dirs::{Dirs, Target, target, through_process},
+    options::{has_letter, included, is_long, operands},
     part::base,
     piped::Piped,
     programs::{LISTERS, MORE_READERS, PRINTERS, READERS, WRITERS},
@@ -51,6 +51,12 @@ pub(crate) struct Changes {
     /// Files and directories that it removes or moves away; `dir/*` for the files in it that have no
     /// dot in front, `dir/**` for the directories, too.
     pub(crate) removes: Vec<Named>,
+    /// Files and directories that it gives another name, or that it shows elsewhere.
+    pub(crate) links: Vec<Named>,
+    /// Some of those are links: what climbs from there climbs from where they lead.
+    pub(crate) makes_links: bool,
+    /// It puts whole directories out of the workspace, or nobody knows where.
+    pub(crate) leads_out: bool,
     /// Protected paths that it names, of a program of which nobody knows what it does with them.
     pub(crate) suspected: Vec<Named>,
     /// It removes what nobody should remove unasked.
@@ -69,7 +75,11 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
     let mut found = Changes::default();
     for (kind, word) in &part.redirections {
         match kind {
-            Redirect::Read => found.reads.push(named(word, part, around)),
+            Redirect::Read => {
+                // A directory that is held open is one that others reach.
+                found.trees.push(named(word, part, around));
+                found.reads.push(named(word, part, around));
+            }
             Redirect::Write => found.writes.push(named(word, part, around)),
             Redirect::ReadWrite => {
                 found.reads.push(named(word, part, around));
@@ -88,6 +98,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             }
         }
     }
+    suspects::of_wrappers(program, part, around, &mut found);
     if let Some(start) = fed_at(part) {
         fed(start, part, around, &mut found);
     }
@@ -139,6 +150,10 @@ pub(super) fn named(word: &Word, part: &Part, around: &CommandContext) -> Named 
 /// Where something leads from these directories.
 pub(super) fn place_in(target: Target, dirs: &Dirs) -> Named {
     let text = target.text();
+    if let Some(paths) = through_process(text, dirs) {
+        let target = if paths.is_empty() { Target::Open(text.to_owned()) } else { target };
+        return Named { target, paths };
+    }
     let paths = match (text.starts_with('/'), dirs.all()) {
         (true, _) => vec![by_text(text)],
         (false, Some(all)) => all.map(|it| by_text(&format!("{it}/{text}"))).collect(),
@@ -160,7 +175,8 @@ fn operands_of(
         writers::writer(name, args, part, around, found);
     } else if READERS.contains(&name) || MORE_READERS.contains(&name) {
         let n_skipped = usize::from(has_pattern(name, args));
-        let files: Vec<Named> = operands(args).skip(n_skipped).map(at).collect();
+        let words: Vec<Word> = included(args).cloned().collect();
+        let files: Vec<Named> = operands(&words).skip(n_skipped).map(at).collect();
         let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
         if !LISTERS.contains(&name) || name == "find" && args.iter().any(runs) {
             found.trees.extend(files.iter().cloned());
@@ -170,15 +186,20 @@ fn operands_of(
             found.trees.push(at(&Word::plain(".")));
         }
         found.reads.extend(files);
-        let valued =
-            args.iter().filter_map(|it| it.text.split_once('=')).filter(|it| it.0.starts_with('-'));
+        let valued = words.iter().filter_map(|it| it.text.split_once('='));
+        let valued = valued.filter(|it| it.0.starts_with('-'));
         found.reads.extend(valued.map(|it| at(&Word::plain(it.1))));
+        if name.ends_with("awk") {
+            of_awk(args, at, found);
+        }
         if matches!(name, "grep" | "egrep" | "fgrep" | "rg" | "sed" | "awk") {
             let attached = args.iter().filter_map(|it| it.text.strip_prefix("-f"));
             found.reads.extend(attached.filter(|it| !it.is_empty()).map(|it| at(&Word::plain(it))));
         }
     } else if matches!(name, "curl" | "wget") {
         super::outputs::of_download(name, args, at, found);
+    } else if matches!(name, "mount" | "link") {
+        super::links::shown_elsewhere(args, part, around, found);
     } else if name == "git" {
         super::git_files::reads(args, part, around, found);
     } else if name == "date" {
@@ -191,6 +212,28 @@ fn operands_of(
             };
             found.reads.extend(value.map(|it| at(&shortened(arg, it))));
         }
+    }
+}
+
+/// Files that a program of `awk` opens itself: those of its texts, and others that it works out.
+fn of_awk(args: &[Word], at: impl Fn(&Word) -> Named, found: &mut Changes) {
+    let opens = |it: &&Word| ["getline", "ARGV", "@"].iter().any(|word| it.text.contains(word));
+    // Files of programs and libraries.
+    for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
+        let text = arg.text.as_str();
+        let long = ["--include", "--load", "--exec", "--file"].iter().any(|it| is_long(text, it));
+        let is_short = ["-i", "-l", "-E", "-f"].iter().any(|it| text.starts_with(it));
+        if long || is_short {
+            let attached =
+                text.split_once('=').map(|it| it.1).or(text.get(2..).filter(|_| is_short));
+            found.reads.extend(attached.map(|it| at(&shortened(arg, it))));
+            found.reads.extend(args.get(i + 1).map(&at));
+        }
+    }
+    for arg in args.iter().filter(opens) {
+        let texts = arg.text.split('"').skip(1).filter(|it| !it.is_empty());
+        found.reads.extend(texts.map(|it| at(&Word::plain(it))));
+        found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
     }
 }
 
@@ -218,6 +261,7 @@ pub(super) fn has_pattern(name: &str, args: &[Word]) -> bool {
             || is_long(&it.text, "--regexp")
             || is_long(&it.text, "--file")
             || is_long(&it.text, "--expression")
+            || is_long(&it.text, "--from-file")
             || it.text == "--files"
     };
     let has = [

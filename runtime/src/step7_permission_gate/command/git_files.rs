@@ -33,6 +33,10 @@ const READ_NO_FILE: [&str; 18] = [
     "version",
 ];
 
+/// Those of them whose operands or options name a file or a repository all the same.
+const OPEN_PLACES: [&str; 8] =
+    ["clone", "config", "fetch", "init", "ls-remote", "pull", "push", "remote"];
+
 /// Commands that read names of files, and nothing of what is in them.
 const LIST: [&str; 5] = ["ls-files", "ls-tree", "rev-list", "rev-parse", "status"];
 
@@ -42,10 +46,27 @@ const TAKE_MESSAGES: [&str; 6] = ["commit", "merge", "notes", "stash", "tag", "c
 /// Adds what a call of git reads; `args` are the words after `git`.
 pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
     let call = call(args);
+    let dirs = directories(&call, part, around);
+    // What a `-c key=value` names, `include.path` above all.
+    let given = call.global.iter().filter(|it| !it.text.starts_with('-'));
+    let given = given.filter_map(|it| it.text.split_once('=').map(|value| shortened(it, value.1)));
+    found.reads.extend(given.map(|it| super::files::named(&it, part, around)));
+    if OPEN_PLACES.contains(&call.command) {
+        // Repositories, and files of configuration.
+        let operands = call.args.iter().flat_map(super::outputs::values);
+        let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs);
+        let places = operands.map(here).filter(|it| matches!(it.target, Target::Known(_)));
+        found.reads.extend(places);
+    }
+    if call.command == "mv" {
+        let operands: Vec<&Word> = super::options::operands(call.args).collect();
+        let sources = operands.split_last().map(|it| it.1).unwrap_or_default();
+        let here = |it: &&Word| place_in(target(it, &around.home, part.is_lost), &dirs);
+        found.links.extend(sources.iter().map(here));
+    }
     if READ_NO_FILE.contains(&call.command) {
         return;
     }
-    let dirs = directories(&call, part, around);
     let mut named = Vec::new();
     for (i, option) in call.global.iter().enumerate() {
         let text = option.text.as_str();
@@ -99,7 +120,9 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
             }
         }
     }
-    if !LIST.contains(&call.command) {
+    // Before `--` it may be a branch.
+    let is_branch = call.command == "checkout" && !call.args.iter().any(|it| it.text == "--");
+    if !LIST.contains(&call.command) && !is_branch {
         found.trees.extend(named.iter().cloned());
     }
     if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {

@@ -82,6 +82,7 @@ pub(crate) const INTERPRETERS: &[Interpreter] = &[
     row(&["go"], Source::Options, "", &["-exec", "-toolexec", "-vettool"]),
     row(&["gcc", "g++", "cc", "c++"], Source::Options, "", &["-wrapper"]),
     row(&["wget"], Source::Options, "e", &["--execute", "--use-askpass"]),
+    row(&["curl"], Source::Options, "K", &["--config"]),
     row(&["apt", "apt-get"], Source::Options, "o", &["--option"]),
     row(&["zip"], Source::Options, "T", &["--unzip-command"]),
 ];

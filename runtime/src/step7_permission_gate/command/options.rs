@@ -62,3 +62,34 @@ pub(crate) fn operands(args: &[Word]) -> impl Iterator<Item = &Word> {
 pub(crate) fn value_of<'a>(arg: &'a str, option: &str) -> Option<&'a str> {
     arg.strip_prefix(option)?.strip_prefix('=')
 }
+
+/// Options whose next word names what is left out.
+const LEAVE_OUT: [&str; 9] = [
+    "--exclude",
+    "--exclude-dir",
+    "--exclude-pattern",
+    "--ignore-path",
+    "--ignore-pattern",
+    "--ignore-glob",
+    "--ignore-dir",
+    "--skip",
+    "--except",
+];
+
+/// Words without the options that leave files out, and without what those name.
+pub(crate) fn included(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let mut is_left_out = false;
+    args.iter().filter(move |it| {
+        let text = it.text.as_str();
+        let follows = std::mem::replace(&mut is_left_out, LEAVE_OUT.contains(&text));
+        let leaves_out = LEAVE_OUT.contains(&text) || text.contains('=') && names_left_out(text);
+        !follows && !leaves_out
+    })
+}
+
+/// Whether an option names what is left alone.
+fn names_left_out(option: &str) -> bool {
+    let name = option.split_once('=').map_or(option, |it| it.0);
+    name.starts_with("--")
+        && ["exclude", "ignore", "skip", "except"].iter().any(|it| name.contains(it))
+}

@@ -24,6 +24,18 @@ const ANY_WORD: [&str; 14] = [
     "bzip2", "bunzip2", "sponge", "7z",
 ];
 
+/// Commands of git whose every word may be a file that they write.
+const GIT_WRITES: [&str; 8] = [
+    "fast-import",
+    "fast-export",
+    "mailsplit",
+    "mailinfo",
+    "bugreport",
+    "diagnose",
+    "credential-store",
+    "unpack-file",
+];
+
 /// Adds the protected files that a part may write.
 pub(super) fn outputs(
     name: &str,
@@ -60,7 +72,7 @@ fn has_dotted_glob(path: &str) -> bool {
 }
 
 /// Words that may name a file which is written.
-fn words(name: &str, args: &[Word]) -> Vec<Word> {
+pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
     let all = || args.iter().flat_map(values).collect::<Vec<Word>>();
     let has = |letters: &[char]| {
         args.iter().any(|it| letters.iter().any(|letter| has_letter(&it.text, *letter, "S")))
@@ -71,7 +83,7 @@ fn words(name: &str, args: &[Word]) -> Vec<Word> {
         // Git says itself in which directories.
         "git" => Vec::new(),
         "uniq" => operands(args).skip(1).cloned().collect(),
-        "rsync" | "scp" => of_copy(args),
+        "rsync" => of_copy(args),
         "vi" | "vim" | "nvim" | "nano" | "emacs" => all(),
         "gzip" | "gunzip" | "xz" | "unxz" | "zstd" | "unzstd" if !has(&['c', 't', 'l']) => all(),
         "iconv" | "shuf"
@@ -82,10 +94,14 @@ fn words(name: &str, args: &[Word]) -> Vec<Word> {
             all()
         }
         "perl" | "ruby" if args.iter().any(|it| has_letter(&it.text, 'i', "eEIMmxFCdD")) => all(),
-        "sed" if !escapes::runs_nothing(args) => of_script(args),
+        "sed" if escapes::sed_files(args).is_none() => of_script(args),
         "awk" | "gawk" | "mawk" | "nawk" if escapes::is_escape(name, args) => of_script(args),
         "xxd" => operands(args).skip(1).cloned().collect(),
         "less" | "sdiff" if has(&['o', 'O']) => all(),
+        // OpenSSH 9.2: logs, sockets, and programs that are started here.
+        "ssh" | "scp" | "sftp" => of_connection(name, args),
+        // bash 5.2, "Bash History Builtins".
+        "history" | "fc" => all(),
         "yq" if has(&['i']) => all(),
         "sort" | "tree" | "file" if escapes::holds(name, args) => all(),
         _ if ANY_WORD.contains(&name) => all(),
@@ -134,10 +150,23 @@ pub(super) fn values(word: &Word) -> Vec<Word> {
 }
 
 /// All words, and the pieces of scripts that may be names of files.
-fn of_script(args: &[Word]) -> Vec<Word> {
+pub(super) fn of_script(args: &[Word]) -> Vec<Word> {
     let ends = |c: char| c.is_whitespace() || "\"'(){};<>|,".contains(c);
     let pieces = args.iter().flat_map(|it| it.text.split(ends)).filter(|it| !it.is_empty());
     args.iter().flat_map(values).chain(pieces.map(Word::plain)).collect()
+}
+
+fn of_connection(name: &str, args: &[Word]) -> Vec<Word> {
+    let mut found = if name == "scp" { of_copy(args) } else { Vec::new() };
+    for (i, arg) in args.iter().enumerate() {
+        if ['E', 'S', 'o', 'D'].iter().any(|it| has_letter(&arg.text, *it, "BbcFIiJLlmOpQRWw")) {
+            let next = args.get(i + 1).filter(|_| arg.text.len() == 2);
+            let texts = arg.text.get(2..).into_iter().chain(next.map(|it| it.text.as_str()));
+            let pieces = texts.flat_map(|it| it.split(|c: char| c == '=' || c.is_whitespace()));
+            found.extend(pieces.map(|it| shortened(arg, it)));
+        }
+    }
+    found
 }
 
 fn of_find(args: &[Word]) -> Vec<Word> {
@@ -207,7 +236,7 @@ fn of_tar(args: &[Word]) -> Vec<Word> {
     found
 }
 
-fn of_git(args: &[Word]) -> Vec<Word> {
+pub(super) fn of_git(args: &[Word]) -> Vec<Word> {
     let call = escapes::call(args);
     let mut found = Vec::new();
     for (i, arg) in call.args.iter().enumerate().take_while(|it| it.1.text != "--") {
@@ -219,6 +248,7 @@ fn of_git(args: &[Word]) -> Vec<Word> {
             || is_long(text, "--output-directory")
             || is_long(text, "--prefix")
             || is_long(text, "--directory")
+            || is_long(text, "--separate-git-dir")
         {
             found.extend(values(arg));
             found.extend(call.args.get(i + 1).cloned());
@@ -237,9 +267,21 @@ fn of_git(args: &[Word]) -> Vec<Word> {
             found.push(files.next().unwrap_or_else(|| Word::plain(".git/config")));
         }
         "clone" => found.extend(operands(call.args).skip(1).cloned()),
-        "init" | "worktree" | "bundle" | "mv" | "submodule" | "rm" | "update-index"
-        | "merge-file" => {
+        // Sources: git-remote(1), git-worktree(1), git-init(1), git-submodule(1), git-maintenance(1).
+        "remote" | "worktree" | "submodule" | "maintenance" if changes_config(&call) => {
             found.extend(operands(call.args).cloned());
+            found.push(Word::plain(".git/config"));
+        }
+        "init" => {
+            found.extend(call.args.iter().flat_map(values));
+            found.push(Word::plain(".git/config"));
+        }
+        "branch" if call.args.iter().any(sets_upstream) => found.push(Word::plain(".git/config")),
+        "worktree" | "bundle" | "mv" | "submodule" | "rm" | "update-index" | "merge-file" => {
+            found.extend(operands(call.args).cloned());
+        }
+        command if GIT_WRITES.contains(&command) => {
+            found.extend(call.args.iter().flat_map(values));
         }
         "checkout" | "restore" | "clean" | "reset" | "apply" | "am" | "stash"
         | "checkout-index" | "read-tree" => {
@@ -249,6 +291,30 @@ fn of_git(args: &[Word]) -> Vec<Word> {
         _ => {}
     }
     found
+}
+
+/// Whether a command changes the configuration, or where git looks for it.
+fn changes_config(call: &escapes::GitCall<'_>) -> bool {
+    let verb = operands(call.args).next().map_or("", |it| it.text.as_str());
+    let verbs: &[&str] = match call.command {
+        "remote" => {
+            &["add", "rename", "remove", "rm", "set-head", "set-branches", "set-url", "prune"]
+        }
+        "worktree" => &["add", "move", "repair"],
+        "submodule" => &["add", "init", "set-url", "set-branch", "absorbgitdirs", "deinit"],
+        "maintenance" => &["start", "register", "unregister"],
+        _ => &[],
+    };
+    verbs.contains(&verb)
+}
+
+/// Whether an option of `branch` writes to the configuration.
+fn sets_upstream(option: &Word) -> bool {
+    let text = option.text.as_str();
+    ["--set-upstream-to", "--unset-upstream", "--edit-description"]
+        .iter()
+        .any(|it| is_long(text, it))
+        || has_letter(text, 'u', "")
 }
 
 /// Whether a `config` changes a value.

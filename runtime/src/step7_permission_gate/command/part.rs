@@ -1,6 +1,6 @@
 //! One simple command, with what is known of where it runs.
 
-use super::{Dirs, piped::Piped, starts::starts, wrappers};
+use super::{Dirs, Target, piped::Piped, starts::starts, wrappers};
 use crate::step7_permission_gate::shell::{
     Fault,
     tree::{Assignment, Redirect},
@@ -20,6 +20,8 @@ pub(crate) struct Part {
     pub(crate) dirs: Dirs,
     /// One of them is not the one that the command started in.
     pub(crate) has_moved: bool,
+    /// A path may lead elsewhere than it says: another root, a container.
+    pub(crate) is_displaced: bool,
     /// Only deny and ask rules look at it: something that was started runs it.
     pub(crate) is_hidden: bool,
     /// The home and the current directory may be called otherwise.
@@ -72,6 +74,7 @@ impl Part {
             redirections,
             dirs,
             has_moved: false,
+            is_displaced: false,
             is_hidden: false,
             is_lost: false,
             start: wrapped.start,
@@ -96,6 +99,11 @@ impl Part {
     /// The name of the inner command; empty when it has none or nobody knows it.
     pub(crate) fn name(&self) -> &str {
         self.inner().first().and_then(Word::literal).unwrap_or_default()
+    }
+
+    /// Whether it is known where a path leads from these directories, as far as it is written.
+    pub(crate) fn leads(&self, target: &Target, dirs: &Dirs) -> bool {
+        !self.is_displaced && (target.text().starts_with('/') || !dirs.is_unknown())
     }
 
     /// What follows the name.

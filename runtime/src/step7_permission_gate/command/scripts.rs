@@ -37,6 +37,11 @@ impl Runs {
         self.texts.push(Text { text: text.to_owned(), is_own: false, is_elsewhere: false });
     }
 
+    /// What git runs, it runs at the top of a repository.
+    fn leave_from(&mut self, first: usize) {
+        self.texts.iter_mut().skip(first).for_each(|it| it.is_elsewhere = true);
+    }
+
     /// A text that is a word, or the end of one.
     fn word(&mut self, text: &str, word: &Word) {
         self.text(text);
@@ -144,7 +149,13 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             }
         }
         "mapfile" | "readarray" | "complete" | "compgen" => add_values(args, 'C', "--none", found),
-        "env" => add_values(args, 'S', "--split-string", found),
+        // The text is more words of the same call.
+        "env" => {
+            for text in values(args, 'S', "--split-string") {
+                found.text(&format!("env {text}"));
+                found.is_unseen |= !args.iter().all(Word::is_known);
+            }
+        }
         "su" | "runuser" | "script" | "flock" | "sg" => {
             add_values(args, 'c', "--command", found);
             // A shell for whoever writes to it.
@@ -192,10 +203,12 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             };
         }
         "git" => {
+            let first = found.texts.len();
             of_git(args, found);
+            found.leave_from(first);
             found.is_unseen |= git_runs_unseen(args);
         }
-        "tar" | "rsync" | "man" | "sort" | "split" | "rg" if escapes::holds(name, args) => {
+        _ if escapes::holds(name, args) => {
             for arg in args.iter().take(MAX_STARTS) {
                 let text = arg.text.as_str();
                 let value = text.split_once("exec=").or(text.split_once('=')).map(|it| it.1);

@@ -9,10 +9,13 @@ use super::{
     class::READS,
     files::{Changes, named, shortened},
     interpreters::is_interpreter,
+    options::included,
     outputs::values,
+    part::base,
     programs::{
         LOOKED_THROUGH, MORE_READERS, OPAQUE, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS,
     },
+    starts::MAX_STARTS,
 };
 use crate::step7_permission_gate::{
     protected::is_protected,
@@ -25,6 +28,25 @@ const LOOKED_AT: [&str; 34] = [
     "unset", "let", "exit", "return", "umask", "ulimit", "getopts", "shift", "jobs", "fg", "bg",
     "kill", "git", "find", "tar", "rsync", "scp", "gzip", "gunzip", "xz", "unxz", "zstd", "unzstd",
     "ssh",
+];
+
+/// Programs that run another one and write files of their own. Sources: GNU time 1.9, strace 6.1, ltrace 0.7,
+/// util-linux 2.38 (`script`, `flock`), perf 6.1, valgrind 3.19, rr 5.6.
+pub(crate) const WRITING_WRAPPERS: [&str; 14] = [
+    "time",
+    "strace",
+    "ltrace",
+    "script",
+    "flock",
+    "perf",
+    "valgrind",
+    "rr",
+    "logsave",
+    "uftrace",
+    "heaptrack",
+    "gdbserver",
+    "systemd-run",
+    "bwrap",
 ];
 
 /// Adds the protected paths among the words of a program that is not known to leave them alone.
@@ -60,6 +82,8 @@ pub(super) fn suspected(
         for word in args.iter().chain(texts.map(|it| &it.1)) {
             of_program(&word.text, &mut add);
         }
+        let plain = args.iter().filter(|it| !it.text.contains(char::is_whitespace));
+        plain.for_each(|it| of_word(it, &mut add));
         if let Some(text) = part.piped.as_ref().and_then(|it| it.text.as_ref()) {
             of_program(text, &mut add);
         }
@@ -79,31 +103,51 @@ pub(super) fn suspected(
     if LOOKED_AT.contains(&name) || lists.iter().any(|it| it.contains(&name)) {
         return;
     }
-    let mut leaves_out = false;
-    for arg in args {
+    for arg in included(args) {
         let text = arg.text.as_str();
-        let is_left_out = std::mem::replace(&mut leaves_out, excludes(text) && !text.contains('='));
-        if is_left_out || excludes(text) || text.starts_with('!') || text.contains("://") {
+        if text.starts_with('!') || text.contains("://") {
             continue;
         }
-        for value in values(arg) {
-            add(&value);
-            if value.text.contains([':', ',']) {
-                value.text.split([':', ',', '=']).for_each(|it| add(&shortened(arg, it)));
-            }
+        of_word(arg, &mut add);
+    }
+}
+
+/// Adds the protected paths among the words in front of the program: `flock FILE`, `strace -o FILE`.
+pub(super) fn of_wrappers(
+    program: usize,
+    part: &Part,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    let names = |it: &Word| WRITING_WRAPPERS.contains(&base(&it.text));
+    let writes = part.words.iter().take(MAX_STARTS.min(program + 1)).any(names);
+    // Those with options for files take them wherever they are.
+    let n_words = if writes { part.words.len() } else { program };
+    let mut add = |word: &Word| {
+        let file = named(word, part, around);
+        if file.paths.iter().any(|it| is_protected(it)) {
+            found.suspected.push(file);
+        }
+    };
+    part.words.iter().take(n_words).for_each(|it| of_word(it, &mut add));
+    // What would run is as likely the value of an option.
+    if program > 0 && !writes {
+        part.words.get(program).into_iter().for_each(add);
+    }
+}
+
+/// A word, and the values and paths in it.
+fn of_word(word: &Word, add: &mut impl FnMut(&Word)) {
+    for value in values(word) {
+        add(&value);
+        if value.text.contains([':', ',']) {
+            value.text.split([':', ',', '=']).for_each(|it| add(&shortened(word, it)));
         }
     }
 }
 
-/// Whether an option names what is left alone.
-fn excludes(option: &str) -> bool {
-    let name = option.split_once('=').map_or(option, |it| it.0);
-    name.starts_with('-')
-        && ["exclude", "ignore", "skip", "except"].iter().any(|it| name.contains(it))
-}
-
 /// The texts in a program of another language that may be names of files.
-fn of_program(text: &str, add: &mut impl FnMut(&Word)) {
+pub(super) fn of_program(text: &str, add: &mut impl FnMut(&Word)) {
     let ends = |c: char| c.is_whitespace() || "\"'`(){}[];,=|<>".contains(c);
     for piece in text.split(ends) {
         let piece = piece.trim_start_matches(['+', '&']);

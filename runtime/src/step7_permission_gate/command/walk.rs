@@ -6,17 +6,14 @@
 
 mod branches;
 mod follow;
+mod texts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use follow::destination;
 
 use super::{
-    CommandContext, Part,
-    dirs::Dirs,
-    piped::Piped,
-    programs::is_ordinary,
-    scripts::{self, Text},
+    CommandContext, Part, dirs::Dirs, piped::Piped, places, programs::is_ordinary, scripts,
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
@@ -50,6 +47,7 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         unknown: Vec::new(),
         is_hidden: false,
         is_unseen: false,
+        is_displaced: false,
         piped: None,
         repeats: false,
         is_lost: follow::sets_places(raw),
@@ -80,6 +78,8 @@ struct Walk<'a> {
     is_hidden: bool,
     /// What is looked at holds something that nobody sees.
     is_unseen: bool,
+    /// What is looked at runs where paths mean something else.
+    is_displaced: bool,
     /// What comes through the pipe in front of the command that is looked at next.
     piped: Option<Piped>,
     /// What is looked at may run more often than it is written.
@@ -305,10 +305,12 @@ impl Walk<'_> {
         let mut redirections = self.redirections(&simple.redirections, from);
         redirections.extend(self.redirections(more, from));
         let mut part = Part::new(simple.assignments.clone(), words, redirections, from.clone());
-        part.has_moved = *from != self.start;
         part.is_lost = self.is_lost;
-        part.is_hidden = self.is_hidden;
         part.piped = piped;
+        let place = places::of(&part, from, self.home);
+        let dirs = place.dirs.clone();
+        let was_displaced = self.is_displaced;
+        (part.dirs, part.is_displaced) = (place.dirs, place.is_displaced || was_displaced);
         if let Some(fault) = part.fault {
             self.fail(fault);
         }
@@ -321,8 +323,9 @@ impl Walk<'_> {
         self.push(part);
         let mut ends = ends;
         let around = std::mem::replace(&mut self.is_unseen, runs.is_unseen);
+        self.is_displaced |= place.is_displaced;
         for text in runs.texts {
-            let after = self.text(&text, from);
+            let after = self.text(&text, &dirs);
             if text.is_own {
                 ends = Ends::at(&ends.any.or(&after));
             }
@@ -331,6 +334,7 @@ impl Walk<'_> {
             part.is_unseen = self.is_unseen;
         }
         self.is_unseen |= around;
+        self.is_displaced = was_displaced;
         match function {
             Some(_) if self.calls.contains(&name) => {
                 self.fault.get_or_insert(Fault::Endless);
@@ -344,43 +348,6 @@ impl Walk<'_> {
             }
             None => ends,
         }
-    }
-
-    /// Variables that a builtin sets.
-    fn sets(&mut self, part: &Part, from: &Dirs) {
-        let names: Vec<String> = match part.name() {
-            "read" | "mapfile" | "readarray" | "getopts" => {
-                part.args().iter().map(|it| it.text.clone()).collect()
-            }
-            _ => return,
-        };
-        for name in names {
-            if !is_ordinary(&name)
-                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-                && name.starts_with(|c: char| c.is_ascii_alphabetic())
-            {
-                self.assigned(name.clone(), from);
-            }
-            self.unknown.push(name);
-        }
-    }
-
-    /// A text that is run. Where that leaves the shell.
-    fn text(&mut self, text: &Text, from: &Dirs) -> Dirs {
-        self.text_bytes += text.text.len() + 100;
-        if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {
-            self.fault.get_or_insert(Fault::TooDeep);
-            return Dirs::unknown();
-        }
-        self.n_texts += 1;
-        let is_hidden = std::mem::replace(&mut self.is_hidden, true);
-        let from = if text.is_elsewhere { Dirs::unknown() } else { from.clone() };
-        let script = shell::read(&text.text);
-        self.is_unseen |= script.fault.is_some();
-        let ends = self.script(script, &from);
-        self.is_hidden = is_hidden;
-        self.n_texts -= 1;
-        ends.any
     }
 
     fn push(&mut self, mut part: Part) {

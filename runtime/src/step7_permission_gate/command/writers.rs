@@ -3,6 +3,7 @@
 use super::{
     CommandContext, Part,
     dirs::Target,
+    escapes::sed_files,
     files::{Changes, Named, has_pattern, named, place_in, shortened},
     options::{has_letter, is_long, operands},
     part::base,
@@ -57,6 +58,7 @@ pub(super) fn writer(
                 }
                 found.changes.push(to);
             }
+            super::links::renamed(name, args, (sources, &destinations), part, around, found);
             let sources = sources.iter().map(|it| at(it));
             match name {
                 "mv" => found.removes.extend(sources),
@@ -67,6 +69,10 @@ pub(super) fn writer(
             }
         }
         "sed" => {
+            if let Some(files) = sed_files(args) {
+                found.reads.extend(files.reads.iter().map(&at));
+                found.changes.extend(files.writes.iter().map(&at));
+            }
             let n_skipped = usize::from(has_pattern("sed", args));
             let files = plain.iter().skip(n_skipped).map(|it| at(it));
             match args.iter().any(|it| edits_in_place(&it.text)) {

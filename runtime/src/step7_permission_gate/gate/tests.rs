@@ -17,6 +17,7 @@ use crate::{
 };
 
 mod allow_rules;
+mod attacks;
 mod command_files;
 mod corpora;
 mod everyday;

@@ -38,6 +38,9 @@ pub(super) fn evaluate(
     if writes_protected(command, setup) {
         return plain(RuleVerdict::Ask, "it writes to a protected path");
     }
+    if let Some(rule) = book.denies_suspected(command) {
+        return ruled(RuleVerdict::Ask, "asked because it may change a file of this rule:", rule);
+    }
     if let Some(rule) = book.first(RuleKind::Ask, subject) {
         return ruled(RuleVerdict::Ask, "to be asked", rule);
     }
@@ -108,7 +111,11 @@ fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
     let placeless = is_placeless.then_some("nobody knows in which directory a part of it runs");
     let is_nameless = setup.book().denies_reads() && command.is_nameless();
     let nameless = is_nameless.then_some("nobody knows which file a part of it reads");
-    command.fault().map(Fault::words).or(placeless).or(nameless)
+    let is_relinked = setup.book().denies_paths()
+        && (command.is_relinked() || setup.book().denies_inside(command));
+    let relinked = is_relinked.then_some("what its paths mean changes while it runs");
+    let anywhere = command.writes_anywhere().then_some("nobody knows where a part of it writes");
+    command.fault().map(Fault::words).or(placeless).or(nameless).or(relinked).or(anywhere)
 }
 
 /// What no rule covers.
@@ -228,7 +235,7 @@ fn is_acceptable(file: &Named, part: &Part) -> bool {
 fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {
     let transcripts = setup.transcripts();
     let is_one = |changes: &Changes| {
-        changes.altered().chain(&changes.suspected).any(|it| {
+        changes.altered().chain(&changes.links).chain(&changes.suspected).any(|it| {
             let is_open = it.target != Target::Known(it.target.text().to_owned());
             it.paths.iter().any(|path| {
                 is_protected(path) || transcripts.hold(path) || is_open && may_be_protected(path)

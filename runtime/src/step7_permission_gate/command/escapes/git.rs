@@ -17,7 +17,7 @@ const VALUED: [&str; 8] = [
 ];
 
 /// Options that run a program or write a file, in every command.
-const ANYWHERE: [&str; 9] = [
+const ANYWHERE: [&str; 15] = [
     "--output",
     "--ext-diff",
     "--textconv",
@@ -27,6 +27,13 @@ const ANYWHERE: [&str; 9] = [
     "--receive-pack",
     "--extcmd",
     "--exec",
+    // git-send-email(1), git-init(1): hooks come with a template.
+    "--sendmail-cmd",
+    "--smtp-server",
+    "--to-cmd",
+    "--cc-cmd",
+    "--header-cmd",
+    "--template",
 ];
 
 /// Commands that run what they are given, or what is configured.

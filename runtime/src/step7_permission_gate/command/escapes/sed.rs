@@ -16,6 +16,22 @@ pub(in super::super) fn is_harmless(args: &[Word]) -> bool {
 
 /// Whether its scripts run nothing and write no file of their own.
 pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
+    files(args).is_some_and(|it| !it.runs && it.writes.is_empty())
+}
+
+/// What scripts do besides editing.
+#[derive(Debug, Default)]
+pub(in super::super) struct Files {
+    /// Files of `r` and `R`.
+    pub(in super::super) reads: Vec<Word>,
+    /// Files of `w` and `W`, and of the flag `w`.
+    pub(in super::super) writes: Vec<Word>,
+    /// They run programs.
+    runs: bool,
+}
+
+/// The files that its scripts name; `None` when they cannot be read.
+pub(in super::super) fn files(args: &[Word]) -> Option<Files> {
     let mut scripts: Vec<&Word> = Vec::new();
     let mut joined = Vec::new();
     let mut at = 0;
@@ -24,13 +40,13 @@ pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
         at += 1;
         let text = arg.text.as_str();
         if !arg.is_known() && text.starts_with('-') {
-            return false;
+            return None;
         }
         if text == "--" {
             first_operand = first_operand.or(args.get(at));
             break;
         } else if is_long(text, "--file") || has_letter(text, 'f', "el") {
-            return false;
+            return None;
         } else if is_long(text, "--expression") {
             match text.split_once('=') {
                 Some((_, script)) => joined.push(script.to_owned()),
@@ -53,14 +69,16 @@ pub(in super::super) fn scripts_are_harmless(args: &[Word]) -> bool {
         scripts.extend(first_operand);
     }
     if !scripts.iter().all(|it| it.is_known()) {
-        return false;
+        return None;
     }
     joined.extend(scripts.iter().map(|it| it.text.clone()));
-    joined.iter().all(|it| script_is_harmless(it).is_some())
+    let mut found = Files::default();
+    joined.iter().try_for_each(|it| script(it, &mut found))?;
+    Some(found)
 }
 
-/// `None` for a script that runs or writes something, or that cannot be read.
-fn script_is_harmless(script: &str) -> Option<()> {
+/// Adds what a script does; `None` when it cannot be read.
+fn script(script: &str, found: &mut Files) -> Option<()> {
     let mut rest = script.chars().peekable();
     loop {
         while rest.next_if(|it| it.is_whitespace() || matches!(it, ';' | '{' | '}')).is_some() {}
@@ -89,7 +107,12 @@ fn script_is_harmless(script: &str) -> Option<()> {
             ':' | 'b' | 't' | 'T' => {
                 while rest.next_if(|it| !matches!(it, ';' | '\n' | '}')).is_some() {}
             }
-            'r' | 'R' => while rest.next_if(|it| *it != '\n').is_some() {},
+            'r' | 'R' => found.reads.push(file(&mut rest)),
+            'w' | 'W' => found.writes.push(file(&mut rest)),
+            'e' => {
+                found.runs = true;
+                text(&mut rest);
+            }
             'y' => {
                 let end = rest.next()?;
                 until(&mut rest, end)?;
@@ -100,16 +123,31 @@ fn script_is_harmless(script: &str) -> Option<()> {
                 until(&mut rest, end)?;
                 until(&mut rest, end)?;
                 while let Some(flag) = rest.next_if(|it| it.is_ascii_alphanumeric()) {
-                    if !flag.is_ascii_digit() && !matches!(flag, 'g' | 'p' | 'i' | 'I' | 'm' | 'M')
-                    {
-                        return None;
+                    match flag {
+                        'e' => found.runs = true,
+                        'w' => {
+                            found.writes.push(file(&mut rest));
+                            break;
+                        }
+                        'g' | 'p' | 'i' | 'I' | 'm' | 'M' => {}
+                        flag if flag.is_ascii_digit() => {}
+                        _ => return None,
                     }
                 }
             }
-            // `e`, `w`, `W`, and what is not known.
             _ => return None,
         }
     }
+}
+
+/// The name of a file, to the end of the line.
+fn file(rest: &mut Rest<'_>) -> Word {
+    blanks(rest);
+    let mut name = String::new();
+    while let Some(c) = rest.next_if(|it| *it != '\n') {
+        name.push(c);
+    }
+    Word::plain(&name)
 }
 
 type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;

@@ -47,4 +47,80 @@ pub(in super::super) const TABLES: &[Table] = &[
     Table { name: "tree", short: "oR", valued: "LPIH", long: &["--output"] },
     // vim's xxd(1).
     Table { name: "xxd", short: "r", valued: "colsgn", long: &["-revert"] },
+    // Info-ZIP 3.0, zip(1): `-T` runs what `-TT` names.
+    Table { name: "zip", short: "T", valued: "btn", long: &["--unzip-command", "--test"] },
+    // bsdtar 3.6, bsdtar(1).
+    Table { name: "bsdtar", short: "I", valued: "fCTXbs", long: &["--use-compress-program"] },
+    // GNU cpio 2.13, cpio(1).
+    Table { name: "cpio", short: "F", valued: "CDEHIMOR", long: &["--rsh-command", "--file"] },
+    // less 590, less(1): what follows a `+` is a command.
+    Table {
+        name: "less",
+        short: "kOo",
+        valued: "bhjpPtTxyz",
+        long: &["--lesskey-file", "--lesskey-src", "--log-file", "--LOG-FILE"],
+    },
+    // fd 8.6, fd(1).
+    Table { name: "fd", short: "xX", valued: "dEeStcoj", long: &["--exec", "--exec-batch"] },
+    // fzf 0.38, fzf(1).
+    Table { name: "fzf", short: "", valued: "", long: &["--preview", "--bind", "--listen"] },
+    // bat 0.22, bat(1); delta 0.18; ack 3.6.
+    Table { name: "bat", short: "", valued: "", long: &["--pager"] },
+    Table { name: "delta", short: "", valued: "", long: &["--pager"] },
+    Table { name: "ack", short: "", valued: "", long: &["--pager", "--ackrc", "--output"] },
+    Table { name: "ag", short: "", valued: "", long: &["--pager"] },
+    // GNU wget 1.21; its configuration names programs as well.
+    Table {
+        name: "wget",
+        short: "e",
+        valued: "aBDAIiloOPQRtTUwX",
+        long: &["--execute", "--use-askpass", "--config"],
+    },
+    // curl 8.5, curl(1): a configuration may hold any option; an engine is a library.
+    Table {
+        name: "curl",
+        short: "K",
+        valued: "AbcCdDeEFhHmoPQrtTuUwxXyYz",
+        long: &["--config", "--engine"],
+    },
+    // apt 2.6, apt.conf(5): hooks are programs.
+    Table { name: "apt", short: "oc", valued: "tq", long: &["--option", "--config-file"] },
+    Table { name: "apt-get", short: "oc", valued: "tq", long: &["--option", "--config-file"] },
+    // npm 10, config(7): programs, options for programs, and more configuration.
+    Table {
+        name: "npm",
+        short: "",
+        valued: "",
+        long: &[
+            "--script-shell",
+            "--node-options",
+            "--git",
+            "--editor",
+            "--viewer",
+            "--shell",
+            "--userconfig",
+            "--globalconfig",
+        ],
+    },
+    // tcpdump 4.99, tcpdump(8): what it runs for each file.
+    Table { name: "tcpdump", short: "z", valued: "BcCDEFGijMmrsTVwWyQ", long: &[] },
+    // pandoc 2.17.
+    Table {
+        name: "pandoc",
+        short: "FL",
+        valued: "cDfHAoMTtVB",
+        long: &["--filter", "--lua-filter", "--pdf-engine", "--defaults"],
+    },
+    // helm 3; kubectl 1.30: a configuration names programs that log in.
+    Table { name: "helm", short: "", valued: "", long: &["--post-renderer", "--kubeconfig"] },
+    Table { name: "kubectl", short: "", valued: "", long: &["--kubeconfig"] },
+    // mutt 2.2, s-nail 14.9: commands, and files of them.
+    Table { name: "mutt", short: "eF", valued: "abcfHimQs", long: &[] },
+    Table { name: "mail", short: "SX:", valued: "abcfqrsTu", long: &[] },
+    Table { name: "mailx", short: "SX:", valued: "abcfqrsTu", long: &[] },
+    // nmap 7.93.
+    Table { name: "nmap", short: "", valued: "", long: &["--script", "--datadir"] },
+    // OpenSSH 9.2: libraries of tokens.
+    Table { name: "ssh-add", short: "s", valued: "EHhSt", long: &[] },
+    Table { name: "ssh-keygen", short: "Dw", valued: "aCbEfFImnNOPrRsStVYz", long: &[] },
 ];

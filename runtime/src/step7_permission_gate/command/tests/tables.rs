@@ -6,7 +6,9 @@ use super::*;
 use crate::step7_permission_gate::command::{
     class::CommandClass,
     escapes::{SPECIAL, TABLES},
+    places::{Effect, ROWS},
     programs::{HARMLESS, LOOKED_THROUGH, OPAQUE, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
+    suspects::WRITING_WRAPPERS,
     wrappers::WRAPPERS,
 };
 
@@ -54,6 +56,43 @@ fn every_wrapper_is_stepped_over_with_its_options_and_no_others() {
             let joint = if option.starts_with("--") { "=" } else { "" };
             check_allowed("make *", &format!("{name} {option}{joint}3 {operands}make a"), true);
             check_allowed("make *", &format!("{name} {option} 3 {operands}make a"), true);
+        }
+    }
+}
+
+// REQ: PRM-8
+#[test]
+fn every_option_that_changes_the_directory_is_followed_in_every_form() {
+    let of = |raw: String| command(&raw).parts()[0].clone();
+    for row in ROWS {
+        for name in row.names {
+            let short = row.short.chars().map(|it| (format!("-{it}"), String::new()));
+            let long = row.long.iter().map(|it| ((*it).to_owned(), "=".to_owned()));
+            for (option, joint) in short.chain(long) {
+                let forms = [format!("{option}{joint}dir"), format!("{option} dir")];
+                for part in forms.map(|it| of(format!("{name} {it} x"))) {
+                    let dirs: Vec<&str> = part.dirs.all().into_iter().flatten().collect();
+                    let holds = match row.effect {
+                        Effect::Enters => dirs == ["/w", "/w/dir"] || part.dirs.is_unknown(),
+                        Effect::Strays => part.dirs.is_unknown(),
+                        Effect::Displaces => part.is_displaced,
+                    };
+                    assert!(holds, "{name} {option}: {dirs:?}");
+                }
+                let open = of(format!("{name} {option}{joint}\"$x\" y"));
+                assert!(open.dirs.is_unknown() || open.is_displaced, "{name} {option}");
+            }
+        }
+    }
+}
+
+// REQ: PRM-4
+#[test]
+fn every_wrapper_that_writes_files_is_seen_to_write_a_protected_one() {
+    for name in WRITING_WRAPPERS {
+        for raw in [format!("{name} -x .git/a ls"), format!("{name} ls .git/a")] {
+            let found = command(&raw);
+            assert!(found.changes().any(|it| !it.1.suspected.is_empty()), "{raw}");
         }
     }
 }

@@ -1,0 +1,218 @@
+//! Files that the words of a part name, whatever its program does with them.
+//!
+//! There are more programs that read what they are told to than a list can hold. So a rule that denies a
+//! path holds for each word that names it, except of programs that are known to open no such word.
+
+use std::collections::BTreeSet;
+
+use super::{
+    CommandContext, Part,
+    class::{READS, is_run},
+    dirs::{Dirs, target},
+    escapes,
+    files::{Named, has_pattern, place_in, shortened},
+    git_files,
+    interpreters::is_interpreter,
+    options::included,
+    outputs::{self, values},
+    part::base,
+    programs::{LISTERS, MORE_READERS, PRINTERS, READERS, SHELLS, WRITERS},
+    starts::program_at,
+    suspects::of_program,
+};
+use crate::step7_permission_gate::shell::{braces, tree::Redirect, word::Word};
+
+/// A file that a word names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mention {
+    pub(crate) named: Named,
+    /// The program may read it.
+    pub(crate) may_read: bool,
+    /// The program may change it.
+    pub(crate) may_write: bool,
+    /// If it is a directory, the program may go through what is in it.
+    pub(crate) is_tree: bool,
+    /// It is known which file that is, as far as its text is.
+    pub(crate) is_placed: bool,
+}
+
+/// Builtins that open no operand, and programs that are looked at elsewhere.
+const OPEN_NOTHING: [&str; 31] = [
+    "cd", "pushd", "popd", "dirs", "export", "local", "declare", "typeset", "readonly", "set",
+    "unset", "let", "exit", "return", "umask", "ulimit", "getopts", "shift", "jobs", "fg", "bg",
+    "kill", "eval", "trap", "alias", "unalias", "shopt", "git", "mkfifo", "mknod", "mktemp",
+];
+
+/// Programs whose bare operands are names of targets, scripts or tests. A word with a slash or a dot is a path.
+const TAKE_TARGETS: [&str; 14] = [
+    "make", "gmake", "cargo", "npm", "npx", "yarn", "pnpm", "bun", "just", "task", "rake", "ninja",
+    "docker", "pytest",
+];
+
+/// Options whose value is a text for people.
+const MESSAGES: [&str; 8] =
+    ["-m", "--message", "--body", "--title", "--description", "--notes", "--text", "--label"];
+
+/// The files that the words of parts name, each once.
+pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for part in parts {
+        let mut add = |word: &Word, kind: Kind| {
+            let target = target(word, &around.home, part.is_lost);
+            let dirs = kind.dirs.unwrap_or(&part.dirs);
+            let Kind { may_read, may_write, is_tree, .. } = kind;
+            let is_path = is_tree && !word.text.starts_with('-');
+            let is_placed = !is_path || part.leads(&target, dirs);
+            let named = place_in(target, dirs);
+            let key = (named.paths.clone(), may_read, may_write, is_tree, is_placed);
+            if !word.text.is_empty() && seen.insert(key) {
+                found.push(Mention { named, may_read, may_write, is_tree, is_placed });
+            }
+        };
+        of_part(part, around, &mut add);
+    }
+    found
+}
+
+/// What becomes of the file that a word names.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    may_read: bool,
+    may_write: bool,
+    is_tree: bool,
+    /// Where a relative path begins, if not where the part runs.
+    dirs: Option<&'a Dirs>,
+}
+
+const READ: Kind<'static> = Kind { may_read: true, may_write: false, is_tree: true, dirs: None };
+const WRITE: Kind<'static> = Kind { may_read: false, may_write: true, is_tree: true, dirs: None };
+const BOTH: Kind<'static> = Kind { may_read: true, may_write: true, is_tree: true, dirs: None };
+
+fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kind<'_>)) {
+    for it in part.assignments.iter().filter(|it| is_run(&it.name)) {
+        each(&it.value, |word| add(word, BOTH));
+    }
+    let program = program_at(part);
+    for word in part.words.iter().take(program) {
+        each(word, |word| add(word, BOTH));
+    }
+    let Some((word, args)) = part.words.get(program..).and_then(|it| it.split_first()) else {
+        return;
+    };
+    // A program that is called by its path, and a file that is taken for one.
+    if word.text.contains(['/', '.']) {
+        add(word, Kind { is_tree: false, ..READ });
+    }
+    let name = base(&word.text);
+    if name == "git" {
+        let call = escapes::call(args);
+        let dirs = git_files::directories(&call, part, around);
+        // Before `--` it may be a branch.
+        let is_tree = call.command != "checkout" || args.iter().any(|it| it.text == "--");
+        for word in outputs::of_git(args) {
+            add(&word, Kind { is_tree, dirs: Some(&dirs), ..WRITE });
+        }
+        return;
+    }
+    for word in outputs::words(name, args) {
+        add(&word, WRITE);
+    }
+    if OPEN_NOTHING.contains(&name) || PRINTERS.contains(&name) {
+        return;
+    }
+    if is_interpreter(name) {
+        let is_text = |it: &Redirect| matches!(it, Redirect::Text | Redirect::Document(_));
+        let texts = part.redirections.iter().filter(|it| is_text(&it.0)).map(|it| &it.1.text);
+        for text in args.iter().map(|it| &it.text).chain(texts) {
+            of_program(text, &mut |word| add(word, BOTH));
+        }
+    }
+    if name == "sed" && escapes::sed_files(args).is_none() {
+        outputs::of_script(args).iter().for_each(|it| add(it, READ));
+    }
+    if READERS.contains(&name) || MORE_READERS.contains(&name) || WRITERS.contains(&name) {
+        of_options(name, args, add);
+        return;
+    }
+    let only_reads = SHELLS.contains(&name) || READS.contains(&name);
+    let kind = if only_reads { READ } else { BOTH };
+    let has_targets = TAKE_TARGETS.contains(&name);
+    let mut is_skipped = false;
+    let mut is_value = false;
+    for arg in included(args) {
+        let text = arg.text.as_str();
+        if std::mem::replace(&mut is_skipped, MESSAGES.contains(&text)) {
+            continue;
+        }
+        // The text after `-c` is taken apart as a command.
+        if SHELLS.contains(&name) && text.contains(char::is_whitespace) {
+            continue;
+        }
+        let follows = std::mem::replace(&mut is_value, text.starts_with('-'));
+        let is_target = has_targets
+            && !(follows && name.ends_with("make"))
+            && !text.contains(['/', '.', '=', ':']);
+        each(arg, |word| add(word, Kind { is_tree: !is_target, ..kind }));
+    }
+}
+
+/// Values that are joined to options of a program whose operands are looked at elsewhere.
+fn of_options(name: &str, args: &[Word], add: &mut impl FnMut(&Word, Kind<'_>)) {
+    if matches!(name, "find" | "chmod" | "chown" | "chgrp") || LISTERS.contains(&name) {
+        return;
+    }
+    let takes_pattern = has_pattern(name, &[]);
+    let options = included(args).take_while(|it| it.text != "--");
+    for arg in options.filter(|it| it.text.starts_with('-')) {
+        let is_pattern = takes_pattern && arg.text.starts_with("-e");
+        if !is_pattern && !arg.text.starts_with("--") {
+            values(arg).iter().skip(1).for_each(|it| add(it, READ));
+        }
+    }
+}
+
+/// The word, and the pieces of it that may be names of files: `--file=x`, `x@file`, `src=file,dst=y`.
+fn each(word: &Word, mut add: impl FnMut(&Word)) {
+    let text = word.text.as_str();
+    if let Some(url) = file_url(text) {
+        // `curl` expands braces itself.
+        let url = shortened(word, &url);
+        let all = braces::expanded(&url).unwrap_or_else(|| vec![url]);
+        all.iter().for_each(&mut add);
+    }
+    if !text.contains("://") {
+        values(word).iter().for_each(&mut add);
+    }
+    let divides = |c: char| "=:,;@<>|+{}".contains(c);
+    if text.contains(char::is_whitespace) || !text.contains(divides) {
+        return;
+    }
+    for piece in text.split(|c| divides(c) && c != ':').filter(|it| !it.contains("://")) {
+        add(&shortened(word, piece));
+        if piece.contains(':') {
+            piece.split(':').for_each(|it| add(&shortened(word, it)));
+        }
+    }
+}
+
+/// The path in a `file:` address.
+fn file_url(text: &str) -> Option<String> {
+    let at = text.to_ascii_lowercase().find("file:")?;
+    let rest = text.get(at + 5..)?;
+    let path = match rest.strip_prefix("//") {
+        // Without a host, an expansion may stand there.
+        Some(rest) if rest.starts_with('$') => rest,
+        Some(rest) => &rest[rest.find('/')?..],
+        None => rest,
+    };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        let hex = tail.get(..2).filter(|_| *byte == b'%').and_then(|it| str::from_utf8(it).ok());
+        let decoded = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
+        rest = if decoded.is_some() { &tail[2..] } else { tail };
+        bytes.push(decoded.unwrap_or(*byte));
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,46 @@
+//! What parts set and run besides programs.
+
+use super::{MAX_TEXT_BYTES, MAX_TEXTS, Walk};
+use crate::step7_permission_gate::{
+    command::{Part, dirs::Dirs, programs::is_ordinary, scripts::Text},
+    shell::{self, Fault},
+};
+
+impl Walk<'_> {
+    /// Variables that a builtin sets.
+    pub(super) fn sets(&mut self, part: &Part, from: &Dirs) {
+        let names: Vec<String> = match part.name() {
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                part.args().iter().map(|it| it.text.clone()).collect()
+            }
+            _ => return,
+        };
+        for name in names {
+            if !is_ordinary(&name)
+                && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            {
+                self.assigned(name.clone(), from);
+            }
+            self.unknown.push(name);
+        }
+    }
+
+    /// A text that is run. Where that leaves the shell.
+    pub(super) fn text(&mut self, text: &Text, from: &Dirs) -> Dirs {
+        self.text_bytes += text.text.len() + 100;
+        if self.n_texts >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {
+            self.fault.get_or_insert(Fault::TooDeep);
+            return Dirs::unknown();
+        }
+        self.n_texts += 1;
+        let is_hidden = std::mem::replace(&mut self.is_hidden, true);
+        let from = if text.is_elsewhere { Dirs::unknown() } else { from.clone() };
+        let script = shell::read(&text.text);
+        self.is_unseen |= script.fault.is_some();
+        let ends = self.script(script, &from);
+        self.is_hidden = is_hidden;
+        self.n_texts -= 1;
+        ends.any
+    }
+}
