@@ -5,6 +5,7 @@ mod bench;
 mod cases;
 mod demo;
 mod doctor;
+mod evaluation;
 mod failure;
 mod kills;
 mod mcp;

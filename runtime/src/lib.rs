@@ -20,6 +20,7 @@ pub mod turn;
 
 // What outlives a turn.
 pub mod cost;
+pub mod evaluation;
 pub mod governor;
 pub mod lease;
 pub mod mcp;

@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod demo;
 pub mod demo_load;
 pub mod demo_view;
+pub mod evaluation;
 pub mod exit;
 pub mod print;
 pub mod print_view;

@@ -25,7 +25,8 @@ pub const MIN_TO_SUMMARISE: Tokens = Tokens(200);
 /// How often a request that is itself too long is made shorter.
 pub const MAX_SHRINKS: u8 = 3;
 
-const OPENING: &str =
+/// The beginning of the message that holds a summary.
+pub(crate) const OPENING: &str =
     "The earlier part of this conversation no longer fits and is summed up here.\n\n";
 
 const INSTRUCTION: &str = "\

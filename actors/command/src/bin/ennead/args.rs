@@ -162,6 +162,9 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Print what the harness would do and why.
     Doctor(Doctor),
+    /// Walk recorded sessions again with one shaper left out, and print what each is worth.
+    #[command(name = "eval")]
+    Evaluate(Evaluate),
     /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
     Conformance {
         /// Directory that holds the case files.
@@ -170,6 +173,21 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Evaluate {
+    /// Directory of transcripts, or one transcript.
+    pub(crate) dir: PathBuf,
+    /// Stage that is left out, repeatable; each of the five in turn by default.
+    #[arg(long, value_name = "STAGE")]
+    pub(crate) ablate: Vec<String>,
+    /// Draw the requests of the longest session into this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chart: Option<PathBuf>,
+    /// `text`: tables in Markdown; `json`: one object.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: TableFormat,
 }
 
 #[derive(Debug, clap::Args)]

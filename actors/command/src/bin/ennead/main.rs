@@ -9,6 +9,7 @@ mod conformance;
 mod demo;
 mod doctor;
 mod endpoint;
+mod evaluate;
 mod mcp;
 mod print;
 mod prompter;
@@ -80,6 +81,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
+            Some(Command::Evaluate(args)) => evaluate::run(&args),
             Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
             None if stream::is_asked_for(&args.print) => stream::run(args.print).await,
             None => print::run(args.print).await,

@@ -1,0 +1,100 @@
+//! What each shaper of step 4 is worth: recorded sessions, walked again with one stage left out.
+//!
+//! A transcript holds every message of its session as it was said, whatever the shapers made of it.
+//! [`Recording`] reads those messages and the settings that held; [`walk()`] sends them through the
+//! stages again, request by request, and counts what goes out. The model is not asked: its recorded
+//! answers come as they came, so what is compared is the size and the price of the requests, and not
+//! how good an answer would have been with less context.
+//!
+//! Tokens are the estimates of the harness, so that a saving that a stage logs and the size of a
+//! request are counted alike: in every walk the savings of all stages, each counted again in every
+//! later request, add up to the difference between what was said and what was sent.
+
+mod recording;
+mod walk;
+
+use serde::Serialize;
+
+pub use recording::{NoRecording, Recording};
+pub use walk::{MADE_UP_SUMMARY, walk};
+
+use crate::{catalogue::Money, step4_context_shapers::Stage, tokens::Tokens};
+
+/// One request of a walk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// What it would take if no stage had ever changed anything.
+    pub said: Tokens,
+    /// What it takes.
+    pub sent: Tokens,
+    /// The part of it that equals the beginning of the request before, sent within five minutes of it.
+    pub cached: Tokens,
+    /// Stages that changed something for it, in order, with the tokens that each took off.
+    pub fired: Vec<(Stage, Tokens)>,
+}
+
+/// What one stage did in a walk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StageTotals {
+    /// Requests for which it changed something.
+    pub fired: u64,
+    /// Tokens that it took off, each counted once.
+    pub saved_once: Tokens,
+    /// The same, each counted in every request that is smaller for it.
+    pub saved: Tokens,
+}
+
+/// What a walk came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Requests for answers of the model.
+    pub requests: u64,
+    /// Requests for summaries.
+    pub summaries: u64,
+    /// Requests that are larger than the window less the output, after all five stages.
+    pub overflows: u64,
+    /// Tokens of all requests if no stage had ever changed anything.
+    pub said: Tokens,
+    /// Tokens of all requests for answers.
+    pub sent: Tokens,
+    /// Tokens of all requests for answers that a provider's cache would hold.
+    pub cached: Tokens,
+    /// Of all requests; `None` where the price of a model is not known.
+    pub cost: Option<Money>,
+    /// By stage, in their order; the last one is the cut of what does not fit the window.
+    pub stages: [StageTotals; 6],
+}
+
+impl Totals {
+    /// Whether the logged savings are the measured difference, which they are in every walk.
+    pub fn adds_up(&self) -> bool {
+        let saved: u64 = self.stages.iter().map(|it| it.saved.0).sum();
+        self.said.saturating_sub(self.sent).0 == saved
+    }
+
+    /// Adds what the walk of another session came to.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.requests += other.requests;
+        self.summaries += other.summaries;
+        self.overflows += other.overflows;
+        self.said = self.said + other.said;
+        self.sent = self.sent + other.sent;
+        self.cached = self.cached + other.cached;
+        self.cost = self.cost.zip(other.cost).map(|(a, b)| a + b);
+        for (own, other) in self.stages.iter_mut().zip(&other.stages) {
+            own.fired += other.fired;
+            own.saved_once = own.saved_once + other.saved_once;
+            own.saved = own.saved + other.saved;
+        }
+        self
+    }
+}
+
+/// The place of a stage in [`Totals::stages`].
+pub fn place_of(stage: Stage) -> usize {
+    Stage::ALL.iter().position(|it| *it == stage).unwrap_or(Stage::ALL.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! What a transcript tells about a session for an evaluation.
+
+use std::sync::Arc;
+
+use crate::{
+    catalogue::{Catalogue, ModelFacts},
+    message::{Message, MessageKind, tokens_of},
+    run::{derived_settings::DerivedSettings, facts::SessionFacts},
+    step1_settings_resolution::{LayerText, Resolved, merge_with},
+    step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
+    time::Timestamp,
+    tokens::Tokens,
+    transcript::{
+        entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
+        read::{Entry, read_line},
+        replay::StoredTexts,
+    },
+};
+
+/// A message, and when it was recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) at: Timestamp,
+    pub(super) message: Arc<Message>,
+    /// Of an answer: tokens of output, as the provider reported them.
+    pub(super) output: u64,
+}
+
+/// A recorded session.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    pub(super) said: Vec<Said>,
+    /// Summaries that the session made, in order.
+    pub(super) summaries: Vec<String>,
+    /// What goes with every request in addition to the conversation: system prompt, tools, instructions.
+    pub(super) fixed: Tokens,
+    pub(super) setup: ShaperSetup,
+    pub(super) model: Option<Arc<ModelFacts>>,
+}
+
+/// Why a transcript cannot be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoRecording {
+    /// It holds no run of a session with its facts and settings.
+    #[error("it holds no run with its settings")]
+    NoRun,
+    /// The model was never asked.
+    #[error("no model answered in it")]
+    NoAnswer,
+}
+
+#[derive(Default)]
+struct Reader {
+    said: Vec<Said>,
+    summaries: Vec<String>,
+    facts: Option<SessionFacts>,
+    layers: Option<Vec<LayerText>>,
+    models: Option<Catalogue>,
+    fixed: Option<Tokens>,
+}
+
+impl Recording {
+    /// Reads a transcript; lines that cannot be read are passed over. `stored` has the texts that lie
+    /// next to it. The settings are those of the first turn, as the gates of the shapers are.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRecording`].
+    pub fn read(bytes: &[u8], stored: StoredTexts<'_>) -> Result<Self, NoRecording> {
+        let mut reader = Reader::default();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        for line in lines.filter_map(|it| std::str::from_utf8(it).ok()) {
+            match read_line(line).map(|it| it.entry) {
+                Ok(Entry::Conversation { line, sidechain: false, .. }) => reader.said(&line),
+                Ok(Entry::Harness(record)) => reader.note(&record, stored),
+                _ => {}
+            }
+        }
+        reader.end()
+    }
+}
+
+impl Reader {
+    fn said(&mut self, line: &ConversationLine) {
+        match line.message.kind {
+            MessageKind::CompactSummary => {
+                let text = line.message.text();
+                self.summaries.push(text.strip_prefix(OPENING).unwrap_or(&text).to_owned());
+            }
+            MessageKind::Mark => {}
+            _ if line.boundary.is_some() => {}
+            _ => self.said.push(Said {
+                at: line.at,
+                message: Arc::clone(&line.message),
+                output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),
+            }),
+        }
+    }
+
+    fn note(&mut self, record: &Record, stored: StoredTexts<'_>) {
+        let json = |text: &Stored| match text {
+            Stored::Text(text) => Some(text.clone()),
+            Stored::At(digest) | Stored::Again(digest) => stored(*digest),
+        };
+        match &record.what {
+            RecordKind::RunStart { setup, .. } if self.facts.is_none() => {
+                self.facts = json(setup).and_then(|it| serde_json::from_str(&it).ok());
+            }
+            RecordKind::TurnStep {
+                detail: StepDetail::Settings { layers, models, .. }, ..
+            } => {
+                if self.layers.is_none() {
+                    self.layers = json(layers).and_then(|it| serde_json::from_str(&it).ok());
+                }
+                let models = models.as_ref().filter(|_| self.models.is_none()).and_then(json);
+                self.models = models
+                    .and_then(|it| serde_json::from_str(&it).ok())
+                    .or_else(|| self.models.take());
+            }
+            RecordKind::TurnStep { detail: StepDetail::Context { tokens, .. }, .. } => {
+                let said = || tokens_of(self.said.iter().map(|it| &it.message));
+                self.fixed.get_or_insert_with(|| tokens.saturating_sub(said()));
+            }
+            _ => {}
+        }
+    }
+
+    fn end(self) -> Result<Recording, NoRecording> {
+        let (Some(facts), Some(layers)) = (self.facts, self.layers) else {
+            return Err(NoRecording::NoRun);
+        };
+        if !self.said.iter().any(|it| it.message.kind == MessageKind::Answer) {
+            return Err(NoRecording::NoAnswer);
+        }
+        let models = Arc::new(self.models.unwrap_or_default());
+        let resolved = merge_with(&layers, &models);
+        let model = models.find(&resolved.settings.model).cloned();
+        Ok(Recording {
+            said: self.said,
+            summaries: self.summaries,
+            fixed: self.fixed.unwrap_or_default(),
+            setup: setup(&resolved, &facts),
+            model,
+        })
+    }
+}
+
+/// What the stages go by, but for what changes from request to request.
+fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
+    let derived = DerivedSettings::new(resolved, facts);
+    let settings = &resolved.settings;
+    let output = u64::from(settings.max_output_tokens).min(settings.context_window / 2);
+    ShaperSetup {
+        settings: Arc::new(settings.shapers.clone()),
+        context_budget: Tokens(settings.context_window.saturating_sub(output)),
+        trigger_override: None,
+        spent_micro_usd: 0,
+        reference_prefix: derived.results_directory,
+        idle_ms: 0,
+        exempt_tools: derived.exempt_tools,
+        own_caps: derived.own_caps,
+        sharing: Sharing::Turn,
+        summary_pause: 0,
+    }
+}
