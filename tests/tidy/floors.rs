@@ -101,7 +101,7 @@ const RUNTIME: &[Floor] = &[
     ),
     ("turn", &["turn"]),
     ("session", &["session"]),
-    ("replay", &["transcript::replay"]),
+    ("replay and evaluation", &["evaluation", "transcript::replay"]),
     ("the crate", &[""]),
 ];
 

@@ -1,3 +1,5 @@
+//! Sessions of the turn machine, walked again.
+
 use serde_json::json;
 
 use super::*;
