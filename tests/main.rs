@@ -33,6 +33,7 @@ mod stream_cuts;
 mod watchdogs;
 
 // Sessions from the outside.
+mod appended;
 mod approvals;
 mod context;
 mod determinism;

@@ -3,7 +3,9 @@
 use std::{io, sync::Arc};
 
 use ennead_runtime::{
-    ports::BoxFuture, step1_settings_resolution::LayerText, step3_context_assembly::SourceTexts,
+    ports::BoxFuture,
+    step1_settings_resolution::LayerText,
+    step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder, SourcesSeen},
     turn::input::SettingsRead,
 };
 
@@ -24,15 +26,23 @@ pub(crate) struct FirstLook {
 /// What a look at the settings files gives.
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
-/// Reads the world's part of the nine sources, and puts in what the embedder gave. Nothing that
-/// matches a pattern of `hidden` is imported.
+/// What the rules and settings of a turn keep from the sources, as patterns.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    /// Paths that `Read` deny rules hide; nothing that matches is imported.
+    pub(crate) hidden: Arc<[String]>,
+    /// Instruction files that settings leave out.
+    pub(crate) excludes: Arc<[String]>,
+}
+
+/// Reads the world's part of the nine sources, and puts in what the embedder gave.
 pub(crate) fn sources(
     shared: Arc<SessionContext>,
-    hidden: Arc<[String]>,
+    LeftOut { hidden, excludes }: LeftOut,
 ) -> BoxFuture<'static, Box<SourceTexts>> {
     Box::pin(async move {
         let mut texts = if shared.reads_sources {
-            let place = SessionDirs { hidden, ..shared.place.clone() };
+            let place = SessionDirs { hidden, excludes, ..shared.place.clone() };
             shared.world.files.sources(&place).await
         } else {
             Default::default()
@@ -42,6 +52,40 @@ pub(crate) fn sources(
         }
         put_in_own(&mut texts, &shared);
         Box::new(texts)
+    })
+}
+
+/// Looks at the sources again, and at what runs in the background where files are asked for.
+pub(crate) fn look(
+    shared: Arc<SessionContext>,
+    hidden: Arc<[String]>,
+    order: SourcesOrder,
+) -> BoxFuture<'static, SourcesLook> {
+    let excludes = Arc::clone(&order.excludes);
+    let place = SessionDirs { hidden, excludes, ..shared.place.clone() };
+    let restores = order.restores;
+    if !shared.reads_sources && !restores {
+        return Box::pin(std::future::ready(SourcesLook::Unchanged));
+    }
+    let looking = shared.world.files.look(&place, &order);
+    Box::pin(async move {
+        let SourcesLook::Found(mut seen, marks) = looking.await else {
+            return SourcesLook::Unchanged;
+        };
+        if !shared.reads_sources {
+            *seen = SourcesSeen { contents: seen.contents, ..SourcesSeen::default() };
+        }
+        if shared.facts.agent.is_some() && is_for_looking(&shared.facts.agent_type) {
+            seen.instructions.clear();
+            seen.path_rules.clear();
+            seen.nested.clear();
+        }
+        if restores {
+            let running = shared.shells.table.running();
+            seen.background =
+                running.iter().map(|it| format!("{}: {}", it.shell, it.command)).collect();
+        }
+        SourcesLook::Found(seen, marks)
     })
 }
 
@@ -62,8 +106,13 @@ fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
 /// only looks or plans, the instructions for work that it will not do.
 fn for_agent(kind: &str, texts: &mut SourceTexts) {
     texts.auto_memory = None;
-    if matches!(kind, "Explore" | "Plan") {
+    if is_for_looking(kind) {
         texts.instructions.clear();
         texts.path_rules.clear();
     }
+}
+
+/// Whether sub-agents of this type only look or plan.
+fn is_for_looking(kind: &str) -> bool {
+    matches!(kind, "Explore" | "Plan")
 }

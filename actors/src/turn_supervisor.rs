@@ -105,6 +105,7 @@ pub(crate) struct ActiveTurn {
 pub(crate) enum Pending {
     Settings,
     Sources,
+    Look,
     Shape(ennead_runtime::step4_context_shapers::Stage),
     /// The attempt, and under limits of the tree of agents whether it was sent.
     Model(u32, Option<Sent>),

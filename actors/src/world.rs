@@ -1,6 +1,7 @@
 //! The ports of `runtime`, brought by the operating system.
 
 pub(crate) mod clock;
+mod git;
 pub(crate) mod hook_process;
 #[cfg(feature = "http")]
 pub(crate) mod http;
@@ -12,6 +13,7 @@ mod rules;
 #[cfg(feature = "simulated")]
 pub(crate) mod simulated;
 mod sources;
+mod tree;
 
 use std::sync::Arc;
 

@@ -58,6 +58,9 @@ pub struct ModelFacts {
     /// How it takes thinking, effort and sampling.
     #[serde(skip_serializing_if = "ThinkingSupport::is_none")]
     pub thinking: ThinkingSupport,
+    /// The month that its knowledge reaches to, as `2026-01`; empty when not known.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub knowledge: String,
     /// A line for the system prompt; empty for none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub style: String,
@@ -107,6 +110,7 @@ impl Default for ModelFacts {
             min_cached: 0,
             prices: None,
             thinking: ThinkingSupport::default(),
+            knowledge: String::new(),
             style: String::new(),
             reasoning_percent: 50,
             ids: PlatformIds::default(),

@@ -90,6 +90,8 @@ pub struct Settings {
     pub shell: ShellSettings,
     /// What confines shell commands.
     pub sandbox: SandboxSettings,
+    /// What is read as instructions and kept as memory.
+    pub instructions: InstructionSettings,
     /// Where the worktrees of sub-agents begin (`worktree.baseRef`).
     pub worktree_base: WorktreeBase,
     /// How long a model server is waited for.
@@ -117,6 +119,24 @@ pub struct Permissions {
     pub off: Vec<PermissionMode>,
     /// Directories that count as workspace in addition to the working directory.
     pub additional_directories: Vec<String>,
+}
+
+/// What is read as instructions and kept as memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstructionSettings {
+    /// Globs of absolute paths of instruction files that are not read (`claudeMdExcludes`). They do not
+    /// hold for files of the organisation.
+    pub excludes: Arc<[String]>,
+    /// Instructions of the organisation that its settings hold (`claudeMd`).
+    pub managed: Option<Arc<str>>,
+    /// Whether there is an auto memory (`autoMemoryEnabled`); true.
+    pub has_memory: bool,
+}
+
+impl Default for InstructionSettings {
+    fn default() -> Self {
+        Self { excludes: Arc::default(), managed: None, has_memory: true }
+    }
 }
 
 /// Gates and caps of the five shapers.
@@ -317,6 +337,7 @@ impl Default for Settings {
             agents: AgentLimits::default(),
             shell: ShellSettings::default(),
             sandbox: SandboxSettings::default(),
+            instructions: InstructionSettings::default(),
             worktree_base: WorktreeBase::default(),
             http: HttpSettings::default(),
             certificates: Certificates::default(),

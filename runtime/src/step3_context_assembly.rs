@@ -13,12 +13,16 @@ pub mod source7_conversation_history;
 pub mod source8_tool_results;
 pub mod source9_compact_summaries;
 
+pub mod appended;
 pub mod assemble;
+pub mod look;
+pub mod restored;
 
 use serde::{Deserialize, Serialize};
 
 pub use assemble::{Assembled, Sources, assemble_context};
-pub use source1_system_prompt::SystemPromptParts;
+pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
+pub use source1_system_prompt::{Now, SystemPromptParts};
 pub use source8_tool_results::reminder;
 
 use crate::permission::Scope;
@@ -36,8 +40,11 @@ pub struct SourceTexts {
     pub is_bare: bool,
     /// Facts about the machine and the working directory, by name, in order.
     pub environment: Vec<(String, String)>,
-    /// Branch and short status; empty outside a repository.
+    /// Branch, short status and last commits; empty outside a repository.
     pub git: String,
+    /// The working directory as a short tree, one entry a line; empty when it is not looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tree: String,
     /// Instruction files that hold from the start, in the order the model reads them.
     pub instructions: Vec<InstructionFile>,
     /// Rules with a `paths` header, waiting for a matching file to be read.

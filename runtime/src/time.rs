@@ -32,6 +32,11 @@ impl Timestamp {
         let _written = PRINTER.print_timestamp(&self.shown(), out);
     }
 
+    /// The day in UTC, as `2026-09-21`.
+    pub fn day(self) -> String {
+        self.shown().to_string().chars().take(10).collect()
+    }
+
     fn shown(self) -> jiff::Timestamp {
         let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
         jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)

@@ -12,6 +12,7 @@ mod setup;
 
 mod step1_settings;
 mod step2_state;
+mod step3_appending;
 mod step3_context;
 mod step4_shaping;
 mod step5_call_ids;
@@ -101,6 +102,8 @@ enum Then {
 enum Awaits {
     Settings,
     Sources,
+    /// The sources after a compaction, before the model is asked.
+    Restoration,
     Stage(Stage),
     Admissions,
     Path,
@@ -160,6 +163,7 @@ impl Turn {
             TurnInput::Run(_) => {}
             TurnInput::SettingsRead(read) => self.settings_read(read),
             TurnInput::SourcesRead(texts) => self.sources_read(*texts),
+            TurnInput::SourcesSeen(look) => self.sources_seen(look),
             TurnInput::Shaped { stage, result, elapsed_us } => {
                 self.shaped(stage, result, elapsed_us)
             }

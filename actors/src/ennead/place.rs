@@ -37,6 +37,7 @@ pub(super) fn place(
         trust: options.trust,
         sources: options.setting_sources,
         hidden: Arc::default(),
+        excludes: Arc::default(),
     })
 }
 

@@ -338,6 +338,7 @@ mod tests {
             trust: Trust::Headless,
             sources: Default::default(),
             hidden: Arc::default(),
+            excludes: Arc::default(),
         };
         assert_eq!(only_managed(&place), None);
         std::fs::write(directory.path().join(MANAGED), "{}").unwrap();

@@ -27,7 +27,7 @@ use crate::{
     model_call,
     session::{HookToken, SessionMsg, context::SessionContext},
     shaper_stage,
-    source_reader::{self, Look},
+    source_reader::{self, LeftOut, Look},
     spans,
     supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
     tool_dispatcher::Execution,
@@ -74,8 +74,8 @@ fn execute(
             return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
         }
         Effect::ReadSources => {
-            let hidden = state.turn.hidden();
-            let mut reading = source_reader::sources(Arc::clone(&state.shared), hidden);
+            let left_out = LeftOut { hidden: state.turn.hidden(), excludes: state.turn.excludes() };
+            let mut reading = source_reader::sources(Arc::clone(&state.shared), left_out);
             // Where no file contributes, nothing waits.
             if let Some(texts) = (&mut reading).now_or_never() {
                 return Ok(Outcome::Reply(TurnInput::SourcesRead(texts)));
@@ -83,6 +83,17 @@ fn execute(
             state.flush(myself)?;
             let work = Box::pin(async move { TurnInput::SourcesRead(reading.await) });
             return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
+        }
+        Effect::LookAtSources(order) => {
+            let hidden = state.turn.hidden();
+            let mut looking = source_reader::look(Arc::clone(&state.shared), hidden, *order);
+            // Files that are as they were need no reader.
+            if let Some(look) = (&mut looking).now_or_never() {
+                return Ok(Outcome::Reply(TurnInput::SourcesSeen(look)));
+            }
+            state.flush(myself)?;
+            let work = Box::pin(async move { TurnInput::SourcesSeen(looking.await) });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Look, work));
         }
         Effect::Shape(order) => return Ok(shape(*order, myself, state)),
         Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),

@@ -4,6 +4,7 @@ use ennead_runtime::{
     event::Event,
     hook::HandlerOutput,
     ids::ToolUseId,
+    step3_context_assembly::SourcesLook,
     step7_permission_gate::{Judged, PathKind},
     tokens::Usage,
     tool::ToolOutcome,
@@ -26,6 +27,7 @@ impl ActiveTurn {
         let is_answered = |pending: &Pending| match (pending, input) {
             (Pending::Settings, TurnInput::SettingsRead(_)) => true,
             (Pending::Sources, TurnInput::SourcesRead(_)) => true,
+            (Pending::Look, TurnInput::SourcesSeen(_)) => true,
             (Pending::Shape(stage), TurnInput::Shaped { stage: answered, .. }) => stage == answered,
             (Pending::Model(attempt, _), TurnInput::ModelAnswered(it)) => *attempt == it.attempt,
             (Pending::Path(call, _), TurnInput::PathResolved { call: answered, .. }) => {
@@ -65,6 +67,11 @@ impl ActiveTurn {
                 let what = "the sources could not be read; the session goes on without them";
                 self.shared.hub.publish(Event::Alert { what: what.into() });
                 TurnInput::SourcesRead(source_reader::without_files(&self.shared))
+            }
+            Pending::Look => {
+                let what = "the sources could not be looked at again; what was read of them holds";
+                self.shared.hub.publish(Event::Alert { what: what.into() });
+                TurnInput::SourcesSeen(SourcesLook::Unchanged)
             }
             Pending::Shape(stage) => {
                 TurnInput::Shaped { stage, result: Err(Crashed), elapsed_us: 0 }

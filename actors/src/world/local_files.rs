@@ -12,13 +12,14 @@ use std::{
 };
 
 use ennead_runtime::{
+    digest::Digest,
     permission::Scope,
     ports::BoxFuture,
     step1_settings_resolution::{
         LayerText,
         trust::{SettingSources, Trust, restrict},
     },
-    step3_context_assembly::SourceTexts,
+    step3_context_assembly::{SourceMarks, SourceTexts, SourcesLook, SourcesOrder},
     turn::input::SettingsRead,
 };
 use ennead_tools::source_file::{ReadError, Root, read_chosen_text};
@@ -27,7 +28,10 @@ mod last_good;
 
 use last_good::LastGood;
 
-use super::sources::{self, EmptyDirs};
+use super::{
+    git,
+    sources::{self, EmptyDirs},
+};
 
 /// Where a session's files lie, and how far they are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub struct SessionDirs {
     pub sources: SettingSources,
     /// Patterns of the paths that `Read` deny rules hide; instruction files import none of them.
     pub hidden: Arc<[String]>,
+    /// Globs of the instruction files that settings leave out; those of the organisation are read.
+    pub excludes: Arc<[String]>,
 }
 
 /// State of the settings files when they were last read, strongest first.
@@ -89,6 +95,12 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 
     /// What the files of a place contribute to the nine sources.
     fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts>;
+
+    /// What a later look finds, or that all is as it was at the marks of the order. Finds nothing
+    /// new unless it is implemented.
+    fn look(&self, _place: &SessionDirs, _order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
+        Box::pin(std::future::ready(SourcesLook::Unchanged))
+    }
 }
 
 /// Reads settings and instruction files from the machine's disk.
@@ -124,12 +136,70 @@ impl SourceFiles for LocalFiles {
     }
 
     fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        if !sources::has_files(place, &self.barren) {
+        if !sources::has_files(place, &self.barren) && !sources::has_entries(place) {
             return Box::pin(std::future::ready(sources::without_files(place)));
         }
         let place = place.clone();
-        Box::pin(async move { blocking(move || sources::read(&place)).await.unwrap_or_default() })
+        Box::pin(async move {
+            // All at once: the slowest of them is what the session waits for.
+            let (seen, tree, memory, git) = tokio::join!(
+                of_place(&place, sources::instructions),
+                of_place(&place, sources::tree_of),
+                of_place(&place, sources::memory),
+                git::state(&place.workspace, place.trust),
+            );
+            SourceTexts {
+                git,
+                tree,
+                instructions: seen.instructions,
+                path_rules: seen.path_rules,
+                auto_memory: memory,
+                ..sources::without_files(&place)
+            }
+        })
     }
+
+    fn look(&self, place: &SessionDirs, order: &SourcesOrder) -> BoxFuture<'static, SourcesLook> {
+        let name = name_of(place, order);
+        if let Some((first, marks)) = order.marks.as_ref().and_then(|it| it.0.split_first())
+            && first.0 == name
+            && marks.iter().all(|(path, state)| state_of(Path::new(path)) == *state)
+        {
+            return Box::pin(std::future::ready(SourcesLook::Unchanged));
+        }
+        if order.files.is_empty()
+            && order.directories.is_empty()
+            && !sources::has_files(place, &self.barren)
+        {
+            // Without marks the next look is made by the same short way.
+            let found = SourcesLook::Found(Box::default(), SourceMarks(Arc::default()));
+            return Box::pin(std::future::ready(found));
+        }
+        let (place, order) = (place.clone(), order.clone());
+        Box::pin(async move {
+            let (seen, marks) =
+                blocking(move || sources::look(&place, &order)).await.unwrap_or_default();
+            let marks = std::iter::once((name, None)).chain(marks).collect();
+            SourcesLook::Found(Box::new(seen), SourceMarks(marks))
+        })
+    }
+}
+
+/// Reads something of a place on the blocking pool; nothing when the reader panics.
+async fn of_place<T: Default + Send + 'static>(
+    place: &SessionDirs,
+    read: impl FnOnce(&SessionDirs) -> T + Send + 'static,
+) -> T {
+    let place = place.clone();
+    blocking(move || read(&place)).await.unwrap_or_default()
+}
+
+/// Names what a look was for: another order is not answered by the same marks.
+fn name_of(place: &SessionDirs, order: &SourcesOrder) -> String {
+    let parts = order.directories.iter().chain(&order.files);
+    let parts = parts.chain(place.hidden.iter()).chain(place.excludes.iter());
+    let digest = parts.fold(Digest::default(), |all, it| all.chain(Digest::of(it.as_bytes())));
+    digest.to_string()
 }
 
 /// Runs `work` on the blocking pool.
@@ -179,7 +249,7 @@ fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
+pub(super) fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
     let found = fs::metadata(path).ok()?;
     let mtime = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
     Some((mtime, found.size(), found.ino()))

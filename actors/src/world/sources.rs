@@ -1,7 +1,8 @@
-//! Reads the world's part of the nine sources: environment, git, instructions, memory.
+//! Reads the world's part of the nine sources: environment, instructions, rules, memory.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -9,20 +10,25 @@ use ennead_runtime::{
     permission::Scope,
     step1_settings_resolution::instructions::{joined, with_imports},
     step3_context_assembly::{
-        InstructionFile, PathRule, SourceTexts, source5_auto_memory::index_start,
+        FileContent, InstructionFile, PathRule, SourceTexts, SourcesOrder, SourcesSeen,
+        look::SourceMark, restored::MAX_FILE_CHARS, source5_auto_memory::index_start,
     },
     step7_permission_gate::path_rule::PathPattern,
 };
 use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
-use super::{local_files::SessionDirs, negative_dir_cache::NegativeDirCache, rules};
+use super::{
+    local_files::{SessionDirs, state_of},
+    negative_dir_cache::NegativeDirCache,
+    rules,
+};
 use crate::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;
 
-/// Characters of `.git/HEAD` that are shown; names of branches have 255 bytes at most.
-const MAX_HEAD: usize = 300;
+/// Bytes of a file that is shown again after a compaction; a character has four at most.
+const MAX_CONTENT: u64 = MAX_FILE_CHARS as u64 * 4;
 
 /// Directories that were found to hold nothing for a session.
 #[derive(Debug)]
@@ -81,29 +87,51 @@ fn has_any(directory: &Path, names: &[&str]) -> bool {
     })
 }
 
-/// Reads everything. What cannot be read is left out: a missing source is no reason not to run.
-pub(super) fn read(place: &SessionDirs) -> SourceTexts {
-    let hidden = (!place.hidden.is_empty()).then(|| PathPattern::hidden(&place.hidden));
-    let workspace = Root::open(&place.workspace).ok();
-    let (files, path_rules) = (Vec::new(), Vec::new());
-    let mut reader = Reader { place, hidden, workspace, seen: BTreeSet::new(), files, path_rules };
+/// Whether the working directory has anything to show.
+pub(super) fn has_entries(place: &SessionDirs) -> bool {
+    std::fs::read_dir(&place.workspace).is_ok_and(|mut it| it.next().is_some())
+}
+
+/// Reads the instruction files and rules. What cannot be read is left out: a missing source is no
+/// reason not to run.
+pub(super) fn instructions(place: &SessionDirs) -> SourcesSeen {
+    let mut reader = Reader::new(place);
     reader.hierarchy();
-    SourceTexts {
-        git: git(&place.workspace),
-        instructions: reader.files,
-        path_rules: reader.path_rules,
-        auto_memory: memory(place),
-        ..without_files(place)
+    reader.seen()
+}
+
+/// Reads what an order of a later look names, and the state of everything that it depends on.
+pub(super) fn look(place: &SessionDirs, order: &SourcesOrder) -> (SourcesSeen, Vec<SourceMark>) {
+    let mut reader = Reader::new(place);
+    reader.hierarchy();
+    let from_start = std::mem::take(&mut reader.files);
+    for directory in &order.directories {
+        reader.nested(&place.workspace.join(directory));
     }
+    let contents = order.files.iter().filter_map(|it| reader.content(it)).collect();
+    let marks = std::mem::take(&mut reader.marks).into_iter().collect();
+    let seen = reader.seen();
+    (SourcesSeen { nested: seen.instructions, instructions: from_start, contents, ..seen }, marks)
+}
+
+/// The tree of the working directory.
+pub(super) fn tree_of(place: &SessionDirs) -> String {
+    let hidden = (!place.hidden.is_empty()).then(|| PathPattern::hidden(&place.hidden));
+    let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
+    super::tree::tree(directory, hidden.as_ref())
 }
 
 /// What a place contributes that has no files of its own.
 pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
+    let is_repository = directory.ancestors().any(|it| it.join(".git").exists());
     SourceTexts {
         environment: vec![
             ("Working directory".into(), directory.display().to_string()),
             ("Platform".into(), std::env::consts::OS.into()),
+            ("Shell of commands".into(), "bash".into()),
+            ("Home directory".into(), place.home.display().to_string()),
+            ("Git repository".into(), if is_repository { "yes" } else { "no" }.into()),
         ],
         ..SourceTexts::default()
     }
@@ -113,21 +141,51 @@ struct Reader<'a> {
     place: &'a SessionDirs,
     /// What `Read` deny rules hide.
     hidden: Option<PathPattern>,
+    /// What settings leave out, but for files of the organisation.
+    excluded: Option<PathPattern>,
     workspace: Option<Root>,
     /// The files that were read, so that nothing comes twice.
     seen: BTreeSet<(u64, u64)>,
     files: Vec<InstructionFile>,
     path_rules: Vec<PathRule>,
+    /// The state of the files that were read and of the directories that were looked into, each
+    /// before it was.
+    marks: BTreeMap<String, Option<(i128, u64, u64)>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(place: &'a SessionDirs) -> Self {
+        let patterns = |it: &[String]| (!it.is_empty()).then(|| PathPattern::hidden(it));
+        Self {
+            place,
+            hidden: patterns(&place.hidden),
+            excluded: patterns(&place.excludes),
+            workspace: Root::open(&place.workspace).ok(),
+            seen: BTreeSet::new(),
+            files: Vec::new(),
+            path_rules: Vec::new(),
+            marks: BTreeMap::new(),
+        }
+    }
+
+    fn seen(self) -> SourcesSeen {
+        let (instructions, path_rules) = (self.files, self.path_rules);
+        SourcesSeen { instructions, path_rules, ..SourcesSeen::default() }
+    }
+
+    fn mark(&mut self, path: &Path) {
+        self.marks.entry(path.to_string_lossy().into_owned()).or_insert_with(|| state_of(path));
+    }
+
     /// Managed, user, then every directory from the root down to the working directory.
     fn hierarchy(&mut self) {
         let place = self.place;
         if let Some(managed) = &place.managed {
+            self.mark(managed);
             self.file(Scope::Policy, None, &managed.join("CLAUDE.md"));
         }
         if place.sources.user {
+            self.mark(&place.config);
             self.file(Scope::User, None, &place.config.join("CLAUDE.md"));
             self.rules(Scope::User, None, &place.config.join("rules"), &place.workspace);
         }
@@ -136,25 +194,58 @@ impl Reader<'_> {
         for directory in directories {
             // No file of a directory is a way to what lies elsewhere.
             let Ok(root) = Root::open(directory) else { continue };
-            let root = Some(&root);
-            if place.sources.project {
-                let own = [directory.join("CLAUDE.md"), directory.join(".claude/CLAUDE.md")];
-                let found = own.iter().filter(|it| self.file(Scope::Project, root, it)).count();
-                if found == 0 {
-                    self.file(Scope::Project, root, &directory.join("AGENTS.md"));
-                }
-                self.rules(Scope::Project, root, &directory.join(".claude/rules"), directory);
-            }
-            if place.sources.local {
-                self.file(Scope::Local, root, &directory.join("CLAUDE.local.md"));
-            }
+            self.directory(&root, directory);
         }
+    }
+
+    /// A directory below the working directory, whose links lead out of it nowhere.
+    fn nested(&mut self, directory: &Path) {
+        if let Some(root) = self.workspace.take() {
+            self.directory(&root, directory);
+            self.workspace = Some(root);
+        }
+    }
+
+    fn directory(&mut self, root: &Root, directory: &Path) {
+        let (place, root) = (self.place, Some(root));
+        self.mark(directory);
+        self.mark(&directory.join(DIRECTORY));
+        if place.sources.project {
+            let own = [directory.join("CLAUDE.md"), directory.join(".claude/CLAUDE.md")];
+            let found = own.iter().filter(|it| self.file(Scope::Project, root, it)).count();
+            if found == 0 {
+                self.file(Scope::Project, root, &directory.join("AGENTS.md"));
+            }
+            self.rules(Scope::Project, root, &directory.join(".claude/rules"), directory);
+        }
+        if place.sources.local {
+            self.file(Scope::Local, root, &directory.join("CLAUDE.local.md"));
+        }
+    }
+
+    /// The beginning of a file that the model knows.
+    fn content(&self, path: &str) -> Option<FileContent> {
+        let opened = open_chosen(Path::new(path)).ok()?;
+        // A link that was put in its place since leads to what nobody has allowed.
+        if opened.real != Path::new(path) || self.hides(&opened.real) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let file = opened.into_file();
+        let n_bytes = file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).ok()? as u64;
+        bytes.truncate(usize::try_from(MAX_CONTENT).unwrap_or(usize::MAX));
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Some(FileContent { path: path.into(), text, is_cut: MAX_CONTENT < n_bytes })
     }
 
     /// Reads the rules of a directory. Globs are relative to `base`.
     fn rules(&mut self, scope: Scope, root: Option<&Root>, directory: &Path, base: &Path) {
+        self.mark(directory);
         for path in rules::files_below(directory, root.map(Root::real)) {
-            let Some(text) = self.load(root, &path) else { continue };
+            if let Some(inside) = path.parent() {
+                self.mark(inside);
+            }
+            let Some(text) = self.load(scope, root, &path) else { continue };
             match rules::read(&text) {
                 (None, body) => self.add(scope, &path, body),
                 (Some(paths), body) => self.path_rules.push(PathRule {
@@ -169,22 +260,25 @@ impl Reader<'_> {
 
     /// Reads a file and what it imports; false when there is none.
     fn file(&mut self, scope: Scope, root: Option<&Root>, path: &Path) -> bool {
-        let Some(text) = self.load(root, path) else { return false };
+        let Some(text) = self.load(scope, root, path) else { return false };
         self.add(scope, path, &text);
         true
     }
 
     fn add(&mut self, scope: Scope, path: &Path, text: &str) {
         let mut seen = std::mem::take(&mut self.seen);
+        let mut imported = Vec::new();
         let mut load = |target: &str| {
             let target = Path::new(target);
             let opened = self.open_import(scope, target)?;
             let is_hidden = self.hides(target) || self.hides(&opened.real);
+            imported.push(target.to_owned());
             (!is_hidden && seen.insert(opened.id)).then(|| text_of(opened)).flatten()
         };
         let home = self.place.home.to_string_lossy();
         let files = with_imports(&path.to_string_lossy(), text, &home, &mut load);
         self.seen = seen;
+        imported.iter().for_each(|it| self.mark(it));
         let (path, text) = (path.display().to_string(), joined(&files));
         self.files.push(InstructionFile { scope, path, text });
     }
@@ -203,7 +297,12 @@ impl Reader<'_> {
     }
 
     /// The text of a file that was not read yet.
-    fn load(&mut self, root: Option<&Root>, path: &Path) -> Option<String> {
+    fn load(&mut self, scope: Scope, root: Option<&Root>, path: &Path) -> Option<String> {
+        let is_excluded = |it: &PathPattern| it.matches(&path.to_string_lossy());
+        if scope != Scope::Policy && self.excluded.as_ref().is_some_and(is_excluded) {
+            return None;
+        }
+        let state = state_of(path);
         let opened = match root {
             Some(root) => root.open_file(root.name_of(path)?).ok()?,
             None => open_chosen(path).ok()?,
@@ -213,6 +312,7 @@ impl Reader<'_> {
         if is_link && self.hides(&opened.real) {
             return None;
         }
+        self.marks.insert(path.to_string_lossy().into_owned(), state);
         self.seen.insert(opened.id).then(|| text_of(opened)).flatten()
     }
 
@@ -227,19 +327,7 @@ fn text_of(opened: Opened) -> Option<String> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-fn git(workspace: &Path) -> String {
-    let head = |it: &Path| Root::open(it).ok()?.read_text(Path::new(".git/HEAD")).ok();
-    let head = workspace.ancestors().find_map(head).unwrap_or_default();
-    // A file of this name can hold anything.
-    let head: String = head.lines().next().unwrap_or_default().chars().take(MAX_HEAD).collect();
-    match head.trim().strip_prefix("ref: refs/heads/") {
-        _ if head.trim().is_empty() => String::new(),
-        Some(branch) => format!("branch {branch}"),
-        None => format!("detached at {}", head.trim()),
-    }
-}
-
-fn memory(place: &SessionDirs) -> Option<String> {
+pub(super) fn memory(place: &SessionDirs) -> Option<String> {
     let index = read_chosen_text(&memory_file(place)).ok()?;
     Some(index_start(&index).to_owned())
 }

@@ -21,12 +21,12 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::SessionFacts,
+        facts::{APPENDS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
-    step3_context_assembly::Sources,
+    step3_context_assembly::{SourceMarks, Sources, SourcesSeen, appended::ShownParts},
     step4_context_shapers::fruitless::CompactionWatch,
     step5_model_call::{
         adaptation::Change,
@@ -39,13 +39,16 @@ use crate::{
     tokens::{Tokens, Usage},
     tool::{ToolMemory, ToolSpec},
     transcript::{
-        entry::{Repeated, Stored},
+        entry::{Repeated, ShownPart, Stored},
         load::{Loaded, UsageTotals},
     },
 };
 
 /// Tokens of output that a request leaves room for at least; no ceiling is lowered further (MDL-9).
 const SHORTEST_ANSWER: u64 = REDUCTION_FLOOR as u64;
+
+/// Files that were changed and that are shown again after a compaction.
+pub const MAX_EDITED: usize = 5;
 
 /// A conversation and what goes with it from turn to turn.
 #[derive(Clone, Debug)]
@@ -81,6 +84,16 @@ pub struct TurnMemory {
     pub shapers: Option<Arc<ShaperSettings>>,
     /// The nine sources' part that is fixed for the session.
     pub sources: Option<Arc<Sources>>,
+    /// What the sources held when they were looked at last.
+    pub seen: Option<Arc<SourcesSeen>>,
+    /// The state of the files at that look.
+    pub marks: Option<SourceMarks>,
+    /// What of the sources the model has been shown.
+    pub shown: ShownParts,
+    /// Files that were read or written since the last compaction, by absolute path.
+    pub touched: Arc<BTreeSet<String>>,
+    /// Files that were changed, the latest last; [`MAX_EDITED`] at most.
+    pub edited: Vec<String>,
     /// What the tools know.
     pub tools: Arc<ToolMemory>,
     /// What was changed of permissions since the session was opened.
@@ -127,6 +140,21 @@ pub struct TurnMemory {
     pub prefixes: BTreeMap<(usize, Arc<str>), Box<PrefixChain>>,
     /// The watch for cached tokens that are lost.
     pub cache: CacheWatch,
+}
+
+impl TurnMemory {
+    /// Takes in that a file was read, or changed.
+    pub fn touch(&mut self, path: &str, is_changed: bool) {
+        if !self.touched.contains(path) {
+            Arc::make_mut(&mut self.touched).insert(path.to_owned());
+        }
+        if is_changed {
+            self.edited.retain(|it| it != path);
+            self.edited.push(path.to_owned());
+            let n_more = self.edited.len().saturating_sub(MAX_EDITED);
+            self.edited.drain(..n_more);
+        }
+    }
 }
 
 /// What the shapers left of the first `covered` messages of the history.
@@ -252,17 +280,21 @@ impl Conversation {
             HistoryUpdate::Compacted { summary, preserved } => {
                 self.last_entry = Some(summary.id.clone());
                 self.history = iter::once(summary).chain(preserved).collect();
+                let there: BTreeSet<&EntryId> = self.history.iter().map(|it| &it.id).collect();
+                self.memory.shown.keep(|it| there.contains(it));
+                self.memory.touched = Arc::default();
                 // Both are about messages that are gone now.
                 self.memory.view = None;
                 self.memory.anchor = None;
             }
+            HistoryUpdate::Shown(part) => self.memory.shown.show(part),
         }
     }
 
     /// Goes on with what an earlier process recorded: what was said, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
-        self.go_on(recorded, loaded.last.clone(), &loaded.used);
+        self.go_on(recorded, loaded.last.clone(), &loaded.used, &loaded.appended);
     }
 
     /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
@@ -271,8 +303,13 @@ impl Conversation {
         recorded: History,
         last_entry: Option<EntryId>,
         used: &UsageTotals,
+        appended: &[ShownPart],
     ) {
         (self.history, self.last_entry) = (recorded, last_entry);
+        if APPENDS <= self.facts.revision {
+            let there: BTreeSet<&EntryId> = self.history.iter().map(|it| &it.id).collect();
+            self.memory.shown = ShownParts::recorded(appended, |it| there.contains(it));
+        }
         if 1 <= self.facts.revision {
             self.memory.last_answer_at = used.last_answer_at;
             self.memory.spent = used.since_compaction;

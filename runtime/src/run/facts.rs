@@ -17,7 +17,10 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 4;
+pub const REVISION: u32 = 5;
+
+/// The first revision in which what becomes due in a session is appended to the conversation.
+pub(crate) const APPENDS: u32 = 5;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +32,9 @@ pub struct SessionFacts {
     /// run only under pressure of tokens, and wait under any other, and a call that was under way when
     /// its process ended counts as one that failed. From 3 on, questions about calls are recorded, and a
     /// run may go on at one. From 4 on, what the session itself decides is recorded so that it can be
-    /// walked again.
+    /// walked again. From 5 on, what becomes due while a session lives (a new day, another model, rules
+    /// for files, instructions that changed) is appended where it became due, and what the model is shown
+    /// of the machine names its origin.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

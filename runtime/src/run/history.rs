@@ -14,6 +14,7 @@ use crate::{
     ids::ToolUseId,
     message::{Message, Messages},
     step9_stop_check::{RunBudget, StopDecision, StopState},
+    transcript::entry::ShownPart,
 };
 
 /// Messages, oldest first. Cloning takes time logarithmic in their number, adding one as well, on
@@ -38,6 +39,8 @@ pub enum HistoryUpdate {
         /// The newest messages, verbatim.
         preserved: Messages,
     },
+    /// A message that follows shows a part of the context.
+    Shown(ShownPart),
 }
 
 impl HistoryUpdate {
@@ -45,7 +48,7 @@ impl HistoryUpdate {
     pub fn message(&self) -> Option<&Arc<Message>> {
         match self {
             HistoryUpdate::Message(message) => Some(message),
-            HistoryUpdate::Compacted { .. } => None,
+            HistoryUpdate::Compacted { .. } | HistoryUpdate::Shown(_) => None,
         }
     }
 

@@ -101,6 +101,7 @@ impl Machine {
                 HistoryUpdate::Compacted { summary, .. } => {
                     active.compactions.push(summary.id.clone());
                 }
+                HistoryUpdate::Shown(_) => {}
             }
             self.conversation.said(update);
         }

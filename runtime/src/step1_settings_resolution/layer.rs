@@ -45,7 +45,7 @@ pub fn read_layer(layer: &LayerText, warnings: &mut Vec<String>) -> Option<Setti
     let mut found = Vec::new();
     let hooks = take_hooks(&mut values, layer.scope, &mut found);
     let rules = take_rules(&mut values, layer.scope, &mut found);
-    clean(&mut values, &mut found);
+    clean(&mut values, layer.scope, &mut found);
     warnings.extend(found.into_iter().map(|it| format!("{source}: {it}")));
     Some(SettingsLayer { scope: layer.scope, source: source.clone(), values, rules, hooks })
 }
@@ -133,7 +133,7 @@ fn take_rules(
 }
 
 /// Takes out entries of wrong type.
-fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
+fn clean(values: &mut Map<String, Value>, scope: Scope, warnings: &mut Vec<String>) {
     drop_unless(values, "", "model", Value::is_string, warnings);
     // One name is a list of one.
     if let Some(one @ Value::String(_)) = values.get("fallbackModel").cloned() {
@@ -144,6 +144,13 @@ fn clean(values: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     drop_unless(values, "", HOOKS_OFF, Value::is_boolean, warnings);
     drop_unless(values, "", "alwaysThinkingEnabled", Value::is_boolean, warnings);
     drop_unless(values, "", "effortLevel", |it| Effort::deserialize(it).is_ok(), warnings);
+    drop_unless(values, "", "claudeMdExcludes", is_list_of_names, warnings);
+    drop_unless(values, "", "claudeMd", Value::is_string, warnings);
+    drop_unless(values, "", "autoMemoryEnabled", Value::is_boolean, warnings);
+    if scope != Scope::Policy && values.remove("claudeMd").is_some() {
+        warnings
+            .push("`claudeMd` holds in settings of the organisation alone; it is ignored".into());
+    }
     drop_unless(values, "", "env", Value::is_object, warnings);
     if let Some(Value::Object(env)) = values.get_mut("env") {
         for name in env.keys().cloned().collect::<Vec<_>>() {

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    FallbackModel, LayerText, Resolved, Settings, WorktreeBase, certificates, ennead_section,
+    FallbackModel, InstructionSettings, LayerText, Resolved, Settings, WorktreeBase, certificates,
+    ennead_section,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
     models, sandbox,
     secrets::SecretEnv,
@@ -99,6 +100,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     }
     let base = merged.pointer("/worktree/baseRef").map(WorktreeBase::deserialize);
     settings.worktree_base = base.and_then(Result::ok).unwrap_or_default();
+    settings.instructions = instructions(&read, &merged);
     settings.certificates = certificates::certificates(&read, &mut warnings);
     settings.sandbox = sandbox::sandbox(&read, &mut warnings);
     settings.secrets = SecretEnv::of(&read, &mut warnings);
@@ -169,6 +171,18 @@ fn hooks(read: Vec<SettingsLayer>, merged: &Value) -> HookTable {
     let off = is_off(merged.get(HOOKS_OFF));
     let runs = |scope| !off || scope == Scope::Policy && !own_off;
     merge_tables(read.into_iter().filter(|it| runs(it.scope)).map(|it| it.hooks))
+}
+
+/// What is read as instructions. Only the organisation's settings can hold instructions.
+fn instructions(read: &[SettingsLayer], merged: &Value) -> InstructionSettings {
+    let excludes = merged.get("claudeMdExcludes").and_then(Value::as_array).into_iter().flatten();
+    let of_policy = read.iter().rev().filter(|it| it.scope == Scope::Policy);
+    let managed = of_policy.filter_map(|it| it.values.get("claudeMd")?.as_str()).next();
+    InstructionSettings {
+        excludes: excludes.filter_map(Value::as_str).map(str::to_owned).collect(),
+        managed: managed.filter(|it| !it.trim().is_empty()).map(Into::into),
+        has_memory: merged.get("autoMemoryEnabled").and_then(Value::as_bool).unwrap_or(true),
+    }
 }
 
 /// The modes that settings switch off.

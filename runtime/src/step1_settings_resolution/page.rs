@@ -156,6 +156,7 @@ fn defaults() -> Value {
             "network": it.sandbox.network,
         },
         "worktree": {"baseRef": "fresh"},
+        "autoMemoryEnabled": it.instructions.has_memory,
         "autoCompactEnabled": it.shapers.auto_compact,
         "ennead": {
             "max_turns": it.max_turns,

@@ -100,8 +100,10 @@ pub fn restrict(layer: LayerText, trust: Trust) -> LayerText {
             permissions.remove(loosens);
         }
     }
-    // Switching the user's hooks off may take a guard away.
-    said.remove("disableAllHooks");
+    // Switching the user's hooks off, or leaving out the user's instructions, may take a guard away.
+    for guard in ["disableAllHooks", "claudeMdExcludes"] {
+        said.remove(guard);
+    }
     match trust {
         Trust::Untrusted => {
             for runs_or_raises in ["hooks", "env", "ennead"] {
@@ -145,7 +147,7 @@ mod tests {
     fn check(scope: Scope, trust: Trust, kept: &[&str]) {
         let said = json!({
             "permissions": {"allow": ["Bash"], "deny": ["Read"], "defaultMode": "plan"},
-            "hooks": {}, "disableAllHooks": true, "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
+            "hooks": {}, "disableAllHooks": true, "claudeMdExcludes": ["**"], "env": {"A": "1"}, "ennead": {"maxTurns": 1000}, "model": "m",
         });
         let layer = LayerText { scope, source: "s".into(), text: said.to_string() };
         let left: Value = serde_json::from_str(&restrict(layer, trust).text).unwrap();
@@ -160,8 +162,17 @@ mod tests {
     // REQ: TRN-4, PRM-2
     #[test]
     fn untrusted_repository_can_make_a_session_stricter_and_no_more() {
-        let all =
-            ["allow", "defaultMode", "deny", "disableAllHooks", "ennead", "env", "hooks", "model"];
+        let all = [
+            "allow",
+            "claudeMdExcludes",
+            "defaultMode",
+            "deny",
+            "disableAllHooks",
+            "ennead",
+            "env",
+            "hooks",
+            "model",
+        ];
         let headless = ["deny", "ennead", "env", "hooks", "model"];
         for own in [Scope::Project, Scope::Local] {
             check(own, Trust::Untrusted, &["deny", "model"]);

@@ -76,7 +76,7 @@ impl Sources {
             (None, append) => (append.unwrap_or(segments.len()), false),
         };
         let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
-        let environment = source2_environment::text(texts);
+        let environment = source2_environment::text(texts, parts.now);
         let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
         let memory = source5_auto_memory::text(texts);
         let mut sizes = [0; 9];
@@ -139,6 +139,20 @@ impl Sources {
         }
     }
 
+    /// The same with other rules for files that are read.
+    #[must_use]
+    pub fn with_rules(&self, rules: &[super::PathRule]) -> Self {
+        Self { path_rules: self.path_rules.with(rules), ..self.clone() }
+    }
+
+    /// The rules that are for one of these files.
+    pub fn rules_for<'a>(
+        &'a self,
+        files: impl Iterator<Item = &'a String> + Clone,
+    ) -> Vec<&'a super::PathRule> {
+        self.path_rules.rules_for(files)
+    }
+
     /// Takes in which files were read. Returns whether that showed the model rules it had not
     /// seen; only then anything is changed, and `id` names the message that is made up.
     pub fn files_read(
@@ -160,6 +174,14 @@ impl Sources {
 }
 
 impl Assembled {
+    /// Counts what was appended to the conversation with the sources that it is of.
+    pub fn count_appended(&mut self, appended: [u64; 9]) {
+        for (place, size) in appended.into_iter().enumerate().filter(|(place, _)| *place < 6) {
+            self.sizes[place] += size;
+            self.sizes[6] = self.sizes[6].saturating_sub(size);
+        }
+    }
+
     /// Appends a segment to the system prompt.
     pub fn append_system(&mut self, text: &str) {
         self.sizes[0] += chars(text);

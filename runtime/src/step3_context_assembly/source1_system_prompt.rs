@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{SourceTexts, cut};
+use super::{SourceTexts, cut, source8_tool_results::envelope};
 use crate::tool::ToolSpec;
 
 /// Characters that all segments together may have. Base and appended text are never cut.
@@ -39,12 +39,27 @@ pub struct SystemPromptParts<'a> {
     pub directory: &'a str,
     /// Further directories that count as workspace; absolute.
     pub additional_directories: &'a [String],
+    /// What the model is shown of the present; `None`: nothing, and what it is shown of the machine does
+    /// not name its origin, as in sessions of the revisions before
+    /// [`APPENDS`](crate::run::facts::SessionFacts::revision).
+    pub now: Option<Now<'a>>,
+}
+
+/// What is the case when a session starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now<'a> {
+    /// The day, in UTC.
+    pub day: &'a str,
+    /// The model that is asked.
+    pub model: &'a str,
+    /// The month that its knowledge reaches to; empty when not known.
+    pub knowledge: &'a str,
 }
 
 /// One segment of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Which: `base`, `model`, `git`, `directory`, `tools` or `append`.
+    /// Which: `base`, `model`, `git`, `directory`, `tree`, `tools` or `append`.
     pub name: &'static str,
     /// Its text; never empty.
     pub text: String,
@@ -60,25 +75,34 @@ pub fn segments(
     tools: &[Arc<ToolSpec>],
     budget_chars: usize,
 ) -> Vec<Segment> {
-    let git = match texts.git.trim() {
-        "" => String::new(),
-        git => format!("State of the git repository when the session started:\n{git}"),
+    // Names of branches and files and the words of commits are anybody's.
+    let framed = |origin: &str, text: &str| match parts.now {
+        Some(_) => envelope(origin, text),
+        None => text.to_owned(),
     };
+    let section = |title: &str, origin: &str, text: &str| match text.trim() {
+        "" => String::new(),
+        text => format!("{title}:\n{}", framed(origin, text)),
+    };
+    let git = section("State of the git repository when the session started", "git", &texts.git);
+    let tree = "The working directory when the session started";
+    let tree = section(tree, "list of files", &texts.tree);
     let mut found = [
         ("base", texts.system_prompt.clone().unwrap_or_else(|| BASE.into())),
         ("model", parts.adaptation.to_owned()),
         ("git", git),
         ("directory", directory(parts)),
+        ("tree", tree),
         ("tools", tool_names(tools)),
         ("append", texts.append_system_prompt.clone().unwrap_or_default()),
     ];
     if texts.is_bare && texts.system_prompt.is_some() {
-        found[1..5].iter_mut().for_each(|(_, text)| text.clear());
+        found[1..6].iter_mut().for_each(|(_, text)| text.clear());
     }
     let n_chars = |text: &str| text.chars().count();
     let mut over =
         found.iter().map(|(_, text)| n_chars(text)).sum::<usize>().saturating_sub(budget_chars);
-    for (_, text) in found[1..5].iter_mut().rev() {
+    for (_, text) in found[1..6].iter_mut().rev() {
         let before = n_chars(text);
         if over > 0 && before > 0 {
             *text = cut(text, before.saturating_sub(over));
@@ -88,7 +112,11 @@ pub fn segments(
     found
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(name, text)| Segment { name, text, is_static: !matches!(name, "git" | "directory") })
+        .map(|(name, text)| Segment {
+            name,
+            text,
+            is_static: !matches!(name, "git" | "directory" | "tree"),
+        })
         .collect()
 }
 
@@ -131,7 +159,7 @@ mod tests {
         let parts = SystemPromptParts {
             adaptation: "be terse",
             directory: "/w",
-            additional_directories: &[],
+            ..SystemPromptParts::default()
         };
         let found = segments(&texts, &parts, &[], budget);
         found.iter().map(|it| (it.name, it.text.chars().count())).collect()

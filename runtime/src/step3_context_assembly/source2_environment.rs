@@ -2,14 +2,21 @@
 //!
 //! In a message of the user, because the day changes and the system prompt must not.
 
-use super::{SourceTexts, titled};
+use super::{Now, SourceTexts, titled};
 
 /// The facts, one a line; `None` when there are none.
-pub(super) fn text(texts: &SourceTexts) -> Option<String> {
-    if texts.environment.is_empty() {
+pub(super) fn text(texts: &SourceTexts, now: Option<Now<'_>>) -> Option<String> {
+    let mut lines = Vec::with_capacity(texts.environment.len() + 2);
+    if let Some(Now { day, model, knowledge }) = now {
+        lines.push(format!("Date: {day} (UTC)"));
+        lines.push(match knowledge {
+            "" => format!("Model: {model}"),
+            knowledge => format!("Model: {model}, whose knowledge reaches to {knowledge}"),
+        });
+    }
+    lines.extend(texts.environment.iter().map(|(name, value)| format!("{name}: {value}")));
+    if lines.is_empty() {
         return None;
     }
-    let lines: Vec<String> =
-        texts.environment.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     Some(titled("The environment you work in.", &lines.join("\n")))
 }

@@ -35,7 +35,7 @@ fn fit(files: &mut [InstructionFile], budget_chars: usize) {
     }
 }
 
-fn whose(scope: Scope) -> &'static str {
+pub(super) fn whose(scope: Scope) -> &'static str {
     match scope {
         Scope::Policy => "of the organisation",
         Scope::User => "of the user, for all projects",

@@ -44,10 +44,29 @@ impl PathRuleSet {
         Self { isolation: Some(isolation), ..self }
     }
 
+    /// The same place with other rules.
+    #[must_use]
+    pub fn with(&self, rules: &[PathRule]) -> Self {
+        Self { isolation: self.isolation.clone(), ..Self::new(rules) }
+    }
+
+    /// The rules that are for one of these files, in order.
+    pub fn rules_for<'a>(
+        &'a self,
+        files: impl Iterator<Item = &'a String> + Clone,
+    ) -> Vec<&'a PathRule> {
+        let places = self.places_for(files);
+        places.into_iter().filter_map(|it| self.rules.get(it)).map(|it| &it.0).collect()
+    }
+
     /// Places of the rules for which a file was read, in order.
     pub fn triggered(&self, memory: &ToolMemory) -> Vec<usize> {
+        self.places_for(memory.files.keys())
+    }
+
+    fn places_for<'a>(&self, files: impl Iterator<Item = &'a String> + Clone) -> Vec<usize> {
         let is_triggered = |(rule, globs): &(PathRule, GlobSet)| {
-            memory.files.keys().any(|file| {
+            files.clone().any(|file| {
                 let base = rule.base.trim_end_matches('/');
                 let file = self.stands_for(file);
                 let below = file.strip_prefix(base).and_then(|it| it.strip_prefix('/'));

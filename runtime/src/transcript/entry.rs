@@ -20,7 +20,7 @@ use crate::{
     catalogue::Money,
     digest::Digest,
     hook::HookEvent,
-    ids::{AgentId, ApprovalId, EntryId, RunId, ShellId, ToolName, ToolUseId},
+    ids::{AgentId, ApprovalId, EntryId, ShellId, ToolName, ToolUseId},
     permission::PermissionMode,
     run::Sender,
     step::Step,
@@ -35,26 +35,10 @@ pub use conversation_line::{
     AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
 };
 pub use line::Line;
-pub use parts::{DiscardedAnswer, PassedStage, SidechainHead, UnconfirmedUsage};
+pub use parts::{DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, UnconfirmedUsage};
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
-
-/// Something that the harness did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// The clock reading of the input that caused it, in milliseconds since 1970.
-    pub at: Timestamp,
-    /// The run; `None` for records of the session itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
-    /// The turn within the run, from 1; 0 outside turns.
-    #[serde(default)]
-    pub turn: u32,
-    /// What the line records.
-    #[serde(flatten)]
-    pub what: RecordKind,
-}
 
 /// The kinds of harness records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +91,17 @@ pub enum RecordKind {
         step: Step,
         /// What it found or decided; one shape per step.
         detail: StepDetail,
+    },
+    /// The sources were looked at again and are not as they were.
+    SourcesSeen {
+        /// What they hold now, JSON text of a
+        /// [`SourcesSeen`](crate::step3_context_assembly::SourcesSeen).
+        seen: Stored,
+    },
+    /// A message that follows shows the model a part of the context that became due.
+    ContextAppended {
+        /// Which part, in which message.
+        part: ShownPart,
     },
     /// Shaper stages were passed over one after another: their triggers did not hold, so nothing
     /// ran. One line for all of them, since in most turns it is all five.

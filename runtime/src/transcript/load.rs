@@ -29,6 +29,7 @@ use crate::{
     time::Timestamp,
     tokens::Usage,
     tool::ToolErrorKind,
+    transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind, Stored},
         read::{NotALine, read_line},
@@ -72,6 +73,8 @@ pub struct Loaded {
     pub last: Option<EntryId>,
     /// Of the whole file.
     pub used: UsageTotals,
+    /// What of the context was appended to the conversation, oldest first.
+    pub appended: Vec<ShownPart>,
     /// Commands in the background of whose end the model has not learned.
     pub shells: Shells,
     /// Where the next line goes.
@@ -199,7 +202,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     for Placed { number, read } in order::settle(readable, &mut report) {
         loader.take(number, &read, &mut report);
     }
-    let Loader { nodes, used, shells, open_run, .. } = loader;
+    let Loader { nodes, used, shells, appended, open_run, .. } = loader;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -215,6 +218,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         open_run,
         last,
         used,
+        appended,
         shells,
         tail: tail(bytes, 0),
     }

@@ -14,6 +14,7 @@ use crate::{
     output::terminal::clean_line,
     run::Sender,
     tool::{ToolErrorKind, Truncation},
+    transcript::entry::ShownPart,
 };
 
 /// The nine sources of the context, in order.
@@ -136,6 +137,12 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             }
             write!(out, "  {number} {}: ", step.name())?;
             step_detail(detail, out)
+        }
+        RecordKind::SourcesSeen { .. } => {
+            out.end(format_args!("    the sources are not as they were"))
+        }
+        RecordKind::ContextAppended { part: ShownPart { part, chars, .. } } => {
+            out.end(format_args!("    appended {}: {chars} characters", short(part)))
         }
         RecordKind::ShapersPassed { tokens, stages } => {
             for it in stages {

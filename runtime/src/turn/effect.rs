@@ -10,6 +10,7 @@ use crate::{
     run::RunEnd,
     step::Step,
     step1_settings_resolution::{Certificates, HttpSettings},
+    step3_context_assembly::SourcesOrder,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
     step5_model_call::{request::EncodedRequest, wire_format::WireFormat},
     step7_permission_gate::{CommandOrder, Permit},
@@ -30,6 +31,8 @@ pub enum Effect {
     ReadSettings,
     /// Read the world's part of the nine sources.
     ReadSources,
+    /// Look at the sources again.
+    LookAtSources(Box<SourcesOrder>),
     /// Run this shaper stage.
     Shape(Box<ShapeOrder>),
     /// Sends a request to the model.

@@ -35,6 +35,11 @@ impl Turn {
         setup.map(|it| it.hidden(None)).unwrap_or_default()
     }
 
+    /// Patterns of the instruction files that settings leave out.
+    pub fn excludes(&self) -> Arc<[String]> {
+        Arc::clone(&self.settings().instructions.excludes)
+    }
+
     /// Directories that count as workspace in addition to the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
         self.derived_settings(|it| &it.additional_directories)

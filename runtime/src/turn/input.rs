@@ -12,7 +12,7 @@ use crate::{
     permission::PermissionMode,
     step::Step,
     step1_settings_resolution::LayerText,
-    step3_context_assembly::SourceTexts,
+    step3_context_assembly::{SourceTexts, SourcesLook},
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
     step6_tool_dispatch::Admission,
@@ -30,6 +30,8 @@ pub enum TurnInput {
     SettingsRead(SettingsRead),
     /// The sources were read.
     SourcesRead(Box<SourceTexts>),
+    /// The sources were looked at again.
+    SourcesSeen(SourcesLook),
     /// A shaper stage has ended, after this many microseconds.
     Shaped {
         /// The shaper stage that ran.

@@ -12,6 +12,7 @@ use crate::{
     ids::{EntryId, RunId},
     message::{Message, MessageKind, Messages},
     time::Timestamp,
+    transcript::entry::ShownPart,
     transcript::entry::{
         AnswerFields, Boundary, ConversationLine, Line, Record, RecordKind, Stored, StoredText,
         ToolResultFields,
@@ -80,6 +81,12 @@ impl Journal {
     /// Adds something for the model to read, or a mark for the stop check.
     pub(super) fn message(&mut self, at: Timestamp, message: Message) -> Arc<Message> {
         self.say(at, message, |_| ())
+    }
+
+    /// Adds that a message which follows shows a part of the context.
+    pub(super) fn shown(&mut self, at: Timestamp, part: &ShownPart) {
+        self.record(at, RecordKind::ContextAppended { part: part.clone() });
+        self.pending.said.push(HistoryUpdate::Shown(part.clone()));
     }
 
     /// Adds a compaction: the boundary, then the summary.

@@ -8,7 +8,7 @@ use crate::{
     message::{Messages, tokens_of},
     run::conversation::ShapedView,
     step::Step,
-    step3_context_assembly::{SourceTexts, Sources, SystemPromptParts, assemble_context},
+    step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_context},
     step4_context_shapers::ShapedContext,
     tokens::Tokens,
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -20,7 +20,11 @@ impl Turn {
             if self.state.tools_joined {
                 self.memory.sources = Some(Arc::new(sources.offering(self.offered_tools())));
             }
-            self.assemble();
+            if !self.appends() {
+                return self.assemble();
+            }
+            self.awaits = Some(Awaits::Sources);
+            self.onward = Some(self.look_at_sources(Vec::new(), false));
         } else {
             self.awaits = Some(Awaits::Sources);
             self.onward = Some(Effect::ReadSources);
@@ -28,34 +32,50 @@ impl Turn {
     }
 
     pub(super) fn sources_read(&mut self, texts: SourceTexts) {
-        if !self.was_awaited(Awaits::Sources) {
+        if self.memory.sources.is_some() || !self.was_awaited(Awaits::Sources) {
             return;
         }
         let text = serde_json::to_string(&texts).unwrap_or_default();
         self.state.texts = Some(self.journal.stored(&text));
         let id = self.stream.entry_id(self.now, "context", 0);
         let tools = self.offered_tools();
-        let settings = self.settings();
+        let (settings, day) = (self.settings(), self.now.day());
         let facts = settings.models.find(&settings.model);
         let parts = SystemPromptParts {
             adaptation: facts.map_or("", |it| &it.style),
             directory: &self.facts.workspace,
             additional_directories: &settings.permissions.additional_directories,
+            now: self.appends().then_some(Now {
+                day: &day,
+                model: &settings.model,
+                knowledge: facts.map_or("", |it| &it.knowledge),
+            }),
         };
-        let mut sources = Sources::new(&texts, &parts, tools, id);
+        let has_memory = settings.instructions.has_memory || !self.appends();
+        let shown = SourceTexts {
+            instructions: self.with_managed(&texts.instructions),
+            auto_memory: texts.auto_memory.clone().filter(|_| has_memory),
+            ..texts.clone()
+        };
+        let mut sources = Sources::new(&shown, &parts, tools, id);
         if let Some(isolation) = self.facts.isolation() {
             sources = sources.in_worktree(isolation);
         }
         self.memory.sources = Some(Arc::new(sources));
+        self.begin_parts(&texts);
+        self.append_due();
         self.assemble();
     }
 
-    fn assemble(&mut self) {
-        let view = self.view_so_far();
+    pub(super) fn assemble(&mut self) {
+        let (view, appends) = (self.view_so_far(), self.appends());
         let Some(sources) = &mut self.memory.sources else { return };
-        let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
-        sources.files_read(&self.memory.tools, id);
+        if !appends {
+            let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
+            sources.files_read(&self.memory.tools, id);
+        }
         let mut assembled = assemble_context(sources, &view);
+        assembled.count_appended(self.memory.shown.sizes());
         if let Some(text) = &self.system {
             assembled.append_system(text);
         }

@@ -170,6 +170,9 @@ impl Turn {
                     self.memory.compactions.helped();
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
+                if stage == Stage::AutoCompact && self.begin_restoration() {
+                    return;
+                }
                 self.after_stage(stage, true);
             }
             Ok(StageResult::Unchanged { why }) => {
@@ -275,7 +278,7 @@ impl Turn {
         }
     }
 
-    fn after_stage(&mut self, stage: Stage, changed: bool) {
+    pub(super) fn after_stage(&mut self, stage: Stage, changed: bool) {
         match self.state.shaping.failure.take() {
             None => {
                 let next = Stage::ALL.iter().position(|it| *it == stage).map_or(5, |it| it + 1);
@@ -364,5 +367,6 @@ impl Turn {
         let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
         let messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
         self.memory.view = Some(ShapedView { messages, covered: self.history.len() });
+        self.forget_unseen();
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         post_tool_use_hooks::with_context,
         schedule::{self, Schedule, Scheduled},
     },
-    tool::{Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
+    tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::entry::{RecordKind, SidechainHead, StepDetail, ToolResultFields},
 };
 
@@ -160,6 +160,7 @@ impl Turn {
         let state = &self.state.calls[index];
         let (call, tool) = (state.call.clone(), state.call.name.clone());
         let polls = state.spec.as_ref().is_some_and(|it| it.polls);
+        let access = state.spec.as_ref().map(|it| it.access.clone());
         // The session holds the memory as well, so taking anything in copies it.
         // Each command of a sub-agent starts where the agent works.
         let is_kept = |it: &&ToolNote| {
@@ -167,6 +168,10 @@ impl Turn {
         };
         for note in outcome.notes.iter().filter(is_kept) {
             std::sync::Arc::make_mut(&mut self.memory.tools).fold(note);
+            if let ToolNote::FileSeen { path, .. } = note {
+                let changes = matches!(access, Some(Access::WritePath { .. }));
+                self.memory.touch(path, changes);
+            }
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
         let said = escape_harness_tags(replaced.unwrap_or(&outcome.text));

@@ -4,9 +4,11 @@ pub(crate) mod world;
 
 mod in_flight;
 pub(crate) mod play;
+mod provider_cache;
 pub(crate) mod script;
 mod words;
 
+mod appending;
 mod approvals;
 mod caching;
 mod dispatch;

@@ -61,6 +61,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             StepDetail::Nothing { nothing } => vec![nothing],
             _ => Vec::new(),
         },
+        RecordKind::SourcesSeen { seen } => stored(seen).into_iter().collect(),
         RecordKind::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
         RecordKind::ModelAttempt { cause, provider, model, outcome, message, .. } => {
             let named = cause.iter_mut().chain(provider).chain(model);
@@ -89,6 +90,8 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::RunEnd { reason, .. } => vec![reason],
         RecordKind::Alert { what } => vec![what],
         RecordKind::Shell { command, .. } => vec![command],
+        // Names of parts are bounded where they are made.
+        RecordKind::ContextAppended { .. } => Vec::new(),
         // What is said of passed stages is fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }

@@ -5,7 +5,13 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{RecordKind, Stored};
-use crate::{catalogue::Money, digest::Digest, ids::AgentId, tokens::Tokens};
+use crate::{
+    catalogue::Money,
+    digest::Digest,
+    ids::{AgentId, EntryId, RunId},
+    time::Timestamp,
+    tokens::Tokens,
+};
 
 /// A model call of which nobody will say what it used: the most that it can have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +55,37 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
+/// Something that the harness did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The clock reading of the input that caused it, in milliseconds since 1970.
+    pub at: Timestamp,
+    /// The run; `None` for records of the session itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn within the run, from 1; 0 outside turns.
+    #[serde(default)]
+    pub turn: u32,
+    /// What the line records.
+    #[serde(flatten)]
+    pub what: RecordKind,
+}
+
+/// A part that the model was shown in a message of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownPart {
+    /// The message.
+    pub entry: EntryId,
+    /// The name of the part.
+    pub part: String,
+    /// Place of its source among the nine, from 0.
+    pub source: u8,
+    /// Digest of what it showed; zeros: that it is gone.
+    pub state: Digest,
+    /// Characters of it.
+    pub chars: u64,
+}
+
 impl RecordKind {
     /// The `kind` on the wire.
     pub fn kind(&self) -> &'static str {
@@ -56,6 +93,8 @@ impl RecordKind {
             Self::RunStart { .. } => "run_start",
             Self::RunResumed { .. } => "run_resumed",
             Self::TurnStep { .. } => "turn_step",
+            Self::SourcesSeen { .. } => "sources_seen",
+            Self::ContextAppended { .. } => "context_appended",
             Self::ShapersPassed { .. } => "shapers_passed",
             Self::Shaper { .. } => "shaper",
             Self::ModelAttempt { .. } => "model_attempt",

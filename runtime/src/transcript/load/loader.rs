@@ -16,6 +16,7 @@ use crate::{
     message::Message,
     run::history::History,
     step::Step,
+    transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind},
         read::{Entry, Read, Seal},
@@ -28,6 +29,8 @@ pub(crate) struct Loader {
     pub(super) nodes: Nodes,
     pub(super) used: UsageTotals,
     pub(super) shells: Shells,
+    /// What of the context was appended, oldest first.
+    pub(super) appended: Vec<ShownPart>,
     pub(super) open_run: Option<OpenRun>,
     base: Option<Base>,
     /// How often links were followed from the newest line back.
@@ -43,6 +46,7 @@ impl Loader {
             nodes,
             used,
             shells: Shells::default(),
+            appended: Vec::new(),
             open_run: None,
             base: None,
             #[cfg(test)]
@@ -61,6 +65,9 @@ impl Loader {
             Entry::Harness(record) => {
                 self.used.note(record);
                 self.shells.note(record);
+                if let RecordKind::ContextAppended { part } = &record.what {
+                    self.appended.push(part.clone());
+                }
                 follow_run(&mut self.open_run, record);
             }
             Entry::Conversation { line: said, sidechain, bad_blocks } => {
@@ -109,6 +116,11 @@ impl Loader {
     /// The newest conversation line.
     pub(crate) fn last(&self) -> Option<EntryId> {
         self.nodes.last()
+    }
+
+    /// What of the context was appended so far.
+    pub(crate) fn appended(&self) -> &[ShownPart] {
+        &self.appended
     }
 
     /// What was used so far.

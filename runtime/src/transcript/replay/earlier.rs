@@ -40,7 +40,7 @@ impl<'a> Earlier<'a> {
                 loader.take(line.number, read, &mut Vec::new());
             }
         }
-        conversation.go_on(loader.recorded(), loader.last(), loader.used());
+        conversation.go_on(loader.recorded(), loader.last(), loader.used(), loader.appended());
         self.loaded = Some((load_as, loader, place));
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     run::facts::SessionFacts,
     step::Step,
     step1_settings_resolution::LayerText,
+    step3_context_assembly::{SourceMarks, SourcesLook},
     step4_context_shapers::{apply_summary, run_stage},
     step7_permission_gate::{Judged, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
@@ -108,6 +109,7 @@ impl<'a> RecordedInputs<'a> {
                 })?;
                 TurnInput::SourcesRead(Box::new(self.json(told, "the sources", step)?))
             }
+            Effect::LookAtSources(_) => TurnInput::SourcesSeen(self.seen(step)?),
             Effect::Shape(order) => self.shaped(&order),
             Effect::CallModel(order) => self.model(&order, step)?,
             Effect::Dispatch(calls) => self.dispatched(&calls),
@@ -123,6 +125,17 @@ impl<'a> RecordedInputs<'a> {
             Effect::Append(_) | Effect::Tell(_) | Effect::Finish(_) => return Ok(None),
         };
         Ok(Some(input))
+    }
+
+    /// What a look at the sources found, if that was not as before.
+    fn seen(&self, step: Step) -> Result<SourcesLook, ReplayError> {
+        match self.ahead(0).and_then(record).map(|it| &it.what) {
+            Some(RecordKind::SourcesSeen { seen }) => {
+                let seen = self.json(seen, "the sources", step)?;
+                Ok(SourcesLook::Found(seen, SourceMarks(Arc::default())))
+            }
+            _ => Ok(SourcesLook::Unchanged),
+        }
     }
 
     fn settings(&self, step: Step) -> Result<TurnInput, ReplayError> {

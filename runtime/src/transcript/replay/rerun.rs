@@ -132,9 +132,11 @@ impl<'a> Rerun<'a> {
         }
         append.lines.truncate(n_written);
         append.said.retain(|said| {
-            let (HistoryUpdate::Message(message)
-            | HistoryUpdate::Compacted { summary: message, .. }) = said;
-            written.contains(&message.id)
+            let id = match said {
+                HistoryUpdate::Message(it) | HistoryUpdate::Compacted { summary: it, .. } => &it.id,
+                HistoryUpdate::Shown(part) => &part.entry,
+            };
+            written.contains(id)
         });
         let ticket = append.ticket;
         self.appends.push((recorded_at, append));

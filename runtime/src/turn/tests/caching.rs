@@ -24,9 +24,9 @@ use crate::{
     turn::effect::Purpose,
 };
 
-const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+pub(super) const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-fn bodies(play: &Play) -> Vec<String> {
+pub(super) fn bodies(play: &Play) -> Vec<String> {
     let body = |it: &crate::turn::effect::ModelCallOrder| {
         String::from_utf8(it.request.body.to_vec()).unwrap()
     };
@@ -34,7 +34,7 @@ fn bodies(play: &Play) -> Vec<String> {
 }
 
 /// The request without marks and without what closes it.
-fn content(body: &str) -> String {
+pub(super) fn content(body: &str) -> String {
     body.replace(MARK, "").strip_suffix("]}").unwrap().to_owned()
 }
 

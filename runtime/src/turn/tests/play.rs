@@ -222,6 +222,7 @@ impl Play {
                 TurnInput::SettingsRead(self.world.read_settings(&mut self.last_layers))
             }
             Effect::ReadSources => TurnInput::SourcesRead(Box::new(self.world.sources.clone())),
+            Effect::LookAtSources(order) => TurnInput::SourcesSeen(self.world.look(&order)),
             Effect::Shape(order) => self.world.shape(&order),
             Effect::CallModel(order) => {
                 if self.world.keeps_requests {

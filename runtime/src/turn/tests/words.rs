@@ -43,6 +43,7 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
         TurnInput::Run(step) => TurnInput::Run(*step),
         TurnInput::SettingsRead(read) => TurnInput::SettingsRead(read.clone()),
         TurnInput::SourcesRead(texts) => TurnInput::SourcesRead(texts.clone()),
+        TurnInput::SourcesSeen(look) => TurnInput::SourcesSeen(look.clone()),
         TurnInput::Shaped { stage, result, elapsed_us } => {
             TurnInput::Shaped { stage: *stage, result: result.clone(), elapsed_us: *elapsed_us }
         }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::script;
+use super::{provider_cache::ProviderCache, script};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
     entropy::Stream,
@@ -14,7 +14,10 @@ use crate::{
     permission::PermissionMode,
     run::facts::SessionFacts,
     step1_settings_resolution::LayerText,
-    step3_context_assembly::SourceTexts,
+    step3_context_assembly::{
+        FileContent, InstructionFile, SourceMarks, SourceTexts, SourcesLook, SourcesOrder,
+        SourcesSeen,
+    },
     step4_context_shapers::{Stage, apply_summary, run_stage},
     step5_model_call::{FailureClass, ModelAnswer, ModelFailure},
     step6_tool_dispatch::Admission,
@@ -39,6 +42,8 @@ pub(crate) struct World {
     /// The settings files, per look; the last ones stay.
     pub(crate) layers: VecDeque<Vec<LayerText>>,
     pub(crate) sources: SourceTexts,
+    /// Instruction files of directories below the workspace, by directory.
+    pub(crate) nested: Vec<(String, InstructionFile)>,
     /// For the turns, in order.
     pub(crate) answers: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// For summaries, in order; a short text when there is none.
@@ -48,6 +53,8 @@ pub(crate) struct World {
     pub(crate) failed_usage: Usage,
     /// A model that refuses what its window does not hold, answers that are not scripted included.
     pub(crate) window: Option<Window>,
+    /// A provider that reports what its cache held of each request.
+    pub(crate) cache: Option<ProviderCache>,
     /// By tool use; `done` for others.
     pub(crate) outcomes: BTreeMap<String, ToolOutcome>,
     /// Stages whose actor crashes.
@@ -88,11 +95,13 @@ impl World {
             facts: Arc::new(script::facts(Handler::Approver)),
             layers: VecDeque::from([vec![script::allowing(settings)]]),
             sources: SourceTexts { git: "branch main".into(), ..SourceTexts::default() },
+            nested: Vec::new(),
             answers: answers.into(),
             summaries: VecDeque::new(),
             n_answers: 0,
             failed_usage: Usage::default(),
             window: None,
+            cache: None,
             outcomes: BTreeMap::new(),
             crashes: Vec::new(),
             shuffle: None,
@@ -105,6 +114,27 @@ impl World {
             interrupt_at: None,
             kill_at: None,
         }
+    }
+
+    /// What a look finds: what the sources say, and the parts of them that a test has changed since.
+    pub(super) fn look(&self, order: &SourcesOrder) -> SourcesLook {
+        let seen = SourcesSeen {
+            instructions: self.sources.instructions.clone(),
+            path_rules: self.sources.path_rules.clone(),
+            nested: self
+                .nested
+                .iter()
+                .filter(|(it, _)| order.directories.contains(it))
+                .map(|it| it.1.clone())
+                .collect(),
+            contents: order.files.iter().map(|it| self.content(it)).collect(),
+            background: Vec::new(),
+        };
+        SourcesLook::Found(Box::new(seen), SourceMarks(Arc::default()))
+    }
+
+    fn content(&self, path: &str) -> FileContent {
+        FileContent { path: path.into(), text: format!("now in {path}"), is_cut: false }
     }
 
     pub(super) fn read_settings(&mut self, last: &mut Option<Vec<LayerText>>) -> SettingsRead {
@@ -154,6 +184,9 @@ impl World {
                 let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body));
                 answer.usage.input_tokens = measured.unwrap_or(order.request.body.len() as u64 / 4);
             }
+        }
+        if let (Some(cache), Ok(answer)) = (&mut self.cache, &mut scripted) {
+            cache.serve(order, &mut answer.usage);
         }
         let usage = scripted.as_ref().map_or(self.failed_usage, |it| it.usage);
         let answered = Answered {

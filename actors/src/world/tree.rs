@@ -1,0 +1,113 @@
+//! The working directory as a short tree, for the model to know where it is.
+
+use std::{fs, path::Path};
+
+use ennead_runtime::step7_permission_gate::path_rule::PathPattern;
+
+/// Lines of a tree.
+const MAX_LINES: usize = 80;
+
+/// Entries of a directory below the top that are shown.
+const MAX_BELOW: usize = 10;
+
+/// Entries of one directory that are looked at.
+const MAX_ENTRIES: usize = 2_000;
+
+/// Characters of a name that are shown.
+const MAX_NAME: usize = 80;
+
+/// Directories that are named and not looked into: what is in them is made by programs.
+const CLOSED: &[&str] = &["node_modules", "target", "dist", "build", "__pycache__", "vendor"];
+
+/// The entries of a directory and of those right below it, one a line; names that begin with a dot
+/// are left out, and so is what `hidden` covers. Links are not followed.
+pub(super) fn tree(top: &Path, hidden: Option<&PathPattern>) -> String {
+    let mut lines = Vec::new();
+    let (entries, n_more) = listed(top, hidden, MAX_LINES);
+    'all: for Entry { name, is_directory } in entries {
+        if MAX_LINES <= lines.len() {
+            lines.push("…".to_owned());
+            break;
+        }
+        lines.push(line("", &name, is_directory));
+        if !is_directory || CLOSED.contains(&name.as_str()) {
+            continue;
+        }
+        let (below, n_more) = listed(&top.join(&name), hidden, MAX_BELOW);
+        for it in below {
+            if MAX_LINES <= lines.len() {
+                lines.push("…".to_owned());
+                break 'all;
+            }
+            lines.push(line("  ", &it.name, it.is_directory));
+        }
+        if 0 < n_more {
+            lines.push(format!("  … {n_more} more"));
+        }
+    }
+    if 0 < n_more {
+        lines.push(format!("… {n_more} more"));
+    }
+    lines.join("\n")
+}
+
+struct Entry {
+    name: String,
+    is_directory: bool,
+}
+
+/// The first `max` entries by name, and how many more there are among those that were looked at.
+fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<Entry>, usize) {
+    let Ok(entries) = fs::read_dir(directory) else { return (Vec::new(), 0) };
+    let shown = entries.flatten().take(MAX_ENTRIES).filter_map(|it| {
+        // A name that is no text could not be used by the model.
+        let name = it.file_name().into_string().ok()?;
+        let is_hidden = hidden.is_some_and(|hidden| hidden.matches(&it.path().to_string_lossy()));
+        let is_directory = it.file_type().ok()?.is_dir();
+        (!name.starts_with('.') && !is_hidden).then_some(Entry { name, is_directory })
+    });
+    let mut shown: Vec<Entry> = shown.collect();
+    shown.sort_by(|left, right| left.name.cmp(&right.name));
+    let n_more = shown.len().saturating_sub(max);
+    shown.truncate(max);
+    (shown, n_more)
+}
+
+fn line(indent: &str, name: &str, is_directory: bool) -> String {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    let slash = if is_directory { "/" } else { "" };
+    format!("{indent}{name}{slash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: CTX-3
+    #[test]
+    fn tree_is_short_sorted_and_bounded_and_follows_no_link() {
+        let top = tempfile::tempdir().unwrap();
+        let path = |name: &str| top.path().join(name);
+        for directory in ["src/deep", "node_modules/x", ".git"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        for file in ["b\n.txt", "secret.key", "src/deep/c.rs"] {
+            fs::write(path(file), "").unwrap();
+        }
+        for i in 0..15 {
+            fs::write(path(&format!("src/{i:02}.rs")), "").unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", path("link")).unwrap();
+        let hidden = PathPattern::hidden(&[format!("/{}", path("secret.key").display())]);
+        let shown = tree(top.path(), Some(&hidden));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[..5], ["b.txt", "link", "node_modules/", "src/", "  00.rs"]);
+        assert_eq!(lines[14..], ["  … 6 more"]);
+        for i in 0..500 {
+            fs::write(path(&format!("more{i}")), "").unwrap();
+        }
+        let shown = tree(top.path(), None);
+        assert!(shown.lines().count() <= MAX_LINES + 3, "{shown}");
+        assert_eq!(tree(&path("missing"), None), "");
+    }
+}

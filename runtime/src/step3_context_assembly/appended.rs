@@ -1,0 +1,251 @@
+//! What becomes due while a session lives is appended to the conversation.
+//!
+//! Nothing that the model has read is written again, so the prefix of its requests stays as it is. Each
+//! part has a name and a state; the state that the model knows is the one it was shown last. What a
+//! compaction or a shaper takes away counts as not shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{InstructionFile, PathRule, SourcesSeen, cut, source3_instructions::whose, titled};
+use crate::{digest::Digest, ids::EntryId, transcript::entry::ShownPart};
+
+/// Characters of one file or rule that is appended.
+const MAX_PART_CHARS: usize = 20_000;
+
+/// Characters that are appended at once.
+const MAX_CHARS: usize = 100_000;
+
+/// Bytes of a name; a longer path is named by its digest, so that records stay short.
+const MAX_NAME: usize = 1_024;
+
+/// A part of the context that can change while a session lives, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuePart {
+    /// What it is: `date`, `model`, `file <path>`, `nested <path>` or `rule <path>`.
+    pub name: String,
+    /// Place of its source among the nine, from 0.
+    pub source: u8,
+    /// Digest of what is to be known.
+    pub state: Digest,
+    /// What the model reads if it does not know.
+    pub text: String,
+}
+
+/// What the model has been shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownParts {
+    /// In front of the conversation, where nothing is ever taken away.
+    base: BTreeMap<String, Digest>,
+    /// In the conversation, oldest first.
+    shown: Vec<ShownPart>,
+}
+
+impl ShownParts {
+    /// What an earlier process appended, as far as the conversation still holds it.
+    pub fn recorded(parts: &[ShownPart], is_there: impl Fn(&EntryId) -> bool) -> Self {
+        let shown = parts.iter().filter(|it| is_there(&it.entry)).cloned().collect();
+        Self { base: BTreeMap::new(), shown }
+    }
+
+    /// Takes in what stands in front of the conversation.
+    pub fn begin(&mut self, parts: &[DuePart]) {
+        self.base = parts.iter().map(|it| (it.name.clone(), it.state)).collect();
+    }
+
+    /// Takes in what a message shows; once.
+    pub fn show(&mut self, part: ShownPart) {
+        if !self.shown.contains(&part) {
+            self.shown.push(part);
+        }
+    }
+
+    /// Forgets what messages showed that the model does not see any more.
+    pub fn keep(&mut self, is_there: impl Fn(&EntryId) -> bool) {
+        self.shown.retain(|it| is_there(&it.entry));
+    }
+
+    /// Characters of each of the nine sources in the conversation.
+    pub fn sizes(&self) -> [u64; 9] {
+        let mut sizes = [0; 9];
+        for part in &self.shown {
+            if let Some(size) = sizes.get_mut(usize::from(part.source)) {
+                *size += part.chars;
+            }
+        }
+        sizes
+    }
+
+    /// The parts among these that the model does not know as they are, and those files that it knows
+    /// and that are gone.
+    pub fn due(&self, parts: Vec<DuePart>, day: &str) -> Vec<DuePart> {
+        let mut known = self.base.clone();
+        for it in &self.shown {
+            known.insert(it.part.clone(), it.state);
+        }
+        let present: BTreeSet<&str> = parts.iter().map(|it| it.name.as_str()).collect();
+        let is_gone = |(name, state): &(&String, &Digest)| {
+            name.starts_with("file ")
+                && **state != Digest::default()
+                && !present.contains(name.as_str())
+        };
+        let gone: Vec<DuePart> =
+            known.iter().filter(is_gone).map(|(name, _)| gone(name, day)).collect();
+        let mut left = MAX_CHARS;
+        let due = parts.into_iter().filter(|it| known.get(&it.name) != Some(&it.state));
+        gone.into_iter()
+            .chain(due)
+            .take_while(|it| {
+                let n_chars = it.text.chars().count();
+                let fits = n_chars <= left;
+                left = left.saturating_sub(n_chars);
+                fits
+            })
+            .collect()
+    }
+}
+
+/// The day, in UTC.
+pub fn date(day: &str) -> DuePart {
+    let text = format!("A new day has begun. Today's date is {day} (UTC).");
+    DuePart {
+        name: "date".into(),
+        source: 1,
+        state: Digest::of(day.as_bytes()),
+        text: super::reminder(&text),
+    }
+}
+
+/// The model that is asked, and the month that its knowledge reaches to; empty when not known.
+pub fn model(model: &str, knowledge: &str, day: &str) -> DuePart {
+    let mut text = format!("As of {day} the model that continues this conversation is {model}.");
+    if !knowledge.is_empty() {
+        text.push_str(&format!(" Its knowledge reaches to {knowledge}."));
+    }
+    let state = Digest::of(model.as_bytes());
+    DuePart { name: "model".into(), source: 1, state, text: super::reminder(&text) }
+}
+
+/// The instruction files and the rules that hold, as they are now. `rules` are those that are for files
+/// that were read.
+pub fn files(seen: &SourcesSeen, rules: &[&PathRule], day: &str) -> Vec<DuePart> {
+    let changed = format!(
+        "Instructions of the people you work for, as they are since {day}. They hold in the place of \
+         what you read of this file before."
+    );
+    let nested = format!(
+        "Instructions of the people you work for, for files of a directory in which you have read, \
+         as of {day}."
+    );
+    let rule =
+        format!("A rule of the people you work for, for files that you have read, as of {day}.");
+    let from_start = seen.instructions.iter().map(|it| file("file", it, &changed));
+    let of_nested = seen.nested.iter().map(|it| file("nested", it, &nested));
+    let of_rules = rules.iter().map(|it| DuePart {
+        name: name_of("rule", &it.path),
+        source: 3,
+        state: Digest::of(it.text.as_bytes()),
+        text: shown(&rule, &it.path, "", &it.text),
+    });
+    from_start.chain(of_nested).chain(of_rules).collect()
+}
+
+fn file(kind: &str, file: &InstructionFile, title: &str) -> DuePart {
+    let whose = format!(" ({})", whose(file.scope));
+    DuePart {
+        name: name_of(kind, &file.path),
+        source: 2,
+        state: Digest::of(file.text.as_bytes()),
+        text: shown(title, &file.path, &whose, &file.text),
+    }
+}
+
+fn gone(name: &str, day: &str) -> DuePart {
+    let path = name.strip_prefix("file ").unwrap_or(name);
+    let text = format!(
+        "The instruction file {path} is gone as of {day}. What it said does not hold any more."
+    );
+    DuePart { name: name.into(), source: 2, state: Digest::default(), text: super::reminder(&text) }
+}
+
+fn shown(title: &str, path: &str, whose: &str, text: &str) -> String {
+    titled(title, &format!("Contents of {path}{whose}:\n\n{}", cut(text.trim(), MAX_PART_CHARS)))
+}
+
+fn name_of(kind: &str, path: &str) -> String {
+    match path.len() <= MAX_NAME {
+        true => format!("{kind} {path}"),
+        false => format!("{kind} {}", Digest::of(path.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permission::Scope;
+
+    fn seen(text: &str) -> SourcesSeen {
+        let file = InstructionFile {
+            scope: Scope::Project,
+            path: "/w/CLAUDE.md".into(),
+            text: text.into(),
+        };
+        SourcesSeen { instructions: vec![file], ..SourcesSeen::default() }
+    }
+
+    fn shown_in(entry: &str, part: &DuePart) -> ShownPart {
+        let DuePart { name, source, state, text } = part.clone();
+        let chars = text.chars().count() as u64;
+        ShownPart { entry: entry.into(), part: name, source, state, chars }
+    }
+
+    fn names(due: &[DuePart]) -> Vec<&str> {
+        due.iter().map(|it| it.name.as_str()).collect()
+    }
+
+    // REQ: CTX-2, CTX-7
+    #[test]
+    fn file_that_changed_is_due_once_and_again_when_the_model_does_not_see_it_any_more() {
+        let mut known = ShownParts::default();
+        known.begin(&files(&seen("old"), &[], "D"));
+        assert!(known.due(files(&seen("old"), &[], "E"), "E").is_empty());
+        let due = known.due(files(&seen("new"), &[], "E"), "E");
+        assert_eq!(names(&due), ["file /w/CLAUDE.md"]);
+        assert!(due[0].text.contains("since E") && due[0].text.contains("new"), "{}", due[0].text);
+        known.show(shown_in("1", &due[0]));
+        known.show(shown_in("1", &due[0]));
+        assert_eq!(known.sizes()[2], due[0].text.chars().count() as u64);
+        assert!(known.due(files(&seen("new"), &[], "F"), "F").is_empty());
+        // Back to what stands in front: that is a change as well.
+        assert_eq!(known.due(files(&seen("old"), &[], "F"), "F").len(), 1);
+        known.keep(|_| false);
+        assert_eq!(known.due(files(&seen("new"), &[], "F"), "F").len(), 1);
+        assert!(known.due(files(&seen("old"), &[], "F"), "F").is_empty());
+    }
+
+    // REQ: CTX-2
+    #[test]
+    fn file_that_is_gone_is_named_once() {
+        let mut known = ShownParts::default();
+        known.begin(&files(&seen("old"), &[], "D"));
+        let due = known.due(Vec::new(), "E");
+        assert!(due[0].text.contains("/w/CLAUDE.md is gone as of E"), "{}", due[0].text);
+        known.show(shown_in("1", &due[0]));
+        assert!(known.due(Vec::new(), "F").is_empty());
+        assert_eq!(known.due(files(&seen("old"), &[], "F"), "F").len(), 1);
+    }
+
+    // REQ: CTX-1
+    #[test]
+    fn what_is_appended_at_once_is_bounded_and_the_rest_stays_due() {
+        let file = |i: usize| InstructionFile {
+            scope: Scope::Project,
+            path: format!("/w/{i}/CLAUDE.md"),
+            text: "x".repeat(1_000_000),
+        };
+        let seen = SourcesSeen { nested: (0..9).map(file).collect(), ..SourcesSeen::default() };
+        let due = ShownParts::default().due(files(&seen, &[], "D"), "D");
+        assert_eq!(due.len(), 4);
+        let n_chars: usize = due.iter().map(|it| it.text.chars().count()).sum();
+        assert!(n_chars <= MAX_CHARS, "{n_chars}");
+    }
+}

@@ -1,0 +1,200 @@
+//! What becomes due while a session lives: it is looked for in step 3 and appended to the conversation.
+//!
+//! After a compaction the same is done before the model is asked, since what was appended before is gone,
+//! and the work under way is shown again from what is known of it, not from the summary.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Awaits, Effect, Turn};
+use crate::{
+    block::Block,
+    ids::EntryId,
+    message::{Message, MessageKind, tokens_of},
+    permission::Scope,
+    run::facts::APPENDS,
+    step3_context_assembly::{
+        InstructionFile, SourceTexts, SourcesLook, SourcesOrder, SourcesSeen,
+        appended::{self, DuePart},
+        look::nested_directories,
+        restored::restored,
+    },
+    step4_context_shapers::Stage,
+    transcript::entry::{RecordKind, ShownPart},
+};
+
+/// What part of the context budget the work under way may take after a compaction: an eighth.
+const RESTORED_SHARE: u64 = 8;
+
+impl Turn {
+    /// Whether what becomes due is appended.
+    pub(super) fn appends(&self) -> bool {
+        APPENDS <= self.facts.revision
+    }
+
+    /// Asks for a look at the sources. `files` are those whose content is wanted.
+    pub(super) fn look_at_sources(&self, files: Vec<String>, restores: bool) -> Effect {
+        let real = self.facts.real.get(&*self.facts.workspace);
+        let workspace: Vec<&str> = [Some(&*self.facts.workspace), real.map(String::as_str)]
+            .into_iter()
+            .flatten()
+            .collect();
+        Effect::LookAtSources(Box::new(SourcesOrder {
+            directories: nested_directories(&workspace, &*self.memory.touched),
+            marks: self.memory.marks.clone().filter(|_| !restores),
+            files,
+            restores,
+            excludes: self.excludes(),
+        }))
+    }
+
+    pub(super) fn sources_seen(&mut self, look: SourcesLook) {
+        let is_restoration = self.awaits == Some(Awaits::Restoration);
+        let awaited = if is_restoration { Awaits::Restoration } else { Awaits::Sources };
+        // The first reading of a session is answered by its texts.
+        if self.memory.sources.is_none() || !self.was_awaited(awaited) {
+            return;
+        }
+        let mut work = SourcesSeen::default();
+        if let SourcesLook::Found(seen, marks) = look {
+            // A look for the contents of files has looked at more than the next one will.
+            self.memory.marks = Some(marks).filter(|_| !is_restoration);
+            work = self.take_seen(*seen);
+        }
+        if is_restoration {
+            return self.restore(&work);
+        }
+        self.append_due();
+        self.assemble();
+    }
+
+    /// Takes in what a look found; gives what of it is about the work under way, which is not kept.
+    fn take_seen(&mut self, mut seen: SourcesSeen) -> SourcesSeen {
+        let text = serde_json::to_string(&seen).unwrap_or_default();
+        let work = SourcesSeen {
+            contents: std::mem::take(&mut seen.contents),
+            background: std::mem::take(&mut seen.background),
+            ..SourcesSeen::default()
+        };
+        if self.memory.seen.as_deref() == Some(&seen) && work == SourcesSeen::default() {
+            return work;
+        }
+        let record = RecordKind::SourcesSeen { seen: self.journal.stored(&text) };
+        self.journal.record(self.now, record);
+        let has_new_rules =
+            self.memory.seen.as_ref().is_none_or(|it| it.path_rules != seen.path_rules);
+        if let Some(sources) = self.memory.sources.as_ref().filter(|_| has_new_rules) {
+            self.memory.sources = Some(Arc::new(sources.with_rules(&seen.path_rules)));
+        }
+        self.memory.seen = Some(Arc::new(seen));
+        work
+    }
+
+    /// Takes in what the first reading shows in front of the conversation.
+    pub(super) fn begin_parts(&mut self, texts: &SourceTexts) {
+        if !self.appends() {
+            return;
+        }
+        self.memory.seen = Some(Arc::new(SourcesSeen {
+            instructions: texts.instructions.clone(),
+            path_rules: texts.path_rules.clone(),
+            ..SourcesSeen::default()
+        }));
+        let parts = self.parts();
+        self.memory.shown.begin(&parts);
+    }
+
+    /// The parts of the context that can change, as they are now.
+    fn parts(&self) -> Vec<DuePart> {
+        let (day, settings) = (self.now.day(), self.settings());
+        let facts = settings.models.find(&settings.model);
+        let knowledge = facts.map_or("", |it| &it.knowledge);
+        let mut parts =
+            vec![appended::date(&day), appended::model(&settings.model, knowledge, &day)];
+        if let Some((seen, sources)) = self.memory.seen.as_ref().zip(self.memory.sources.as_ref()) {
+            let rules = sources.rules_for(self.memory.touched.iter());
+            let mut seen = SourcesSeen::clone(seen);
+            seen.instructions = self.with_managed(&seen.instructions);
+            parts.extend(appended::files(&seen, &rules, &day));
+        }
+        parts
+    }
+
+    /// The instruction files, those that settings of the organisation hold before them.
+    pub(super) fn with_managed(&self, files: &[InstructionFile]) -> Vec<InstructionFile> {
+        let managed = self.settings().instructions.managed.clone().filter(|_| self.appends());
+        let managed = managed.map(|text| InstructionFile {
+            scope: Scope::Policy,
+            path: "the settings of the organisation".into(),
+            text: text.to_string(),
+        });
+        managed.into_iter().chain(files.iter().cloned()).collect()
+    }
+
+    /// Appends what the model does not know.
+    pub(super) fn append_due(&mut self) {
+        // Between calls and their results there is no place for anything.
+        if !self.appends() || self.carried_answer().is_some() {
+            return;
+        }
+        let due = self.memory.shown.due(self.parts(), &self.now.day());
+        if !due.is_empty() {
+            self.append(due, None);
+        }
+    }
+
+    fn append(&mut self, due: Vec<DuePart>, more: Option<String>) -> Arc<Message> {
+        let entry = self.journal.next_id(self.now);
+        let mut blocks = Vec::with_capacity(due.len() + 1);
+        for DuePart { name, source, state, text } in due {
+            let chars = text.chars().count() as u64;
+            let part = ShownPart { entry: entry.clone(), part: name, source, state, chars };
+            self.journal.shown(self.now, &part);
+            self.memory.shown.show(part);
+            blocks.push(Block::text(&text));
+        }
+        blocks.extend(more.map(|it| Block::text(&it)));
+        self.remember(Message::user(entry, MessageKind::Meta, blocks))
+    }
+
+    /// Forgets what the model was shown in messages that it does not see any more.
+    pub(super) fn forget_unseen(&mut self) {
+        let kept: BTreeSet<&EntryId> = match &self.memory.view {
+            Some(view) => view.messages.iter().map(|it| &it.id).collect(),
+            None => self.history.iter().map(|it| &it.id).collect(),
+        };
+        self.memory.shown.keep(|it| kept.contains(it));
+    }
+
+    /// After a compaction: asks for what the model needs to go on. Gives whether the chain of shapers
+    /// waits for it.
+    pub(super) fn begin_restoration(&mut self) -> bool {
+        if !self.appends() {
+            return false;
+        }
+        let there: BTreeSet<&EntryId> = self.history.iter().map(|it| &it.id).collect();
+        self.memory.shown.keep(|it| there.contains(it));
+        // What is nested or for certain files is due again when the model reads there again.
+        self.memory.touched = Arc::default();
+        let files = self.memory.edited.clone();
+        let look = self.look_at_sources(files, true);
+        self.awaits = Some(Awaits::Restoration);
+        self.effects.push(look);
+        true
+    }
+
+    fn restore(&mut self, work: &SourcesSeen) {
+        let budget = self.state.shaper_setup.as_ref().map_or(0, |it| it.context_budget.0);
+        let max_chars = usize::try_from(budget / RESTORED_SHARE * crate::tokens::CHARS_PER_TOKEN);
+        let todos = &self.memory.tools.todos;
+        let more = restored(work, todos, &self.now.day(), max_chars.unwrap_or(usize::MAX));
+        let due = self.memory.shown.due(self.parts(), &self.now.day());
+        if !due.is_empty() || more.is_some() {
+            let message = self.append(due, more);
+            if let Some(shaped) = &mut self.state.shaped {
+                shaped.tokens = shaped.tokens + tokens_of([&message]);
+                shaped.messages.push(message);
+            }
+        }
+        self.after_stage(Stage::AutoCompact, true);
+    }
+}
