@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, ops::Add, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    catalogue::Money,
+    catalogue::{Catalogue, Money},
     ids::AgentId,
     tokens::Usage,
     transcript::entry::{DiscardedAnswer, RecordKind},
@@ -206,6 +206,27 @@ impl CostLedger {
             }
         }
         sums
+    }
+
+    /// What the caches of providers saved, by the prices for short prompts: what the tokens that were read
+    /// or written would have cost as plain input, less what they cost. Nothing for a model whose prices
+    /// are not known, and nothing where writing cost more than reading saved.
+    pub fn saved_by_caches(&self, models: &Catalogue) -> Money {
+        let (mut plain, mut paid) = (Money(0), Money(0));
+        for (model, accounts) in self.by_model() {
+            let Some(prices) = models.find(&model).and_then(|it| it.prices) else { continue };
+            let usage = accounts.total().usage;
+            let (read, written) =
+                (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
+            let for_an_hour = usage.cache_creation_1h_input_tokens.min(written);
+            let cost = |tokens: u64, price: u64| Money(tokens.saturating_mul(price));
+            plain = plain + cost(read.saturating_add(written), prices.input);
+            paid = paid
+                + cost(read, prices.cache_read)
+                + cost(written - for_an_hour, prices.cache_write_5m)
+                + cost(for_an_hour, prices.cache_write_1h);
+        }
+        Money(plain.0.saturating_sub(paid.0))
     }
 
     /// The agents right below it.

@@ -15,6 +15,7 @@
 //!
 //! Time is what a clock that never goes back showed, read by the one that asks.
 
+mod limit_use;
 mod refused;
 mod tree;
 mod worst;
@@ -22,6 +23,7 @@ mod worst;
 use std::{collections::BTreeSet, time::Duration};
 
 pub use self::{
+    limit_use::LimitUse,
     refused::LeaseRefused,
     tree::{Spent, Tree},
     worst::{MaxCost, Price},

@@ -13,7 +13,7 @@ pub mod no_progress;
 pub mod outcome;
 pub mod request;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 pub use request::{
     InvalidRequest, RunRequest, Sender,
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{EntryId, RunId},
+    lease::LimitUse,
     ports::AgentStatus,
     step1_settings_resolution::Settings,
     tokens::Usage,
@@ -120,15 +121,15 @@ pub struct Run {
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
     pub usage: Usage,
-    /// Whether the alert at 80 % of the turns was raised.
-    warned: bool,
+    /// Limits of which was told that 80 % are used.
+    warned: BTreeSet<&'static str>,
 }
 
 /// What comes after a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
-    /// Another turn; an alert goes out first, if there is one.
-    Next(Option<String>),
+    /// Another turn; these alerts go out first.
+    Next(Vec<String>),
     /// The run ends for this reason.
     End(RunEnd),
 }
@@ -136,7 +137,14 @@ pub enum AfterTurn {
 impl Run {
     /// Returns a run before its first turn.
     pub fn new(id: RunId, prompt: EntryId) -> Self {
-        Self { id, prompt, system: None, turns: 0, usage: Usage::default(), warned: false }
+        Self {
+            id,
+            prompt,
+            system: None,
+            turns: 0,
+            usage: Usage::default(),
+            warned: BTreeSet::new(),
+        }
     }
 
     /// The same with a text after the system prompt.
@@ -146,12 +154,14 @@ impl Run {
     }
 
     /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only
-    /// when the turn itself wants to go on: an answer in the last turn is an answer.
+    /// when the turn itself wants to go on: an answer in the last turn is an answer. At 80 % of a limit,
+    /// those that only others know included, there is an alert, once for each.
     pub fn after_turn(
         &mut self,
         end: Option<RunEnd>,
         used: Usage,
         settings: &Settings,
+        others: &[LimitUse],
     ) -> AfterTurn {
         self.usage = self.usage + used;
         if let Some(end) = end {
@@ -161,11 +171,15 @@ impl Run {
         if max <= self.turns {
             return AfterTurn::End(RunEnd::MaxTurns);
         }
-        let near = u64::from(max) * 4 <= u64::from(self.turns) * 5;
-        let alert =
-            (near && !self.warned).then(|| format!("{} of {max} turns are used", self.turns));
-        self.warned |= alert.is_some();
-        AfterTurn::Next(alert)
+        let turns = LimitUse { of: "turns", used: self.turns.into(), max: max.into() };
+        let tokens = settings.run_token_budget.map(|max| LimitUse {
+            of: "tokens of the run",
+            used: self.usage.total().0,
+            max,
+        });
+        let all = [turns].into_iter().chain(tokens).chain(others.iter().copied());
+        let told = all.filter(|it| it.is_near() && self.warned.insert(it.of));
+        AfterTurn::Next(told.map(|it| it.to_string()).collect())
     }
 }
 
@@ -177,25 +191,43 @@ mod tests {
         Run { turns, ..Run::new("r".into(), "p".into()) }
     }
 
+    fn next(alerts: &[&str]) -> AfterTurn {
+        AfterTurn::Next(alerts.iter().map(ToString::to_string).collect())
+    }
+
     // REQ: TRN-7
     #[test]
     fn run_ends_at_the_cap_on_turns_and_warns_once_at_four_fifths() {
         let settings = Settings::default();
-        let after = |run: &mut Run| run.after_turn(None, Usage::default(), &settings);
-        assert_eq!(after(&mut run_of(19)), AfterTurn::Next(None));
+        let after = |run: &mut Run| run.after_turn(None, Usage::default(), &settings, &[]);
+        assert_eq!(after(&mut run_of(19)), next(&[]));
         let mut run = run_of(20);
-        assert_eq!(after(&mut run), AfterTurn::Next(Some("20 of 25 turns are used".into())));
+        assert_eq!(after(&mut run), next(&["20 of 25 turns are used"]));
         run.turns = 21;
-        assert_eq!(after(&mut run), AfterTurn::Next(None));
-        assert_eq!(after(&mut run_of(24)), AfterTurn::Next(Some("24 of 25 turns are used".into())));
+        assert_eq!(after(&mut run), next(&[]));
+        assert_eq!(after(&mut run_of(24)), next(&["24 of 25 turns are used"]));
         assert_eq!(after(&mut run_of(25)), AfterTurn::End(RunEnd::MaxTurns));
+    }
+
+    // REQ: TRN-7
+    #[test]
+    fn every_limit_warns_once_at_four_fifths_and_not_before() {
+        let settings = Settings { run_token_budget: Some(1_000), ..Settings::default() };
+        let used = |n| Usage { input_tokens: n, ..Usage::default() };
+        let of_tree = |used| LimitUse { of: "tokens of the tree", used, max: 50 };
+        let mut run = run_of(1);
+        assert_eq!(run.after_turn(None, used(799), &settings, &[of_tree(39)]), next(&[]));
+        let both =
+            ["800 of 1000 tokens of the run are used", "40 of 50 tokens of the tree are used"];
+        assert_eq!(run.after_turn(None, used(1), &settings, &[of_tree(40)]), next(&both));
+        assert_eq!(run.after_turn(None, used(1), &settings, &[of_tree(41)]), next(&[]));
     }
 
     // REQ: TRN-7
     #[test]
     fn answer_in_the_last_turn_is_an_answer() {
         let end = Some(RunEnd::NoPendingTools);
-        let after = run_of(25).after_turn(end, Usage::default(), &Settings::default());
+        let after = run_of(25).after_turn(end, Usage::default(), &Settings::default(), &[]);
         assert_eq!(after, AfterTurn::End(RunEnd::NoPendingTools));
     }
 }

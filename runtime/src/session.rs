@@ -23,6 +23,7 @@ mod resuming;
 mod run;
 mod servers;
 mod shells;
+mod signals;
 mod turns;
 
 use std::{
@@ -31,7 +32,9 @@ use std::{
     sync::Arc,
 };
 
-use self::{agents::Agents, queue::Queued, recorder::Recorder, run::ActiveRun};
+use self::{
+    agents::Agents, queue::Queued, recorder::Recorder, run::ActiveRun, signals::CompactionShare,
+};
 pub use self::{
     agents::{
         TreePlace,
@@ -81,6 +84,8 @@ pub struct Machine {
     spent: Usage,
     /// What these cost.
     cost: CostLedger,
+    /// How often turns had a compaction, those of earlier processes included.
+    compaction_share: CompactionShare,
     outcomes: BTreeMap<RunId, RunOutcome>,
     /// Answers of the tree to its own top, taken when the input under way has been handled.
     own_answers: VecDeque<TreeAnswer>,
@@ -152,6 +157,7 @@ impl Machine {
             ended_shells: Vec::new(),
             spent: Usage::default(),
             cost: CostLedger::default(),
+            compaction_share: CompactionShare::default(),
             outcomes: BTreeMap::new(),
             own_answers: VecDeque::new(),
             effects: Vec::new(),

@@ -5,6 +5,7 @@
 
 mod certificates;
 mod ennead_section;
+mod explain;
 mod fallback_model;
 pub mod instructions;
 pub mod layer;
@@ -27,6 +28,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use certificates::Certificates;
+pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};

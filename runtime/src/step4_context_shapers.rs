@@ -23,6 +23,7 @@ pub mod conformance;
 pub mod fruitless;
 mod history;
 mod marker;
+mod superseded;
 
 use std::sync::Arc;
 
@@ -105,6 +106,9 @@ pub struct ShaperSetup {
     pub own_caps: Arc<[(ToolName, u64)]>,
     /// Which results have a cap together.
     pub sharing: Sharing,
+    /// Whether results that say what later ones say better go first, and pressure by number counts
+    /// exchanges. Not so in turns that were recorded before.
+    pub grades: bool,
     /// Messages from which on a summary is made again for their number or for money; 0 where no
     /// summary failed. Pressure of tokens does not wait for it.
     pub summary_pause: usize,

@@ -1,7 +1,7 @@
 //! What can be wrong with the options of a session before anything is started for it.
 
 use ennead_runtime::{
-    step1_settings_resolution::{SandboxSettings, merge},
+    step1_settings_resolution::{Explained, SandboxSettings, explain, merge},
     step5_model_call::wire_format::WireFormat,
     turn::input::SettingsRead,
 };
@@ -25,6 +25,25 @@ impl Ennead {
     /// [`OpenError`], of these four.
     pub async fn check(&self, options: &SessionOptions) -> Result<(), OpenError> {
         self.looked_at(options).await.map(drop)
+    }
+
+    /// Where each value of the settings of such a session comes from.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], when the directory of the session or a settings file cannot be read.
+    #[doc(hidden)]
+    pub async fn explain(&self, options: &SessionOptions) -> Result<Vec<Explained>, OpenError> {
+        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
+        let mut all = layers(options);
+        if options.reads_settings {
+            let read = self.options.files.settings(&place, None).await;
+            let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
+            if let (SettingsRead::Layers(read), _) = read.map_err(failed)? {
+                all.extend(read);
+            }
+        }
+        Ok(explain(&all))
     }
 
     /// As [`Ennead::check`]; what the settings files hold, where they could be read, so that the first turn

@@ -172,3 +172,26 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<CostLedger>(&text).unwrap(), session);
     }
 }
+
+// REQ: CTX-7, TRN-9
+#[test]
+fn caches_save_what_reading_is_cheaper_less_what_writing_is_dearer() {
+    let models = Catalogue::built_in();
+    let saved = |read: u64, written: u64, hour: u64| {
+        let usage = Usage {
+            cache_read_input_tokens: read,
+            cache_creation_input_tokens: written,
+            cache_creation_1h_input_tokens: hour,
+            ..Usage::default()
+        };
+        let mut ledger = CostLedger::default();
+        ledger.count("claude-haiku-4-5", CallKind::Answer, Account::of_call(usage, None));
+        ledger.count("unheard-of", CallKind::Answer, Account::of_call(usage, None));
+        ledger.saved_by_caches(&models).micro_usd()
+    };
+    // A dollar per million tokens; read for a tenth, written for 1.25 and 2 of it.
+    assert_eq!(saved(1_000_000, 0, 0), 900_000);
+    assert_eq!(saved(1_000_000, 1_000_000, 0), 650_000);
+    assert_eq!(saved(1_000_000, 400_000, 400_000), 500_000);
+    assert_eq!(saved(0, 1_000_000, 0), 0);
+}

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use crate::{
     catalogue::{Catalogue, ModelFacts},
     message::{Message, MessageKind, tokens_of},
-    run::{derived_settings::DerivedSettings, facts::SessionFacts},
+    run::{
+        derived_settings::DerivedSettings,
+        facts::{APPENDS, SessionFacts},
+    },
     step1_settings_resolution::{LayerText, Resolved, merge_with},
     step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
     time::Timestamp,
@@ -161,6 +164,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         exempt_tools: derived.exempt_tools,
         own_caps: derived.own_caps,
         sharing: Sharing::Turn,
+        grades: APPENDS <= facts.revision,
         summary_pause: 0,
     }
 }

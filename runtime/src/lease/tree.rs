@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{LeaseRefused, MaxCost, Price};
+use super::{LeaseRefused, LimitUse, MaxCost, Price};
 use crate::{
     catalogue::Money, cost::Account, ids::AgentId, step1_settings_resolution::AgentLimits,
     tokens::Tokens, transcript::entry::UnconfirmedUsage,
@@ -215,6 +215,22 @@ impl Tree {
     pub fn time_left(&self) -> Option<Duration> {
         let max = self.limits.max_tree_seconds.map(Duration::from_secs)?;
         Some(max.saturating_sub(self.worked))
+    }
+
+    /// How much of its limits the tree has used.
+    pub fn limits_used(&self) -> Vec<LimitUse> {
+        let limits = &self.limits;
+        let n_agents = self.members.len() as u64 - 1;
+        let micro_usd = self.spent.money.micro_usd();
+        let all = [
+            ("sub-agents of the tree", n_agents, Some(limits.max_in_tree.into())),
+            ("turns of the tree", self.spent.turns, limits.max_tree_turns),
+            ("tokens of the tree", self.spent.tokens.0, limits.max_tree_tokens),
+            ("millionths of a dollar of the tree", micro_usd, limits.max_tree_micro_usd),
+            ("seconds of the tree", self.worked.as_secs(), limits.max_tree_seconds),
+        ];
+        let limit = |(of, used, max): (_, _, Option<u64>)| Some(LimitUse { of, used, max: max? });
+        all.into_iter().filter_map(limit).collect()
     }
 
     /// Used by the whole tree, without what is set aside.

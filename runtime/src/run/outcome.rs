@@ -7,11 +7,11 @@ use thiserror::Error;
 use super::{InvalidRequest, RunEnd, RunRequest, Sender};
 use crate::{
     approval::QuestionCounts,
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Money},
     cost::CostLedger,
     digest::Digest,
     ids::{EntryId, RunId, ToolName, ToolUseId},
-    message::Messages,
+    message::{Message, MessageKind, Messages},
     recovery::chain::FallbackUsed,
     step5_model_call::cache_watch::PromptCacheEvent,
     tokens::Usage,
@@ -49,6 +49,14 @@ pub struct RunOutcome {
     pub compactions: Vec<EntryId>,
     /// Cached tokens that its model calls should have read and did not (CTX-7).
     pub cache_drops: Vec<PromptCacheEvent>,
+    /// Turns of all runs of the session so far.
+    pub session_turns: u64,
+    /// How many of them had a compaction (SHP-9).
+    pub compacted_turns: u64,
+    /// What the caches of providers saved: what the tokens of this run that were read from a cache or written
+    /// to one would have cost as any other input, less what they cost. Prices are those of the catalogue
+    /// for short prompts; nothing where they are not known, or where writing cost more than reading saved.
+    pub cache_saved: Money,
     /// From prompt to end, in milliseconds.
     pub duration_ms: u64,
     /// The error that ended it, in words.
@@ -63,6 +71,18 @@ pub struct RunOutcome {
     pub fallback: Option<FallbackUsed>,
     /// Hash of its last record.
     pub head: Option<Digest>,
+}
+
+impl RunOutcome {
+    /// What the model answered, oldest first.
+    pub fn answers(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.messages.iter().filter(|it| it.kind == MessageKind::Answer)
+    }
+
+    /// The results of its calls, oldest first: the call, what the model read, whether the call failed.
+    pub fn tool_results(&self) -> impl Iterator<Item = (&ToolUseId, &str, bool)> {
+        self.messages.iter().flat_map(|it| &it.blocks).filter_map(|it| it.as_tool_result())
+    }
 }
 
 /// A call that was denied.

@@ -7,6 +7,7 @@ use super::{
     input::{Earlier, OpenedTranscript},
     recorder::{Lines, Origin},
     run::record,
+    signals::CompactionShare,
 };
 use crate::{
     ids::{AgentId, ToolUseId},
@@ -83,6 +84,7 @@ impl Machine {
     /// Goes on with what was used before, sub-agents included.
     fn resume_totals(&mut self, now: Now, own: &UsageTotals, agents: Vec<(AgentId, UsageTotals)>) {
         self.spent = own.usage;
+        self.compaction_share = CompactionShare::of(own.turns, own.compactions);
         self.cost.clone_from(&own.cost);
         if let Some(tree) = self.agents.tree() {
             tree.resume(None, own.spent());

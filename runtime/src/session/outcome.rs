@@ -49,7 +49,11 @@ impl Machine {
         self.cost.add(&cost);
         self.cost = mem::take(&mut self.cost).named(first);
         let answer = messages.iter().rev().find(|it| it.kind == MessageKind::Answer);
+        let models = settings.map(|it| Arc::clone(&it.models)).unwrap_or_default();
         let outcome = RunOutcome {
+            session_turns: self.compaction_share.turns,
+            compacted_turns: self.compaction_share.compacted,
+            cache_saved: cost.saved_by_caches(&models),
             run: run.id.clone(),
             sender,
             end,
@@ -63,7 +67,7 @@ impl Machine {
             cost,
             turn_costs,
             session_cost: self.cost.clone(),
-            models: settings.map(|it| Arc::clone(&it.models)).unwrap_or_default(),
+            models,
             compactions: active.compactions,
             cache_drops: active.cache_drops,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

@@ -44,6 +44,8 @@ pub(super) struct ActiveRun {
     pub(super) questions: QuestionCounts,
     /// Summaries that were made.
     pub(super) compactions: Vec<EntryId>,
+    /// Whether one of them was made in the present turn.
+    pub(super) turn_compacted: bool,
     /// Cached tokens that its model calls should have read and did not.
     pub(super) cache_drops: Vec<PromptCacheEvent>,
     /// What its model calls cost, sub-agents included.
@@ -165,6 +167,7 @@ impl ActiveRun {
             denied: Vec::new(),
             questions: QuestionCounts::default(),
             compactions: Vec::new(),
+            turn_compacted: false,
             cache_drops: Vec::new(),
             cost: CostLedger::default(),
             settled: Spent::default(),

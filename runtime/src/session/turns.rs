@@ -100,6 +100,7 @@ impl Machine {
                 HistoryUpdate::Message(message) => active.remember(message),
                 HistoryUpdate::Compacted { summary, .. } => {
                     active.compactions.push(summary.id.clone());
+                    active.turn_compacted = true;
                 }
                 HistoryUpdate::Shown(_) => {}
             }
@@ -139,20 +140,21 @@ impl Machine {
         }
         self.conversation.memory = report.memory;
         self.mode_is_due(now);
+        let limits = self.limits_used(now);
         let Some(active) = &mut self.active else { return };
         active.error = report.error.or(active.error.take());
         active.fallback = report.fallback.or(active.fallback.take());
         active.phase = Phase::Next;
+        let was_compacted = std::mem::take(&mut active.turn_compacted);
+        let (end, usage) = (report.end, report.usage);
         let after = match &self.conversation.memory.resolved {
-            Some(resolved) => active.run.after_turn(report.end, report.usage, &resolved.settings),
-            None => active.run.after_turn(report.end, report.usage, &Settings::default()),
+            Some(resolved) => active.run.after_turn(end, usage, &resolved.settings, &limits),
+            None => active.run.after_turn(end, usage, &Settings::default(), &limits),
         };
+        let frequent = self.compaction_share.count(was_compacted);
+        self.tell_alerts(frequent);
         match after {
-            AfterTurn::Next(Some(what)) => {
-                let alert = Event::Alert { what: what.into() };
-                self.effects.push(SessionEffect::Publish(alert));
-            }
-            AfterTurn::Next(None) => {}
+            AfterTurn::Next(alerts) => self.tell_alerts(alerts),
             AfterTurn::End(end) => self.end_run(now, end),
         }
     }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Keys whose value is taken whole from the strongest layer, though it is a list.
-const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
+pub(super) const TAKEN_WHOLE: &[&str] = &["fallbackModel", "fallback"];
 
 /// Sets [`Settings::max_retries`] for programs that know no other way.
 const MAX_RETRIES_VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
@@ -117,7 +117,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
 }
 
 /// Weakest first: user, project, local, command line, managed.
-fn strength(scope: Scope) -> u8 {
+pub(super) fn strength(scope: Scope) -> u8 {
     match scope {
         Scope::User => 0,
         Scope::Project => 1,

@@ -135,6 +135,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         idle_ms: idle_minutes.saturating_mul(60_000),
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
+        grades: true,
         sharing: Sharing::default(),
         summary_pause: 0,
     };

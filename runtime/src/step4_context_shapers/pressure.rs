@@ -2,8 +2,10 @@
 //!
 //! All stages but the first ask the same question.
 
-use super::{ShapedContext, ShaperSetup};
-use crate::tokens::Tokens;
+use std::sync::Arc;
+
+use super::{ShapedContext, ShaperSetup, history};
+use crate::{message::Message, tokens::Tokens};
 
 /// Part of the context budget at which pressure begins when no fixed limit is set, in percent.
 pub const PRESSURE_PERCENT: u64 = 70;
@@ -38,15 +40,24 @@ impl Trigger {
     }
 }
 
+/// The messages that count where their number is pressure: results of tools belong to the answer that
+/// asked for them, however many they are.
+pub(super) fn counted(messages: &[Arc<Message>], setup: &ShaperSetup) -> usize {
+    match setup.grades {
+        true => messages.iter().filter(|it| !history::has_results(it)).count(),
+        false => messages.len(),
+    }
+}
+
 /// What causes pressure, if anything does: more tokens than the limit; as many messages as the
-/// settings say; 5 dollars since the last compaction. The last two not under 50 messages.
+/// settings say, results of tools not counted; 5 dollars since the last compaction. The last two not under 50 messages.
 pub fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Trigger> {
     let n_messages = context.messages.len();
     if token_limit(setup) < context.tokens {
         Some(Trigger::Tokens)
     } else if n_messages < MIN_MESSAGES {
         None
-    } else if message_limit(setup) <= n_messages {
+    } else if message_limit(setup) <= counted(&context.messages, setup) {
         Some(Trigger::Messages)
     } else if SPENT_MICRO_USD <= setup.spent_micro_usd {
         Some(Trigger::Cost)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     ShapedContext, ShaperSetup, StageResult, history,
-    pressure::{is_at_aim, under_pressure},
+    pressure::{counted, is_at_aim, under_pressure},
 };
 use crate::{
     message::{Messages, Role},
@@ -98,16 +98,18 @@ fn plan(context: &ShapedContext, setup: &ShaperSetup) -> Option<Plan> {
     };
     let mut best = None;
     let (mut n_dropped, mut freed) = (0, Tokens(0));
+    let mut n_left = counted(messages, setup);
     for cut in opening + 1..=newest {
         if Some(cut - 1) != pinned {
             n_dropped += 1;
+            n_left -= counted(&messages[cut - 1..cut], setup);
             freed = freed + messages[cut - 1].tokens();
         }
         if n_dropped == 0 || !is_place(cut) {
             continue;
         }
         best = Some(Plan { opening, pinned, cut });
-        if is_at_aim(context.tokens.saturating_sub(freed), messages.len() - n_dropped, setup) {
+        if is_at_aim(context.tokens.saturating_sub(freed), n_left, setup) {
             break;
         }
     }

@@ -1,39 +1,86 @@
-//! Shaper 3: old tool results are cleared when that costs nothing.
+//! Shaper 3: old tool results are cleared when that costs nothing, or when others say the same better.
 //!
 //! After an idle time the provider's cache is cold and the prefix is paid anew anyway: that is the
 //! moment to clear what is old. Works by tool use id and kept counts; what a result says plays no
-//! part. While the cache is warm nothing is cleared: that would throw away what is cached.
+//! part. While the cache is warm that would throw away what is cached, so only pressure clears, and only
+//! what a file said before it was read again or changed.
 
-use super::{ShapedContext, ShaperSetup, Sharing, StageResult, history, marker};
-use crate::block::{Block, BlockKind};
+use std::collections::BTreeSet;
+
+use super::{
+    ShapedContext, ShaperSetup, Sharing, StageResult, history, marker, pressure::under_pressure,
+    superseded::superseded,
+};
+use crate::{
+    block::{Block, BlockKind},
+    ids::ToolUseId,
+};
 
 const MS_PER_MINUTE: u64 = 60_000;
 
-pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
-    if setup.idle_ms < u64::from(setup.settings.idle_minutes_threshold) * MS_PER_MINUTE {
-        // Turns that were recorded before the setting was given up are walked again with its words.
-        let is_of_old = setup.settings.cached_microcompact && setup.sharing == Sharing::Message;
-        return Err(if is_of_old {
-            "the cache is warm, and the cache-aware path is not built"
-        } else {
-            "the cache is warm"
-        });
+/// What is cleared.
+enum Cleared {
+    /// All that is old.
+    Old,
+    /// Of what is old, these results.
+    Superseded(BTreeSet<ToolUseId>),
+}
+
+impl Cleared {
+    fn covers(&self, block: &Block) -> bool {
+        match (self, block.as_tool_result()) {
+            (Self::Old, _) => true,
+            (Self::Superseded(ids), Some((id, _, _))) => ids.contains(id),
+            (Self::Superseded(_), None) => false,
+        }
     }
+}
+
+/// What is to be cleared, or why nothing is.
+fn cleared(context: &ShapedContext, setup: &ShaperSetup) -> Result<Cleared, &'static str> {
+    if u64::from(setup.settings.idle_minutes_threshold) * MS_PER_MINUTE <= setup.idle_ms {
+        return Ok(Cleared::Old);
+    }
+    if setup.grades && under_pressure(context, setup).is_some() {
+        return Ok(Cleared::Superseded(superseded(&context.messages)));
+    }
+    // Turns that were recorded before the setting was given up are walked again with its words.
+    let is_of_old = setup.settings.cached_microcompact && setup.sharing == Sharing::Message;
+    Err(if is_of_old {
+        "the cache is warm, and the cache-aware path is not built"
+    } else {
+        "the cache is warm"
+    })
+}
+
+pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    let cleared = cleared(context, setup)?;
     let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
     let is_due = |at: usize| {
-        context.messages[at].blocks.iter().any(|it| is_clearable(context, at, it, setup))
+        let mut blocks = context.messages[at].blocks.iter();
+        blocks.any(|it| cleared.covers(it) && is_clearable(context, at, it, setup))
     };
-    if (0..newest).any(is_due) { Ok(()) } else { Err("no old result is left to clear") }
+    match (0..newest).any(is_due) {
+        true => Ok(()),
+        false => Err(match cleared {
+            Cleared::Old => "no old result is left to clear",
+            Cleared::Superseded(_) => "the cache is warm, and no old result is superseded",
+        }),
+    }
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
+    let cleared = match cleared(context, setup) {
+        Ok(cleared) => cleared,
+        Err(why) => return StageResult::Unchanged { why: why.into() },
+    };
     let newest = history::newest_start(&context.messages, setup.settings.keep_newest);
     let mut messages = context.messages.clone();
     let mut stored = Vec::new();
     for at in 0..newest {
         history::replace_blocks(&mut messages, at, |_, block| {
             let BlockKind::ToolResult { id, text, is_error } = block.kind() else { return None };
-            if !is_clearable(context, at, block, setup) {
+            if !cleared.covers(block) || !is_clearable(context, at, block, setup) {
                 return None;
             }
             let cut = marker::cut(text, 0, 0, &setup.reference_prefix);
@@ -41,7 +88,13 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
             Some(Block::tool_result(id, &cut.text, *is_error))
         });
     }
-    let why = format!("cleared {} old tool results after an idle time", stored.len());
+    let n = stored.len();
+    let why = match cleared {
+        Cleared::Old => format!("cleared {n} old tool results after an idle time"),
+        Cleared::Superseded(_) => {
+            format!("cleared {n} results of files that were read again or changed")
+        }
+    };
     StageResult::Changed { context: context.with(messages), stored, why }
 }
 

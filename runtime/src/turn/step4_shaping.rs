@@ -41,6 +41,7 @@ impl Turn {
             exempt_tools: Arc::clone(&derived_settings.exempt_tools),
             own_caps: Arc::clone(&derived_settings.own_caps),
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
+            grades: self.appends(),
             summary_pause: self.memory.compactions.pause(),
         }));
         self.shape_from(0);

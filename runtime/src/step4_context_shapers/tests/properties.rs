@@ -187,6 +187,7 @@ prop_compose! {
             idle_ms: if is_idle { 3_600_000 } else { 0 },
             exempt_tools: Arc::new([]),
             own_caps: Arc::new([]),
+            grades: true,
             sharing: Sharing::default(),
         summary_pause: 0,
         }

@@ -25,6 +25,7 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         exempt_tools: Arc::new([]),
         own_caps: Arc::new([]),
         sharing: Sharing::default(),
+        grades: true,
         summary_pause: 0,
     }
 }

@@ -40,6 +40,8 @@ pub struct UsageTotals {
     pub last_answer_at: Option<Timestamp>,
     /// Money spent since the last compaction.
     pub since_compaction: Money,
+    /// Compactions that were made.
+    pub compactions: u64,
     /// Model calls that failed.
     pub failed_calls: u32,
     /// Model calls that were under way when their process ended, without the one that is
@@ -142,6 +144,7 @@ impl UsageTotals {
     pub(super) fn said(&mut self, line: &ConversationLine) {
         if line.boundary.is_some() {
             self.since_compaction = Money::default();
+            self.compactions = self.compactions.saturating_add(1);
         }
         if line.answer.is_some() {
             self.last_answer_at = Some(line.at);

@@ -48,13 +48,15 @@ fn world(settings: serde_json::Value) -> World {
     world
 }
 
-/// Adds a run of this many turns, each but the last with a call that says this much.
+/// Adds a run of this many turns, each but the last with a call that says this much. `#` in
+/// the path is the number of the turn.
 fn go(play: &mut Play, run: &str, n_turns: usize, tool: &str, path: &str, n_chars: usize) {
     for i in 1..n_turns {
         let id = format!("{run}{i}");
+        let path = path.replace('#', &i.to_string());
         play.world.answers.push_back(calls(&[&format!("{id}:{tool}:{path}")]));
         let said = format!("{i} {}", "word ".repeat(n_chars / 5));
-        play.world.outcomes.insert(id, read_of(path, said));
+        play.world.outcomes.insert(id, read_of(&path, said));
     }
     play.world.answers.push_back(text("done"));
     play.run(run);
@@ -100,10 +102,10 @@ fn prefix_of_sixty_turns_stays_but_where_a_summary_or_a_model_takes_its_place() 
     let mut play = Play::new(world);
     // Ten minutes to midnight; an hour without a request would clear old results.
     play.now += 9 * 3_600_000 + 36 * 60_000;
-    go(&mut play, "a", 20, "Read", "/w/src/a.rs", 800);
+    go(&mut play, "a", 20, "Read", "/w/src/a#.rs", 800);
     play.now += 20 * 60_000;
     play.world.sources.instructions = vec![file("/w/CLAUDE.md", "CHANGED SINCE")];
-    go(&mut play, "b", 20, "Read", "/w/src/deep/b.rs", 8_000);
+    go(&mut play, "b", 20, "Read", "/w/src/deep/b#.rs", 8_000);
     let mut other = shapers;
     other["model"] = "m2".into();
     play.world.facts = {

@@ -140,7 +140,7 @@ impl Play {
             self.conversation.memory = report.memory;
             self.used = self.used + report.usage;
             let settings = self.conversation.memory.resolved.clone().unwrap().settings.clone();
-            match run.after_turn(report.end, report.usage, &settings) {
+            match run.after_turn(report.end, report.usage, &settings, &[]) {
                 AfterTurn::Next(_) => self.log.push("go on".into()),
                 AfterTurn::End(end) => break (end, report.error),
             }

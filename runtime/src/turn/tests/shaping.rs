@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     block::Block,
+    digest::Digest,
     message::MessageKind,
     step4_context_shapers::Stage,
     step5_model_call::FailureClass,
@@ -280,10 +281,32 @@ fn run_of_the_first_revision_is_walked_again_as_it_was_recorded() {
     assert!(replayed.is_ok(), "{replayed:?}");
 }
 
+// REQ: SHP-5, SHP-2
+#[test]
+fn what_a_file_said_before_it_was_read_again_goes_before_a_summary_is_paid_for() {
+    let settings = shapers(json!({ "autoCompactMaxTokens": 6_000 }));
+    let mut answers: Vec<_> = (0..8).map(|i| calls(&[&format!("r{i}:Read:/w/a.rs")])).collect();
+    answers.push(text("done"));
+    let mut world = World::with(settings, answers);
+    world.outcomes = (0..8)
+        .map(|i| (format!("r{i}"), ToolOutcome::ok(format!("reading {i} ") + &"word ".repeat(800))))
+        .collect();
+    let play = play(world);
+    assert!(play.requests.iter().all(|it| it.purpose == Purpose::Turn), "{}", play.log());
+    let body = String::from_utf8(play.requests.last().unwrap().request.body.to_vec()).unwrap();
+    assert!(!body.contains("reading 0 ") && body.contains("reading 7 "), "{body}");
+    // Where the whole is can be read: it was kept, and the model is told where.
+    let digest = Digest::of(format!("reading 0 {}", "word ".repeat(800)).as_bytes());
+    assert!(body.contains(&format!("/t/s/tool-results/{digest}.txt")), "{body}");
+    assert!(play.stored.contains_key(&digest));
+    let replayed = replay(&play.bytes(), &|digest| play.stored.get(&digest).cloned());
+    assert!(replayed.is_ok(), "{replayed:?}");
+}
+
 // REQ: SHP-13
 #[test]
 fn number_of_messages_alone_ends_no_run_and_its_summaries_wait() {
-    let play = many_small_turns(crate::run::facts::REVISION, 80);
+    let play = many_small_turns(crate::run::facts::REVISION, 96);
     assert_eq!(play.ends[0].0.code(), "no_pending_tools", "{}", play.log());
     // Each next try is at half as many messages again.
     let tries = play.records().filter(

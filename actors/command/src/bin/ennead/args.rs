@@ -165,6 +165,8 @@ pub(crate) enum Command {
     /// Walk recorded sessions again with one shaper left out, and print what each is worth.
     #[command(name = "eval")]
     Evaluate(Evaluate),
+    /// Print the settings that hold in this directory.
+    Config(Config),
     /// Run the case files of a directory (layout of tests/cases) and print passes and misses.
     Conformance {
         /// Directory that holds the case files.
@@ -230,6 +232,16 @@ pub(crate) struct Bench {
     /// Print one JSON object; its times are microseconds.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Config {
+    /// Print each value with the file or flag that it comes from, and those that it replaces.
+    #[arg(long, required = true)]
+    pub(crate) explain: bool,
+    /// `text`: a line for each value; `json`: the same for programs.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output_format: TableFormat,
 }
 
 #[derive(Debug, clap::Args)]

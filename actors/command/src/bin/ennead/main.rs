@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod config;
 mod conformance;
 mod demo;
 mod doctor;
@@ -82,6 +83,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Evaluate(args)) => evaluate::run(&args),
+            Some(Command::Config(config)) => config::run(&config, &args.print).await,
             Some(Command::Conformance { dir, out }) => conformance::run(&dir, out.as_deref()),
             None if stream::is_asked_for(&args.print) => stream::run(args.print).await,
             None => print::run(args.print).await,

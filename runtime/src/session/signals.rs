@@ -1,0 +1,87 @@
+//! What a session tells its operator of itself: limits that are near, and compactions that are frequent.
+
+use std::time::Duration;
+
+use super::{Machine, Now, SessionEffect};
+use crate::{event::Event, lease::LimitUse};
+
+/// Turns from which on the share of those with a compaction says something.
+const MIN_TURNS: u64 = 10;
+
+/// Hundredths of the turns that may have a compaction without a warning (SHP-9).
+const MAX_PERCENT: u64 = 10;
+
+/// In how many turns of a session auto_compact fired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CompactionShare {
+    pub(super) turns: u64,
+    pub(super) compacted: u64,
+    is_told: bool,
+}
+
+impl CompactionShare {
+    /// What earlier processes of the session did.
+    pub(super) fn of(turns: u64, compacted: u64) -> Self {
+        let share = Self { turns, compacted, is_told: false };
+        Self { is_told: share.is_over(), ..share }
+    }
+
+    /// Counts a turn. Gives the warning, once, while the share is over the limit.
+    pub(super) fn count(&mut self, was_compacted: bool) -> Option<String> {
+        self.turns = self.turns.saturating_add(1);
+        self.compacted = self.compacted.saturating_add(u64::from(was_compacted));
+        let is_over = self.is_over();
+        let was_told = std::mem::replace(&mut self.is_told, is_over);
+        (self.is_told && !was_told).then(|| {
+            format!(
+                "auto_compact fired in {} of {} turns, which is more than {MAX_PERCENT} %",
+                self.compacted, self.turns
+            )
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        MIN_TURNS <= self.turns
+            && u128::from(self.turns) * u128::from(MAX_PERCENT) < u128::from(self.compacted) * 100
+    }
+}
+
+impl Machine {
+    /// How much is used of limits that a run does not count itself.
+    pub(super) fn limits_used(&mut self, now: Now) -> Vec<LimitUse> {
+        let mut limits = self.agents.tree().map(|it| it.limits_used()).unwrap_or_default();
+        limits.extend(self.active.as_ref().and_then(|active| {
+            let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+            let whole = active.limit.as_ref()?.deadline.saturating_sub(active.started);
+            let used = now.elapsed.saturating_sub(active.started);
+            Some(LimitUse { of: "milliseconds of the run", used: millis(used), max: millis(whole) })
+        }));
+        limits
+    }
+
+    /// Tells subscribers what an operator should look at.
+    pub(super) fn tell_alerts(&mut self, alerts: impl IntoIterator<Item = String>) {
+        let alerts = alerts.into_iter().map(|it| Event::Alert { what: it.into() });
+        self.effects.extend(alerts.map(SessionEffect::Publish));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SHP-9
+    #[test]
+    fn more_than_a_tenth_of_the_turns_with_a_compaction_warns_once_until_it_is_less() {
+        let mut share = CompactionShare::default();
+        let is_told = |turn: &u64| share.count(matches!(turn, 5 | 9 | 28 | 29)).is_some();
+        let told: Vec<u64> = (1..=30).filter(is_told).collect();
+        // Two of ten; two of twenty are no more than a tenth; three of twenty-eight are.
+        assert_eq!(told, [10, 28]);
+        assert_eq!((share.turns, share.compacted), (30, 4));
+        let mut resumed = CompactionShare::of(30, 4);
+        assert_eq!(resumed.count(false), None, "it was told by the process before");
+        let mut few = CompactionShare::default();
+        assert!((0..9).all(|_| few.count(true).is_none()));
+    }
+}

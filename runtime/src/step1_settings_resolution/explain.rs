@@ -1,0 +1,152 @@
+//! Where each value of the settings comes from.
+//!
+//! Walks the layers as merging does, down to single values, entries of lists and rules.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    LayerText,
+    layer::read_layer,
+    merge::{TAKEN_WHOLE, strength},
+};
+use crate::permission::RuleKind;
+
+/// Keys whose values may be secret; that there is one is said, and not what it is.
+const SECRET: &[&str] = &["env"];
+
+/// A value that holds, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// Its key, with dots between the parts: `permissions.allow`.
+    pub key: String,
+    /// The value as JSON text; of a list one of its entries.
+    pub value: String,
+    /// The file or flag that says it.
+    pub source: String,
+    /// The sources whose values it replaces, the weakest first.
+    pub replaces: Vec<String>,
+}
+
+/// The values that hold, by key, each with its source. Entries of a list are in the order in which they
+/// count. What merging drops is left out; its warnings say so.
+pub fn explain(layers: &[LayerText]) -> Vec<Explained> {
+    let mut read: Vec<_> = layers.iter().filter_map(|it| read_layer(it, &mut Vec::new())).collect();
+    read.sort_by_key(|it| strength(it.scope));
+    let mut found: BTreeMap<String, Vec<Explained>> = BTreeMap::new();
+    for layer in &read {
+        for (key, value) in &layer.values {
+            walk(key, value, &layer.source, &mut found);
+        }
+        for rule in &layer.rules {
+            let key = match rule.kind {
+                RuleKind::Allow => "permissions.allow",
+                RuleKind::Ask => "permissions.ask",
+                RuleKind::Deny => "permissions.deny",
+            };
+            add(key, &Value::from(rule.text.as_str()), &layer.source, &mut found);
+        }
+        for (event, handlers) in &layer.hooks {
+            for handler in handlers {
+                let key = format!("hooks.{}", event.name());
+                add(&key, &Value::from(handler.label()), &layer.source, &mut found);
+            }
+        }
+    }
+    found.into_values().flatten().collect()
+}
+
+fn walk(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec<Explained>>) {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    match value {
+        Value::Object(group) => {
+            for (name, value) in group {
+                walk(&format!("{key}.{name}"), value, source, found);
+            }
+        }
+        Value::Array(list) if !TAKEN_WHOLE.contains(&last) => {
+            list.iter().for_each(|it| add(key, it, source, found));
+        }
+        value => {
+            let before = found.remove(key).unwrap_or_default();
+            let replaces =
+                before.into_iter().flat_map(|it| it.replaces.into_iter().chain([it.source]));
+            let replaces = replaces.collect();
+            let (value, source) = (shown(key, value), source.to_owned());
+            let explained = Explained { key: key.to_owned(), value, source, replaces };
+            found.insert(key.to_owned(), vec![explained]);
+        }
+    }
+}
+
+/// Adds an entry of a list, unless a weaker layer has it.
+fn add(key: &str, value: &Value, source: &str, found: &mut BTreeMap<String, Vec<Explained>>) {
+    let (key, value, source) = (key.to_owned(), shown(key, value), source.to_owned());
+    let entries = found.entry(key.clone()).or_default();
+    if entries.iter().all(|it| it.value != value) {
+        entries.push(Explained { key, value, source, replaces: Vec::new() });
+    }
+}
+
+fn shown(key: &str, value: &Value) -> String {
+    let top = key.split('.').next().unwrap_or(key);
+    match SECRET.contains(&top) {
+        true => "(set)".into(),
+        false => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::permission::Scope;
+
+    // REQ: TRN-4
+    #[test]
+    fn each_value_names_its_source_and_what_it_replaces() {
+        let layer = |scope: Scope, said: Value| {
+            let source = format!("{}.json", scope.name());
+            LayerText { scope, source, text: said.to_string() }
+        };
+        let (user, project) = (Scope::User, Scope::Project);
+        let layers = [
+            layer(
+                project,
+                json!({
+                    "model": "b", "fallbackModel": ["z"], "claudeMdExcludes": ["x", "y"],
+                    "permissions": {"allow": ["Bash(git *)"], "deny": ["Read(x)"]},
+                }),
+            ),
+            layer(
+                user,
+                json!({
+                    "model": "a", "fallbackModel": ["x", "y"], "claudeMdExcludes": ["x"],
+                    "permissions": {"allow": ["Bash(ls *)"]}, "env": {"KEY": "sk-secret"},
+                    "ennead": {"maxTurns": 7},
+                }),
+            ),
+        ];
+        let lines: Vec<String> = explain(&layers)
+            .into_iter()
+            .map(|it| format!("{} {} {} {:?}", it.key, it.value, it.source, it.replaces))
+            .collect();
+        let (u, p) = (format!("{}.json", user.name()), format!("{}.json", project.name()));
+        assert_eq!(
+            lines,
+            [
+                format!("claudeMdExcludes \"x\" {u} []"),
+                format!("claudeMdExcludes \"y\" {p} []"),
+                format!("ennead.max_turns 7 {u} []"),
+                format!("env.KEY (set) {u} []"),
+                format!("fallbackModel [\"z\"] {p} [{u:?}]"),
+                format!("model \"b\" {p} [{u:?}]"),
+                format!("permissions.allow \"Bash(ls *)\" {u} []"),
+                format!("permissions.allow \"Bash(git *)\" {p} []"),
+                format!("permissions.deny \"Read(x)\" {p} []"),
+            ]
+        );
+    }
+}
