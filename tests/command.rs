@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench;
 mod cases;
+mod config;
 mod demo;
 mod doctor;
 mod evaluation;
