@@ -77,16 +77,21 @@ pub(super) fn token_limit(setup: &ShaperSetup) -> Tokens {
         .unwrap_or_else(|| Tokens(percent(setup.context_budget.0)))
 }
 
-/// Whether a context of this size is as small as a stage should make it.
-pub(super) fn is_at_aim(tokens: Tokens, n_messages: usize, setup: &ShaperSetup) -> bool {
-    let part = |limit: u128| limit * u128::from(AIM_PERCENT) / 100;
-    let messages = if SPENT_MICRO_USD <= setup.spent_micro_usd {
-        MIN_MESSAGES
-    } else {
-        message_limit(setup).max(MIN_MESSAGES)
-    };
-    u128::from(tokens.0) <= part(u128::from(token_limit(setup).0))
-        && (n_messages as u128) < part(messages as u128).max(1)
+/// Whether a context of this size is as small as a stage should make it. `n_counted` of its
+/// `n_messages` are those of [`counted`].
+pub(super) fn is_at_aim(
+    tokens: Tokens,
+    n_messages: usize,
+    n_counted: usize,
+    setup: &ShaperSetup,
+) -> bool {
+    let part = |limit: usize| (limit as u128 * u128::from(AIM_PERCENT) / 100).max(1);
+    let of_tokens = u128::from(token_limit(setup).0) * u128::from(AIM_PERCENT) / 100;
+    let has_cost = SPENT_MICRO_USD <= setup.spent_micro_usd;
+    // Few messages are no pressure, whatever else the limits say.
+    let is_few = (n_messages as u128) < part(MIN_MESSAGES)
+        || !has_cost && (n_counted as u128) < part(message_limit(setup));
+    u128::from(tokens.0) <= of_tokens && is_few
 }
 
 fn message_limit(setup: &ShaperSetup) -> usize {

@@ -98,18 +98,19 @@ fn plan(context: &ShapedContext, setup: &ShaperSetup) -> Option<Plan> {
     };
     let mut best = None;
     let (mut n_dropped, mut freed) = (0, Tokens(0));
-    let mut n_left = counted(messages, setup);
+    let mut n_counted = counted(messages, setup);
     for cut in opening + 1..=newest {
         if Some(cut - 1) != pinned {
             n_dropped += 1;
-            n_left -= counted(&messages[cut - 1..cut], setup);
+            n_counted -= counted(&messages[cut - 1..cut], setup);
             freed = freed + messages[cut - 1].tokens();
         }
         if n_dropped == 0 || !is_place(cut) {
             continue;
         }
         best = Some(Plan { opening, pinned, cut });
-        if is_at_aim(context.tokens.saturating_sub(freed), n_left, setup) {
+        let (tokens, n_left) = (context.tokens.saturating_sub(freed), messages.len() - n_dropped);
+        if is_at_aim(tokens, n_left, n_counted, setup) {
             break;
         }
     }
