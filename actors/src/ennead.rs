@@ -19,12 +19,14 @@ use ennead_runtime::{
     ids::SessionId,
     permission::{PermissionMode, Scope},
     run::{
+        agent_types::{AgentType, listing},
         conversation::Conversation,
         facts::{REVISION, SessionFacts},
     },
     step1_settings_resolution::{LayerText, Merged},
     step5_model_call::wire_format::Provider,
     step7_permission_gate::Handler,
+    tool::ToolSpec,
     transcript::entry::LineFrame,
 };
 use tokio::sync::oneshot;
@@ -277,8 +279,13 @@ impl Ennead {
             real: real_paths.real,
             directory: text(&file.beside),
             transcript: text(&file.file),
-            tools: options.tools.iter().map(|it| Arc::new(it.spec().clone())).collect(),
+            tools: options
+                .tools
+                .iter()
+                .map(|it| offered(it.spec(), &options.agent_types))
+                .collect(),
             agents: Arc::default(),
+            agent_types: options.agent_types,
             handler: match options.approver.is_some() || options.answers_by_handle {
                 true => Handler::Approver,
                 false => Handler::None,
@@ -351,6 +358,15 @@ impl Ennead {
 fn seed_of_the_system() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
+}
+
+/// A tool as models are told of it: the one that starts agents lists those of the session.
+fn offered(spec: &ToolSpec, agent_types: &[AgentType]) -> Arc<ToolSpec> {
+    let mut spec = spec.clone();
+    if let Some(listing) = listing(agent_types).filter(|_| spec.name.as_str() == "Agent") {
+        spec.description = format!("{}{listing}", spec.description).into();
+    }
+    Arc::new(spec)
 }
 
 fn layers(options: &SessionOptions) -> Vec<LayerText> {

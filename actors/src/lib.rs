@@ -111,6 +111,7 @@ pub mod tool {
             state::ServerState,
         },
         ports::{BoxFuture, Tool, ToolContext},
+        run::agent_types::{AgentType, BadAgent},
         tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
@@ -209,7 +210,7 @@ pub mod internal {
         transcript_store::{FileOps, RealFiles},
         transcript_writer::{Append, Recorded, WriteError},
         trust::state_file,
-        world::{local_files::LocalFiles, real_paths::found},
+        world::{agent_files::agent_files, local_files::LocalFiles, real_paths::found},
     };
 }
 

@@ -1,5 +1,6 @@
 //! The ports of `runtime`, brought by the operating system.
 
+pub(crate) mod agent_files;
 pub(crate) mod clock;
 mod git;
 pub(crate) mod hook_process;

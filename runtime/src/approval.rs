@@ -200,7 +200,9 @@ pub enum RuleDestination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
-    /// The policy of the embedder, which is asked first.
+    /// A hook, which is asked before everybody else.
+    Hook,
+    /// The policy of the embedder.
     Policy,
     /// The model that decides in the mode `auto`.
     Classifier,
@@ -222,6 +224,7 @@ impl AnsweredBy {
     /// Returns the stable code.
     pub fn code(self) -> &'static str {
         match self {
+            Self::Hook => "hook",
             Self::Policy => "policy",
             Self::Classifier => "classifier",
             Self::Bubble => "bubble",
@@ -235,7 +238,7 @@ impl AnsweredBy {
 
     /// Whether somebody or something decided, in contrast to a question that nobody answered.
     pub fn is_answer(self) -> bool {
-        matches!(self, Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
+        matches!(self, Self::Hook | Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
     }
 }
 

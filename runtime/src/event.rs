@@ -193,12 +193,33 @@ pub enum Event {
         /// What the model reads.
         text: Arc<str>,
     },
+    /// A hook was started.
+    HookStarted {
+        /// The event that the hook runs on.
+        hook: HookEvent,
+        /// The firing, counted from 0 within the turn.
+        firing: u32,
+        /// Its place among the handlers of this firing, from 0.
+        index: u32,
+        /// The command that runs, at most 200 characters.
+        label: Arc<str>,
+    },
     /// A hook has ended.
     HookFinished {
         /// The event that the hook runs on.
         hook: HookEvent,
+        /// The firing, counted from 0 within the turn.
+        firing: u32,
+        /// Its place among the handlers of this firing, from 0.
+        index: u32,
         /// What came of it.
         effect: Arc<str>,
+        /// The exit code; `None` when it did not exit by itself.
+        exit: Option<i32>,
+        /// Its standard output, at most 10,000 bytes; the transcript has all of it.
+        stdout: Arc<str>,
+        /// Its standard error, cut in the same way.
+        stderr: Arc<str>,
     },
     /// A hook has something to tell the user (its `systemMessage`).
     HookMessage {

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
-pub use input::{Firing, HookContext, input_json};
+pub use input::{Firing, HookContext, input_json, update_of};
 pub use matcher::{BadMatcher, matching};
 pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub use table::{merge_tables, read_table};
-pub use verdict::{HookDecision, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
+pub use verdict::{HookDecision, HookPermission, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
 
 use crate::permission::Scope;
 
@@ -33,12 +33,37 @@ pub enum HookEvent {
     PreCompact,
     /// Before a run ends by itself.
     Stop,
+    /// Before the first prompt that a session answers in a process.
+    SessionStart,
+    /// Before a prompt is answered.
+    UserPromptSubmit,
+    /// Before anybody is asked about a call.
+    PermissionRequest,
+    /// After a call ran and failed.
+    PostToolUseFailure,
+    /// Before a sub-agent begins.
+    SubagentStart,
+    /// Before a sub-agent ends by itself.
+    SubagentStop,
+    /// After the conversation was compacted.
+    PostCompact,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 4] =
-        [HookEvent::PreCompact, HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop];
+    pub const ALL: [HookEvent; 11] = [
+        HookEvent::SessionStart,
+        HookEvent::UserPromptSubmit,
+        HookEvent::SubagentStart,
+        HookEvent::PreCompact,
+        HookEvent::PostCompact,
+        HookEvent::PreToolUse,
+        HookEvent::PermissionRequest,
+        HookEvent::PostToolUse,
+        HookEvent::PostToolUseFailure,
+        HookEvent::Stop,
+        HookEvent::SubagentStop,
+    ];
 
     /// The name in settings files and inputs.
     pub fn name(self) -> &'static str {
@@ -47,7 +72,36 @@ impl HookEvent {
             HookEvent::PostToolUse => "PostToolUse",
             HookEvent::PreCompact => "PreCompact",
             HookEvent::Stop => "Stop",
+            HookEvent::SessionStart => "SessionStart",
+            HookEvent::UserPromptSubmit => "UserPromptSubmit",
+            HookEvent::PermissionRequest => "PermissionRequest",
+            HookEvent::PostToolUseFailure => "PostToolUseFailure",
+            HookEvent::SubagentStart => "SubagentStart",
+            HookEvent::SubagentStop => "SubagentStop",
+            HookEvent::PostCompact => "PostCompact",
         }
+    }
+
+    /// Whether it is about one call of a tool.
+    pub fn is_of_call(self) -> bool {
+        matches!(
+            self,
+            HookEvent::PreToolUse
+                | HookEvent::PermissionRequest
+                | HookEvent::PostToolUse
+                | HookEvent::PostToolUseFailure
+        )
+    }
+
+    /// Whether a handler that says no stops what the event is about. A sub-agent and a session begin
+    /// whatever is said, and of a compaction that is over nothing can be stopped.
+    pub fn can_block(self) -> bool {
+        !matches!(self, HookEvent::SessionStart | HookEvent::SubagentStart | HookEvent::PostCompact)
+    }
+
+    /// Whether the plain output of a command is context for the model.
+    pub(crate) fn reads_plain_text(self) -> bool {
+        matches!(self, HookEvent::SessionStart | HookEvent::UserPromptSubmit)
     }
 }
 

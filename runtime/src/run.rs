@@ -50,6 +50,10 @@ pub enum RunEnd {
     TimedOut,
     /// A hook prevented continuation.
     HookStopped,
+    /// A hook left a call for whoever resumes it.
+    ToolDeferred,
+    /// The session has cost more than it may.
+    CostLimit,
     /// The same call gave the same result too often.
     NoProgress,
     /// Too many calls were denied.
@@ -76,6 +80,8 @@ impl RunEnd {
             RunEnd::Interrupted => "interrupted",
             RunEnd::TimedOut => "timed_out",
             RunEnd::HookStopped => "hook_stopped",
+            RunEnd::ToolDeferred => "tool_deferred",
+            RunEnd::CostLimit => "cost_limit",
             RunEnd::NoProgress => "no_progress",
             RunEnd::TooManyDenials => "too_many_denials",
             RunEnd::PromptTooLong => "prompt_too_long",
@@ -89,13 +95,16 @@ impl RunEnd {
     pub fn agent_status(self) -> AgentStatus {
         match self {
             RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
-            RunEnd::BudgetExceeded | RunEnd::MaxTurns | RunEnd::TreeLimit | RunEnd::TimedOut => {
-                AgentStatus::Cut
-            }
+            RunEnd::BudgetExceeded
+            | RunEnd::CostLimit
+            | RunEnd::MaxTurns
+            | RunEnd::TreeLimit
+            | RunEnd::TimedOut => AgentStatus::Cut,
             RunEnd::NoProgress | RunEnd::TooManyDenials => AgentStatus::Stalled,
             RunEnd::Interrupted => AgentStatus::Cancelled,
             RunEnd::Error
             | RunEnd::HookStopped
+            | RunEnd::ToolDeferred
             | RunEnd::PromptTooLong
             | RunEnd::Crashed
             | RunEnd::NotRecorded => AgentStatus::Failed,

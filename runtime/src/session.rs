@@ -86,6 +86,8 @@ pub struct Machine {
     cost: CostLedger,
     /// How often turns had a compaction, those of earlier processes included.
     compaction_share: CompactionShare,
+    /// What the runs of this process cost that have ended.
+    cost_here: CostLedger,
     outcomes: BTreeMap<RunId, RunOutcome>,
     /// Answers of the tree to its own top, taken when the input under way has been handled.
     own_answers: VecDeque<TreeAnswer>,
@@ -158,6 +160,7 @@ impl Machine {
             spent: Usage::default(),
             cost: CostLedger::default(),
             compaction_share: CompactionShare::default(),
+            cost_here: CostLedger::default(),
             outcomes: BTreeMap::new(),
             own_answers: VecDeque::new(),
             effects: Vec::new(),

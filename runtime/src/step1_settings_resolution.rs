@@ -74,6 +74,9 @@ pub struct Settings {
     pub max_parallel_calls: u32,
     /// Tokens one run may use, sub-agents included; `None` means no limit (AGT-7).
     pub run_token_budget: Option<u64>,
+    /// What a session may cost in one process, in millionths of a US dollar, sub-agents included;
+    /// `None` means no limit. What is spent is looked at after each turn.
+    pub max_cost_micro_usd: Option<u64>,
     /// What may be done.
     pub permissions: Permissions,
     /// What is run at fixed points.
@@ -330,6 +333,7 @@ impl Default for Settings {
             max_tool_calls: 25,
             max_parallel_calls: 10,
             run_token_budget: None,
+            max_cost_micro_usd: None,
             permissions: Permissions::default(),
             hooks: HookTable::new(),
             hooks_fail_closed: false,

@@ -8,6 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     approval::{AnsweredBy, Question},
+    hook::HookEvent,
     hook::HookHandler,
     ids::ToolUseId,
     recovery::{
@@ -206,21 +207,33 @@ pub enum CallStage {
 pub struct AwaitedFiring {
     /// Number of the firing within the turn.
     pub firing: u32,
-    /// Why it was fired.
+    /// The event that was fired.
+    pub event: HookEvent,
+    /// The call, for tool events.
+    pub call: Option<ToolUseId>,
+    /// What waits for the answer.
     pub reason: FiringReason,
     /// The handlers that were started, in configuration order.
     pub handlers: Vec<HookHandler>,
 }
 
-/// Why hooks were fired.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What waits for the answer of hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FiringReason {
+    /// The first prompt of a process is to be answered.
+    SessionStart,
+    /// A prompt, or the task of a sub-agent, is to be answered.
+    Prompt,
     /// A call is to be decided about.
-    PreToolUse(usize, ToolUseId),
-    /// A call has succeeded.
-    PostToolUse(usize, ToolUseId),
+    PreToolUse,
+    /// Somebody is to be asked about a call.
+    PermissionRequest,
+    /// The call at this place has run.
+    AfterCall(usize),
     /// A summary is to be made.
     PreCompact,
+    /// A summary was made.
+    PostCompact,
     /// The run would end.
     Stop,
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
+    ids::ToolName,
     step2_state_initialization::{CallStage, CallState},
     step5_model_call::{InvalidInput, ModelAnswer, StopReason},
     tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
@@ -28,8 +29,9 @@ pub enum Admission {
 pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState> {
     let uses = answer.blocks.iter().filter_map(|block| block.as_tool_use());
     uses.map(|(id, name, input)| {
+        let name = current_name(name);
         let call = ToolCall { id: id.clone(), name: name.clone(), input: input.into() };
-        let spec = tools.iter().find(|it| it.name == *name).cloned();
+        let spec = tools.iter().find(|it| it.name == name).cloned();
         let invalid = answer.invalid_inputs.iter().find(|(it, _)| it == id).map(|(_, why)| *why);
         // Only an answer that stopped for its tools is finished as far as they are concerned.
         let unfinished = answer.stop_reason != StopReason::ToolUse;
@@ -48,6 +50,14 @@ pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState>
         CallState { call, spec, stage }
     })
     .collect()
+}
+
+/// The name that a tool has now: `Task` was what `Agent` is.
+pub fn current_name(name: &ToolName) -> ToolName {
+    match name.as_str() {
+        "Task" => "Agent".into(),
+        _ => name.clone(),
+    }
 }
 
 /// Takes in what the dispatcher said of the calls that were still open, in order.

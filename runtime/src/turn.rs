@@ -11,6 +11,7 @@ mod journal;
 mod setup;
 
 mod step1_settings;
+mod step2_prompt;
 mod step2_state;
 mod step3_appending;
 mod step3_context;

@@ -1,5 +1,6 @@
 """What the tests of the Agent SDK share: the model server, a directory for each test, and options."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -73,3 +74,14 @@ def of_kind(messages, kind):
 def texts(messages):
     blocks = [block for message in of_kind(messages, "AssistantMessage") for block in message.content]
     return [block.text for block in blocks if hasattr(block, "text")]
+
+
+def call(tool, **fields):
+    """A prompt that has the model call this tool."""
+    return f"call {tool} {json.dumps(fields)}"
+
+
+def results(messages):
+    """Texts of the results of calls, and whether they are errors."""
+    blocks = [it for message in of_kind(messages, "UserMessage") for it in message.content]
+    return [(it.content, bool(it.is_error)) for it in blocks if hasattr(it, "tool_use_id")]

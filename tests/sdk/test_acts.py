@@ -4,22 +4,13 @@ import json
 
 import pytest
 from claude_agent_sdk import ResultError, query
-from conftest import collect, of_kind, texts
+from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
 
 
 async def ask(place, prompt, **options):
     return await collect(query(prompt=prompt, options=place.options(**options)))
-
-
-def call(tool, **fields):
-    return f"call {tool} {json.dumps(fields)}"
-
-
-def results(messages):
-    blocks = [it for message in of_kind(messages, "UserMessage") for it in message.content]
-    return [(it.content, bool(it.is_error)) for it in blocks]
 
 
 # REQ: SUR-3

@@ -13,18 +13,9 @@ from claude_agent_sdk import (
     query,
     tool,
 )
-from conftest import collect, of_kind, texts
+from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
-
-
-def call(name, **fields):
-    return f"call {name} {json.dumps(fields)}"
-
-
-def results(messages):
-    blocks = [it for message in of_kind(messages, "UserMessage") for it in message.content]
-    return [(it.content, bool(it.is_error)) for it in blocks if hasattr(it, "tool_use_id")]
 
 
 async def converse(place, prompt, **options):

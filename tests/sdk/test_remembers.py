@@ -1,9 +1,10 @@
 """Level 4: sessions that go on, forks, and what a session is known by."""
 
+import json
 
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, ResultError, query
-from conftest import collect, of_kind, texts
+from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -67,3 +68,79 @@ async def test_prompt_that_cannot_be_read_has_a_result(place):
 
     with pytest.raises(ResultError, match="video"):
         await collect(query(prompt=prompts(), options=place.options()))
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "who": {"enum": ["a", "b"]}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+def format_of(schema):
+    return {"output_format": {"type": "json_schema", "schema": schema}}
+
+
+# REQ: SUR-2
+async def test_answer_that_fits_the_schema_is_the_result(place):
+    messages = await ask(place, call("StructuredOutput", n=3, who="a"), **format_of(SCHEMA))
+    result = of_kind(messages, "ResultMessage")[0]
+    assert result.structured_output == {"n": 3, "who": "a"}
+    assert (result.subtype, result.is_error) == ("success", False)
+    assert json.loads(result.result) == {"n": 3, "who": "a"}
+
+
+# REQ: SUR-2
+async def test_answer_that_never_fits_ends_with_its_own_subtype(place):
+    messages = []
+    with pytest.raises(ResultError):
+        prompt = call("StructuredOutput", n="three")
+        async for message in query(prompt=prompt, options=place.options(**format_of(SCHEMA))):
+            messages.append(message)
+    result = of_kind(messages, "ResultMessage")[0]
+    assert (result.subtype, result.is_error) == ("error_max_structured_output_retries", True)
+    assert results(messages)[0][1] and result.structured_output is None
+
+
+# REQ: MDL-13
+async def test_budget_that_is_used_up_ends_the_run(place):
+    messages = []
+    with pytest.raises(ResultError):
+        options = place.options(max_budget_usd=0.000001, model="claude-sonnet-4-5")
+        async for message in query(prompt="say hello", options=options):
+            messages.append(message)
+    result = of_kind(messages, "ResultMessage")[0]
+    assert (result.subtype, result.is_error) == ("error_max_budget_usd", True)
+    assert texts(messages) == ["hello"] and 0.000001 < result.total_cost_usd
+    enough = await ask(place, "say hello", max_budget_usd=5.0, model="claude-sonnet-4-5")
+    assert of_kind(enough, "ResultMessage")[0].subtype == "success"
+
+
+# REQ: MDL-13
+async def test_cost_of_a_session_that_goes_on_is_that_of_this_process(place):
+    first = of_kind(await ask(place, "say one", model="claude-sonnet-4-5"), "ResultMessage")[0]
+    again = {"resume": first.session_id, "model": "claude-sonnet-4-5"}
+    second = of_kind(await ask(place, "say one", **again), "ResultMessage")[0]
+    # One request with what was said before it costs less than three requests without.
+    assert 0 < second.total_cost_usd < 2.5 * first.total_cost_usd
+    assert second.total_cost_usd == sum(it["costUSD"] for it in second.model_usage.values())
+
+
+# REQ: SUR-3
+async def test_prompt_bears_the_name_that_the_program_gave_it(place):
+    uuid = "0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a91"
+
+    async def prompts():
+        message = {"role": "user", "content": "say hello"}
+        yield {"type": "user", "message": message, "uuid": uuid}
+
+    messages = await collect(query(prompt=prompts(), options=place.options()))
+    [file] = place.config.rglob(f"{session_of(messages)}.jsonl")
+    lines = [json.loads(it) for it in file.read_text().splitlines()]
+    [prompt] = [it for it in lines if it.get("uuid") == uuid]
+    assert prompt["type"] == "user" and prompt["message"]["content"][0]["text"] == "say hello"
+    assert of_kind(messages, "ResultMessage")[0].user_message_uuid == uuid
+    # A second one of this name is answered, and has a line of its own.
+    again = await collect(query(prompt=prompts(), options=place.options(resume=session_of(messages))))
+    assert texts(again) == ["hello"]

@@ -44,6 +44,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
         "step",
         &[
             "step1_settings",
+            "step2_prompt",
             "step2_state",
             "step3_appending",
             "step3_context",

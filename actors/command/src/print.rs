@@ -140,8 +140,11 @@ pub fn model_record(transcript: &Path, from: u64, run: &RunId) -> io::Result<Mod
 /// delivers it, without reasoning and heartbeats, or why there is none. Empty when nothing is left
 /// of the answer; the transcript has it as the model gave it.
 pub fn result_text(outcome: &RunOutcome, record: &ModelRecord, output: &OutputSettings) -> String {
-    if outcome.end.is_success() {
+    if outcome.end.is_success() || outcome.end == RunEnd::ToolDeferred {
         return answer_in(&outcome.text, output);
+    }
+    if is_withheld(outcome.end) {
+        return why(outcome);
     }
     let kind = if is_failure_of_the_model(outcome.end, record) { "API error" } else { "Error" };
     format!("{kind}: {}", why(outcome))
@@ -165,19 +168,21 @@ pub fn result_object(
     let subtype = match outcome.end {
         end if end.is_success() || is_failure_of_the_model(end, record) => "success",
         RunEnd::MaxTurns => "error_max_turns",
+        RunEnd::CostLimit => "error_max_budget_usd",
+        end if is_withheld(end) => "success",
         _ => "error_during_execution",
     };
     let usage = outcome.usage;
     let mut object = json!({
         "type": "result",
         "subtype": subtype,
-        "is_error": !outcome.end.is_success(),
+        "is_error": !outcome.end.is_success() && !is_withheld(outcome.end),
         "duration_ms": outcome.duration_ms,
         "duration_api_ms": record.api_ms,
         "num_turns": outcome.turns,
         "session_id": session,
         "uuid": outcome.run,
-        "total_cost_usd": usd(&outcome.session_cost.tree().total()),
+        "total_cost_usd": usd(&outcome.process_cost.tree().total()),
         "usage": usage,
         "modelUsage": model_usage(outcome),
         "permission_questions": outcome.questions,
@@ -190,6 +195,19 @@ pub fn result_object(
     }
     if let Some(status) = record.failure.as_ref().and_then(|it| it.status) {
         object["api_error_status"] = status.into();
+    }
+    if outcome.end == RunEnd::ToolDeferred
+        && let Some(call) = outcome.denials.last()
+    {
+        let mut call = denial(call);
+        let (id, name) = (call["tool_use_id"].take(), call["tool_name"].take());
+        object["deferred_tool_use"] = json!({
+            "id": id,
+            "name": name,
+            "input": call["tool_input"].take(),
+        });
+        object["stop_reason"] = "tool_deferred".into();
+        object["permission_denials"] = json!([]);
     }
     match subtype {
         "success" => object["result"] = result_text(outcome, record, output).into(),
@@ -208,6 +226,11 @@ pub fn mark_simulated(result: &mut Value) {
     }
 }
 
+/// Whether a hook ended the run: nothing failed.
+fn is_withheld(end: RunEnd) -> bool {
+    matches!(end, RunEnd::HookStopped | RunEnd::ToolDeferred)
+}
+
 fn is_failure_of_the_model(end: RunEnd, record: &ModelRecord) -> bool {
     record.failure.is_some() && matches!(end, RunEnd::Error | RunEnd::PromptTooLong)
 }
@@ -217,7 +240,7 @@ fn usd(account: &Account) -> Option<f64> {
     account.known_cost().map(Money::usd)
 }
 
-/// What the session used so far, by model.
+/// What the session used so far in this process, by model.
 fn model_usage(outcome: &RunOutcome) -> Value {
     let of_model = |(model, accounts): (Arc<str>, Accounts)| {
         let total = accounts.total();
@@ -240,7 +263,7 @@ fn model_usage(outcome: &RunOutcome) -> Value {
         let model = if model.is_empty() { "unknown" } else { &*model };
         (model.to_string(), used)
     };
-    outcome.session_cost.by_model().into_iter().map(of_model).collect::<Map<_, _>>().into()
+    outcome.process_cost.by_model().into_iter().map(of_model).collect::<Map<_, _>>().into()
 }
 
 fn denial(denial: &Denial) -> Value {

@@ -13,10 +13,13 @@
 //! * [`host`]: questions to the program, their answers and their cancellation;
 //! * [`results`]: the first and the last line of a run;
 //! * [`fork`]: a copy of a session under another id;
+//! * [`agents`]: sub-agents that the program defines;
+//! * [`structured`]: answers that fit a schema;
 //! * [`callbacks`]: approvals and hooks that the program answers;
 //! * [`mcp`]: MCP servers that run in the program;
 //! * [`face`]: the loop that ties them together.
 
+pub mod agents;
 pub mod callbacks;
 pub mod face;
 pub mod fit;
@@ -27,6 +30,7 @@ pub mod incoming;
 pub mod mcp;
 pub mod pipe;
 pub mod results;
+pub mod structured;
 pub mod translate;
 
 /// The version of the stream protocol's reference program that the lines are compatible with. Programs

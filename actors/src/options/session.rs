@@ -1,15 +1,16 @@
 //! What an embedder chooses for one session.
 
 mod approvals;
+mod hooks;
 
-use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
-    hook::{BadMatcher, HookEvent, Matcher},
     ids::{SessionId, TenantId},
     mcp::config::ServerConfig,
     permission::PermissionMode,
     ports::Tool,
+    run::agent_types::AgentType,
     step1_settings_resolution::{
         Durability,
         trust::{SettingSources, Trust},
@@ -94,6 +95,8 @@ pub struct SessionOptions {
     pub bare_system_prompt: bool,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,
+    /// Types of sub-agents in addition to those that are built in; of one name the first holds.
+    pub agent_types: Vec<AgentType>,
     /// Settings with the rank of flags.
     pub settings: Settings,
     /// Prompts that the session holds at once, the one that runs included; 16. One more is refused
@@ -129,6 +132,7 @@ impl SessionOptions {
             append_system_prompt: None,
             bare_system_prompt: false,
             home: None,
+            agent_types: Vec::new(),
             settings: Settings::new(),
             max_queued_prompts: 16,
             hooks: BTreeMap::new(),
@@ -278,6 +282,20 @@ impl SessionOptions {
         self
     }
 
+    /// Adds a type of sub-agent, or replaces the one of the same name.
+    #[must_use]
+    pub fn agent_type(mut self, kind: AgentType) -> Self {
+        self.agent_types.retain(|it| it.name != kind.name);
+        self.agent_types.push(kind);
+        self
+    }
+
+    /// Replaces the types of sub-agents in addition to those that are built in.
+    #[must_use]
+    pub fn agent_types(self, agent_types: Vec<AgentType>) -> Self {
+        Self { agent_types, ..self }
+    }
+
     /// Replaces the MCP servers.
     #[must_use]
     pub fn mcp_servers(self, mcp_servers: Vec<ServerConfig>) -> Self {
@@ -336,28 +354,6 @@ impl SessionOptions {
     #[must_use]
     pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
         Self { bare_system_prompt, ..self }
-    }
-
-    /// Has code of this process run on an event, as a hook of the settings is: after those of files and of
-    /// settings that were given before, with the same outcomes, and in sub-agents, too. `matcher` names
-    /// the tools that it is for, as in settings (`Bash`, `Edit|Write`, a regular expression; empty or `*`
-    /// for all). A hook that takes longer than `limit` is dropped and has failed.
-    ///
-    /// # Errors
-    ///
-    /// [`BadMatcher`] when the matcher is no regular expression.
-    pub fn hook(
-        mut self,
-        event: HookEvent,
-        matcher: &str,
-        limit: Duration,
-        hook: Arc<dyn Hook>,
-    ) -> Result<Self, BadMatcher> {
-        Matcher::parse(Some(matcher))?;
-        let name = format!("hook-{}", self.hooks.len());
-        self.settings = self.settings.hook(event, matcher, limit, &name);
-        self.hooks.insert(name, hook);
-        Ok(self)
     }
 
     /// Takes this for the user's home directory.

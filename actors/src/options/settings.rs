@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use ennead_runtime::{
-    hook::HookEvent,
+    hook::{HookEvent, OnFailure},
     permission::{PermissionMode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Durability,
     step7_permission_gate::rule::{BadRule, Rule},
@@ -185,10 +185,20 @@ impl Settings {
     }
 
     /// Names a hook of this process.
-    pub(super) fn hook(self, event: HookEvent, matcher: &str, limit: Duration, name: &str) -> Self {
+    pub(super) fn hook(
+        self,
+        event: HookEvent,
+        matcher: &str,
+        limit: Duration,
+        name: &str,
+        on_failure: OnFailure,
+    ) -> Self {
         // A limit of 0 would count as none.
         let seconds = limit.as_secs_f64().max(0.001);
-        let handler = json!({ "type": "in_process", "command": name, "timeout": seconds });
+        let mut handler = json!({ "type": "in_process", "command": name, "timeout": seconds });
+        if on_failure == OnFailure::Block {
+            handler["onFailure"] = "block".into();
+        }
         self.push("hooks", event.name(), json!({ "matcher": matcher, "hooks": [handler] }))
     }
 

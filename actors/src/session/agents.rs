@@ -19,10 +19,11 @@ use ennead_runtime::{
     ports::{AgentOrder, AgentReport},
     run::{RunRequest, agent_types::AgentType, conversation::Conversation},
     session::{AgentRequest, TreeAnswer, TreeQuestion},
-    step1_settings_resolution::LayerText,
+    step1_settings_resolution::{LayerText, merge},
     transcript::entry::LineFrame,
 };
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 pub(crate) use self::report::{AgentPort, SpawnRequest};
@@ -248,7 +249,7 @@ impl SessionState {
         let mut facts = (*self.machine.conversation().facts).clone();
         facts.agent = Some(agent.clone());
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
-        facts.agent_type = kind.name.into();
+        facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;
         facts.transcript = place.file.display().to_string().into();
         facts.directory = place.beside.display().to_string().into();
@@ -262,9 +263,8 @@ impl SessionState {
             guard = Some(worktree.hold.clone());
         }
         facts.reads_settings = false;
-        if let Some(model) = &order.model {
-            let text = serde_json::json!({ "model": model }).to_string();
-            let source = "Agent".to_owned();
+        if let Some(settings) = own_settings(&kind, order, layers) {
+            let (text, source) = (settings.to_string(), "Agent".to_owned());
             // The last one of a scope holds.
             facts.layers.push(LayerText { scope: Scope::CliArg, source, text });
         }
@@ -294,12 +294,12 @@ impl SessionState {
             hook_chain: Arc::clone(&parent.hook_chain),
             secret_variables: Arc::clone(&parent.secret_variables),
             reads_sources: parent.reads_sources,
-            system_prompt: Some(kind.system_prompt.into()),
+            system_prompt: Some(kind.system_prompt.to_string()),
             append_system_prompt: None,
             bare_system_prompt: false,
         };
         let mut meta = serde_json::json!({
-            "agentType": kind.name,
+            "agentType": &*kind.name,
             "toolUseId": order.tool_use,
             "description": order.description,
         });
@@ -335,4 +335,29 @@ impl SessionState {
             starting: None,
         })
     }
+}
+
+/// What is set for a sub-agent over the settings of its parent; `None` when nothing is.
+fn own_settings(kind: &AgentType, order: &AgentOrder, layers: &[LayerText]) -> Option<Value> {
+    let mut own = json!({});
+    if let Some(model) = kind.model.as_deref().or(order.model.as_deref()) {
+        own["model"] = model.into();
+    }
+    if let Some(max_turns) = kind.max_turns {
+        own["ennead"] = json!({ "maxTurns": max_turns });
+    }
+    if let Some(effort) = &kind.effort {
+        own["effortLevel"] = (&**effort).into();
+    }
+    let of_parent = kind.mode.map(|_| merge(layers).settings.permissions.mode);
+    if let (Some(mode), Some(of_parent)) = (kind.mode, of_parent)
+        && !matches!(
+            of_parent,
+            PermissionMode::BypassPermissions | PermissionMode::AcceptEdits | PermissionMode::Auto
+        )
+    {
+        own["permissions"] = json!({ "defaultMode": mode });
+    }
+    let is_empty = own.as_object().is_none_or(Map::is_empty);
+    (!is_empty).then_some(own)
 }

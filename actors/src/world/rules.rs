@@ -1,7 +1,7 @@
 //! Reads `.claude/rules/**/*.md`: rules that hold from the start, and rules with a
 //! `paths` header that wait for a matching file to be read.
 
-mod header;
+pub(super) mod header;
 
 use std::{
     collections::BTreeSet,
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
 }
 
 /// What is between two lines of `---` at the start, and what follows.
-fn split(text: &str) -> Option<(&str, &str)> {
+pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;
     let mut at = 0;

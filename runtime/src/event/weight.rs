@@ -38,6 +38,7 @@ impl Event {
             | Self::PermissionDecided { .. }
             | Self::ToolStarted { .. }
             | Self::ToolFinished { .. }
+            | Self::HookStarted { .. }
             | Self::HookFinished { .. }
             | Self::HookMessage { .. }
             | Self::RecoveryTaken { .. }
@@ -74,10 +75,13 @@ impl Event {
                 reason.len() + allow_rules.iter().map(String::len).sum::<usize>()
             }
             Self::ModelRetry { cause: text, .. }
-            | Self::HookFinished { effect: text, .. }
+            | Self::HookStarted { label: text, .. }
             | Self::AgentStarted { description: text, .. }
             | Self::RunFailed { reason: text, .. }
             | Self::Alert { what: text } => text.len(),
+            Self::HookFinished { effect, stdout, stderr, .. } => {
+                effect.len() + stdout.len() + stderr.len()
+            }
             Self::McpServer { server, error, .. } => {
                 server.len() + error.as_ref().map_or(0, |it| it.len())
             }

@@ -3,11 +3,13 @@
 //! Two failures are kept apart: the hook fails (a visible error, no decision, unless its settings
 //! say that failing denies), or the harness cannot run it (a PreToolUse call is denied).
 
+mod specific;
+
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{HookDecision, HookEvent, HookVerdict, OnFailure};
+use super::{HookDecision, HookEvent, HookPermission, HookVerdict, OnFailure};
 
 /// Bytes of standard output that are read where other sessions wait: well under a millisecond of work.
 const IN_PLACE: usize = 32 << 10;
@@ -124,12 +126,14 @@ impl HookAnswer {
         let verdict = &mut self.verdict;
         let allowed = verdict.decision.take_if(|it| matches!(it, HookDecision::Allow { .. }));
         let changed = verdict.updated_input.take();
+        let allowed =
+            allowed.is_some() || verdict.permission.take_if(|it| it.denies.is_none()).is_some();
         if changed.is_some() {
             let reason = "a hook of the repository wants to change the input of this call, which \
                 needs trust in the workspace";
             let ask = HookDecision::Ask { reason: reason.into() };
             verdict.decision.get_or_insert(ask);
-        } else if allowed.is_some() {
+        } else if allowed {
             let why = "a hook of the repository allowed a call, which needs trust in the workspace \
                 and did not count";
             verdict.errors.push(why.into());
@@ -144,6 +148,9 @@ impl HookAnswer {
             _ if verdict.stop.is_some() => "stop",
             Some(HookDecision::Deny { .. }) => "deny",
             Some(HookDecision::Ask { .. }) => "ask",
+            Some(HookDecision::Defer { .. }) => "defer",
+            _ if verdict.permission.as_ref().is_some_and(|it| it.denies.is_some()) => "deny",
+            _ if verdict.permission.is_some() => "allow",
             _ if verdict.block_reason.is_some() => "block",
             _ if verdict.updated_input.is_some() => "input",
             _ if verdict.updated_output.is_some() || verdict.updated_mcp_output.is_some() => {
@@ -179,9 +186,7 @@ pub fn read_answer(
             let why = format!("a {name} hook could not be run");
             let mut verdict = match event {
                 HookEvent::PreToolUse => blocked(event, why.clone()),
-                HookEvent::PostToolUse | HookEvent::PreCompact | HookEvent::Stop => {
-                    HookVerdict::default()
-                }
+                _ => HookVerdict::default(),
             };
             verdict.errors.push(why);
             verdict
@@ -201,7 +206,10 @@ pub fn read_answer(
             (_, Some(object)) => fields(event, &object).unwrap_or_else(|why| {
                 failed(format!("the answer of a {name} hook is not valid: {why}"))
             }),
-            // Plain text is context only for events that this version does not fire.
+            (0, None) if event.reads_plain_text() && !output.stdout.trim().is_empty() => {
+                let context = vec![output.stdout.trim().to_owned()];
+                HookVerdict { additional_context: context, ..HookVerdict::default() }
+            }
             (0, None) => HookVerdict::default(),
             (code, None) => {
                 let stderr = first_line(&output.stderr);
@@ -220,6 +228,12 @@ fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str)
     if blocks {
         return HookVerdict { updated_input: None, ..said };
     }
+    // Questions are answered by the fields of an answer alone.
+    if event == HookEvent::PermissionRequest {
+        let stderr = first_line(stderr);
+        let why = format!("a {} hook ended with exit code 2{stderr}", event.name());
+        return HookVerdict { errors: vec![why], ..HookVerdict::default() };
+    }
     let reason = match stderr.trim() {
         "" => format!("a {} hook blocked without a reason", event.name()),
         stderr => stderr.to_owned(),
@@ -229,6 +243,7 @@ fn exit_two(event: HookEvent, object: Option<&Map<String, Value>>, stderr: &str)
         decision: blocked.decision,
         block_reason: blocked.block_reason,
         updated_input: None,
+        errors: said.errors.into_iter().chain(blocked.errors).collect(),
         ..said
     }
 }
@@ -238,9 +253,14 @@ fn blocked(event: HookEvent, reason: String) -> HookVerdict {
         HookEvent::PreToolUse => {
             HookVerdict { decision: Some(HookDecision::Deny { reason }), ..HookVerdict::default() }
         }
-        HookEvent::PostToolUse | HookEvent::PreCompact | HookEvent::Stop => {
+        HookEvent::PermissionRequest => {
+            let answer = HookPermission { denies: Some(reason), ..HookPermission::default() };
+            HookVerdict { permission: Some(answer), ..HookVerdict::default() }
+        }
+        event if event.can_block() => {
             HookVerdict { block_reason: Some(reason), ..HookVerdict::default() }
         }
+        _ => HookVerdict { errors: vec![reason], ..HookVerdict::default() },
     }
 }
 
@@ -269,6 +289,7 @@ fn fields(event: HookEvent, object: &Map<String, Value>) -> Result<HookVerdict, 
             let blocked = blocked(event, reason);
             verdict.decision = blocked.decision;
             verdict.block_reason = blocked.block_reason;
+            verdict.errors.extend(blocked.errors);
         }
         Some("approve") if event == HookEvent::PreToolUse => {
             verdict.decision = Some(HookDecision::Allow { reason: reason.unwrap_or_default() });
@@ -278,74 +299,10 @@ fn fields(event: HookEvent, object: &Map<String, Value>) -> Result<HookVerdict, 
     }
     match object.get("hookSpecificOutput") {
         None | Some(Value::Null) => {}
-        Some(Value::Object(specific)) => apply_specific(event, specific, &mut verdict)?,
+        Some(Value::Object(specific)) => specific::apply(event, specific, &mut verdict)?,
         Some(_) => return Err("`hookSpecificOutput` is no object".into()),
     }
     Ok(verdict)
-}
-
-fn apply_specific(
-    event: HookEvent,
-    specific: &Map<String, Value>,
-    verdict: &mut HookVerdict,
-) -> Result<(), String> {
-    if text(specific, "hookEventName")?.as_deref() != Some(event.name()) {
-        return Err(format!("`hookEventName` is not `{}`", event.name()));
-    }
-    if event != HookEvent::PreCompact {
-        verdict.additional_context.extend(text(specific, "additionalContext")?);
-    }
-    match event {
-        HookEvent::PreToolUse => apply_decision(specific, verdict),
-        HookEvent::PostToolUse => {
-            let said = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
-            verdict.updated_output = said("updatedToolOutput");
-            verdict.updated_mcp_output = said("updatedMCPToolOutput");
-            Ok(())
-        }
-        HookEvent::PreCompact | HookEvent::Stop => Ok(()),
-    }
-}
-
-/// An output as the model sees it: texts and blocks of text as they read, anything else as JSON.
-fn shown(output: &Value) -> String {
-    let block = |it: &Value| match it.get("type").and_then(Value::as_str) {
-        Some("text") => it.get("text").and_then(Value::as_str).map(str::to_owned),
-        _ => None,
-    };
-    let texts = |blocks: &Vec<Value>| blocks.iter().map(block).collect::<Option<Vec<_>>>();
-    match output {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(blocks) => texts(blocks).map(|it| it.join("\n")),
-        _ => None,
-    }
-    .unwrap_or_else(|| output.to_string())
-}
-
-/// What PreToolUse hooks alone may say.
-fn apply_decision(specific: &Map<String, Value>, verdict: &mut HookVerdict) -> Result<(), String> {
-    let reason = text(specific, "permissionDecisionReason")?;
-    let reason = || reason.clone().unwrap_or_else(|| "a PreToolUse hook said so".into());
-    match text(specific, "permissionDecision")?.as_deref() {
-        None => {}
-        Some("allow") => verdict.decision = Some(HookDecision::Allow { reason: reason() }),
-        Some("deny") => verdict.decision = Some(HookDecision::Deny { reason: reason() }),
-        Some("ask") => verdict.decision = Some(HookDecision::Ask { reason: reason() }),
-        Some("defer") => {
-            // A call cannot be put off here, so a person decides.
-            verdict.decision = Some(HookDecision::Ask { reason: reason() });
-            let why =
-                "a PreToolUse hook said `defer`; a call cannot be put off, so it is asked about";
-            verdict.errors.push(why.into());
-        }
-        Some(other) => return Err(format!("`permissionDecision` is `{other}`")),
-    }
-    match specific.get("updatedInput") {
-        None | Some(Value::Null) => {}
-        Some(input @ Value::Object(_)) => verdict.updated_input = Some(input.to_string()),
-        Some(_) => return Err("`updatedInput` is no object".into()),
-    }
-    Ok(())
 }
 
 fn text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {

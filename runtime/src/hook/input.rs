@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::HookEvent;
 use crate::{
@@ -58,6 +61,58 @@ pub enum Firing<'a> {
         /// What the user wants kept.
         custom_instructions: &'a str,
     },
+    /// A compaction is over.
+    PostCompact {
+        /// What caused the compaction: `manual` or `auto`.
+        trigger: &'a str,
+        /// What is in place of what was summed up.
+        summary: &'a str,
+    },
+    /// A session is about to answer its first prompt in this process.
+    SessionStart {
+        /// `startup`, or `resume` where it goes on with an earlier conversation.
+        source: &'a str,
+        /// The model that is asked.
+        model: &'a str,
+    },
+    /// A prompt is about to be answered.
+    UserPromptSubmit {
+        /// Its text.
+        prompt: &'a str,
+    },
+    /// A sub-agent is about to begin; the context names it.
+    SubagentStart,
+    /// A sub-agent is about to end by itself; the context names it.
+    SubagentStop {
+        /// A hook has already held this agent.
+        active: bool,
+        /// The text of the last answer.
+        last_assistant_message: &'a str,
+    },
+    /// Somebody is about to be asked about a call.
+    PermissionRequest {
+        /// Name of the tool that the call uses.
+        tool: &'a ToolName,
+        /// Input of the call, as JSON text.
+        input: &'a str,
+        /// Rules that would settle it for the future.
+        suggestions: &'a [String],
+    },
+    /// A tool call ran and failed.
+    PostToolUseFailure {
+        /// Id of the tool use, as the model issued it.
+        id: &'a ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: &'a ToolName,
+        /// JSON text, as it was run.
+        input: &'a str,
+        /// What the model would read.
+        error: &'a str,
+        /// Whether it was stopped from outside.
+        is_interrupt: bool,
+        /// Wall-clock time of the call, in milliseconds.
+        duration_ms: u64,
+    },
     /// A run is about to end by itself.
     Stop {
         /// A Stop hook has already held this run.
@@ -75,17 +130,29 @@ impl Firing<'_> {
             Firing::PostToolUse { .. } => HookEvent::PostToolUse,
             Firing::PreCompact { .. } => HookEvent::PreCompact,
             Firing::Stop { .. } => HookEvent::Stop,
+            Firing::PostCompact { .. } => HookEvent::PostCompact,
+            Firing::SessionStart { .. } => HookEvent::SessionStart,
+            Firing::UserPromptSubmit { .. } => HookEvent::UserPromptSubmit,
+            Firing::SubagentStart => HookEvent::SubagentStart,
+            Firing::SubagentStop { .. } => HookEvent::SubagentStop,
+            Firing::PermissionRequest { .. } => HookEvent::PermissionRequest,
+            Firing::PostToolUseFailure { .. } => HookEvent::PostToolUseFailure,
         }
     }
 
-    /// What matchers are held against; `None` means that every handler runs.
-    pub fn subject(&self) -> Option<&str> {
+    /// What matchers are held against, in an agent of this type; `None` means that every handler runs.
+    pub fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
         match self {
-            Firing::PreToolUse { tool, .. } | Firing::PostToolUse { tool, .. } => {
-                Some(tool.as_str())
+            Firing::PreToolUse { tool, .. }
+            | Firing::PermissionRequest { tool, .. }
+            | Firing::PostToolUseFailure { tool, .. }
+            | Firing::PostToolUse { tool, .. } => Some(tool.as_str()),
+            Firing::PreCompact { trigger, .. } | Firing::PostCompact { trigger, .. } => {
+                Some(trigger)
             }
-            Firing::PreCompact { trigger, .. } => Some(trigger),
-            Firing::Stop { .. } => None,
+            Firing::SessionStart { source, .. } => Some(source),
+            Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
+            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } => None,
         }
     }
 }
@@ -118,6 +185,35 @@ pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
         Firing::PreCompact { trigger, custom_instructions } => {
             line.trigger = Some(trigger);
             line.custom_instructions = Some(custom_instructions);
+        }
+        Firing::PostCompact { trigger, summary } => {
+            line.trigger = Some(trigger);
+            line.compact_summary = Some(summary);
+        }
+        Firing::SessionStart { source, model } => {
+            line.source = Some(source);
+            line.model = Some(model);
+        }
+        Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
+        Firing::SubagentStart => {}
+        Firing::SubagentStop { active, last_assistant_message } => {
+            line.stop_hook_active = Some(active);
+            line.agent_transcript_path = Some(context.transcript_path);
+            line.last_assistant_message = Some(last_assistant_message);
+        }
+        Firing::PermissionRequest { tool, input, suggestions } => {
+            line.tool_name = Some(tool.as_str());
+            line.tool_input = raw(input);
+            line.permission_suggestions =
+                Some(suggestions.iter().map(|it| update_of(it)).collect());
+        }
+        Firing::PostToolUseFailure { id, tool, input, error, is_interrupt, duration_ms } => {
+            line.tool_name = Some(tool.as_str());
+            line.tool_input = raw(input);
+            line.tool_use_id = Some(id.as_str());
+            line.error = Some(error);
+            line.is_interrupt = Some(is_interrupt);
+            line.duration_ms = Some(duration_ms);
         }
         Firing::Stop { active, last_assistant_message } => {
             line.stop_hook_active = Some(active);
@@ -165,6 +261,35 @@ struct Line<'a> {
     stop_hook_active: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_assistant_message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_transcript_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compact_summary: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_interrupt: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission_suggestions: Option<Vec<Value>>,
+}
+
+/// A rule that would let a call pass, as an update of permissions.
+pub fn update_of(rule: &str) -> Value {
+    let (tool, content) = match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
+        Some((tool, content)) => (tool, Some(content)),
+        None => (rule, None),
+    };
+    let mut rule = json!({"toolName": tool});
+    if let Some(content) = content {
+        rule["ruleContent"] = content.into();
+    }
+    json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
 }
 
 #[cfg(test)]

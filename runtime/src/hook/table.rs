@@ -97,7 +97,7 @@ fn read_handler(
     };
     let mut notes = Vec::new();
     if entry.get("if").is_some_and(|it| !it.is_null()) {
-        if !matches!(event, HookEvent::PreToolUse | HookEvent::PostToolUse) {
+        if !event.is_of_call() {
             return Err("`if` never holds for this event".into());
         }
         // A guard that runs too often is a nuisance, one that does not run is a hole.

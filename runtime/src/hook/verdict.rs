@@ -23,6 +23,11 @@ pub enum HookDecision {
         /// The reason, which the user sees.
         reason: String,
     },
+    /// The run ends, and the call is left for whoever resumes it.
+    Defer {
+        /// The reason, which the user sees.
+        reason: String,
+    },
     /// The call is refused.
     Deny {
         /// The reason, which the model reads.
@@ -35,7 +40,8 @@ impl HookDecision {
         match self {
             HookDecision::Allow { .. } => 0,
             HookDecision::Ask { .. } => 1,
-            HookDecision::Deny { .. } => 2,
+            HookDecision::Defer { .. } => 2,
+            HookDecision::Deny { .. } => 3,
         }
     }
 
@@ -43,9 +49,21 @@ impl HookDecision {
         match self {
             HookDecision::Allow { reason }
             | HookDecision::Ask { reason }
+            | HookDecision::Defer { reason }
             | HookDecision::Deny { reason } => reason,
         }
     }
+}
+
+/// What a `PermissionRequest` hook answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookPermission {
+    /// Why the call is denied; `None` if it may run.
+    pub denies: Option<String>,
+    /// The input to run with instead. JSON text of an object.
+    pub input: Option<String>,
+    /// Whether a denial ends the run.
+    pub interrupts: bool,
 }
 
 /// What all handlers of one firing mean together.
@@ -53,6 +71,8 @@ impl HookDecision {
 pub struct HookVerdict {
     /// The decision of a `PreToolUse` hook; `None` if it has none.
     pub decision: Option<HookDecision>,
+    /// Of PermissionRequest: the answer to the question.
+    pub permission: Option<HookPermission>,
     /// Of PreToolUse: replaces the whole input. JSON text of an object.
     pub updated_input: Option<String>,
     /// Of PostToolUse: what the model sees in place of the result.
@@ -125,6 +145,7 @@ impl HookVerdict {
             .chain(self.errors.iter_mut())
             .chain(self.messages.iter_mut())
             .chain(self.decision.iter_mut().map(HookDecision::reason_mut))
+            .chain(self.permission.iter_mut().filter_map(|it| it.denies.as_mut()))
             .chain(self.updated_output.iter_mut())
             .chain(self.updated_mcp_output.iter_mut())
     }
@@ -138,6 +159,12 @@ pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
     let (mut n_inputs, mut n_outputs) = (0, 0);
     for HookAnswer { verdict } in answers {
         merged.decision = stricter(merged.decision, verdict.decision);
+        merged.permission = match (merged.permission, verdict.permission) {
+            (Some(first), Some(next)) if first.denies.is_none() && next.denies.is_some() => {
+                Some(next)
+            }
+            (first, next) => first.or(next),
+        };
         if verdict.updated_input.is_some() {
             n_inputs += 1;
             merged.updated_input = verdict.updated_input;

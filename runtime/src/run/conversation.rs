@@ -116,6 +116,8 @@ pub struct TurnMemory {
     pub denials: DenialWatch,
     /// The watch for compactions that do not help; of the run.
     pub compactions: CompactionWatch,
+    /// Whether a run began since the session was opened.
+    pub has_run: bool,
     /// Stop hooks that held the run open, in a row.
     pub stop_blocks: u32,
     /// Model calls that failed, in the whole session (MDL-6).
@@ -288,6 +290,11 @@ impl Conversation {
                 self.memory.anchor = None;
             }
             HistoryUpdate::Shown(part) => self.memory.shown.show(part),
+            HistoryUpdate::Withdrawn(prompt) => {
+                let without = self.history.iter().filter(|it| it.id != prompt).cloned();
+                self.history = without.collect();
+                self.last_entry = self.history.last().map(|it| it.id.clone());
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ids::{AgentId, SessionId},
     json,
+    run::agent_types::AgentType,
     step1_settings_resolution::{AgentLimits, LayerText},
     step5_model_call::wire_format::Provider,
     step7_permission_gate::{Handler, isolation::Isolation, transcripts::Transcripts},
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 5;
+pub const REVISION: u32 = 6;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -34,7 +35,8 @@ pub struct SessionFacts {
     /// run may go on at one. From 4 on, what the session itself decides is recorded so that it can be
     /// walked again. From 5 on, what becomes due while a session lives (a new day, another model, rules
     /// for files, instructions that changed) is appended where it became due, and what the model is shown
-    /// of the machine names its origin.
+    /// of the machine names its origin. From 6 on, hooks fire at more events than `PreToolUse`,
+    /// `PostToolUse`, `PreCompact` and `Stop`.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -61,6 +63,9 @@ pub struct SessionFacts {
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// Types of sub-agents in addition to those that are built in; of one name the first holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_types: Vec<AgentType>,
     /// The sub-agents from the top of the tree down to this one, which is the last.
     #[serde(default, skip_serializing_if = "is_top")]
     pub agents: Arc<[AgentId]>,

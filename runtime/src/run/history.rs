@@ -11,7 +11,7 @@ use std::sync::Arc;
 use self::shared::{SharedList, SharedSet};
 use crate::{
     block::{Block, BlockKind},
-    ids::ToolUseId,
+    ids::{EntryId, ToolUseId},
     message::{Message, Messages},
     step9_stop_check::{RunBudget, StopDecision, StopState},
     transcript::entry::ShownPart,
@@ -41,6 +41,8 @@ pub enum HistoryUpdate {
     },
     /// A message that follows shows a part of the context.
     Shown(ShownPart),
+    /// A prompt that nobody answers is no part of the conversation any more.
+    Withdrawn(EntryId),
 }
 
 impl HistoryUpdate {
@@ -48,7 +50,9 @@ impl HistoryUpdate {
     pub fn message(&self) -> Option<&Arc<Message>> {
         match self {
             HistoryUpdate::Message(message) => Some(message),
-            HistoryUpdate::Compacted { .. } | HistoryUpdate::Shown(_) => None,
+            HistoryUpdate::Compacted { .. }
+            | HistoryUpdate::Shown(_)
+            | HistoryUpdate::Withdrawn(_) => None,
         }
     }
 

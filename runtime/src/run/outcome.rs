@@ -43,6 +43,8 @@ pub struct RunOutcome {
     /// Of all runs of the session so far, this one included. Of those of earlier processes, all
     /// sub-agents are right below the session.
     pub session_cost: CostLedger,
+    /// Of all runs of the session in this process so far, this one included.
+    pub process_cost: CostLedger,
     /// What is known about models.
     pub models: Arc<Catalogue>,
     /// Lines of the summaries that were made in it; each represents what was said before.

@@ -7,7 +7,11 @@ use std::time::Duration;
 use content::PromptBlock;
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Block, ids::RunId, json::escaped_len};
+use crate::{
+    block::Block,
+    ids::{EntryId, RunId},
+    json::escaped_len,
+};
 
 /// Bytes that a name of the caller's (a run's, a sender's) may take as JSON string. It is in
 /// records, which are at most 4 KiB.
@@ -21,6 +25,9 @@ pub struct RunRequest {
     pub content: Vec<PromptBlock>,
     /// Names the run; a repeated id answers with the earlier outcome. `None`: one is made.
     pub run: Option<RunId>,
+    /// Names the line of the prompt in the transcript; a UUID that no line of it has. `None`: one is
+    /// made.
+    pub message: Option<EntryId>,
     /// Where it came from, for the record: `api`, `print`, `demo`, `agent`.
     pub origin: &'static str,
     /// What follows the system prompt in the turns of this run; its sub-agents do not have it.
@@ -47,10 +54,10 @@ pub struct Sender {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRequest {
-    /// The id of the run or of the sender is empty or too long.
+    /// The id of the run, the prompt or the sender is empty or too long.
     #[error("the id of the {of} has {bytes} bytes, not 1 to {MAX_NAME_BYTES}")]
     Name {
-        /// Whose: `run` or `sender`.
+        /// Whose: `run`, `prompt` or `sender`.
         of: &'static str,
         /// Its length as JSON string, without the quotes.
         bytes: usize,
@@ -101,6 +108,7 @@ impl RunRequest {
         Self {
             content: content.into_iter().collect(),
             run: None,
+            message: None,
             origin: "api",
             system: None,
             sender: None,
@@ -137,6 +145,12 @@ impl RunRequest {
         self.content.iter().map(|it| it.block().clone()).collect()
     }
 
+    /// The same, with a prompt whose line in the transcript has this name.
+    #[must_use]
+    pub fn message(self, id: impl Into<EntryId>) -> Self {
+        Self { message: Some(id.into()), ..self }
+    }
+
     /// The same with a limit on its time.
     #[must_use]
     pub fn time_limit(self, limit: Duration) -> Self {
@@ -167,8 +181,9 @@ impl RunRequest {
             return Err(InvalidRequest::Empty);
         }
         let run = self.run.iter().map(|it| ("run", it.as_str()));
+        let message = self.message.iter().map(|it| ("prompt", it.as_str()));
         let sender = self.sender.iter().map(|it| ("sender", it.id.as_str()));
-        for (of, name) in run.chain(sender) {
+        for (of, name) in run.chain(message).chain(sender) {
             let bytes = escaped_len(name);
             if !(1..=MAX_NAME_BYTES).contains(&bytes) {
                 return Err(InvalidRequest::Name { of, bytes });

@@ -132,7 +132,8 @@ impl Machine {
             return self.effects.push(SessionEffect::DropRequest { request });
         }
         self.take_limits(limits);
-        let kind = match agent_type(kind.as_deref()) {
+        let facts = &self.conversation.facts;
+        let kind = match agent_type(kind.as_deref(), &facts.agent_types, &facts.tools) {
             Ok(kind) => kind,
             Err(why) => return self.refuse(request, why.to_string()),
         };

@@ -47,6 +47,8 @@ impl Machine {
         let turn_costs = active.turn_costs.into_iter();
         let turn_costs = turn_costs.map(|(turn, it)| (turn, it.named(first))).collect();
         self.cost.add(&cost);
+        self.cost_here.add(&cost);
+        self.cost_here = mem::take(&mut self.cost_here).named(first);
         self.cost = mem::take(&mut self.cost).named(first);
         let answer = messages.iter().rev().find(|it| it.kind == MessageKind::Answer);
         let models = settings.map(|it| Arc::clone(&it.models)).unwrap_or_default();
@@ -68,6 +70,7 @@ impl Machine {
             turn_costs,
             session_cost: self.cost.clone(),
             models,
+            process_cost: self.cost_here.clone(),
             compactions: active.compactions,
             cache_drops: active.cache_drops,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

@@ -115,7 +115,11 @@ impl Machine {
         self.n_runs += 1;
         let made = || self.conversation.stream.uuid(now.at, "run", self.n_runs).into();
         let id = request.run.unwrap_or_else(made);
-        let message = Arc::new(self.conversation.prompt(now.at, id.as_str(), content));
+        let mut message = self.conversation.prompt(now.at, id.as_str(), content);
+        if let Some(name) = request.message {
+            message.id = name;
+        }
+        let message = Arc::new(message);
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
         let is_first = !mem::replace(&mut self.conversation.has_begun, true);

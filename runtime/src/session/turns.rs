@@ -8,11 +8,13 @@ use super::{
     run::{Phase, TurnInFlight},
 };
 use crate::{
+    catalogue::Money,
+    cost::CostLedger,
     digest::Digest,
     event::Event,
     ids::ToolUseId,
     lease::Spent,
-    run::AfterTurn,
+    run::{AfterTurn, RunEnd},
     step::Step,
     step1_settings_resolution::Settings,
     transcript::entry::{Line, RecordKind},
@@ -45,6 +47,12 @@ impl Machine {
         if !matches!(active.phase, Phase::Next) {
             return;
         }
+        if let Some(why) = self.cost_limit() {
+            if let Some(active) = &mut self.active {
+                active.error = Some(why);
+            }
+            return self.end_run(now, RunEnd::CostLimit);
+        }
         self.report_ended_shells(now);
         let Some(active) = &mut self.active else { return };
         let budget = self.conversation.budget(active.run.usage);
@@ -57,6 +65,21 @@ impl Machine {
         self.effects.push(SessionEffect::Publish(started));
         let setup = Box::new(self.conversation.turn(&active.run, budget));
         self.effects.push(SessionEffect::StartTurn { key, setup, is_last: active.stops });
+    }
+
+    /// Why nothing more may be spent, in words; `None` while more may be. What is not known to cost
+    /// something is not counted.
+    fn cost_limit(&self) -> Option<String> {
+        let resolved = self.conversation.memory.resolved.as_ref()?;
+        let max = Money::of_micro_usd(resolved.settings.max_cost_micro_usd?);
+        let of = |ledger: &CostLedger| ledger.tree().total().known_cost();
+        let mut spent = of(&self.cost_here)?;
+        if let Some(active) = &self.active {
+            spent = spent + of(&active.cost)?;
+        }
+        (max < spent).then(|| {
+            format!("Reached maximum budget (${}): ${:.6} are spent", max.usd(), spent.usd())
+        })
     }
 
     /// Writes what a turn wants written.
@@ -102,7 +125,7 @@ impl Machine {
                     active.compactions.push(summary.id.clone());
                     active.turn_compacted = true;
                 }
-                HistoryUpdate::Shown(_) => {}
+                HistoryUpdate::Shown(_) | HistoryUpdate::Withdrawn(_) => {}
             }
             self.conversation.said(update);
         }
@@ -153,7 +176,16 @@ impl Machine {
         };
         let frequent = self.compaction_share.count(was_compacted);
         self.tell_alerts(frequent);
+        let cost_limit = self.cost_limit();
         match after {
+            AfterTurn::Next(_) | AfterTurn::End(RunEnd::NoPendingTools | RunEnd::ExplicitStop)
+                if cost_limit.is_some() =>
+            {
+                if let Some(active) = &mut self.active {
+                    active.error = cost_limit;
+                }
+                self.end_run(now, RunEnd::CostLimit);
+            }
             AfterTurn::Next(alerts) => self.tell_alerts(alerts),
             AfterTurn::End(end) => self.end_run(now, end),
         }

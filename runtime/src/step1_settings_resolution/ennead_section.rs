@@ -29,6 +29,7 @@ pub(super) struct EnneadSettings {
     catalogue: Option<Overrides>,
     prompt_caching: Option<PromptCaching>,
     run_token_budget: Option<u64>,
+    max_cost_micro_usd: Option<u64>,
     fail_closed: Option<bool>,
     durability: Option<Durability>,
     shapers: Option<ShaperSettings>,
@@ -96,6 +97,7 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     settings.context_window = own.context_window.unwrap_or(settings.context_window);
     settings.prompt_caching = own.prompt_caching.unwrap_or(settings.prompt_caching);
     settings.run_token_budget = own.run_token_budget;
+    settings.max_cost_micro_usd = own.max_cost_micro_usd;
     settings.hooks_fail_closed = own.fail_closed.unwrap_or(settings.hooks_fail_closed);
     settings.durability = own.durability.unwrap_or(settings.durability);
     settings.agents = own.agents.unwrap_or(settings.agents);

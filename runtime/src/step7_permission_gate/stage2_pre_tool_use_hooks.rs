@@ -33,6 +33,9 @@ pub(super) fn read(verdict: &HookVerdict) -> Result<(Remembered, Option<String>)
     }
     let remembered = match &verdict.decision {
         Some(HookDecision::Deny { reason }) => return Err(reason.clone()),
+        Some(HookDecision::Defer { reason }) => {
+            return Err(format!("the call was put off: {reason}"));
+        }
         Some(HookDecision::Ask { reason }) => Remembered::Ask(reason.clone()),
         Some(HookDecision::Allow { .. }) => Remembered::Allow,
         None => Remembered::Nothing,

@@ -378,6 +378,11 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<Digest>,
     },
+    /// A hook refused the prompt of the run: no model was asked, and no later request holds it.
+    PromptWithdrawn {
+        /// The line of the prompt.
+        prompt: EntryId,
+    },
     /// Something an operator should look at.
     Alert {
         /// What happened, in words.

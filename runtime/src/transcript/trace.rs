@@ -205,6 +205,9 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
                 None => out.end(format_args!("")),
             }
         }
+        RecordKind::PromptWithdrawn { prompt } => {
+            out.end(format_args!("    the prompt {prompt} was taken back"))
+        }
         RecordKind::RunResumed { .. } => {
             out.end(format_args!("  the run goes on in another process"))
         }

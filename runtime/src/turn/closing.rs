@@ -294,7 +294,7 @@ mod tests {
                 HistoryUpdate::Message(message) => message.blocks[0]
                     .as_tool_result()
                     .map(|it| (it.0.to_string(), it.2, it.1.contains("wrote it"))),
-                HistoryUpdate::Compacted { .. } | HistoryUpdate::Shown(_) => None,
+                _ => None,
             })
             .collect();
         assert_eq!(texts, [("b".to_owned(), true, false), ("c".to_owned(), false, true)]);

@@ -1,9 +1,10 @@
 //! Fires hooks from whichever step, and reads what their handlers answer.
 //!
 //! A step calls [`Turn::fire`] and goes on when its own `*_answered` is called with the verdict:
-//! step 4 before a compaction, step 7 before a call, step 8 after it, step 9 before the end.
+//! step 2 before a prompt is answered, step 4 before and after a compaction, step 7 before a call and
+//! before somebody is asked about it, step 8 after it, step 9 before the end.
 
-use super::{Effect, Turn};
+use super::{Effect, Turn, count};
 use crate::{
     event::Event,
     hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookVerdict},
@@ -12,6 +13,28 @@ use crate::{
     transcript::entry::{RecordKind, StoredText, TextFolder},
     turn::effect::HookFiring,
 };
+
+/// The revision of the rules from which on events fire that earlier sessions did not know.
+const MORE_EVENTS: u32 = 6;
+
+/// Bytes of an output that listeners are shown.
+const MAX_SHOWN_BYTES: usize = 10_000;
+
+/// The revision of the rules from which on an event fires.
+fn first_revision(event: HookEvent) -> u32 {
+    match event {
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::PreCompact
+        | HookEvent::Stop => 0,
+        _ => MORE_EVENTS,
+    }
+}
+
+/// The beginning of an output.
+fn shown(output: &str) -> std::sync::Arc<str> {
+    output[..output.floor_char_boundary(MAX_SHOWN_BYTES)].into()
+}
 
 impl Turn {
     /// Fires the handlers that match; false when there is none.
@@ -22,7 +45,10 @@ impl Turn {
         reason: FiringReason,
     ) -> bool {
         let settings = self.settings();
-        let (event, subject) = (what.event(), what.subject());
+        let (event, subject) = (what.event(), what.subject(&self.facts.agent_type));
+        if self.facts.revision < first_revision(event) {
+            return false;
+        }
         let handlers: Vec<_> =
             hook::matching(&settings.hooks, event, subject).into_iter().cloned().collect();
         if handlers.is_empty() {
@@ -38,19 +64,26 @@ impl Turn {
             input: hook::input_json(&self.hook_context(), what).into(),
             handlers: handlers.clone(),
         };
-        self.state.firing = Some(AwaitedFiring { firing, reason, handlers });
+        for (index, handler) in handlers.iter().enumerate() {
+            let (number, label) = (count(index), handler.label().into());
+            self.tell(Event::HookStarted { hook: event, firing, index: number, label });
+        }
+        let call = order.call.clone();
+        self.state.firing = Some(AwaitedFiring { firing, event, call, reason, handlers });
         self.effects.push(Effect::RunHooks(Box::new(order)));
         true
     }
 
+    /// Whether there are handlers for this subject.
+    pub(super) fn has_hooks(&self, event: HookEvent, subject: &str) -> bool {
+        let settings = self.settings();
+        first_revision(event) <= self.facts.revision
+            && !hook::matching(&settings.hooks, event, Some(subject)).is_empty()
+    }
+
     pub(super) fn hooks_answered(&mut self, firing: u32, outputs: Vec<HandlerOutput>) {
         let Some(awaited) = self.state.firing.take_if(|it| it.firing == firing) else { return };
-        let (event, call) = match &awaited.reason {
-            FiringReason::PreToolUse(_, call) => (HookEvent::PreToolUse, Some(call.clone())),
-            FiringReason::PostToolUse(_, call) => (HookEvent::PostToolUse, Some(call.clone())),
-            FiringReason::PreCompact => (HookEvent::PreCompact, None),
-            FiringReason::Stop => (HookEvent::Stop, None),
-        };
+        let (event, call) = (awaited.event, &awaited.call);
         let fail_closed = self.settings().hooks_fail_closed;
         let mut answers = Vec::new();
         // A handler of which nothing is heard was not run.
@@ -60,13 +93,21 @@ impl Turn {
             let answer = hook::read_answer(event, output, handler.on_failure, fail_closed);
             let answer = if handler.only_restricts { answer.restricting() } else { answer };
             let effect = answer.effect().to_owned();
-            self.tell(Event::HookFinished { hook: event, effect: effect.as_str().into() });
+            self.tell(Event::HookFinished {
+                hook: event,
+                firing,
+                index: count(index),
+                effect: effect.as_str().into(),
+                exit: output.ended.exit_code(),
+                stdout: shown(&output.stdout),
+                stderr: shown(&output.stderr),
+            });
             let messages = &answer.verdict.messages;
             let message = (!messages.is_empty()).then(|| messages.join("\n"));
             let what = RecordKind::Hook {
                 event,
                 call: call.clone(),
-                index: u32::try_from(index).unwrap_or(u32::MAX),
+                index: count(index),
                 handler: handler.label(),
                 exit: output.ended.exit_code(),
                 ended: output.ended.code().into(),
@@ -88,9 +129,13 @@ impl Turn {
             self.tell(Event::HookMessage { hook: event, text: text.as_str().into() });
         }
         match awaited.reason {
-            FiringReason::PreToolUse(..) => self.pre_tool_use_answered(verdict),
-            FiringReason::PostToolUse(index, _) => self.post_tool_use_answered(index, verdict),
+            FiringReason::SessionStart => self.session_start_answered(verdict),
+            FiringReason::Prompt => self.prompt_answered(verdict),
+            FiringReason::PreToolUse => self.pre_tool_use_answered(verdict),
+            FiringReason::PermissionRequest => self.permission_request_answered(verdict),
+            FiringReason::AfterCall(index) => self.after_call_answered(index, verdict),
             FiringReason::PreCompact => self.pre_compact_answered(verdict),
+            FiringReason::PostCompact => self.post_compact_answered(&verdict),
             FiringReason::Stop => self.stop_answered(verdict),
         }
     }

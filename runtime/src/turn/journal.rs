@@ -89,6 +89,11 @@ impl Journal {
         self.pending.said.push(HistoryUpdate::Shown(part.clone()));
     }
 
+    /// Takes a prompt back: it is no longer a part of the conversation.
+    pub(super) fn withdraw(&mut self, prompt: EntryId) {
+        self.pending.said.push(HistoryUpdate::Withdrawn(prompt));
+    }
+
     /// Adds a compaction: the boundary, then the summary.
     pub(super) fn compaction(
         &mut self,

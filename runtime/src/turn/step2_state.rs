@@ -18,12 +18,21 @@ impl Turn {
             self.memory.shapers = Some(Arc::new(settings.shapers.clone()));
         }
         self.begin_asking();
+        self.submit_prompt();
+    }
+
+    /// The prompt may be answered.
+    pub(super) fn initialized(&mut self) {
+        self.record_state();
+        self.next(Step::ContextAssembly);
+    }
+
+    pub(super) fn record_state(&mut self) {
         let detail = StepDetail::State {
             messages: self.history.len() as u64,
             session_retries: self.memory.retries,
             used: self.used,
         };
         self.record_step(detail);
-        self.next(Step::ContextAssembly);
     }
 }

@@ -18,7 +18,6 @@ use crate::{
         look::nested_directories,
         restored::restored,
     },
-    step4_context_shapers::Stage,
     transcript::entry::{RecordKind, ShownPart},
 };
 
@@ -195,6 +194,6 @@ impl Turn {
                 shaped.messages.push(message);
             }
         }
-        self.after_stage(Stage::AutoCompact, true);
+        self.compaction_over();
     }
 }

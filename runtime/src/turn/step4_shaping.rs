@@ -171,7 +171,10 @@ impl Turn {
                     self.memory.compactions.helped();
                 }
                 self.log_stage(stage, true, before, elapsed_us, &why);
-                if stage == Stage::AutoCompact && self.begin_restoration() {
+                if stage == Stage::AutoCompact {
+                    if !self.begin_restoration() {
+                        self.compaction_over();
+                    }
                     return;
                 }
                 self.after_stage(stage, true);
@@ -203,6 +206,23 @@ impl Turn {
             None => self.ask_for_summary(None),
             Some(reason) => self.no_summary(&format!("a PreCompact hook blocked it: {reason}")),
         }
+    }
+
+    /// Fires what follows a compaction, and goes on.
+    pub(super) fn compaction_over(&mut self) {
+        let summary = |it: &&Arc<Message>| it.kind == MessageKind::CompactSummary;
+        let summary = self.history.iter().find(summary).map(|it| it.text()).unwrap_or_default();
+        let firing = Firing::PostCompact { trigger: "auto", summary: &summary };
+        if !self.fire(&firing, None, FiringReason::PostCompact) {
+            self.after_stage(Stage::AutoCompact, true);
+        }
+    }
+
+    pub(super) fn post_compact_answered(&mut self, verdict: &HookVerdict) {
+        if let Some(reason) = &verdict.stop {
+            self.end_with(RunEnd::HookStopped, Some(reason.clone()));
+        }
+        self.after_stage(Stage::AutoCompact, true);
     }
 
     pub(super) fn summary_answered(&mut self, answer: &ModelAnswer) {

@@ -13,10 +13,11 @@ use crate::{
         question_id,
     },
     event::Event,
+    hook::{Firing, HookEvent, HookVerdict},
     ids::ToolUseId,
     permission::PermissionMode,
     run::RunEnd,
-    step2_state_initialization::{CallStage, OpenQuestion},
+    step2_state_initialization::{CallStage, FiringReason, OpenQuestion},
     step7_permission_gate::{Decision, GateStage, Handler, nobody},
     time::Timestamp,
     tool::{ToolErrorKind, ToolOutcome},
@@ -59,7 +60,9 @@ impl Turn {
         let is_recorded = RECORDED <= self.facts.revision;
         // A model lets nothing pass that a rule could not.
         let is_classified = self.mode() == PermissionMode::Auto && is_ruleless;
+        let has_hooks = self.has_hooks(HookEvent::PermissionRequest, question.call.name.as_str());
         let handlers: VecDeque<AnsweredBy> = [
+            (has_hooks, AnsweredBy::Hook),
             (self.facts.has_policy, AnsweredBy::Policy),
             (is_classified, AnsweredBy::Classifier),
             (self.facts.handler == Handler::Approver, AnsweredBy::Surface),
@@ -88,6 +91,14 @@ impl Turn {
         }
         let question = Arc::clone(&open.question);
         match open.handlers.pop_front() {
+            Some(AnsweredBy::Hook) => {
+                let Question { call, suggestions, .. } = &*question;
+                let (tool, input) = (&call.name, &*call.input);
+                let firing = Firing::PermissionRequest { tool, input, suggestions };
+                if !self.fire(&firing, Some(call), FiringReason::PermissionRequest) {
+                    self.consult();
+                }
+            }
             Some(AnsweredBy::Policy) => {
                 self.awaits = Some(Awaits::Policy);
                 self.effects.push(Effect::ConsultPolicy(question));
@@ -105,6 +116,25 @@ impl Turn {
                 self.settle(GivenAnswer { answer, by: AnsweredBy::Nobody, surface: None });
             }
         }
+    }
+
+    /// The PermissionRequest hooks have ended.
+    pub(super) fn permission_request_answered(&mut self, verdict: HookVerdict) {
+        if let Some(reason) = verdict.stop {
+            self.end_with(RunEnd::HookStopped, Some(reason));
+        }
+        let Some(said) = verdict.permission else { return self.consult() };
+        let answer = match said.denies {
+            Some(reason) => {
+                PermissionAnswer { interrupt: said.interrupts, ..PermissionAnswer::deny(reason) }
+            }
+            None => PermissionAnswer {
+                input: said.input.map(Into::into),
+                reason: "a PermissionRequest hook allowed it".into(),
+                ..PermissionAnswer::allow()
+            },
+        };
+        self.settle(GivenAnswer { answer, by: AnsweredBy::Hook, surface: None });
     }
 
     /// The policy of the embedder has answered.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Awaits, Effect, Turn, count};
 use crate::{
     event::Event,
-    hook::{Firing, HookVerdict},
+    hook::{Firing, HookDecision, HookVerdict},
     ids::ToolUseId,
+    run::RunEnd,
     step::Step,
     step2_state_initialization::{CallStage, FiringReason},
     step7_permission_gate::{Decision, Gate, GateStep, Judged, Permit, ResolvedPath, offered},
@@ -79,17 +80,27 @@ impl Turn {
 
     fn pre_tool_use(&mut self, index: usize, input: &str) {
         let call = self.state.calls[index].call.clone();
-        let reason = FiringReason::PreToolUse(index, call.id.clone());
         let firing = Firing::PreToolUse { id: &call.id, tool: &call.name, input };
-        if !self.fire(&firing, Some(&call), reason) {
+        if !self.fire(&firing, Some(&call), FiringReason::PreToolUse) {
             self.pre_tool_use_answered(HookVerdict::default());
         }
     }
 
-    pub(super) fn pre_tool_use_answered(&mut self, verdict: HookVerdict) {
+    pub(super) fn pre_tool_use_answered(&mut self, mut verdict: HookVerdict) {
+        if let Some(HookDecision::Defer { reason }) = &verdict.decision {
+            if self.state.calls.len() == 1 {
+                self.end_with(RunEnd::ToolDeferred, Some(reason.clone()));
+            } else {
+                // One of several cannot be left alone.
+                let why =
+                    "a PreToolUse hook said `defer` to one of several calls, which has no effect";
+                verdict.decision = None;
+                self.alert(why);
+            }
+        }
         self.state.reminders.extend(verdict.additional_context.iter().cloned());
         if let Some(reason) = &verdict.stop {
-            self.end_with(crate::run::RunEnd::HookStopped, Some(reason.clone()));
+            self.end_with(RunEnd::HookStopped, Some(reason.clone()));
         }
         let Some((_, gate)) = &mut self.state.gate else { return };
         let step = gate.hooks_answered(&verdict);

@@ -123,28 +123,35 @@ impl Turn {
     }
 
     fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
-        let state = &self.state.calls[index];
-        if outcome.error.is_some() {
-            return self.answer_call(index, *outcome, None);
-        }
-        let call = state.call.clone();
-        let reason = FiringReason::PostToolUse(index, call.id.clone());
-        let firing = Firing::PostToolUse {
-            id: &call.id,
-            tool: &call.name,
-            input: &call.input,
-            response: outcome.structured.as_deref().unwrap_or(&outcome.text),
-            duration_ms: outcome.duration_ms,
+        let call = self.state.calls[index].call.clone();
+        let (id, tool, input) = (&call.id, &call.name, &*call.input);
+        let duration_ms = outcome.duration_ms;
+        let firing = match outcome.error {
+            None => Firing::PostToolUse {
+                id,
+                tool,
+                input,
+                response: outcome.structured.as_deref().unwrap_or(&outcome.text),
+                duration_ms,
+            },
+            Some(error) => Firing::PostToolUseFailure {
+                id,
+                tool,
+                input,
+                error: &outcome.text,
+                is_interrupt: error == ToolErrorKind::Interrupted,
+                duration_ms,
+            },
         };
-        if self.fire(&firing, Some(&call), reason) {
+        if self.fire(&firing, Some(&call), FiringReason::AfterCall(index)) {
             self.state.calls[index].stage = CallStage::Ended(outcome);
         } else {
             self.answer_call(index, *outcome, None);
         }
     }
 
-    /// The hooks after a successful call have ended.
-    pub(super) fn post_tool_use_answered(&mut self, index: usize, verdict: HookVerdict) {
+    /// The hooks after a call have ended.
+    pub(super) fn after_call_answered(&mut self, index: usize, verdict: HookVerdict) {
         let Some(state) = self.state.calls.get_mut(index) else { return };
         let CallStage::Ended(outcome) = std::mem::replace(&mut state.stage, CallStage::Answered)
         else {

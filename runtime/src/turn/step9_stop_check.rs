@@ -8,11 +8,14 @@ use crate::{
     message::{Message, MessageKind},
     run::RunEnd,
     step2_state_initialization::FiringReason,
-    step3_context_assembly::source8_tool_results::escape_harness_tags,
+    step3_context_assembly::{reminder, source8_tool_results::escape_harness_tags},
     step9_stop_check::{EndReason, RunBudget, StopDecision},
     transcript::entry::StepDetail,
     turn::effect::TurnReport,
 };
+
+/// The revision of the rules from which on the end of a sub-agent fires an event of its own.
+const AGENTS_APART: u32 = 6;
 
 impl Turn {
     pub(super) fn check_stop(&mut self) {
@@ -23,7 +26,12 @@ impl Turn {
             let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
             let last = last.map(|it| it.text()).unwrap_or_default();
             let active = 0 < self.memory.stop_blocks;
-            let firing = Firing::Stop { active, last_assistant_message: &last };
+            let last_assistant_message = &*last;
+            let is_of_agent = self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision;
+            let firing = match is_of_agent {
+                true => Firing::SubagentStop { active, last_assistant_message },
+                false => Firing::Stop { active, last_assistant_message },
+            };
             self.fire(&firing, None, FiringReason::Stop)
         };
         if !fired {
@@ -46,13 +54,11 @@ impl Turn {
         self.mark_stop();
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
-        } else if let Some(reason) = verdict.block_reason.filter(|_| !self.stop_marked) {
+        } else if let Some(text) = holding(&verdict).filter(|_| !self.stop_marked) {
             if may_hold(self.memory.stop_blocks) {
                 self.memory.stop_blocks += 1;
                 let id = self.journal.next_id(self.now);
-                let reason = escape_harness_tags(&reason);
-                let blocks = vec![Block::text(&format!("Stop hook feedback:\n{reason}"))];
-                self.remember(Message::user(id, MessageKind::Meta, blocks));
+                self.remember(Message::user(id, MessageKind::Meta, vec![Block::text(&text)]));
             } else {
                 let what = format!(
                     "a Stop hook held the run open {MAX_STOP_HOLDS} times and was overridden"
@@ -101,5 +107,15 @@ impl Turn {
             error: self.error.take(),
         };
         self.effects.push(Effect::Finish(Box::new(report)));
+    }
+}
+
+/// What the model reads when a Stop hook holds its run: why, or what it is to take into account.
+fn holding(verdict: &HookVerdict) -> Option<String> {
+    let context = &verdict.additional_context;
+    match &verdict.block_reason {
+        Some(reason) => Some(format!("Stop hook feedback:\n{}", escape_harness_tags(reason))),
+        None if context.is_empty() => None,
+        None => Some(reminder(&context.join("\n\n"))),
     }
 }

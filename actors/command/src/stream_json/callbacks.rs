@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ennead::{
     permission::{
-        Approver, Hook, HookEvent, HookInput, HookReply, PermissionAnswer, PermissionMode,
-        Question, RuleDestination, RuleUpdate,
+        Approver, Hook, HookInput, HookReply, PermissionAnswer, PermissionMode, Question,
+        RuleDestination, RuleUpdate,
     },
     tool::BoxFuture,
 };
-use ennead_runtime::permission::RuleKind;
+use ennead_runtime::{hook::update_of, permission::RuleKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
@@ -91,7 +91,7 @@ impl Approver for HostApprover {
 
 fn request_of(question: &Question) -> Value {
     let input: Value = serde_json::from_str(&question.call.input).unwrap_or_default();
-    let suggestions: Vec<Value> = question.suggestions.iter().map(|it| suggestion(it)).collect();
+    let suggestions: Vec<Value> = question.suggestions.iter().map(|it| update_of(it)).collect();
     let mut request = json!({
         "subtype": "can_use_tool",
         "tool_name": question.call.name,
@@ -105,19 +105,6 @@ fn request_of(question: &Question) -> Value {
         request["agent_id"] = agent.as_str().into();
     }
     request
-}
-
-/// A rule that would settle the question, as an update of permissions.
-fn suggestion(rule: &str) -> Value {
-    let (tool, content) = match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
-        Some((tool, content)) => (tool, Some(content)),
-        None => (rule, None),
-    };
-    let mut rule = json!({"toolName": tool});
-    if let Some(content) = content {
-        rule["ruleContent"] = content.into();
-    }
-    json!({"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"})
 }
 
 /// What the program answered about a call with this input.
@@ -181,20 +168,12 @@ pub struct HostHook {
     host: Host,
     shown: ShownCalls,
     callback: String,
-    blocks_on_failure: bool,
 }
 
 impl HostHook {
-    /// The callback of this name. With `blocks_on_failure` a failure denies what it was asked about.
-    pub fn new(host: Host, shown: ShownCalls, callback: &str, blocks_on_failure: bool) -> Self {
-        Self { host, shown, callback: callback.into(), blocks_on_failure }
-    }
-
-    fn failed(&self, event: HookEvent, why: String) -> HookReply {
-        match self.blocks_on_failure && event != HookEvent::Stop {
-            true => HookReply::deny(format!("a hook failed: {why}")),
-            false => HookReply::failed(why),
-        }
+    /// The callback of this name.
+    pub fn new(host: Host, shown: ShownCalls, callback: &str) -> Self {
+        Self { host, shown, callback: callback.into() }
     }
 }
 
@@ -214,8 +193,8 @@ impl Hook for HostHook {
             });
             match hook.host.ask(request).await {
                 Ok(answer @ Value::Object(_)) => HookReply::json(answer),
-                Ok(_) => hook.failed(input.event(), "its answer is no object".into()),
-                Err(error) => hook.failed(input.event(), error.to_string()),
+                Ok(_) => HookReply::failed("its answer is no object"),
+                Err(error) => HookReply::failed(error.to_string()),
             }
         })
     }
@@ -228,9 +207,9 @@ mod tests {
     // REQ: PRM-3
     #[test]
     fn suggestions_are_updates_that_sdks_parse() {
-        let update = suggestion("Bash(git log *)");
+        let update = update_of("Bash(git log *)");
         assert_eq!(update["rules"], json!([{"toolName": "Bash", "ruleContent": "git log *"}]));
-        assert_eq!(suggestion("Read")["rules"], json!([{"toolName": "Read"}]));
+        assert_eq!(update_of("Read")["rules"], json!([{"toolName": "Read"}]));
         assert_eq!(update["type"], "addRules");
     }
 
@@ -252,7 +231,7 @@ mod tests {
         assert!(same.allowed && same.input.is_none());
         let other = read_answer(&allow(json!({"a": 3}), json!(null)), r#"{"a":2}"#);
         assert_eq!(other.input.as_deref(), Some(r#"{"a":3}"#));
-        let update = suggestion("Bash(ls *)");
+        let update = update_of("Bash(ls *)");
         let added = read_answer(&allow(json!({}), json!([update])), "{}");
         assert_eq!(added.rules, [RuleUpdate::allow("Bash(ls *)")]);
         let odd = json!([update, {"type": "replaceRules"}]);

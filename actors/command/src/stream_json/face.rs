@@ -24,6 +24,7 @@ use super::{
     mcp,
     pipe::{Input, Output},
     results::{RunNotes, SessionFacts, of_error},
+    structured::Structured,
     translate::{Shown, Translator},
 };
 use crate::{exit::Exit, print::ModelRecord, signals::Signals};
@@ -61,6 +62,8 @@ pub struct Setup {
     pub warnings: Vec<String>,
     /// The embedded simulated model answers.
     pub is_simulated: bool,
+    /// The schema that answers are to fit, if there is one.
+    pub structured: Option<Arc<Structured>>,
     /// What the program writes.
     pub input: mpsc::Receiver<Input>,
     /// A prompt of the command line.
@@ -95,6 +98,7 @@ struct Face {
     host_servers: Vec<String>,
     warnings: Vec<String>,
     is_simulated: bool,
+    structured: Option<Arc<Structured>>,
     output: Output,
     host: Host,
     shown_calls: ShownCalls,
@@ -144,6 +148,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         host_servers: setup.host_servers,
         warnings: setup.warnings,
         is_simulated: setup.is_simulated,
+        structured: setup.structured,
         output: setup.output,
         host,
         shown_calls: ShownCalls::default(),

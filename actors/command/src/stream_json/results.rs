@@ -1,9 +1,11 @@
 //! The line that ends a run, and the first line of one.
 
-use ennead::{Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode};
+use ennead::{
+    Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode, tool::AgentType,
+};
 use serde_json::{Value, json};
 
-use super::frames::Frame;
+use super::{frames::Frame, structured::Structured};
 use crate::print::{ModelRecord, result_object, why};
 
 /// What the result of a run is made of, in addition to its outcome.
@@ -35,6 +37,7 @@ pub fn of_outcome(
     outcome: &RunOutcome,
     record: &ModelRecord,
     notes: &RunNotes,
+    structured: Option<&Structured>,
 ) -> Vec<Value> {
     let mut result = result_object(outcome, session.id(), record, &session.output());
     result["uuid"] = frame.uuid().into();
@@ -46,6 +49,9 @@ pub fn of_outcome(
         let text = format!("API Error: {}", why(outcome));
         lines.push(frame.synthetic(&text, category(&failure.class)));
         result["result"] = text.into();
+    }
+    if let Some(structured) = structured {
+        structured.finish(outcome.end, &mut result);
     }
     note_prompt(&mut result, notes);
     lines.push(result);
@@ -87,6 +93,7 @@ fn note_prompt(result: &mut Value, notes: &RunNotes) {
 fn terminal_reason(end: RunEnd, record: &ModelRecord, notes: &RunNotes) -> &'static str {
     match end {
         RunEnd::NoPendingTools | RunEnd::ExplicitStop => "completed",
+        RunEnd::CostLimit => "max_budget_usd",
         RunEnd::Interrupted if notes.in_call => "aborted_tools",
         RunEnd::Interrupted => "aborted_streaming",
         RunEnd::Error if record.failure.is_some() => "api_error",
@@ -123,11 +130,26 @@ pub struct SessionFacts {
     pub tools: Vec<String>,
     /// The MCP servers that run in the program, and their states.
     pub servers: Vec<Value>,
-    /// Names of the agent types.
-    pub agents: Vec<String>,
+    /// Names and descriptions of the agent types.
+    pub agents: Vec<(String, String)>,
 }
 
 impl SessionFacts {
+    /// Names types of sub-agents; those that are known stay as they are.
+    pub fn add_agents(&mut self, agents: &[AgentType]) {
+        for agent in agents {
+            let name = agent.name.to_string();
+            self.agents.retain(|(known, _)| *known != name);
+            self.agents.push((name, agent.description.to_string()));
+        }
+    }
+
+    /// The types of sub-agents, each with what it is for.
+    pub fn described_agents(&self) -> Vec<Value> {
+        let described = |(name, description): &(String, String)| json!({"name": name, "description": description});
+        self.agents.iter().map(described).collect()
+    }
+
     /// The first line of a run, with the states of all MCP servers.
     pub fn init(&self, frame: &mut Frame, servers: &[Value]) -> Value {
         let fields = json!({
@@ -141,7 +163,7 @@ impl SessionFacts {
             "claude_code_version": super::COMPATIBLE_VERSION,
             "ennead_version": env!("CARGO_PKG_VERSION"),
             "output_style": "default",
-            "agents": self.agents,
+            "agents": self.agents.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "skills": [],
             "plugins": [],
         });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ennead::{Event, model::MessageKind};
+use ennead::{Event, model::MessageKind, permission::HookEvent};
 use ennead_runtime::{
     block::{Block, BlockKind},
     event::RecordedMessage,
@@ -30,7 +30,7 @@ pub struct Shown {
     pub prompts: bool,
     /// What sub-agents say and think, and not only their calls and results.
     pub agent_text: bool,
-    /// The ends of hooks.
+    /// The beginnings and ends of hooks.
     pub hooks: bool,
 }
 
@@ -52,12 +52,15 @@ pub struct Translator {
     seen: BTreeSet<EntryId>,
     /// What the program calls the prompt of the run.
     prompt: Option<String>,
+    /// Names of hooks under way, by agent, firing and place.
+    hooks: BTreeMap<(Option<AgentId>, u32, u32), String>,
 }
 
 impl Translator {
     /// Nothing was shown yet.
     pub fn new(frame: Frame, shown: Shown) -> Self {
-        Self { frame, shown, tasks: BTreeMap::new(), seen: BTreeSet::new(), prompt: None }
+        let (tasks, seen, hooks) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { frame, shown, tasks, seen, prompt: None, hooks }
     }
 
     /// The frame, for lines that no event causes.
@@ -79,6 +82,7 @@ impl Translator {
     pub fn end_of_run(&mut self) {
         self.tasks.retain(|_, it| !it.is_ended);
         self.seen.clear();
+        self.hooks.clear();
     }
 
     /// The lines that an event causes.
@@ -96,15 +100,22 @@ impl Translator {
                 let fields = json!({"content": text.as_ref(), "level": "info"});
                 vec![self.frame.system("informational", fields)]
             }
-            Event::HookFinished { hook, effect } if self.shown.hooks => self.hook(*hook, effect),
+            Event::HookStarted { .. } | Event::HookFinished { .. } => self.hook(None, event),
             _ => Vec::new(),
         }
     }
 
     fn streamed(&mut self, json: &str) -> Option<Value> {
         let event: Value = serde_json::from_str(json).ok()?;
-        let kind = event["type"].as_str()?;
-        OF_ANSWER.contains(&kind).then(|| self.frame.stream_event(event.clone()))
+        let kind = event["type"].as_str()?.to_owned();
+        if !OF_ANSWER.contains(&&*kind) {
+            return None;
+        }
+        let mut line = self.frame.stream_event(event);
+        if let Some(prompt) = &self.prompt {
+            line["user_message_uuid"] = prompt.as_str().into();
+        }
+        Some(line)
     }
 
     fn of_agent(&mut self, agent: &AgentId, event: &Event) -> Vec<Value> {
@@ -116,6 +127,7 @@ impl Translator {
             Event::RunFinished { reason, .. } => self.task_ended(agent, status_of(reason)),
             Event::RunFailed { .. } => self.task_ended(agent, "failed"),
             Event::AgentStarted { .. } | Event::Agent { .. } => self.event(event),
+            Event::HookStarted { .. } | Event::HookFinished { .. } => self.hook(Some(agent), event),
             _ => Vec::new(),
         }
     }
@@ -173,7 +185,11 @@ impl Translator {
                 true => message.message.id.to_string(),
                 false => self.frame.uuid(),
             };
-            lines.push(self.frame.assistant(message, block, &uuid, is_last, parent));
+            let mut line = self.frame.assistant(message, block, &uuid, is_last, parent);
+            if let (Some(prompt), None) = (&self.prompt, parent) {
+                line["user_message_uuid"] = prompt.as_str().into();
+            }
+            lines.push(line);
         }
         lines
     }
@@ -213,19 +229,41 @@ impl Translator {
         self.task_ended(&agent, if is_error { "failed" } else { "completed" })
     }
 
-    fn hook(&mut self, event: ennead::permission::HookEvent, effect: &str) -> Vec<Value> {
-        let hook = json!({
-            "hook_id": self.frame.uuid(),
-            "hook_name": event.name(),
-            "hook_event": event.name(),
-        });
-        let mut response = self.frame.system("hook_response", hook);
-        let outcome = if effect == "error" { "error" } else { "success" };
+    /// The line of a hook that begins or ends.
+    fn hook(&mut self, agent: Option<&AgentId>, event: &Event) -> Vec<Value> {
+        let (Event::HookStarted { hook, firing, index, .. }
+        | Event::HookFinished { hook, firing, index, .. }) = event
+        else {
+            return Vec::new();
+        };
+        if !self.shown.hooks && *hook != HookEvent::SessionStart {
+            return Vec::new();
+        }
+        let key = (agent.cloned(), *firing, *index);
+        let id = match event {
+            Event::HookStarted { .. } => {
+                let id = self.frame.uuid();
+                self.hooks.insert(key, id.clone());
+                id
+            }
+            _ => self.hooks.remove(&key).unwrap_or_else(|| self.frame.uuid()),
+        };
+        let mut fields =
+            json!({"hook_id": id, "hook_name": hook.name(), "hook_event": hook.name()});
+        let Event::HookFinished { effect, exit, stdout, stderr, .. } = event else {
+            return vec![self.frame.system("hook_started", fields)];
+        };
+        let output = if stdout.is_empty() { stderr } else { stdout };
+        let outcome = match (&**effect, exit) {
+            ("error", None) => "cancelled",
+            ("error", _) => "error",
+            _ => "success",
+        };
         merge(
-            &mut response,
-            json!({"output": effect, "stdout": effect, "stderr": "", "outcome": outcome}),
+            &mut fields,
+            json!({"output": output, "stdout": stdout, "stderr": stderr, "exit_code": exit, "outcome": outcome}),
         );
-        vec![response]
+        vec![self.frame.system("hook_response", fields)]
     }
 }
 

@@ -1,7 +1,7 @@
-//! Reads `paths` out of the YAML header of a rule file.
+//! Reads texts and lists of texts out of the YAML header of a file.
 //!
 //! Works on the parser's events, so that a header costs time and memory in proportion to its bytes:
-//! what is not `paths` is passed over, and an alias repeats a text at most up to [`MAX_BYTES`].
+//! other values are passed over, and an alias repeats a text at most up to [`MAX_BYTES`].
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,11 +15,7 @@ const MAX_BYTES: usize = 64 << 10;
 ///
 /// `None`: there is no `paths`, it is neither of the two, or the header is not YAML.
 pub(super) fn globs(header: &str) -> Option<Vec<String>> {
-    let mut reader = Reader::default();
-    for event in Parser::new_from_str(header) {
-        reader.take(event.ok()?.0)?;
-    }
-    let all = match reader.paths? {
+    let all = match fields(header)?.remove("paths")? {
         Node::Texts(list) => list,
         Node::Text(text) => at_commas(&text),
         Node::Other => return None,
@@ -28,12 +24,25 @@ pub(super) fn globs(header: &str) -> Option<Vec<String>> {
     Some(globs.collect())
 }
 
-/// A value of the header, as far as `paths` can be made of it.
+/// The values of a header by their keys.
+///
+/// `None`: it is no YAML, or has a key twice.
+pub(in crate::world) fn fields(header: &str) -> Option<BTreeMap<String, Node>> {
+    let mut reader = Reader::default();
+    for event in Parser::new_from_str(header) {
+        reader.take(event.ok()?.0)?;
+    }
+    Some(reader.fields)
+}
+
+/// A value of the header.
 #[derive(Clone, Debug)]
-enum Node {
+pub(in crate::world) enum Node {
+    /// A text, a number or a truth value.
     Text(String),
     /// A list of texts.
     Texts(Vec<String>),
+    /// Nothing, or another value.
     Other,
 }
 
@@ -59,7 +68,7 @@ struct Reader {
     open: Vec<Open>,
     anchors: BTreeMap<usize, Node>,
     n_bytes: usize,
-    paths: Option<Node>,
+    fields: BTreeMap<String, Node>,
 }
 
 impl Reader {
@@ -116,9 +125,9 @@ impl Reader {
             Open::Map { .. } => {}
             Open::Header { key } => match key.take() {
                 None => *key = Some(node),
-                Some(Node::Text(name)) if name == "paths" => {
+                Some(Node::Text(name)) => {
                     // A key that is there twice leaves open which is meant.
-                    return self.paths.replace(node).is_none().then_some(());
+                    return self.fields.insert(name, node).is_none().then_some(());
                 }
                 Some(_) => {}
             },

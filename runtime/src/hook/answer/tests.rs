@@ -60,9 +60,42 @@ fn strictest_decision_wins() {
     let ask = Some(HookDecision::Ask { reason: "r".into() });
     assert_eq!(pre(&[permission("allow"), permission("ask")]).decision, ask);
     let deferred = pre(&[permission("defer"), permission("allow")]);
-    assert_eq!(deferred.decision, ask);
-    assert!(deferred.errors[0].contains("`defer`"), "{:?}", deferred.errors);
+    assert_eq!(deferred.decision, Some(HookDecision::Defer { reason: "r".into() }));
+    let deferred = pre(&[permission("ask"), permission("defer")]);
+    assert_eq!(deferred.decision, Some(HookDecision::Defer { reason: "r".into() }));
+    assert_eq!(pre(&[permission("deny"), permission("defer")]).decision, deny("r"));
+    assert_eq!(pre(&[permission("allow"), permission("ask")]).decision, ask);
 }
+
+// REQ: HKS-4
+#[test]
+fn answer_to_a_question_is_read_from_its_fields_alone() {
+    let event = HookEvent::PermissionRequest;
+    let said = |decision: &str| {
+        let fields = format!(r#"{{"hookEventName":"PermissionRequest","decision":{decision}}}"#);
+        let output = exited(0, &format!(r#"{{"hookSpecificOutput":{fields}}}"#), "");
+        verdict(event, &[output])
+    };
+    let allowed = said(r#"{"behavior":"allow","updatedInput":{"a":1}}"#).permission.unwrap();
+    assert_eq!((allowed.denies, allowed.input.as_deref()), (None, Some(r#"{"a":1}"#)));
+    let denied = said(r#"{"behavior":"deny","message":"no","interrupt":true}"#).permission.unwrap();
+    assert_eq!((denied.denies.as_deref(), denied.interrupts), (Some("no"), true));
+    assert_eq!(said(r#"{"behavior":"maybe"}"#).permission, None);
+    assert_eq!(verdict(event, &[exited(2, "", "no")]).permission, None);
+}
+
+// REQ: HKS-4
+#[test]
+fn plain_text_is_context_at_a_prompt_and_blocks_nothing_that_cannot_be_blocked() {
+    let said = verdict(HookEvent::UserPromptSubmit, &[exited(0, "ctx\n", "")]);
+    assert_eq!(said.additional_context, ["ctx"]);
+    assert!(verdict(HookEvent::UserPromptSubmit, &[exited(2, "", "no")]).block_reason.is_some());
+    for event in [HookEvent::SessionStart, HookEvent::SubagentStart, HookEvent::PostCompact] {
+        let said = verdict(event, &[exited(2, "", "no")]);
+        assert!(said.block_reason.is_none() && !said.errors.is_empty(), "{event:?}");
+    }
+}
+
 #[test]
 fn plain_text_after_a_call_reaches_nobody() {
     assert_eq!(verdict(HookEvent::PostToolUse, &[exited(0, "ctx", "")]), HookVerdict::default());

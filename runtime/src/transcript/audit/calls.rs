@@ -7,6 +7,7 @@ use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
     message::Message,
+    step6_tool_dispatch::current_name,
     step7_permission_gate::Decision,
     tool::{ToolCall, ToolErrorKind},
     transcript::entry::{SidechainHead, Stored},
@@ -38,7 +39,7 @@ impl Calls {
             self.by_id.entry(id.clone()).or_insert(self.calls.len());
             self.calls.push(Call {
                 id: id.clone(),
-                tool: tool.clone(),
+                tool: current_name(tool),
                 input: input.to_owned(),
                 decision: None,
                 intended: false,

@@ -96,6 +96,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }
         | RecordKind::Mode { .. }
+        | RecordKind::PromptWithdrawn { .. }
         | RecordKind::Repair { .. } => Vec::new(),
     }
 }

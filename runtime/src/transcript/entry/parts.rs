@@ -110,6 +110,7 @@ impl RecordKind {
             Self::Shell { .. } => "shell",
             Self::TurnEnd { .. } => "turn_end",
             Self::RunEnd { .. } => "run_end",
+            Self::PromptWithdrawn { .. } => "prompt_withdrawn",
             Self::Alert { .. } => "alert",
             Self::Repair { .. } => "repair",
         }

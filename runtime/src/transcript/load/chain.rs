@@ -105,6 +105,13 @@ impl Nodes {
         }
     }
 
+    /// A message is no part of the conversation any more; what is linked to it stays linked.
+    pub(super) fn withdraw(&mut self, id: &EntryId) {
+        let Some(at) = self.by_id.get(id).copied() else { return };
+        self.nodes[at].what = ChainLink::Other;
+        self.messages.retain(|it| *it != at);
+    }
+
     fn add(&mut self, node: Node) {
         self.by_id.insert(node.id.clone(), self.nodes.len());
         if node.is_message() {

@@ -69,6 +69,10 @@ impl Loader {
                     self.appended.push(part.clone());
                 }
                 follow_run(&mut self.open_run, record);
+                if let RecordKind::PromptWithdrawn { prompt, .. } = &record.what {
+                    self.nodes.withdraw(prompt);
+                    self.base = None;
+                }
             }
             Entry::Conversation { line: said, sidechain, bad_blocks } => {
                 if *bad_blocks != 0 {

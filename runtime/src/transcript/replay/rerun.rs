@@ -122,9 +122,12 @@ impl<'a> Rerun<'a> {
     /// Holds lines against the file; they count as recorded.
     fn compare(&mut self, mut append: Append) -> Result<Vec<Effect>, ReplayError> {
         let (recorded_at, mut written, mut n_written) = (self.told.at(), Vec::new(), 0);
+        let mut has_withdrawn = false;
         for line in &append.lines {
             if self.told.compare(line, self.turn.step())? {
                 n_written += 1;
+                let record = line.record().map(|it| &it.what);
+                has_withdrawn |= matches!(record, Some(RecordKind::PromptWithdrawn { .. }));
                 if let Line::Conversation(line) = line {
                     written.push(line.message.id.clone());
                 }
@@ -135,6 +138,7 @@ impl<'a> Rerun<'a> {
             let id = match said {
                 HistoryUpdate::Message(it) | HistoryUpdate::Compacted { summary: it, .. } => &it.id,
                 HistoryUpdate::Shown(part) => &part.entry,
+                HistoryUpdate::Withdrawn(_) => return has_withdrawn,
             };
             written.contains(id)
         });
@@ -149,7 +153,11 @@ impl<'a> Rerun<'a> {
     fn stop_if_asked(&mut self, asked: &Effect) {
         let n_before = match asked {
             Effect::Next(Step::StopCheck) => 0,
-            Effect::RunHooks(firing) if firing.event == HookEvent::Stop => firing.handlers.len(),
+            Effect::RunHooks(firing)
+                if matches!(firing.event, HookEvent::Stop | HookEvent::SubagentStop) =>
+            {
+                firing.handlers.len()
+            }
             _ => return,
         };
         let mark = self.told.ahead(n_before).is_some_and(|it| match it.line {

@@ -262,6 +262,8 @@ impl Session {
         let RecordKind::RunStart { sender, time_limit_ms, .. } = &record.what else { return };
         let request = RunRequest {
             run: record.run.clone(),
+            // Whoever asked may have named it.
+            message: Some(message.id.clone()),
             system: system.map(|it| (*it).to_owned()),
             sender: sender.clone(),
             time_limit: time_limit_ms.map(Duration::from_millis),

@@ -9,8 +9,13 @@ use super::{
 };
 use crate::{
     run::RunEnd,
-    tool::ToolOutcome,
-    transcript::entry::{RecordKind, Stored},
+    tool::{ToolErrorKind, ToolOutcome},
+    transcript::{
+        audit::{Evidence, verify},
+        entry::{RecordKind, Stored},
+        load::{LoadAs, load},
+        replay::replay,
+    },
 };
 
 fn result(play: &Play) -> String {
@@ -156,4 +161,98 @@ fn every_handler_leaves_a_record_with_what_it_said() {
             hook(2, "timed_out", None, "error"),
         ]
     );
+}
+
+/// The turns are walked again from their lines, and the audit finds nothing wrong.
+#[track_caller]
+fn check(play: &Play) {
+    let stored = |digest| play.stored.get(&digest).cloned();
+    replay(&play.bytes(), &stored).unwrap_or_else(|it| panic!("{it}"));
+    let evidence = Evidence {
+        stored: &stored,
+        sidechain: &|_| None,
+        checkpoint: None,
+        run_budget: &|_| None,
+        also: &|_| Ok(()),
+    };
+    verify(&play.bytes(), &evidence).unwrap_or_else(|it| panic!("{it:?}"));
+}
+
+// REQ: HKS-2
+#[test]
+fn refused_prompt_is_answered_by_no_model_and_is_gone_from_the_conversation() {
+    let mut play = Play::new(World::with(
+        hook("UserPromptSubmit", "", &["2 not that"]),
+        vec![text("done"); 2],
+    ));
+    play.run("go");
+    assert_eq!(play.ends[0], (RunEnd::HookStopped, Some("not that".into())));
+    assert!(!play.log().contains("answer"), "{}", play.log());
+    assert!(play.conversation.history.is_empty());
+    play.world.layers = [vec![]].into();
+    play.run("other");
+    let said: Vec<_> = play.conversation.history.iter().map(|it| it.text()).collect();
+    assert_eq!(said, ["other", "done"]);
+    check(&play);
+    let loaded = load(&play.bytes(), LoadAs::Session);
+    let said: Vec<_> = loaded.recorded.iter().map(|it| it.text()).collect();
+    assert_eq!(said, ["other", "done"]);
+}
+
+// REQ: HKS-4
+#[test]
+fn context_of_a_prompt_follows_it_and_a_session_starts_once() {
+    let output = |event: &str, text: &str| {
+        format!(
+            r#"0 {{"hookSpecificOutput":{{"hookEventName":"{event}","additionalContext":"{text}"}}}}"#
+        )
+    };
+    let mut settings = hook("UserPromptSubmit", "", &[&output("UserPromptSubmit", "ctx")]);
+    let start = hook("SessionStart", "startup", &[&output("SessionStart", "begun")]);
+    settings["hooks"]["SessionStart"] = start["hooks"]["SessionStart"].clone();
+    let mut play = Play::new(World::with(settings, vec![text("done"); 2]));
+    play.run("go");
+    play.run("again");
+    let texts: Vec<_> = play.conversation.history.iter().map(|it| it.text()).collect();
+    let reminder = |text: &str| format!("<system-reminder>\n{text}\n</system-reminder>");
+    let (begun, ctx) = (reminder("begun"), reminder("ctx"));
+    assert_eq!(texts, ["go", &*begun, &*ctx, "done", "again", &*ctx, "done"]);
+    check(&play);
+}
+
+// REQ: HKS-4
+#[test]
+fn failed_call_fires_an_event_of_its_own_and_gets_its_context() {
+    let says = r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"mind"}}"#;
+    let hooks = hook("PostToolUseFailure", "Note", &[says]);
+    let mut world = World::with(hooks, vec![calls(&["x:Note:x", "y:Nope:x"])]);
+    world.outcomes.insert("x".into(), ToolOutcome::failed(ToolErrorKind::Failed, "broke"));
+    let play = play(world);
+    assert_eq!(play.log().matches("hook:PostToolUseFailure").count(), 1, "{}", play.log());
+    assert!(result(&play).contains("\nmind\n"), "{}", result(&play));
+    check(&play);
+}
+
+// REQ: HKS-4
+#[test]
+fn events_that_a_recorded_session_did_not_know_do_not_fire_in_it() {
+    let mut world = World::with(hook("UserPromptSubmit", "", &["2 no"]), vec![text("done")]);
+    std::sync::Arc::make_mut(&mut world.facts).revision = 5;
+    let play = play(world);
+    assert!(!play.log().contains("hook"), "{}", play.log());
+    check(&play);
+}
+
+// REQ: HKS-2
+#[test]
+fn call_that_is_put_off_ends_the_run_if_it_is_the_only_one() {
+    let says =
+        r#"0 {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}"#;
+    let hooks = || hook("PreToolUse", "Note", &[says]);
+    let one = play(World::with(hooks(), vec![calls(&["x:Note:x"])]));
+    assert_eq!(one.ends[0].0, RunEnd::ToolDeferred);
+    check(&one);
+    let two = play(World::with(hooks(), vec![calls(&["x:Note:x", "y:Note:y"]), text("done")]));
+    assert_eq!(two.ends[0].0, RunEnd::NoPendingTools);
+    assert!(two.alerts.iter().any(|it| it.contains("defer")), "{:?}", two.alerts);
 }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     block::Block,
     entropy::Stream,
+    hook::HookEvent,
     step4_context_shapers::Stage,
     step5_model_call::{
         FailureClass, InvalidInput, ModelAnswer, ModelFailure, wire_format::Provider,
@@ -143,8 +144,8 @@ fn settings(draws: &mut Draws) -> Value {
         json!([{ "matcher": draws.of(&["", "Note|Read", "Bash"]), "hooks": list }])
     };
     let mut hooks = json!({});
-    for event in ["PreToolUse", "PostToolUse", "PreCompact", "Stop"] {
-        if draws.one_in(3) {
+    for event in HookEvent::ALL.map(HookEvent::name) {
+        if draws.one_in(if event == "UserPromptSubmit" { 6 } else { 3 }) {
             hooks[event] = handlers(draws, event);
         }
     }

@@ -64,6 +64,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         transcript: "/t/s.jsonl".into(),
         tools: tools(),
         agents: Default::default(),
+        agent_types: Vec::new(),
         handler,
         has_policy: false,
         may_bypass: false,

@@ -7,17 +7,22 @@ use std::{
     time::SystemTime,
 };
 
-use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
+use ennead::{
+    Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock,
+    internal::{Layout, agent_files},
+};
 use ennead_command::stream_json::{
+    agents,
     face::{self, FaceOptions, Setup},
     fork,
     frames::Frame,
     pipe::{Output, read_lines},
     results::{RunNotes, SessionFacts, of_error},
+    structured::Structured,
     translate::Shown,
 };
 use ennead_runtime::{
-    entropy::Stream, permission::PermissionMode,
+    entropy::Stream, permission::PermissionMode, run::agent_types::built_in,
     step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
@@ -52,6 +57,15 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     let protocol = &args.protocol;
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let options = with_protocol(options, protocol)?;
+    let (options, structured) = match &protocol.json_schema {
+        None => (options, None),
+        Some(schema) => {
+            let asked = Structured::asked_for(schema, options);
+            let (told, options) = asked.map_err(|error| Failure::of(Exit::BadInput, &error))?;
+            (options, Some(told))
+        }
+    };
+    let (options, problems) = with_agents(options, protocol)?;
     let prompt = prompt_of(&args)?;
     let server = endpoint::from_environment()?;
     if let Some(why) = &server.why_simulated {
@@ -74,7 +88,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     };
     let without_effect = protocol.ignored.given();
     let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
-    let warnings = warnings.chain(trusted::waiting(&options)).collect();
+    let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
     let signals = &mut Signals::take().await?;
     let ennead = Ennead::start(server.options)
         .await
@@ -88,6 +102,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         host_servers,
         warnings,
         is_simulated: server.why_simulated.is_some(),
+        structured,
         input: match protocol.input_format {
             InputFormat::StreamJson => read_lines(io::stdin()),
             InputFormat::Text => mpsc::channel(1).1,
@@ -204,6 +219,12 @@ fn with_protocol(
         }
     }
     let mut settings = json!({});
+    if let Some(max) = protocol.max_budget_usd {
+        if !(0.0..1e9).contains(&max) {
+            return Err(bad(format!("--max-budget-usd: {max} is no amount of money")));
+        }
+        settings["ennead"]["maxCostMicroUsd"] = ((max * 1e6) as u64).into();
+    }
     if let Some(effort) = &protocol.effort {
         settings["effortLevel"] = effort.as_str().into();
     }
@@ -220,9 +241,28 @@ fn with_protocol(
         if let Some(display) = &protocol.thinking_display {
             thinking["display"] = display.as_str().into();
         }
-        settings["ennead"] = json!({"thinking": thinking});
+        settings["ennead"]["thinking"] = thinking;
     }
     options.settings_json(settings).map_err(|error| bad(error.to_string()))
+}
+
+/// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.
+fn with_agents(
+    mut options: SessionOptions,
+    protocol: &Protocol,
+) -> Result<(SessionOptions, Vec<String>), Failure> {
+    let (sources, trust) = (options.setting_sources, options.trust);
+    let (found, mut problems) = agent_files(&options.workspace, &configuration(), sources, trust);
+    options = found.into_iter().fold(options, SessionOptions::agent_type);
+    if let Some(text) = &protocol.agents {
+        let definitions = serde_json::from_str(text).map_err(|error| {
+            Failure::new(Exit::BadInput, format!("--agents is no JSON: {error}"))
+        })?;
+        let (given, bad) = agents::read(&definitions);
+        problems.extend(bad);
+        options = given.into_iter().fold(options, SessionOptions::agent_type);
+    }
+    Ok((options, problems))
 }
 
 /// Says in the options which session it is and where its transcript lies; the reason in words when there is
@@ -272,10 +312,14 @@ fn choose_session(
 
 /// Where SDKs look for the transcripts of a directory.
 fn projects(workspace: &Path) -> PathBuf {
-    let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let home = || std::env::home_dir().unwrap_or_default().join(".claude");
     let real = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    Layout::sdk(&set.unwrap_or_else(home), &real.to_string_lossy()).root().to_owned()
+    Layout::sdk(&configuration(), &real.to_string_lossy()).root().to_owned()
+}
+
+/// The user's configuration directory.
+fn configuration() -> PathBuf {
+    let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
+    set.unwrap_or_else(|| std::env::home_dir().unwrap_or_default().join(".claude"))
 }
 
 /// The session of a directory of transcripts that was written to last.
@@ -297,7 +341,7 @@ fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
     let mode = options.settings.get("permissions").and_then(|it| it.get("defaultMode"));
     let mode = mode.and_then(|it| serde_json::from_value(it.clone()).ok());
     let key = withdrawn_keys::variable("ANTHROPIC_API_KEY").is_some_and(|it| !it.is_empty());
-    SessionFacts {
+    let mut facts = SessionFacts {
         cwd: options.workspace.display().to_string(),
         model: text("model").unwrap_or_else(|| RuntimeSettings::default().model),
         mode: mode.unwrap_or(PermissionMode::Default),
@@ -305,6 +349,9 @@ fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
         denied: rules::split(denied),
         tools: Vec::new(),
         servers: Vec::new(),
-        agents: ["general-purpose", "Explore", "Plan", "verification"].map(Into::into).to_vec(),
-    }
+        agents: Vec::new(),
+    };
+    facts.add_agents(&built_in().collect::<Vec<_>>());
+    facts.add_agents(&options.agent_types);
+    facts
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
+        agents,
         callbacks::HostHook,
         incoming::{self, BadLine, Incoming},
         pipe::Input,
@@ -157,7 +158,11 @@ impl Face {
     }
 
     fn initialize(&mut self, fields: &Map<String, Value>) -> Result<Value, String> {
-        if let Some(options) = self.options.take() {
+        if let Some(mut options) = self.options.take() {
+            let (agents, problems) = agents::read(fields.get("agents").unwrap_or(&Value::Null));
+            self.warnings.extend(problems);
+            options = agents.into_iter().fold(options, SessionOptions::agent_type);
+            self.facts.add_agents(&options.agent_types);
             let kept = options.clone();
             match self.with_hooks(options, fields.get("hooks")) {
                 Ok(options) => self.options = Some(options),
@@ -177,7 +182,7 @@ impl Face {
             "available_output_styles": ["default"],
             "models": [{"value": self.facts.model, "displayName": self.facts.model, "description": ""}],
             "account": {},
-            "agents": self.facts.agents.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+            "agents": self.facts.described_agents(),
             "hook_on_failure_supported": true,
             "pid": std::process::id(),
         }))
@@ -201,8 +206,13 @@ impl Face {
                 for callback in matcher["hookCallbackIds"].as_array().into_iter().flatten() {
                     let callback = callback.as_str().unwrap_or_default();
                     let (host, shown) = (self.host.clone(), self.shown_calls.clone());
-                    let hook = HostHook::new(host, shown, callback, on_failure != "continue");
-                    options = options.hook(event, pattern, limit, Arc::new(hook))?;
+                    let hook = Arc::new(HostHook::new(host, shown, callback));
+                    // No failure holds the end of a run up.
+                    let is_end = matches!(event, HookEvent::Stop | HookEvent::SubagentStop);
+                    options = match on_failure == "continue" || is_end {
+                        true => options.hook(event, pattern, limit, hook)?,
+                        false => options.guarding_hook(event, pattern, limit, hook)?,
+                    };
                 }
             }
         }

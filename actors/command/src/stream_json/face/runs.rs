@@ -1,7 +1,13 @@
 //! The runs of a session, from the first line of each to the last.
 
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::Path,
+};
+
 use ennead::{Event, RunError, RunRequest, SessionHandle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     super::results::{RunNotes, of_error, of_outcome},
@@ -14,6 +20,7 @@ impl Face {
         let Some(session) = self.session.clone().filter(|_| self.running.is_none()) else { return };
         let Some(prompt) = self.queue.pop_front() else { return };
         self.tell_state("running");
+        self.structured.iter().for_each(|it| it.begin());
         let servers = self.servers();
         let init = self.facts.init(self.translator.frame(), &servers);
         self.output.write(init);
@@ -21,8 +28,10 @@ impl Face {
             self.warn(&warning);
         }
         self.translator.begin_run(prompt.uuid.clone());
-        let notes = RunNotes { prompt: prompt.uuid, is_human: prompt.is_human, in_call: false };
-        let request = RunRequest::of(prompt.content).origin("sdk");
+        let notes =
+            RunNotes { prompt: prompt.uuid.clone(), is_human: prompt.is_human, in_call: false };
+        let mut request = RunRequest::of(prompt.content).origin("sdk");
+        request.message = prompt.uuid.filter(|it| is_uuid(it)).map(Into::into);
         let run = Box::pin(run(session, request));
         self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
     }
@@ -45,6 +54,11 @@ impl Face {
             Event::ContextAssembled { tokens } => self.context_tokens = tokens.0,
             Event::MessageCompleted { usage, .. } => self.context_tokens = usage.total().0,
             _ => {}
+        }
+        match question(&event) {
+            Some(true) => self.tell_state("requires_action"),
+            Some(false) => self.tell_state("running"),
+            None => {}
         }
         if let Some(running) = &mut self.running {
             running.notes.observe(&event);
@@ -76,7 +90,10 @@ impl Face {
         let Running { ended, notes, .. } = running;
         let frame = self.translator.frame();
         let mut lines = match ended {
-            Some(Ok((outcome, record))) => of_outcome(frame, &session, &outcome, &record, &notes),
+            Some(Ok((outcome, record))) => {
+                let structured = self.structured.as_deref();
+                of_outcome(frame, &session, &outcome, &record, &notes, structured)
+            }
             Some(Err(error)) => vec![of_error(frame, &error.to_string(), &notes)],
             None => Vec::new(),
         };
@@ -104,12 +121,50 @@ impl Face {
 }
 
 /// Carries out a run; its model calls are looked up in the lines that it appended, on a thread of their own.
-async fn run(session: SessionHandle, request: RunRequest) -> Result<Ended, RunError> {
+async fn run(session: SessionHandle, mut request: RunRequest) -> Result<Ended, RunError> {
     let transcript = session.transcript().to_owned();
     let from = tokio::fs::metadata(&transcript).await.map_or(0, |it| it.len());
+    if let Some(name) = request.message.take_if(|_| 0 < from) {
+        // A line of this name would be the second one.
+        let (path, id) = (transcript.clone(), name.to_string());
+        let read = tokio::task::spawn_blocking(move || has_entry(&path, &id)).await;
+        request.message = Some(name).filter(|_| matches!(read, Ok(Ok(false))));
+    }
     let outcome = session.run(request).await?;
     let run = outcome.run.clone();
     let read = tokio::task::spawn_blocking(move || model_record(&transcript, from, &run)).await;
     let record = read.ok().and_then(Result::ok).unwrap_or_default();
     Ok((outcome, record))
+}
+
+/// Whether somebody is asked about a call, `true`, or not any more, `false`; `None` for other events.
+fn question(event: &Event) -> Option<bool> {
+    match event {
+        Event::PermissionAsked { .. } => Some(true),
+        Event::PermissionSettled { .. } => Some(false),
+        Event::Agent { event, .. } => question(event),
+        _ => None,
+    }
+}
+
+/// Whether the name is one that a line of a transcript can have.
+fn is_uuid(name: &str) -> bool {
+    let groups = name.split('-').map(str::len);
+    groups.eq([8, 4, 4, 4, 12]) && name.bytes().all(|it| it == b'-' || it.is_ascii_hexdigit())
+}
+
+/// Whether a line of the transcript has this name. Reads the file on the thread of the caller, line by line.
+fn has_entry(transcript: &Path, id: &str) -> io::Result<bool> {
+    let mut lines = BufReader::new(File::open(transcript)?);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? != 0 {
+        let text = String::from_utf8_lossy(&line);
+        if text.contains(id)
+            && serde_json::from_str::<Value>(&text).is_ok_and(|it| it["uuid"] == id)
+        {
+            return Ok(true);
+        }
+        line.clear();
+    }
+    Ok(false)
 }

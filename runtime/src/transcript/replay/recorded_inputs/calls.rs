@@ -91,9 +91,11 @@ impl<'a> RecordedInputs<'a> {
     pub(in crate::transcript::replay) fn is_about(&self, of: &ToolUseId) -> bool {
         match self.ahead(0).and_then(record).map(|it| &it.what) {
             Some(RecordKind::ToolEnd { call, .. }) => call == of,
-            Some(RecordKind::Hook { event: HookEvent::PostToolUse, call, .. }) => {
-                call.as_ref() == Some(of)
-            }
+            Some(RecordKind::Hook {
+                event: HookEvent::PostToolUse | HookEvent::PostToolUseFailure,
+                call,
+                ..
+            }) => call.as_ref() == Some(of),
             _ => false,
         }
     }
@@ -121,10 +123,11 @@ impl<'a> RecordedInputs<'a> {
         let notes = notes.as_ref().map(|it| text_of(it, number, self.stored)).transpose()?;
         let notes: Vec<ToolNote> =
             notes.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
-        let added = match error {
-            None => self.added(asked, turn)?,
-            Some(_) => String::new(),
+        let event = match error {
+            None => HookEvent::PostToolUse,
+            Some(_) => HookEvent::PostToolUseFailure,
         };
+        let added = self.added(event, asked, turn)?;
         let fields = lines.get(i + 1).and_then(|it| said(it)?.tool_result.as_ref());
         let outcome = ToolOutcome {
             text: text.strip_suffix(added.as_str()).unwrap_or(text).to_owned(),
@@ -139,8 +142,7 @@ impl<'a> RecordedInputs<'a> {
     }
 
     /// What hooks added to the result of a call.
-    fn added(&self, call: &ToolCall, turn: &Turn) -> Result<String, ReplayError> {
-        let event = HookEvent::PostToolUse;
+    fn added(&self, event: HookEvent, call: &ToolCall, turn: &Turn) -> Result<String, ReplayError> {
         let settings = turn.settings();
         let handlers = hook::matching(&settings.hooks, event, Some(call.name.as_str()));
         let mut answers = Vec::new();

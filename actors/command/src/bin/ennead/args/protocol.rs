@@ -57,6 +57,15 @@ pub(crate) struct Protocol {
     /// Values for the header `anthropic-beta`, separated by commas.
     #[arg(long, value_name = "LIST")]
     pub(crate) betas: Option<String>,
+    /// What the session may cost in this process, in US dollars; the run that costs more ends.
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+    /// The schema that the answer is to fit, of an object; the result holds the value.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) json_schema: Option<String>,
+    /// Types of sub-agents by name, as JSON: `{"name": {"description": …, "prompt": …}}`.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) agents: Option<String>,
     #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
@@ -64,9 +73,6 @@ pub(crate) struct Protocol {
 /// Flags that are known and have no effect here.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
-    /// Accepted without an effect: what a run costs is not limited by it yet.
-    #[arg(long, value_name = "USD")]
-    max_budget_usd: Option<f64>,
     /// Accepted without an effect: the model is not told how many tokens its task may take.
     #[arg(long, value_name = "N")]
     task_budget: Option<u64>,
@@ -85,7 +91,6 @@ impl Ignored {
     /// The flags that were given.
     pub(crate) fn given(&self) -> Vec<String> {
         let given = [
-            ("--max-budget-usd", self.max_budget_usd.is_some()),
             ("--task-budget", self.task_budget.is_some()),
             ("--plugin-dir", !self.plugin_dir.is_empty()),
             ("--session-mirror", self.session_mirror),

@@ -1,0 +1,92 @@
+//! What `hookSpecificOutput` of an answer means, event by event.
+
+use serde_json::{Map, Value};
+
+use super::{boolean, text};
+use crate::hook::{HookDecision, HookEvent, HookPermission, HookVerdict};
+
+/// Applies `hookSpecificOutput`, or says which field does not fit.
+pub(super) fn apply(
+    event: HookEvent,
+    specific: &Map<String, Value>,
+    verdict: &mut HookVerdict,
+) -> Result<(), String> {
+    if text(specific, "hookEventName")?.as_deref() != Some(event.name()) {
+        return Err(format!("`hookEventName` is not `{}`", event.name()));
+    }
+    if event != HookEvent::PreCompact {
+        verdict.additional_context.extend(text(specific, "additionalContext")?);
+    }
+    match event {
+        HookEvent::PreToolUse => apply_decision(specific, verdict),
+        HookEvent::PostToolUse => {
+            let said = |name| specific.get(name).filter(|it| !it.is_null()).map(shown);
+            verdict.updated_output = said("updatedToolOutput");
+            verdict.updated_mcp_output = said("updatedMCPToolOutput");
+            Ok(())
+        }
+        HookEvent::PermissionRequest => apply_permission(specific, verdict),
+        _ => Ok(()),
+    }
+}
+
+/// What PermissionRequest hooks alone may say.
+fn apply_permission(
+    specific: &Map<String, Value>,
+    verdict: &mut HookVerdict,
+) -> Result<(), String> {
+    let decision = match specific.get("decision") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(decision)) => decision,
+        Some(_) => return Err("`decision` is no object".into()),
+    };
+    let input = match decision.get("updatedInput") {
+        None | Some(Value::Null) => None,
+        Some(input @ Value::Object(_)) => Some(input.to_string()),
+        Some(_) => return Err("`updatedInput` is no object".into()),
+    };
+    let message = text(decision, "message")?;
+    let denies = match text(decision, "behavior")?.as_deref() {
+        Some("allow") => None,
+        Some("deny") => Some(message.unwrap_or_else(|| "a PermissionRequest hook said so".into())),
+        other => return Err(format!("`behavior` is `{}`", other.unwrap_or_default())),
+    };
+    let interrupts = boolean(decision, "interrupt")? == Some(true);
+    verdict.permission = Some(HookPermission { denies, input, interrupts });
+    Ok(())
+}
+
+/// An output as the model sees it: texts and blocks of text as they read, anything else as JSON.
+fn shown(output: &Value) -> String {
+    let block = |it: &Value| match it.get("type").and_then(Value::as_str) {
+        Some("text") => it.get("text").and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let texts = |blocks: &Vec<Value>| blocks.iter().map(block).collect::<Option<Vec<_>>>();
+    match output {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => texts(blocks).map(|it| it.join("\n")),
+        _ => None,
+    }
+    .unwrap_or_else(|| output.to_string())
+}
+
+/// What PreToolUse hooks alone may say.
+fn apply_decision(specific: &Map<String, Value>, verdict: &mut HookVerdict) -> Result<(), String> {
+    let reason = text(specific, "permissionDecisionReason")?;
+    let reason = || reason.clone().unwrap_or_else(|| "a PreToolUse hook said so".into());
+    match text(specific, "permissionDecision")?.as_deref() {
+        None => {}
+        Some("allow") => verdict.decision = Some(HookDecision::Allow { reason: reason() }),
+        Some("deny") => verdict.decision = Some(HookDecision::Deny { reason: reason() }),
+        Some("ask") => verdict.decision = Some(HookDecision::Ask { reason: reason() }),
+        Some("defer") => verdict.decision = Some(HookDecision::Defer { reason: reason() }),
+        Some(other) => return Err(format!("`permissionDecision` is `{other}`")),
+    }
+    match specific.get("updatedInput") {
+        None | Some(Value::Null) => {}
+        Some(input @ Value::Object(_)) => verdict.updated_input = Some(input.to_string()),
+        Some(_) => return Err("`updatedInput` is no object".into()),
+    }
+    Ok(())
+}

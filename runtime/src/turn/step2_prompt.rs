@@ -1,0 +1,106 @@
+//! Hooks at the beginning of a run: whether its prompt is answered, and with what context.
+
+use super::Turn;
+use crate::{
+    block::Block,
+    event::Event,
+    hook::{Firing, HookEvent, HookVerdict},
+    message::{Message, MessageKind},
+    run::RunEnd,
+    step::Step,
+    step2_state_initialization::FiringReason,
+    step3_context_assembly::reminder,
+    transcript::entry::{RecordKind, StepDetail},
+};
+
+impl Turn {
+    /// Fires what goes before the first turn of a run.
+    pub(super) fn submit_prompt(&mut self) {
+        let is_prompt = |it: &std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        if self.number != 1 || !self.history.last().is_some_and(is_prompt) {
+            return self.initialized();
+        }
+        let is_first = !std::mem::replace(&mut self.memory.has_run, true);
+        if !is_first || self.facts.agent.is_some() {
+            return self.fire_prompt();
+        }
+        let source = if self.history.len() == 1 { "startup" } else { "resume" };
+        let settings = self.settings();
+        let firing = Firing::SessionStart { source, model: &settings.model };
+        if !self.fire(&firing, None, FiringReason::SessionStart) {
+            self.fire_prompt();
+        }
+    }
+
+    pub(super) fn session_start_answered(&mut self, verdict: HookVerdict) {
+        match verdict.stop {
+            Some(reason) => self.refuse_prompt(HookEvent::SessionStart, reason),
+            None => {
+                self.add_context(&verdict.additional_context);
+                self.fire_prompt();
+            }
+        }
+    }
+
+    fn fire_prompt(&mut self) {
+        let prompts = |it: &&std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        let prompt =
+            self.history.iter().rev().find(prompts).map(|it| it.text()).unwrap_or_default();
+        let firing = match self.facts.agent {
+            None => Firing::UserPromptSubmit { prompt: &prompt },
+            Some(_) => Firing::SubagentStart,
+        };
+        if !self.fire(&firing, None, FiringReason::Prompt) {
+            self.initialized();
+        }
+    }
+
+    pub(super) fn prompt_answered(&mut self, verdict: HookVerdict) {
+        let event = match self.facts.agent {
+            None => HookEvent::UserPromptSubmit,
+            Some(_) => HookEvent::SubagentStart,
+        };
+        match verdict.stop.or(verdict.block_reason) {
+            Some(reason) => self.refuse_prompt(event, reason),
+            None => {
+                self.add_context(&verdict.additional_context);
+                self.initialized();
+            }
+        }
+    }
+
+    /// What hooks want the model to read, after what was said last.
+    pub(super) fn add_context(&mut self, texts: &[String]) {
+        if texts.is_empty() {
+            return;
+        }
+        let blocks = vec![Block::text(&reminder(&texts.join("\n\n")))];
+        let id = self.journal.next_id(self.now);
+        self.remember(Message::user(id, MessageKind::Meta, blocks));
+    }
+
+    /// Ends the run without a model call. The prompt is taken back: no later request holds it.
+    fn refuse_prompt(&mut self, hook: HookEvent, reason: String) {
+        let prompts = |it: &&std::sync::Arc<Message>| it.kind == MessageKind::Prompt;
+        if let Some(prompt) = self.history.iter().rev().find(prompts).map(|it| it.id.clone()) {
+            let what = RecordKind::PromptWithdrawn { prompt: prompt.clone() };
+            self.journal.record(self.now, what);
+            self.journal.withdraw(prompt);
+        }
+        self.tell(Event::HookMessage { hook, text: reason.as_str().into() });
+        self.end_with(RunEnd::HookStopped, Some(reason));
+        self.record_state();
+        for step in [
+            Step::ContextAssembly,
+            Step::ContextShaping,
+            Step::ModelCall,
+            Step::ToolDispatch,
+            Step::PermissionGate,
+            Step::ToolExecution,
+        ] {
+            let nothing = "the prompt was refused".into();
+            self.record_step_of(step, StepDetail::Nothing { nothing });
+        }
+        self.next(Step::StopCheck);
+    }
+}

@@ -1,0 +1,183 @@
+"""Level 3: hooks of the program at the other events, and commands of settings files."""
+
+import json
+
+import pytest
+from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, query
+from conftest import call, collect, of_kind, results, texts
+
+pytestmark = pytest.mark.anyio
+
+
+async def converse(place, prompt, **options):
+    async with ClaudeSDKClient(place.options(**options)) as client:
+        await client.query(prompt)
+        return await collect(client.receive_response())
+
+
+def answering(seen, **output):
+    """A callback that keeps what it was given and answers with this."""
+
+    async def callback(given, call_id, context):
+        seen.append(given)
+        return output
+
+    return [HookMatcher(hooks=[callback])]
+
+
+def specific(event, **fields):
+    return {"hookEventName": event, **fields}
+
+
+# REQ: HKS-2
+async def test_prompt_that_a_hook_blocks_reaches_no_model_and_no_later_request(place):
+    seen = []
+
+    async def guard(given, call_id, context):
+        seen.append(given["prompt"])
+        return {"decision": "block", "reason": "no secrets"} if "secret" in given["prompt"] else {}
+
+    hooks = {"UserPromptSubmit": [HookMatcher(hooks=[guard])]}
+    async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
+        await client.query("say one")
+        await collect(client.receive_response())
+        await client.query("say the secret")
+        blocked = await collect(client.receive_response())
+        await client.query("what was said")
+        later = await collect(client.receive_response())
+    assert texts(blocked) == [] and seen == ["say one", "say the secret", "what was said"]
+    result = of_kind(blocked, "ResultMessage")[0]
+    assert (result.is_error, result.terminal_reason) == (False, "hook_stopped")
+    assert "no secrets" in result.result
+    assert "say one" in texts(later)[0] and "secret" not in texts(later)[0]
+    session = result.session_id
+    resumed = await collect(query(prompt="what was said", options=place.options(resume=session)))
+    assert "say one" in texts(resumed)[0] and "secret" not in texts(resumed)[0]
+
+
+# REQ: HKS-2
+async def test_context_of_a_prompt_hook_is_read_by_the_model(place):
+    output = specific("UserPromptSubmit", additionalContext="the sky is green")
+    hooks = {"UserPromptSubmit": answering([], hookSpecificOutput=output)}
+    assert "the sky is green" in texts(await converse(place, "what was said", hooks=hooks))[0]
+
+
+# REQ: HKS-1
+async def test_hook_of_the_start_of_a_session_adds_context_once(place):
+    seen = []
+    output = specific("SessionStart", additionalContext="the sky is green")
+    hooks = {"SessionStart": answering(seen, hookSpecificOutput=output)}
+    async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
+        for _ in range(2):
+            await client.query("what was said")
+            messages = await collect(client.receive_response())
+            assert texts(messages)[0].count("the sky is green") >= 1
+    assert [it["source"] for it in seen] == ["startup"]
+
+
+# REQ: HKS-4
+async def test_call_that_fails_fires_its_own_event(place):
+    seen = []
+    output = specific("PostToolUseFailure", additionalContext="try ls")
+    hooks = {
+        "PostToolUse": answering(seen),
+        "PostToolUseFailure": answering(seen, hookSpecificOutput=output),
+    }
+    messages = await converse(place, call("Bash", command="cat nothing"), hooks=hooks, allowed_tools=["Bash"])
+    assert [it["hook_event_name"] for it in seen] == ["PostToolUseFailure"]
+    assert "nothing" in seen[0]["error"] and seen[0]["tool_name"] == "Bash"
+    assert "try ls" in results(messages)[0][0]
+
+
+# REQ: PRM-5
+@pytest.mark.parametrize("behavior", ["allow", "deny"])
+async def test_hook_answers_a_question_in_place_of_the_program(place, behavior):
+    seen, asked = [], []
+
+    async def may(name, given, context):
+        asked.append(name)
+        return PermissionResultAllow()
+
+    decision = {"behavior": behavior, "message": "a hook said no"}
+    output = specific("PermissionRequest", decision=decision)
+    hooks = {"PermissionRequest": answering(seen, hookSpecificOutput=output)}
+    messages = await converse(place, call("Bash", command="touch x"), hooks=hooks, can_use_tool=may)
+    assert asked == [] and seen[0]["tool_input"] == {"command": "touch x"}
+    assert (place.work / "x").exists() == (behavior == "allow")
+    assert ("a hook said no" in results(messages)[0][0]) == (behavior == "deny")
+
+
+# REQ: PRM-5
+async def test_question_that_no_hook_answers_goes_to_the_program(place):
+    seen = []
+
+    async def may(name, given, context):
+        return PermissionResultAllow()
+
+    hooks = {"PermissionRequest": answering(seen)}
+    await converse(place, call("Bash", command="touch x"), hooks=hooks, can_use_tool=may)
+    assert len(seen) == 1 and (place.work / "x").exists()
+
+
+# REQ: HKS-2
+async def test_call_that_a_hook_puts_off_ends_the_run_and_is_in_its_result(place):
+    output = specific("PreToolUse", permissionDecision="defer")
+    hooks = {"PreToolUse": answering([], hookSpecificOutput=output)}
+    prompt = call("Bash", command="touch x")
+    messages = await converse(place, prompt, hooks=hooks, allowed_tools=["Bash"])
+    result = of_kind(messages, "ResultMessage")[0]
+    assert (result.is_error, result.stop_reason) == (False, "tool_deferred")
+    assert (result.deferred_tool_use.name, result.deferred_tool_use.input) == ("Bash", {"command": "touch x"})
+    assert not (place.work / "x").exists()
+
+
+# REQ: HKS-6
+async def test_context_of_a_stop_hook_has_the_model_go_on(place):
+    seen = []
+
+    async def once(given, call_id, context):
+        seen.append(given["stop_hook_active"])
+        if given["stop_hook_active"]:
+            return {}
+        return {"hookSpecificOutput": specific("Stop", additionalContext="one more thing")}
+
+    messages = await converse(place, "say done", hooks={"Stop": [HookMatcher(hooks=[once])]})
+    assert seen == [False, True] and len(texts(messages)) == 2
+    session = of_kind(messages, "ResultMessage")[0].session_id
+    [file] = place.config.rglob(f"{session}.jsonl")
+    assert "one more thing" in file.read_text()
+
+
+# REQ: HKS-1
+async def test_beginning_and_end_of_a_hook_are_shown_with_what_it_wrote(place):
+    settings = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "echo out; echo err >&2; exit 1"}]}]}}
+    options = {"settings": json.dumps(settings), "include_hook_events": True}
+    messages = await converse(place, call("Bash", command="pwd"), **options)
+    started, ended = [it.data for it in messages if type(it).__name__ == "HookEventMessage"]
+    assert (started["subtype"], ended["subtype"]) == ("hook_started", "hook_response")
+    assert started["hook_id"] == ended["hook_id"] and ended["hook_event"] == "PreToolUse"
+    assert (ended["stdout"], ended["stderr"], ended["exit_code"]) == ("out\n", "err\n", 1)
+    assert ended["outcome"] == "error"
+
+
+# REQ: HKS-1
+async def test_commands_of_settings_run_at_prompts(place):
+    handler = {"type": "command", "command": "cat > seen.json; echo the sky is green"}
+    settings = {"hooks": {"UserPromptSubmit": [{"hooks": [handler]}]}}
+    messages = await converse(place, "what was said", settings=json.dumps(settings))
+    assert json.loads((place.work / "seen.json").read_text())["prompt"] == "what was said"
+    assert "the sky is green" in texts(messages)[0]
+
+
+# REQ: HKS-2
+@pytest.mark.parametrize("on_failure", ["block", "continue"])
+async def test_callback_that_is_late_blocks_where_its_failure_does(place, on_failure):
+    import anyio
+
+    async def late(given, call_id, context):
+        await anyio.sleep(30)
+        return {}
+
+    hooks = {"PreToolUse": [HookMatcher(hooks=[late], timeout=0.2, on_failure=on_failure)]}
+    await converse(place, call("Bash", command="touch x"), hooks=hooks, allowed_tools=["Bash"])
+    assert (place.work / "x").exists() == (on_failure == "continue")
