@@ -113,7 +113,7 @@ impl ServerHandler for Server {
             "fail" => CallToolResult::error(said("boom")),
             "garble" => {
                 // Beside the library, which would not.
-                std::io::stdout().write_all(b"no message\n").unwrap();
+                std::io::stdout().write_all(b"{no message\n").unwrap();
                 std::io::stdout().flush().unwrap();
                 context.ct.cancelled().await;
                 CallToolResult::success(said("not read any more"))

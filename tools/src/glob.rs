@@ -16,8 +16,8 @@ use ennead_runtime::{
     ports::ToolContext,
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolOutcome, ToolSpec},
 };
-use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder};
+use globset::GlobSet;
+use ignore::{DirEntry, WalkBuilder, overrides::Override};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,8 +26,9 @@ use crate::{
     blocking::{Stop, blocking, interrupted},
     built_in::{BuiltIn, BuiltInCall, no_path},
     declared::millis,
+    globs,
     hidden::Hidden,
-    walk::{self, Root, VersionControl},
+    walk::{self, Filter, IgnoreFiles, Root, VersionControl},
 };
 
 /// Paths that are listed.
@@ -93,11 +94,11 @@ fn search(
         return Err(format!("{} {what}.", root.named.display()));
     }
     let mut builder = WalkBuilder::new(&root.real);
-    builder
-        .standard_filters(false)
-        .hidden(!flag(context, "CLAUDE_CODE_GLOB_HIDDEN"))
-        .git_ignore(!flag(context, "CLAUDE_CODE_GLOB_NO_IGNORE"))
-        .require_git(false);
+    builder.standard_filters(false).hidden(!flag(context, "CLAUDE_CODE_GLOB_HIDDEN"));
+    let ignore_files = match flag(context, "CLAUDE_CODE_GLOB_NO_IGNORE") {
+        true => IgnoreFiles::None,
+        false => IgnoreFiles::OfGit,
+    };
     let version_control = if pattern.contains(".git") || pattern.contains(".svn") {
         VersionControl::Shown
     } else {
@@ -106,7 +107,8 @@ fn search(
 
     let mut newest: BTreeSet<(Reverse<SystemTime>, PathBuf)> = BTreeSet::new();
     let (mut n_found, mut n_unreadable) = (0_u64, 0_u64);
-    for entry in walk::entries(&mut builder, root, hidden, version_control) {
+    let filter = Filter { hidden, ignore_files, wanted: Override::empty(), version_control };
+    for entry in walk::entries(&mut builder, root, filter) {
         if stop.is_set() {
             return Ok(interrupted());
         }
@@ -148,7 +150,7 @@ fn search(
 }
 
 /// A pattern for paths below the root. An absolute one may name a place below it.
-fn compile(pattern: &str, root: &Root) -> Result<GlobMatcher, String> {
+fn compile(pattern: &str, root: &Root) -> Result<GlobSet, String> {
     if pattern.contains('\0') {
         return Err("The pattern has a NUL byte in it.".into());
     }
@@ -169,11 +171,7 @@ fn compile(pattern: &str, root: &Root) -> Result<GlobMatcher, String> {
     if relative.split('/').any(|part| part == "..") {
         return Err("The pattern leaves the directory with `..`; give `path` instead.".into());
     }
-    GlobBuilder::new(relative)
-        .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| error.to_string())
+    globs::compile(relative).map_err(|error| error.to_string())
 }
 
 /// A file, or a link to one.

@@ -1,14 +1,18 @@
 //! Walks a directory in a fixed order, leaving out what the permit hides.
 
+mod ignored;
+
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
 use ennead_runtime::step7_permission_gate::ResolvedPath;
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, WalkBuilder, overrides::Override};
 
 use crate::hidden::Hidden;
+pub(crate) use ignored::IgnoreFiles;
+use ignored::Ignored;
 
 /// Where a search starts.
 #[derive(Clone, Debug)]
@@ -46,24 +50,45 @@ pub(crate) enum VersionControl {
     LeftOut,
 }
 
+/// What a walk leaves out.
+pub(crate) struct Filter {
+    /// What the permit hides.
+    pub(crate) hidden: Hidden,
+    /// What ignore files name.
+    pub(crate) ignore_files: IgnoreFiles,
+    /// What a search asks for by a glob, which ignore files then do not leave out.
+    pub(crate) wanted: Override,
+    /// The directories of version control.
+    pub(crate) version_control: VersionControl,
+}
+
 /// Finishes a walk: sorted by path, links not followed, hidden paths neither listed nor entered.
 pub(crate) fn entries(
     builder: &mut WalkBuilder,
     root: &Root,
-    hidden: Hidden,
-    version_control: VersionControl,
+    filter: Filter,
 ) -> impl Iterator<Item = Result<DirEntry, ignore::Error>> + use<> {
-    let root = root.clone();
+    let Filter { hidden, ignore_files, wanted, version_control } = filter;
+    let (root, ignored) = (root.clone(), Ignored::new(ignore_files));
     // The walk does not ask its filter about where it starts.
     let starts_hidden = hidden.hides(&root.real) || hidden.hides(&root.named);
     builder
+        .ignore(false)
+        .git_ignore(false)
+        .git_exclude(false)
+        .git_global(false)
+        .parents(false)
+        .overrides(wanted.clone())
         .follow_links(false)
         .sort_by_file_path(Ord::cmp)
         .filter_entry(move |entry| {
             let in_version_control = version_control == VersionControl::LeftOut
                 && entry.depth() > 0
                 && VERSION_CONTROL.iter().any(|name| entry.file_name() == *name);
-            !in_version_control && !is_hidden(entry, &root, &hidden)
+            let is_dir = entry.file_type().is_some_and(|it| it.is_dir());
+            let is_left_out = !wanted.matched(entry.path(), is_dir).is_whitelist()
+                && ignored.leaves_out(entry.path(), is_dir);
+            !in_version_control && !is_left_out && !is_hidden(entry, &root, &hidden)
         })
         .build()
         .filter(move |_| !starts_hidden)
@@ -88,9 +113,14 @@ mod tests {
 
     fn names(world: &World, start: &str, patterns: &[String]) -> Vec<String> {
         let root = Root::of(&resolve(&world.path(start)));
-        let hidden = Hidden::new(patterns);
+        let filter = Filter {
+            hidden: Hidden::new(patterns),
+            ignore_files: IgnoreFiles::None,
+            wanted: Override::empty(),
+            version_control: VersionControl::LeftOut,
+        };
         let mut builder = WalkBuilder::new(&root.real);
-        entries(&mut builder, &root, hidden, VersionControl::LeftOut)
+        entries(&mut builder, &root, filter)
             .map(|entry| root.name(entry.unwrap().path()))
             .map(|path| path.strip_prefix(&world.root).unwrap().display().to_string())
             .collect()

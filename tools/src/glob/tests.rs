@@ -96,6 +96,18 @@ fn settings_leave_out_dot_files_and_ignored_files() {
     assert_eq!(names(&mut world, json!({"pattern": "*"})), [".b", ".gitignore", "a"]);
 }
 
+// REQ: TOL-1
+#[test]
+fn hostile_patterns_are_errors_whatever_their_length() {
+    let mut world = World::new();
+    world.file("b", "");
+    for depth in [17, 300, 12_000, 40_000] {
+        let pattern = format!("{}b{}", "{a,".repeat(depth), "}".repeat(depth));
+        let why = world.failed::<Glob>(json!({ "pattern": pattern }));
+        assert!(why.contains("a pattern has at most"), "{depth}: {why}");
+    }
+}
+
 #[test]
 fn patterns_and_places_that_cannot_be_are_errors() {
     let mut world = World::new();

@@ -12,7 +12,11 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
-use ignore::{WalkBuilder, overrides::OverrideBuilder, types::TypesBuilder};
+use ignore::{
+    WalkBuilder,
+    overrides::{Override, OverrideBuilder},
+    types::TypesBuilder,
+};
 
 use super::{
     GrepInput, Mode,
@@ -20,10 +24,11 @@ use super::{
 };
 use crate::{
     blocking::{Stop, interrupted},
+    globs,
     hidden::Hidden,
     output::cut_line,
     paths,
-    walk::{self, Root, VersionControl},
+    walk::{self, Filter, IgnoreFiles, Root, VersionControl},
 };
 
 /// Characters of one line that are shown.
@@ -46,11 +51,19 @@ pub(super) fn search(
         return Err(format!("{} does not exist.", root.named.display()));
     }
     let mut builder = builder(input, root)?;
+    let filter = Filter {
+        hidden,
+        // They count without a repository, too; those of the person's home do not, so that a search
+        // gives the same everywhere.
+        ignore_files: IgnoreFiles::All,
+        wanted: wanted(input, root)?,
+        version_control: VersionControl::LeftOut,
+    };
     let mut page = Page::new(input.offset, input.head_limit);
     let counts_matches = input.only_matching && input.output_mode == Mode::Content;
     let mut totals = Totals { n_matches: counts_matches.then_some(0), ..Totals::default() };
 
-    for entry in walk::entries(&mut builder, root, hidden, VersionControl::LeftOut) {
+    for entry in walk::entries(&mut builder, root, filter) {
         if stop.is_set() {
             return Ok(interrupted());
         }
@@ -134,21 +147,23 @@ fn searcher(input: &GrepInput) -> Searcher {
 
 fn builder(input: &GrepInput, root: &Root) -> Result<WalkBuilder, String> {
     let mut builder = WalkBuilder::new(&root.real);
-    // Ignore files count without a repository, too; those of the person's home do not, so that a
-    // search gives the same everywhere.
-    builder.hidden(false).require_git(false).git_global(false);
-    let base = if root.real.is_dir() { Some(&*root.real) } else { root.real.parent() };
-    if let Some(glob) = &input.glob {
-        let mut overrides = OverrideBuilder::new(base.unwrap_or(Path::new("/")));
-        overrides.add(glob).map_err(|error| error.to_string())?;
-        builder.overrides(overrides.build().map_err(|error| error.to_string())?);
-    }
+    builder.hidden(false);
     if let Some(file_type) = &input.file_type {
         let mut types = TypesBuilder::new();
         types.add_defaults().select(file_type);
         builder.types(types.build().map_err(|error| error.to_string())?);
     }
     Ok(builder)
+}
+
+/// The files that the search is limited to, by their names.
+fn wanted(input: &GrepInput, root: &Root) -> Result<Override, String> {
+    let Some(glob) = &input.glob else { return Ok(Override::empty()) };
+    globs::check(glob).map_err(|error| error.to_string())?;
+    let base = if root.real.is_dir() { Some(&*root.real) } else { root.real.parent() };
+    let mut wanted = OverrideBuilder::new(base.unwrap_or(Path::new("/")));
+    wanted.add(glob).map_err(|error| error.to_string())?;
+    wanted.build().map_err(|error| error.to_string())
 }
 
 /// Opens a file at its start; `None` if it is binary.

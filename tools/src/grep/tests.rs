@@ -110,6 +110,72 @@ fn ignored_files_are_left_out_unless_they_are_named() {
     let named = grep(&mut world, json!({"pattern": "needle", "path": ignored}));
     assert!(named.starts_with("ignored/f\n"), "{named}");
 }
+
+// REQ: TOL-1
+#[test]
+fn nearer_ignore_files_win_and_those_of_git_end_at_the_repository() {
+    let mut world = World::new();
+    for (name, text) in [
+        (".gitignore", "above\n*.log\n"),
+        (".ignore", "far\n"),
+        ("repo/.git/info/exclude", "excluded\n"),
+        ("repo/.gitignore", "build/\n*.tmp\n!kept.tmp\n/only-here\n"),
+        ("repo/.ignore", "!wanted.tmp\n"),
+        ("repo/sub/.gitignore", "!again.tmp\n"),
+    ] {
+        world.file(name, text);
+    }
+    let files = [
+        ("above", true),
+        ("x.log", true),
+        ("far", false),
+        ("excluded", false),
+        ("build/x", false),
+        ("a.tmp", false),
+        ("kept.tmp", true),
+        ("wanted.tmp", true),
+        ("only-here", false),
+        ("sub/only-here", true),
+        ("sub/again.tmp", true),
+        ("sub/b.tmp", false),
+    ];
+    for (name, _) in files {
+        world.file(&format!("repo/{name}"), "needle");
+    }
+    let place = world.path("repo");
+    let found = grep(&mut world, json!({"pattern": "needle", "path": place}));
+    for (name, is_found) in files {
+        let line = format!("repo/{name}");
+        assert_eq!(found.lines().any(|it| it == line), is_found, "{name}: {found}");
+    }
+    // A glob asks for what it names, ignored or not; what is in an ignored directory stays out.
+    let found = grep(&mut world, json!({"pattern": "needle", "path": place, "glob": "{*.tmp,x}"}));
+    assert!(found.contains("repo/a.tmp") && !found.contains("build/x"), "{found}");
+}
+
+// REQ: TOL-1
+#[test]
+fn hostile_globs_and_ignore_files_are_errors_or_count_for_nothing() {
+    let nested = |n: usize| format!("{}b{}", "{a,".repeat(n), "}".repeat(n));
+    let mut world = World::new();
+    world.file("a", "needle");
+    world.file("b", "needle");
+    for depth in [17, 300, 40_000] {
+        let why = world.failed::<Grep>(json!({"pattern": "needle", "glob": nested(depth)}));
+        assert!(why.contains("a pattern has at most"), "{depth}: {why}");
+        for name in [".gitignore", ".ignore", ".git/info/exclude"] {
+            world.file(name, &format!("{}\nb\n", nested(depth)));
+            let found = grep(&mut world, json!({"pattern": "needle"}));
+            assert!(found.starts_with("a\n\n"), "{name}, {depth}: {found}");
+            world.file(name, "");
+        }
+    }
+    world.file(".gitignore", &"x/**/{a,b}*\n".repeat(100_000));
+    assert!(grep(&mut world, json!({"pattern": "needle"})).starts_with("a\nb\n"));
+    std::fs::remove_file(world.path(".gitignore")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", world.path(".gitignore")).unwrap();
+    assert!(grep(&mut world, json!({"pattern": "needle"})).starts_with("a\nb\n"));
+}
 #[test]
 fn what_cannot_be_searched_for_is_an_error_with_the_diagnostic() {
     let mut world = world();

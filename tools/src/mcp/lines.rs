@@ -224,6 +224,10 @@ fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
     if text.is_empty() {
         return Verdict::Nothing;
     }
+    // Programs print to their output what they meant for a log. No message begins like that.
+    if !matches!(text.first(), Some(b'{' | b'[')) {
+        return Verdict::Nothing;
+    }
     match serde_json::from_slice::<Message>(text) {
         Ok(message) => {
             tasks.read(text);

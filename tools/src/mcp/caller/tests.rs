@@ -214,7 +214,7 @@ async fn answer_that_cannot_be_read_fails_its_call_and_the_server_goes_on() {
 // REQ: TOL-11
 #[tokio::test]
 async fn line_that_answers_nobody_knows_whom_fails_every_call_and_ends_the_connection() {
-    let then = "read -r call; read -r call; echo no message; exec sleep 100000";
+    let then = "read -r call; read -r call; echo {no message; exec sleep 100000";
     let (mut connection, gone) = server(then).await;
     let caller = connection.caller();
     let call = || caller.call("t".into(), Map::new(), None, std::future::pending());

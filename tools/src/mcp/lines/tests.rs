@@ -121,8 +121,20 @@ fn line_that_is_too_long_fails_its_call_before_it_has_an_end() {
 
 // REQ: TOL-11
 #[test]
+fn line_that_is_no_message_by_its_first_byte_is_passed_over() {
+    for line in ["listening on stdio", "\"text\"", "42", "\u{1b}[32mINFO\u{1b}[0m ready"] {
+        let lines = format!("{ANSWER}\n{line}\n{ANSWER}\n");
+        let health = Health::new();
+        let call = health.garbled();
+        assert_eq!(messages(lines.as_bytes(), &health), [json(ANSWER), json(ANSWER)], "{line}");
+        assert!(call.borrow().is_none(), "{line}");
+    }
+}
+
+// REQ: TOL-11
+#[test]
 fn line_of_which_nobody_knows_whom_it_answers_fails_all_calls_under_way() {
-    for line in ["oops", "[1,2]", "{}", "\"text\"", r#"{"id":null,"result":{}}"#] {
+    for line in ["{oops", "[1,2]", "{}", r#"{"id":null,"result":{}}"#] {
         let lines = format!("{ANSWER}\n{line}\n{ANSWER}\n");
         let health = Health::new();
         assert_eq!(messages(lines.as_bytes(), &health).len(), 2, "{line}");
