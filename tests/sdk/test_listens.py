@@ -217,3 +217,50 @@ async def test_model_may_change_between_runs(place):
         await client.set_model("claude-haiku-4-5")
         await client.query("which model")
         assert texts(await collect(client.receive_response())) == ["claude-haiku-4-5"]
+
+
+# REQ: SUR-3
+async def test_program_is_told_that_the_session_waits_for_its_answer(place):
+    async def may(name, given, context):
+        return PermissionResultAllow()
+
+    env = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}
+    messages = await converse(place, call("Bash", command="touch x"), can_use_tool=may, env=env)
+    states = [it.data["state"] for it in of_kind(messages, "SystemMessage") if it.subtype == "session_state_changed"]
+    assert states[:3] == ["running", "requires_action", "running"]
+
+
+# REQ: PRM-9
+async def test_rules_of_an_answer_hold_beside_other_updates(place):
+    from claude_agent_sdk import PermissionUpdate
+    from claude_agent_sdk.types import PermissionRuleValue
+
+    asked = []
+
+    async def may(name, given, context):
+        asked.append(given["command"])
+        rule = PermissionRuleValue(tool_name="Bash", rule_content="touch:*")
+        updates = [
+            PermissionUpdate(type="addDirectories", directories=["/tmp"], destination="session"),
+            PermissionUpdate(type="addRules", rules=[rule], behavior="allow", destination="session"),
+        ]
+        return PermissionResultAllow(updated_permissions=updates)
+
+    async with ClaudeSDKClient(place.options(can_use_tool=may)) as client:
+        for name in ["x", "y"]:
+            await client.query(call("Bash", command=f"touch {name}"))
+            await collect(client.receive_response())
+    assert asked == ["touch x"] and (place.work / "y").exists()
+
+
+# REQ: SUR-3
+async def test_servers_of_the_program_are_listed_with_their_tools(place):
+    servers = {"calc": create_sdk_mcp_server(name="calc", version="1.0", tools=[add])}
+    async with ClaudeSDKClient(place.options(mcp_servers=servers)) as client:
+        [early] = (await client.get_mcp_status())["mcpServers"]
+        await client.query("say hello")
+        await collect(client.receive_response())
+        [server] = (await client.get_mcp_status())["mcpServers"]
+    assert early["name"] == "calc" and early["status"] in ("pending", "connected")
+    assert server["status"] == "connected" and server["serverInfo"]["version"] == "1.0"
+    assert [it["name"] for it in server["tools"]] == ["add"]

@@ -125,3 +125,13 @@ async def test_image_in_a_prompt_reaches_the_model(place):
 
     messages = await collect(query(prompt=prompts(), options=place.options()))
     assert "iVBORw0KGgo=" in texts(messages)[0]
+
+
+# REQ: MDL-9
+async def test_output_limit_of_the_environment_is_asked_for(place):
+    env = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "many"}
+    with pytest.raises(Exception):
+        await collect(query(prompt="say hello", options=place.options(env=env)))
+    assert any("CLAUDE_CODE_MAX_OUTPUT_TOKENS" in it for it in place.stderr)
+    env = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "1234"}
+    assert texts(await collect(query(prompt="which limit", options=place.options(env=env)))) == ["1234"]

@@ -148,7 +148,9 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
                     rules.push(RuleUpdate { kind, rule, destination });
                 }
             }
-            "setMode" => {}
+            // The mode is changed elsewhere; the others change nothing that is known here.
+            "setMode" | "replaceRules" | "removeRules" | "addDirectories" | "removeDirectories" => {
+            }
             _ => return None,
         }
     }
@@ -234,7 +236,9 @@ mod tests {
         let update = update_of("Bash(ls *)");
         let added = read_answer(&allow(json!({}), json!([update])), "{}");
         assert_eq!(added.rules, [RuleUpdate::allow("Bash(ls *)")]);
-        let odd = json!([update, {"type": "replaceRules"}]);
+        let other = json!([update, {"type": "addDirectories", "directories": ["/d"]}]);
+        assert_eq!(read_answer(&allow(json!({}), other), "{}").rules.len(), 1);
+        let odd = json!([update, {"type": "addWings"}]);
         assert_eq!(read_answer(&allow(json!({}), odd), "{}").rules, []);
     }
 }

@@ -274,7 +274,7 @@ impl Face {
             options = options.approver(Arc::new(approver));
         }
         let ennead = self.ennead.take()?;
-        let (host, servers) = (self.host.clone(), std::mem::take(&mut self.host_servers));
+        let (host, servers) = (self.host.clone(), self.host_servers.clone());
         Some(Box::pin(async move {
             let states = mcp::join(&host, &servers, &mut options).await;
             let opened = ennead.open(options).await;

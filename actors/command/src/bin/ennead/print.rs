@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IsTerminal, Read},
+    num::NonZeroU32,
     path::Path,
     time::Duration,
 };
@@ -316,7 +317,27 @@ pub(crate) fn session_options(args: &Print, endpoint: Endpoint) -> Result<Sessio
     options.system_prompt.clone_from(&args.system_prompt);
     options.append_system_prompt.clone_from(&args.append_system_prompt);
     options.transcripts.clone_from(&args.transcripts);
-    with_max_retries(options)
+    with_max_output(with_max_retries(options)?)
+}
+
+/// `CLAUDE_CODE_MAX_OUTPUT_TOKENS` counts where no flag says otherwise.
+fn with_max_output(options: SessionOptions) -> Result<SessionOptions, Failure> {
+    const NAME: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
+    let Some(text) = std::env::var(NAME).ok().filter(|it| !it.is_empty()) else {
+        return Ok(options);
+    };
+    let bad = |what: String| Failure::new(Exit::BadInput, what);
+    let max: NonZeroU32 = text
+        .trim()
+        .parse()
+        .map_err(|_| bad(format!("{NAME} is `{text}`; set it to a positive number")))?;
+    let own = options.settings.get("ennead");
+    let is_said = ["maxOutputTokens", "max_output_tokens"];
+    if is_said.iter().any(|it| own.is_some_and(|own| own.get(it).is_some())) {
+        return Ok(options);
+    }
+    let settings = serde_json::json!({ "ennead": { "maxOutputTokens": max } });
+    options.settings_json(settings).map_err(|error| bad(error.to_string()))
 }
 
 /// `CLAUDE_CODE_MAX_RETRIES` counts where no flag says otherwise.

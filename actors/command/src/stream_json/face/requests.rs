@@ -121,13 +121,19 @@ impl Face {
     /// The MCP servers, those in the program first, and how far they are.
     pub(super) fn servers(&self) -> Vec<Value> {
         let own = self.session.iter().flat_map(SessionHandle::mcp_servers).map(|server| {
-            let mut state = json!({"name": server.name, "status": server.state});
+            let prefix = format!("mcp__{}__", server.name);
+            let tools = self.facts.tools.iter().filter_map(|it| it.strip_prefix(&prefix));
+            let tools: Vec<Value> = tools.map(|it| json!({ "name": it })).collect();
+            let mut state = json!({"name": server.name, "status": server.state, "tools": tools});
             if let Some(error) = &server.error {
                 state["error"] = error.as_ref().into();
             }
             state
         });
-        self.facts.servers.iter().cloned().chain(own).collect()
+        // Those of the program are asked while the session is opened.
+        let pending = self.host_servers.iter().filter(|_| self.session.is_none());
+        let pending = pending.map(|name| json!({"name": name, "status": "pending"}));
+        self.facts.servers.iter().cloned().chain(pending).chain(own).collect()
     }
 
     /// Asks another model from the next turn on; a session that is being opened, from its first turn on.
