@@ -51,6 +51,7 @@ mod output;
 mod overflow;
 mod own_transcript;
 mod recovery;
+mod redaction;
 mod resume;
 mod run_request;
 mod session_replay;

@@ -31,6 +31,7 @@ use self::{flusher::Flusher, layout::TranscriptPaths};
 use crate::{
     directory::{ActorKind, Directory, Registration},
     errors::OpenError,
+    redaction::Redaction,
     supervision::spawn,
     transcript_store::{Lease, TranscriptStore},
     transcript_writer::{Acknowledged, NOT_OPENED, TranscriptWriter, WriterMsg, WriterSetup},
@@ -76,6 +77,8 @@ pub struct OpenTranscript {
     pub durability: Durability,
     /// Of a sidechain: JSON text of the file next to it.
     pub meta: Option<Arc<str>>,
+    /// Takes secrets out of what is written.
+    pub redaction: Redaction,
     /// Whose it is. When this actor ends without closing it, it is closed.
     pub owner: Option<ActorCell>,
     /// Hears what became of it.
@@ -334,6 +337,7 @@ async fn spawn_writer(
         durability: transcript.durability,
         lock: transcript.frame.agent.is_none().then(|| lock.clone()),
         meta: transcript.meta.clone(),
+        redaction: transcript.redaction.clone(),
         store: state.setup.store.clone(),
         flusher: state.flusher.clone(),
         directory: state.setup.directory.clone(),

@@ -45,6 +45,7 @@ use crate::{
     mcp_server::{self, Joined, McpServers},
     model_call::learned::Learned,
     options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
+    redaction::PatternsInUse,
     session::{
         OpenPlan, SessionContext, SessionHandle, SessionMsg, SessionSetup,
         background::SessionShells, tools::SessionTools,
@@ -74,6 +75,7 @@ pub struct Ennead {
     learned: Learned,
     /// The settings of the session opened last: the next one mostly has the same.
     merged: Mutex<Option<Arc<Merged>>>,
+    patterns: PatternsInUse,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
     /// Last, so that what ends with the rest is still told.
@@ -116,6 +118,7 @@ impl Ennead {
             catalogue,
             learned: Learned::default(),
             merged,
+            patterns: PatternsInUse::default(),
             n_opened,
             events,
         })
@@ -266,6 +269,9 @@ impl Ennead {
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
         let merged = self.merged(&layers, &catalogue);
         let durability = merged.resolved.settings.durability;
+        let read = first_look.as_ref().map_or(&[][..], |it| &it.layers);
+        let environment = &self.options.environment;
+        let redaction = self.patterns.redaction(&merged, &layers, read, environment, &endpoints);
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         let facts = Arc::new(SessionFacts {
             revision: REVISION,
@@ -319,7 +325,11 @@ impl Ennead {
             tools: SessionTools::new(&options.tools),
             servers,
             shells: SessionShells::default(),
-            hub: EventHub::of_session(id.clone(), self.events.0.clone()),
+            hub: EventHub::of_session(
+                id.clone(),
+                self.events.0.clone(),
+                redaction.redactor().clone(),
+            ),
             span: spans::session(None, &id),
             directory: self.directory.clone(),
             approvals: self.approvals.clone(),
@@ -333,6 +343,7 @@ impl Ennead {
                 None => self.options.environment.hook_chain().into(),
             },
             secret_variables: secret_variables(&endpoints),
+            redaction,
             reads_sources: options.reads_sources,
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,

@@ -32,6 +32,7 @@ use ennead_runtime::{
     event::{Event, Numbered},
     ids::{AgentId, RunId, SessionId},
     output::OutputSettings,
+    redaction::Redactor,
 };
 use futures::Stream;
 
@@ -51,6 +52,8 @@ struct Shared {
     parent: Option<(EventHub, AgentId)>,
     /// The events of all sessions, and the id of this one. Sub-agents are heard through their parents.
     all: Option<(EventsOfAll, SessionId)>,
+    /// Takes secrets out of what is told. `None`: those who publish have done so.
+    redactor: Option<Redactor>,
 }
 
 #[derive(Default)]
@@ -78,19 +81,23 @@ struct Listener {
 impl EventHub {
     /// A hub for a session; that of a sub-agent tells its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
-        Self(Arc::new(Shared { state: Mutex::default(), parent, all: None }))
+        let redactor = parent.as_ref().and_then(|(it, _)| it.0.redactor.clone());
+        Self(Arc::new(Shared { state: Mutex::default(), parent, all: None, redactor }))
     }
 
     /// A hub for a session that a person or an embedder opened: its events are told among those of all
     /// sessions, too.
-    pub(crate) fn of_session(session: SessionId, all: EventsOfAll) -> Self {
-        let all = Some((all, session));
-        Self(Arc::new(Shared { state: Mutex::default(), parent: None, all }))
+    pub(crate) fn of_session(session: SessionId, all: EventsOfAll, redactor: Redactor) -> Self {
+        let (all, redactor) = (Some((all, session)), Some(redactor));
+        Self(Arc::new(Shared { state: Mutex::default(), parent: None, all, redactor }))
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
     /// through (TRN-11), no matter who sends them. After the end of the session nobody is told.
-    pub fn publish(&self, event: Event) {
+    pub fn publish(&self, mut event: Event) {
+        if let Some(redactor) = &self.0.redactor {
+            redactor.event(&mut event);
+        }
         let mut state = lock(&self.0.state);
         match &event {
             _ if state.is_closed => return,

@@ -39,7 +39,10 @@ pub(crate) fn check(
 ) -> Vec<CheckedCall> {
     let check = |(place, call): (usize, ToolCall)| {
         let tool = shared.tools.get(&call.name).filter(|_| place < n_let_in);
-        let checked = tool.map_or(Ok(()), |it| it.check_input(&call.input));
+        let checked = tool.map_or(Ok(()), |it| {
+            it.check_input(&call.input)?;
+            shared.redaction.check_input(it.spec(), &call.input)
+        });
         (call, checked)
     };
     calls.into_iter().enumerate().map(check).collect()

@@ -73,6 +73,7 @@ mod transcripts;
 
 // Groundwork.
 mod mailbox;
+mod redaction;
 mod spans;
 mod supervision;
 mod world;
@@ -207,6 +208,7 @@ pub mod internal {
         events::{CAPACITY, EventHub, MAX_BYTES},
         mailbox::{Admitted, Mailbox, Refused, Slot},
         options::{GoOn, NotAnObject},
+        redaction::Redaction,
         transcript_store::{FileOps, RealFiles},
         transcript_writer::{Append, Recorded, WriteError},
         trust::state_file,

@@ -8,6 +8,7 @@ mod body;
 mod headers;
 pub(crate) mod learned;
 mod no_answer;
+mod shown;
 mod watchdog;
 
 use std::{
@@ -21,6 +22,7 @@ use self::{
     body::{in_place_if, read},
     headers::with_headers,
     no_answer::no_provider,
+    shown::Shown,
     watchdog::Watchdog,
 };
 use crate::{
@@ -158,7 +160,10 @@ impl Call<'_> {
         self.started = shared.world.clock.elapsed();
         let pass = pass?;
         // Servers repeat what they were sent.
-        let result = self.talk(endpoint, &pass).await.map_err(|it| endpoint.cut(it));
+        let mut result = self.talk(endpoint, &pass).await;
+        if let Err(failure) = &mut result {
+            shared.redaction.redactor().failure(failure);
+        }
         match &result {
             Ok(answer) => {
                 let usage = &answer.usage;
@@ -235,9 +240,7 @@ impl Call<'_> {
             pass.heard(report);
         }
         if status != 200 {
-            return Err(self
-                .refused(endpoint, &url, status, &headers, &mut body, &mut watchdog)
-                .await);
+            return Err(self.refused(&url, status, &headers, &mut body, &mut watchdog).await);
         }
         // A page or a whole answer in place of the stream that was asked for is read as what it is.
         let is_stream = streamed && !whole::is_whole(&headers);
@@ -259,6 +262,7 @@ impl Call<'_> {
         if self.hub().wants_stream() {
             reader.keep_events();
         }
+        let mut answer = Shown::new(self.shared.redaction.redactor());
         let mut shown = Vec::new();
         let mut broken = None;
         let mut n_bytes = 0_usize;
@@ -280,9 +284,12 @@ impl Call<'_> {
                     break;
                 }
             }
-            self.show(&mut shown);
+            self.show(answer.take(&mut shown));
         }
-        self.show(&mut shown);
+        self.show(answer.take(&mut shown));
+        if reader.is_complete() {
+            self.show(answer.end());
+        }
         let report = in_place_if(body::is_little(n_bytes), move || reader.finish()).await;
         let partial_text = report.partial_text.clone();
         self.usage = report.usage;
@@ -315,13 +322,13 @@ impl Call<'_> {
                 if let BlockKind::Thinking { thinking, .. } = block.kind()
                     && !thinking.is_empty()
                 {
-                    let text = (&**thinking).into();
+                    let text = self.redacted(thinking);
                     self.hub().publish(Event::ReasoningDelta { attempt, text });
                 }
             }
             let text: String = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
             if !text.is_empty() {
-                self.hub().publish(Event::TextDelta { attempt, text: text.into() });
+                self.hub().publish(Event::TextDelta { attempt, text: self.redacted(&text) });
             }
         }
         Ok(answer)
@@ -329,7 +336,6 @@ impl Call<'_> {
 
     async fn refused(
         &self,
-        endpoint: &Endpoint,
         url: &str,
         status: u16,
         headers: &HeaderMap,
@@ -347,11 +353,12 @@ impl Call<'_> {
             },
         };
         let now = self.shared.world.clock.now();
-        let body = endpoint.without_credentials(&String::from_utf8_lossy(&body)).into_owned();
+        let body = String::from_utf8_lossy(&body);
+        let body = self.shared.redaction.redactor().cut_text(&body);
         self.order.format.read_refusal(url, status, headers, body.as_bytes(), now)
     }
 
-    fn show(&mut self, shown: &mut Vec<StreamDelta>) {
+    fn show(&mut self, shown: Vec<StreamDelta>) {
         if shown.is_empty() {
             return;
         }
@@ -359,7 +366,7 @@ impl Call<'_> {
             self.first_token_ms = Some(self.millis());
         }
         let (hub, attempt) = (&self.shared.hub, self.order.attempt);
-        for delta in shown.drain(..) {
+        for delta in shown {
             match delta {
                 // What is said for a summary is no answer.
                 _ if self.order.purpose != Purpose::Turn => {}
@@ -376,6 +383,10 @@ impl Call<'_> {
                 StreamDelta::Usage(_) => {}
             }
         }
+    }
+
+    fn redacted(&self, text: &str) -> Arc<str> {
+        self.shared.redaction.redactor().text(text).into()
     }
 
     fn hub(&self) -> &EventHub {

@@ -33,12 +33,6 @@ use ennead_runtime::{
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
-pub(crate) use context::SessionContext;
-pub use handle::{SessionHandle, Status};
-pub(crate) use hooks::HookToken;
-pub(crate) use message::{Prompt, RunReply, SessionMsg};
-pub(crate) use turn_handles::WaitingCall;
-
 use crate::{
     archive::{
         ArchiveMsg, OpenTranscript, WriterHandle,
@@ -55,6 +49,11 @@ use crate::{
     transcript_writer::{Recorded, ReplyTo},
     world::local_files::Fingerprints,
 };
+pub(crate) use context::SessionContext;
+pub use handle::{SessionHandle, Status};
+pub(crate) use hooks::HookToken;
+pub(crate) use message::{Prompt, RunReply, SessionMsg};
+pub(crate) use turn_handles::WaitingCall;
 
 /// What a session is given.
 pub(crate) struct SessionSetup {
@@ -162,6 +161,7 @@ impl Actor for Session {
             frame: open.frame.clone(),
             durability: open.durability,
             meta: open.meta.clone(),
+            redaction: shared.redaction.clone(),
             owner: Some(recorded.get_cell()),
             reply: Arc::new(move |it| {
                 // A session that is gone needs no transcript; it is closed with the session.

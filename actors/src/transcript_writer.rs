@@ -33,6 +33,7 @@ use crate::{
     checkpoint::Checkpoint,
     directory::{ActorKind, Directory, Registration},
     errors::OpenError,
+    redaction::Redaction,
     transcript_store::{Holder, Lease, StoreError, TranscriptStore},
 };
 
@@ -94,6 +95,7 @@ pub(crate) struct WriterSetup {
     pub(crate) lock: Option<LockSlot>,
     /// JSON text of the file next to a sidechain.
     pub(crate) meta: Option<Arc<str>>,
+    pub(crate) redaction: Redaction,
     pub(crate) store: Arc<dyn TranscriptStore>,
     pub(crate) flusher: Flusher,
     pub(crate) directory: Directory,
@@ -246,12 +248,14 @@ async fn open(setup: &WriterSetup) -> Result<(TranscriptFile, u64), OpenError> {
     let file = TranscriptFile::open(
         setup.place.clone(),
         setup.frame.clone(),
+        setup.redaction.clone(),
         setup.store.clone(),
         setup.acknowledged.clone(),
     )
     .map_err(at(&setup.place.file))?;
     if let Some(meta) = &setup.meta {
         let path = setup.place.meta();
+        let meta = setup.redaction.redactor().json(meta);
         setup.store.write(&path, meta.as_bytes()).map_err(at(&path))?;
     }
     Ok((file, epoch))

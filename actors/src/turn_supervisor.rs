@@ -257,7 +257,9 @@ impl ActiveTurn {
     }
 
     /// What the turn asks for after this.
-    fn tell(&mut self, input: TurnInput) -> Vec<Effect> {
+    fn tell(&mut self, mut input: TurnInput) -> Vec<Effect> {
+        // The one place where texts enter a turn: what it records, sends and shows has no secrets.
+        self.shared.redaction.turn_input(&mut input);
         self.answered(&input);
         let is_settings = matches!(input, TurnInput::SettingsRead(..));
         let at = self.shared.world.clock.now();

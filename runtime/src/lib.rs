@@ -44,6 +44,7 @@ mod json;
 pub mod message;
 pub mod permission;
 pub mod ports;
+pub mod redaction;
 pub mod time;
 pub mod tokens;
 pub mod tool;

@@ -12,6 +12,7 @@ use self::shells::{Detached, KeepShells};
 use crate::{
     digest::Digest,
     ids::{AgentId, SessionId, ToolUseId},
+    redaction::Redactor,
     sandbox::Sandbox,
     step1_settings_resolution::{Certificates, ShellSettings, WorktreeBase},
     step7_permission_gate::Permit,
@@ -81,6 +82,10 @@ pub struct ToolContext {
     pub shell: ShellSettings,
     /// What confines its commands. `None`: nothing does.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Takes secrets out of what is kept on disk for the model. `None`: nothing does.
+    pub redactor: Option<Redactor>,
+    /// Whether results, too, are without secrets.
+    pub redacts_results: bool,
     /// Takes how far the call is. `None`: nobody listens.
     pub progress: Option<Arc<dyn ReportProgress>>,
     /// Measures how long the call takes.

@@ -14,6 +14,7 @@ mod merged;
 mod models;
 #[cfg(test)]
 mod page;
+mod redact;
 mod sandbox;
 pub mod secrets;
 pub mod trust;
@@ -33,6 +34,7 @@ pub use fallback_model::FallbackModel;
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
 pub use merged::Merged;
+pub use redact::RedactSettings;
 pub use sandbox::{SandboxNetwork, SandboxSettings};
 pub use secrets::SecretEnv;
 pub use worktree_base::WorktreeBase;
@@ -87,6 +89,8 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
     /// Variables that child processes do not get, and servers that get some all the same.
     pub secrets: SecretEnv,
+    /// What is taken out of texts besides, and for whom.
+    pub redact: RedactSettings,
     /// Feature gates and caps of the shapers; frozen when the session starts (SHP-10).
     pub shapers: ShaperSettings,
     /// Limits on the tree of sub-agents.
@@ -339,6 +343,7 @@ impl Default for Settings {
             hooks_fail_closed: false,
             env: BTreeMap::new(),
             secrets: SecretEnv::default(),
+            redact: RedactSettings::default(),
             shapers: ShaperSettings::default(),
             agents: AgentLimits::default(),
             shell: ShellSettings::default(),

@@ -3,6 +3,8 @@
 //! The model is a [`Transport`]: its answers go through the same stream reader as those of a real
 //! one, and every request body is kept for the test to look at.
 
+mod answer;
+
 use std::{
     fmt, fs, future,
     path::{Path, PathBuf},
@@ -34,27 +36,34 @@ pub(crate) struct Say {
     blocks: Vec<Value>,
     /// Input tokens that are reported; `None`: as many as the request is likely to have.
     tokens: Option<u64>,
+    /// Characters of a delta at most; `None`: a block is one delta.
+    piece: Option<usize>,
 }
 
 /// A text, and nothing more to do.
 pub(crate) fn text(text: &str) -> Say {
-    Say { status: 200, blocks: vec![json!({"type": "text", "text": text})], tokens: Some(100) }
+    Say {
+        status: 200,
+        blocks: vec![json!({"type": "text", "text": text})],
+        tokens: Some(100),
+        piece: None,
+    }
 }
 
 /// Calls in one answer: id, tool, input.
 pub(crate) fn calls(calls: &[(&str, &str, Value)]) -> Say {
     let block = |(id, name, input): &(&str, &str, Value)| json!({"type": "tool_use", "id": id, "name": name, "input": input});
-    Say { status: 200, blocks: calls.iter().map(block).collect(), tokens: Some(100) }
+    Say { status: 200, blocks: calls.iter().map(block).collect(), tokens: Some(100), piece: None }
 }
 
 /// An answer of this HTTP status without a body.
 pub(crate) fn refusal(status: u16) -> Say {
-    Say { status, blocks: Vec::new(), tokens: None }
+    Say { status, blocks: Vec::new(), tokens: None, piece: None }
 }
 
 /// Nothing, ever.
 pub(crate) fn silence() -> Say {
-    Say { status: 0, blocks: Vec::new(), tokens: None }
+    Say { status: 0, blocks: Vec::new(), tokens: None, piece: None }
 }
 
 /// One call.
@@ -63,6 +72,17 @@ pub(crate) fn call(id: &str, tool: &str, input: Value) -> Say {
 }
 
 impl Say {
+    /// Says it in deltas of so many characters.
+    pub(crate) fn in_pieces(self, n_chars: usize) -> Self {
+        Self { piece: Some(n_chars), ..self }
+    }
+
+    /// The same with a text in front.
+    pub(crate) fn after(mut self, text: &str) -> Self {
+        self.blocks.insert(0, json!({"type": "text", "text": text}));
+        self
+    }
+
     /// Reports input tokens by the size of the request.
     pub(crate) fn measured(self) -> Self {
         Self { tokens: None, ..self }
@@ -205,7 +225,7 @@ impl Transport for Scripted {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let asked = Asked { body: serde_json::from_slice(&request.body).unwrap() };
         let say = self.say(&asked);
-        let body = if say.status == 200 { stream(&say, &asked) } else { String::new() };
+        let body = if say.status == 200 { answer::stream(&say, &asked) } else { String::new() };
         self.asked.lock().unwrap().push(asked);
         Box::pin(async move {
             if say.status == 0 {
@@ -220,39 +240,6 @@ impl Transport for Scripted {
             })
         })
     }
-}
-
-/// The answer as events.
-fn stream(say: &Say, asked: &Asked) -> String {
-    let id = format!("msg_{}_{}", asked.n_answers(), asked.body.to_string().len());
-    let tokens = say.tokens.unwrap_or(asked.body.to_string().len() as u64 / 4);
-    let usage = json!({"input_tokens": tokens, "output_tokens": 1});
-    let mut events = vec![json!({"type": "message_start", "message": {
-        "id": id, "type": "message", "role": "assistant", "model": asked.body["model"],
-        "content": [], "stop_reason": null, "usage": usage,
-    }})];
-    for (index, block) in say.blocks.iter().enumerate() {
-        let (start, delta) = if block["type"] == "text" {
-            let delta = json!({"type": "text_delta", "text": block["text"]});
-            (json!({"type": "text", "text": ""}), delta)
-        } else {
-            let mut start = block.clone();
-            start["input"] = json!({});
-            let input = block["input"].to_string();
-            (start, json!({"type": "input_json_delta", "partial_json": input}))
-        };
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
-        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-        events.push(json!({"type": "content_block_stop", "index": index}));
-    }
-    let has_calls = say.blocks.iter().any(|it| it["type"] == "tool_use");
-    let stop = if has_calls { "tool_use" } else { "end_turn" };
-    events.push(json!({
-        "type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 10},
-    }));
-    events.push(json!({"type": "message_stop"}));
-    let line = |it: &Value| format!("event: {}\ndata: {it}\n\n", it["type"].as_str().unwrap());
-    events.iter().map(line).collect()
 }
 
 /// A directory for a workspace, a home and transcripts.

@@ -34,6 +34,7 @@ const RUNTIME: &[Floor] = &[
             "message",
             "permission",
             "recovery::backoff",
+            "redaction",
             "run::no_progress",
             "sandbox",
             "step",
@@ -80,6 +81,7 @@ const RUNTIME: &[Floor] = &[
         "steps and recovery",
         &[
             "recovery",
+            "redaction::output",
             "run",
             "step2_state_initialization",
             "step3_context_assembly",
@@ -100,7 +102,7 @@ const RUNTIME: &[Floor] = &[
         ],
     ),
     ("turn", &["turn"]),
-    ("session", &["session"]),
+    ("session", &["redaction::inputs", "session"]),
     ("replay and evaluation", &["evaluation", "transcript::replay"]),
     ("the crate", &[""]),
 ];
@@ -127,7 +129,7 @@ const ACTORS: &[Floor] = &[
             "world",
         ],
     ),
-    ("options", &["channel", "options"]),
+    ("options", &["channel", "options", "redaction"]),
     ("storage", &["archive", "checkpoint", "transcript_writer", "transcripts"]),
     (
         "leaves, and what they share",

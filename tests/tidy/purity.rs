@@ -182,6 +182,8 @@ const LOCKS: &[(&str, &str)] = &[
     ("mcp_server/status.rs", "how far the servers of a session are, for whoever shows it"),
     ("model_call/learned.rs", "what servers named of their models, for sessions that open later"),
     ("events/everywhere.rs", "what waits for readers of all events, which only look on"),
+    ("redaction.rs", "the numbers of secrets, so that a placeholder means one in a whole session"),
+    ("redaction/values.rs", "what the session opened last looks for, for the next one"),
     ("session/agents/report.rs", "a guard that is disarmed once"),
     ("session/execute.rs", "replies that are given once"),
     (

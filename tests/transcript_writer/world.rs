@@ -18,7 +18,7 @@ use ennead::{
     Clock,
     internal::{
         Append, Archive, ArchiveMsg, ArchiveSetup, Directory, FileOps, Layout, OpenTranscript,
-        Opened, RealFiles, Recorded, WriteError, WriterHandle,
+        Opened, RealFiles, Recorded, Redaction, WriteError, WriterHandle,
     },
     model::Message,
     settings::Durability,
@@ -186,6 +186,7 @@ impl World {
             },
             durability: self.durability,
             meta: None,
+            redaction: Redaction::default(),
             owner: None,
             reply: Arc::new(move |it| tell.send(it).unwrap()),
         };

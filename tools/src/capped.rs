@@ -37,12 +37,21 @@ pub(crate) async fn capped(
     }
     let ToolOutcome { text, truncation, .. } = outcome;
     let path = spill_path(context, id);
+    let redactor = context.redactor.clone();
     // On the thread that the call's hold waits for, as with every other file of a tool.
-    let (text, truncation) =
-        match stoppable(context, move |_| cut(text, truncation, max_chars, &path)).await {
-            Ok(cut) => cut,
-            Err(_) => ("The result is too long to show, and was lost.".into(), None),
+    let (text, truncation) = match stoppable(context, move |_| {
+        // Before it is cut, so that no half of a secret is left.
+        let text = match redactor {
+            Some(redactor) => redactor.text(&text).into_owned(),
+            None => text,
         };
+        cut(text, truncation, max_chars, &path)
+    })
+    .await
+    {
+        Ok(cut) => cut,
+        Err(_) => ("The result is too long to show, and was lost.".into(), None),
+    };
     ToolOutcome { text, truncation, ..outcome }
 }
 
@@ -112,6 +121,21 @@ mod tests {
         let outcome = check(&long, Some(20_000), Some(&"ä".repeat(2000)));
         let truncation = outcome.truncation.unwrap();
         assert_eq!((truncation.original_chars, truncation.kept_chars), (30_000, 2000));
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn secret_at_the_cut_is_neither_in_the_file_nor_in_half_before_it() {
+        const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+        let world = World::new();
+        let text = format!("{}{TOKEN}{}", "- ".repeat(990), "x".repeat(20_000));
+        let text = text.replace(TOKEN, &format!("{TOKEN} "));
+        let outcome =
+            block_on(capped(ToolOutcome::ok(text), Some(9000), &"id".into(), &world.context));
+        let path = outcome.truncation.unwrap().stored_at.unwrap();
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(kept.contains("[secret:github-token:1]") && !kept.contains("ghp_"));
+        assert!(!outcome.text.contains("ghp_"), "{}", outcome.text);
     }
 
     // REQ: TOL-1

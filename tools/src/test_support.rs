@@ -15,6 +15,7 @@ use ennead_runtime::{
         BoxFuture, Cancel, Clock, CommittedOutcome, HostProcess, Tool, ToolContext, WorkGuard,
         shells::{BackgroundShell, Detached, KeepShells, ShellStatus, ShellsFull},
     },
+    redaction::{NumberSecrets, Redactor},
     step1_settings_resolution::ShellSettings,
     step7_permission_gate::{
         ResolvedPath,
@@ -117,6 +118,16 @@ impl HostProcess for TaskHost {
     }
 }
 
+/// Numbers every secret alike.
+#[derive(Debug)]
+struct OneNumber;
+
+impl NumberSecrets for OneNumber {
+    fn number(&self, _: &'static str, _: &[u8]) -> Option<u32> {
+        Some(1)
+    }
+}
+
 /// A workspace, what the session remembers, and everything a call needs.
 pub(crate) struct World {
     _directory: tempfile::TempDir,
@@ -145,6 +156,8 @@ impl World {
             processes: None,
             shell: ShellSettings::default(),
             sandbox: None,
+            redactor: Some(Redactor::new(Arc::default(), Arc::new(OneNumber))),
+            redacts_results: true,
             progress: None,
             clock: Arc::new(StoppedClock),
         };

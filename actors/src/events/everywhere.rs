@@ -256,7 +256,11 @@ mod tests {
     }
 
     fn hub(name: &str, all: &EventsOfAll) -> EventHub {
-        EventHub::of_session(name.into(), all.clone())
+        EventHub::of_session(
+            name.into(),
+            all.clone(),
+            crate::redaction::Redaction::default().redactor().clone(),
+        )
     }
 
     // REQ: MDL-3

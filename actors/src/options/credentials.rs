@@ -1,8 +1,7 @@
 //! What a model server is logged in to with: kept out of texts, logs and child processes.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use ennead_runtime::step5_model_call::ModelFailure;
 use ennead_tools::withdrawn_keys;
 
 use super::Endpoint;
@@ -14,13 +13,10 @@ const PUBLIC: &[&str] =
 /// Characters that a credential has at least. A shorter value could be any word of a text.
 const MIN_CHARS: usize = 8;
 
-/// What takes the place of a credential.
-const CUT: &str = "[credential]";
-
 impl Endpoint {
     /// The values of headers that may be secret, in whole and word by word: servers repeat `Bearer
     /// key` as well as `key`. Longest first.
-    fn credentials(&self) -> Vec<&str> {
+    pub(crate) fn credentials(&self) -> Vec<&str> {
         let secret = self
             .headers
             .iter()
@@ -32,32 +28,6 @@ impl Endpoint {
         credentials.sort_by(|left, right| right.len().cmp(&left.len()).then(left.cmp(right)));
         credentials.dedup();
         credentials
-    }
-
-    /// The text without this server's credentials. Of one that the end of the text cuts short, the
-    /// beginning is taken out, too.
-    pub(crate) fn without_credentials<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
-        for credential in self.credentials() {
-            if text.contains(credential) {
-                text = Cow::Owned(text.replace(credential, CUT));
-            }
-            let start = (MIN_CHARS..credential.len()).rev().find_map(|n_bytes| {
-                let start = credential.get(..n_bytes)?;
-                let end = text.trim_end_matches(['.', '…', '"', ')']);
-                end.strip_suffix(start).map(str::len)
-            });
-            if let Some(start) = start {
-                text = Cow::Owned(format!("{}{CUT}", &text[..start]));
-            }
-        }
-        text
-    }
-
-    /// The failure without this server's credentials in its message.
-    pub(crate) fn cut(&self, failure: ModelFailure) -> ModelFailure {
-        let message = self.without_credentials(&failure.message).into_owned();
-        ModelFailure { message, ..failure }
     }
 
     /// Names of variables of this process that hold one of these credentials.
@@ -103,21 +73,13 @@ mod tests {
 
     const KEY: &str = "sk-test-0123456789abcdef";
 
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        let endpoint = Endpoint::openai_chat("http://a", Some(KEY));
-        assert_eq!(endpoint.without_credentials(text), expected);
-    }
-
+    // REQ: SES-8
     #[test]
-    fn credentials_are_cut_out_whole_and_where_a_text_ends_in_one() {
-        check("no such key", "no such key");
-        check(&format!("got {KEY}, {KEY}"), "got [credential], [credential]");
-        check(&format!("header Bearer {KEY}!"), "header [credential]!");
-        check("got sk-test-01234", "got [credential]");
-        check("got \"sk-test-0123456789abcde…", "got \"[credential]");
-        check("got sk-test", "got sk-test");
-        check("application/json", "application/json");
+    fn credentials_are_secrets_whole_and_word_by_word() {
+        let endpoint = Endpoint::openai_chat("http://a", Some(KEY));
+        let bearer = format!("Bearer {KEY}");
+        assert_eq!(endpoint.credentials(), [&bearer[..], KEY]);
+        assert!(Endpoint::openai_chat("http://a", Some("short")).credentials().is_empty());
     }
 
     #[test]

@@ -293,6 +293,7 @@ impl SessionState {
             hooks: parent.hooks.clone(),
             hook_chain: Arc::clone(&parent.hook_chain),
             secret_variables: Arc::clone(&parent.secret_variables),
+            redaction: parent.redaction.clone(),
             reads_sources: parent.reads_sources,
             system_prompt: Some(kind.system_prompt.to_string()),
             append_system_prompt: None,

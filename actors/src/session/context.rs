@@ -17,6 +17,7 @@ use crate::{
     mcp_server::SessionServers,
     model_call::learned::Learned,
     options::{Breakpoints, Endpoint},
+    redaction::Redaction,
     session::{background::SessionShells, tools::SessionTools},
     supervision::Job,
     world::{World, local_files::SessionDirs},
@@ -67,6 +68,8 @@ pub(crate) struct SessionContext {
     pub(crate) hook_chain: Arc<[String]>,
     /// Variables that hold credentials of the model servers, without a value.
     pub(crate) secret_variables: Arc<[(String, String)]>,
+    /// Takes secrets out of what it receives, writes and tells; shared with its sub-agents.
+    pub(crate) redaction: Redaction,
     /// Whether instruction files, git and memory are read.
     pub(crate) reads_sources: bool,
     /// Replaces the built-in system prompt.

@@ -27,8 +27,9 @@ impl SessionState {
     pub(super) fn advance<'a>(
         &'a mut self,
         myself: &'a ActorRef<SessionMsg>,
-        input: SessionInput,
+        mut input: SessionInput,
     ) -> Starting<'a> {
+        self.shared.redaction.session_input(&mut input);
         let before = match self.ended_shells(&input) {
             Some(ended) => self.machine.handle(self.now(), ended),
             None => Vec::new(),
@@ -103,8 +104,9 @@ impl SessionState {
                     });
                 }
                 SessionEffect::Ready { is_open } => self.readiness.known(is_open),
-                SessionEffect::Reply { prompt, result } => {
+                SessionEffect::Reply { prompt, mut result } => {
                     if let Some((reply, _slot)) = self.prompts.remove(&prompt) {
+                        self.shared.redaction.result(&mut result);
                         reply(*result);
                     }
                 }
@@ -117,7 +119,8 @@ impl SessionState {
                 SessionEffect::StopAfterTurn { key } => self.to_turn(key, TurnInput::StopRequested),
                 SessionEffect::LeaveTurn { key } => {
                     let left = self.leave_turn(key);
-                    let left = SessionInput::TurnLeft { key, left };
+                    let mut left = SessionInput::TurnLeft { key, left };
+                    self.shared.redaction.session_input(&mut left);
                     effects.extend(self.machine.handle(self.now(), left));
                 }
                 SessionEffect::UnwatchTime => self.timer = None,

@@ -12,7 +12,7 @@ use ennead_runtime::{
     digest::Digest,
     time::Timestamp,
     transcript::{
-        codec::{self, Head},
+        codec::Head,
         entry::{Line, LineFrame, Record, RecordKind, StoredText, TextFolder},
         load::{Torn, tail},
         read::{body_of, seal_of},
@@ -23,6 +23,7 @@ use super::WriteError;
 use crate::{
     archive::{files, layout::TranscriptPaths},
     checkpoint::{self, Checkpoint},
+    redaction::Redaction,
     transcript_store::{StoreError, SyncWork, TranscriptLog, TranscriptStore},
 };
 
@@ -31,7 +32,6 @@ const WINDOW: u64 = 64 * 1024;
 
 /// Bytes of a usual line.
 const LINE: usize = 512;
-
 /// How far everything is acknowledged. Outlives a crash of the writer; what lies after it may
 /// come a second time.
 pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
@@ -41,6 +41,7 @@ pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 pub(crate) struct TranscriptFile {
     place: TranscriptPaths,
     frame: LineFrame,
+    redaction: Redaction,
     store: Arc<dyn TranscriptStore>,
     log: Box<dyn TranscriptLog>,
     end: Checkpoint,
@@ -75,6 +76,7 @@ impl TranscriptFile {
     pub(crate) fn open(
         place: TranscriptPaths,
         frame: LineFrame,
+        redaction: Redaction,
         store: Arc<dyn TranscriptStore>,
         acknowledged: Acknowledged,
     ) -> Result<Self, StoreError> {
@@ -82,6 +84,7 @@ impl TranscriptFile {
         let mut transcript = Self {
             place,
             frame,
+            redaction,
             store,
             log,
             end: Checkpoint { offset: 0, head: Head::default(), last: None },
@@ -211,10 +214,10 @@ impl TranscriptFile {
             let what = RecordKind::Repair { offset, length, digest };
             let record = Record { at: at(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
-            codec::append(&line, &self.frame, &mut end.head, &mut buffer);
+            self.redaction.append(&line, &self.frame, &mut end.head, &mut buffer);
         }
         for line in lines {
-            codec::append(line, &self.frame, &mut end.head, &mut buffer);
+            self.redaction.append(line, &self.frame, &mut end.head, &mut buffer);
             if let Line::Conversation(line) = line {
                 end.last = Some(line.message.id.clone());
             }
@@ -245,7 +248,7 @@ impl TranscriptFile {
         while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
             let before = Head { seq: known.head.seq.saturating_sub(1), hash: known.prev };
             let mut bytes = Vec::new();
-            codec::append(line, &self.frame, &mut before.clone(), &mut bytes);
+            self.redaction.append(line, &self.frame, &mut before.clone(), &mut bytes);
             let same = bytes
                 .strip_suffix(b"\n")
                 .and_then(body_of)
@@ -274,6 +277,7 @@ impl TranscriptFile {
             TextFolder::Records => "stored",
             TextFolder::ToolResults => "tool-results",
         };
+        let text = &*self.redaction.stored(text);
         let path = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
         let kept = match text.place {
             TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),

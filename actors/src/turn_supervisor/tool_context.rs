@@ -45,6 +45,8 @@ impl ActiveTurn {
             })),
             shell: self.turn.shell_settings(),
             sandbox: self.turn.sandbox(),
+            redactor: Some(self.shared.redaction.redactor().clone()),
+            redacts_results: self.shared.redaction.is_for_model(),
             progress: Some(Arc::new(ProgressPort {
                 shared: Arc::clone(&self.shared),
                 call: call.id.clone(),

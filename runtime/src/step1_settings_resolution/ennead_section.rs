@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AgentLimits, ApprovalSettings, Durability, FallbackModel, HttpSettings, Settings,
-    ShaperSettings, ShellSettings,
+    AgentLimits, ApprovalSettings, Durability, FallbackModel, HttpSettings, RedactSettings,
+    Settings, ShaperSettings, ShellSettings,
 };
 use crate::{
     catalogue::Overrides,
@@ -42,6 +42,7 @@ pub(super) struct EnneadSettings {
     fallback: Option<Vec<Fallback>>,
     secret_env: Option<Vec<String>>,
     server_env: Option<BTreeMap<String, Vec<String>>>,
+    redact: Option<RedactSettings>,
 }
 
 /// A model to turn to: `"model"`, `"provider/model"` or `{"provider": …, "model": …}`.
@@ -62,7 +63,8 @@ impl From<Fallback> for FallbackModel {
 }
 
 /// Keys whose values are objects of keys.
-pub(super) const GROUPS: [&str; 6] = ["shapers", "agents", "shell", "http", "approvals", "output"];
+pub(super) const GROUPS: [&str; 7] =
+    ["shapers", "agents", "shell", "http", "approvals", "output", "redact"];
 
 /// Whether an object of one key can be read. `group` is one of [`GROUPS`].
 pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
@@ -73,6 +75,7 @@ pub(super) fn fits(group: Option<&str>, one: Map<String, Value>) -> bool {
         Some("shell") => ShellSettings::deserialize(value).is_ok(),
         Some("output") => OutputSettings::deserialize(value).is_ok(),
         Some("approvals") => ApprovalSettings::deserialize(value).is_ok(),
+        Some("redact") => RedactSettings::deserialize(value).is_ok(),
         Some("http") => HttpSettings::deserialize(value).is_ok(),
         _ => EnneadSettings::deserialize(&value).is_ok() && Parameters::deserialize(value).is_ok(),
     }

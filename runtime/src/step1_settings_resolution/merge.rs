@@ -9,7 +9,7 @@ use super::{
     FallbackModel, InstructionSettings, LayerText, Resolved, Settings, WorktreeBase, certificates,
     ennead_section,
     layer::{HOOKS_OFF, SettingsLayer, read_layer},
-    models, sandbox,
+    models, redact, sandbox,
     secrets::SecretEnv,
 };
 use crate::{
@@ -104,6 +104,7 @@ pub fn merge_with(layers: &[LayerText], known: &Arc<Catalogue>) -> Resolved {
     settings.certificates = certificates::certificates(&read, &mut warnings);
     settings.sandbox = sandbox::sandbox(&read, &mut warnings);
     settings.secrets = SecretEnv::of(&read, &mut warnings);
+    settings.redact = redact::redact(&read, &mut warnings);
     let directories =
         merged.pointer("/permissions/additionalDirectories").and_then(Value::as_array);
     settings.permissions.additional_directories =

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, de, forward_to_deserialize_any};
 use serde_json::{Value, json};
 
 use super::{
-    AgentLimits, ApprovalSettings, HttpSettings, LayerText, Resolved, Settings, ShaperSettings,
-    ShellSettings,
+    AgentLimits, ApprovalSettings, HttpSettings, LayerText, RedactSettings, Resolved, Settings,
+    ShaperSettings, ShellSettings,
     ennead_section::{EnneadSettings, GROUPS},
     merge,
     trust::{Trust, restrict},
@@ -170,6 +170,7 @@ fn defaults() -> Value {
             "shell": it.shell,
             "approvals": it.approvals,
             "output": it.output,
+            "redact": it.redact,
         },
     })
 }
@@ -255,6 +256,7 @@ fn every_field_of_the_settings_types_is_documented() {
         ("http", fields::<HttpSettings>()),
         ("approvals", fields::<ApprovalSettings>()),
         ("output", fields::<OutputSettings>()),
+        ("redact", fields::<RedactSettings>()),
     ];
     let in_groups = groups
         .iter()

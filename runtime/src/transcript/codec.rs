@@ -33,6 +33,19 @@ pub struct Head {
 ///
 /// A `run_end` learns the hash of the record before it here, since only who seals knows it.
 pub fn append(line: &Line, frame: &LineFrame, head: &mut Head, out: &mut Vec<u8>) {
+    append_edited(line, frame, head, |_, _| {}, out);
+}
+
+/// The same for a line that is changed before it is sealed: `edit` is given the buffer and the place at
+/// which its JSON object begins, whole and with its brace, and leaves one there. A record
+/// that is too long then is shortened again.
+pub fn append_edited(
+    line: &Line,
+    frame: &LineFrame,
+    head: &mut Head,
+    edit: impl Fn(&mut Vec<u8>, usize),
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     match line {
         Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
@@ -43,6 +56,17 @@ pub fn append(line: &Line, frame: &LineFrame, head: &mut Head, out: &mut Vec<u8>
             encode(&Line::Harness(record), frame, out);
         }
         line => encode(line, frame, out),
+    }
+    out.push(b'}');
+    edit(out, start);
+    if let Line::Harness(_) = line
+        && MAX_RECORD - SEAL < out.len() - start
+        && let Ok(record) = serde_json::from_slice::<Record>(&out[start..])
+    {
+        out.truncate(start);
+        encode(&Line::Harness(Box::new(record)), frame, out);
+    } else {
+        out.pop();
     }
     head.seq += 1;
     head.hash = seal(out, start, head.seq, head.hash);

@@ -6,6 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ennead_runtime::{
+    ports::ToolContext,
+    redaction::{Redactor, Stream},
+};
 use tokio::{
     fs::{self, File},
     io::AsyncWriteExt,
@@ -32,6 +36,10 @@ pub(super) struct Capture {
     is_followed: bool,
     /// Why there is no file, or only the start of one.
     trouble: Option<String>,
+    /// Takes secrets out of what is kept in a file. `None`: nothing does.
+    redactor: Option<Redactor>,
+    /// Takes secrets out of all output from now on.
+    redacting: Option<Stream>,
 }
 
 impl Capture {
@@ -48,15 +56,42 @@ impl Capture {
             n_written: 0,
             is_followed: false,
             trouble: None,
+            redactor: None,
+            redacting: None,
         }
+    }
+
+    /// Takes secrets out of the output: out of all of it where results are without them, else out of an
+    /// output that goes to a file.
+    pub(super) fn without_secrets(self, context: &ToolContext) -> Self {
+        let redactor = context.redactor.clone();
+        let redacting = redactor.as_ref().filter(|_| context.redacts_results);
+        Self { redacting: redacting.map(Redactor::stream), redactor, ..self }
     }
 
     /// Takes the next bytes.
     pub(super) async fn push(&mut self, bytes: &[u8]) {
+        match &mut self.redacting {
+            Some(stream) => {
+                let redacted = stream.push_bytes(bytes);
+                self.take(&redacted).await;
+            }
+            None => self.take(bytes).await,
+        }
+    }
+
+    /// Takes what was held back because more could have followed.
+    pub(super) async fn end(&mut self) {
+        if let Some(stream) = &mut self.redacting {
+            let rest = stream.finish_bytes();
+            self.take(&rest).await;
+        }
+    }
+
+    async fn take(&mut self, bytes: &[u8]) {
         self.n_bytes += bytes.len() as u64;
         if !self.is_followed {
-            // Every byte but the later ones of a character.
-            self.n_chars += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
+            self.n_chars += n_chars(bytes);
         }
         self.tail.extend(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
@@ -74,6 +109,17 @@ impl Capture {
 
     /// Makes the file with all there is so far.
     async fn open(&mut self) {
+        if self.redacting.is_none()
+            && let Some(redactor) = &self.redactor
+        {
+            let mut stream = redactor.stream();
+            let redacted = stream.push_bytes(&std::mem::take(&mut self.head));
+            self.redacting = Some(stream);
+            self.n_bytes = redacted.len() as u64;
+            self.n_chars = n_chars(&redacted);
+            self.tail = redacted[redacted.len().saturating_sub(TAIL_BYTES)..].to_vec().into();
+            self.head = redacted;
+        }
         match make(&self.path).await {
             Ok(file) => {
                 self.file = Some(file);
@@ -190,6 +236,11 @@ impl Capture {
     }
 }
 
+/// Every byte but the later ones of a character.
+fn n_chars(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64
+}
+
 async fn make(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).await?;
@@ -207,7 +258,7 @@ async fn make(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::block_on;
+    use crate::test_support::{World, block_on};
 
     #[test]
     fn output_is_kept_whole_up_to_the_limit_and_in_a_file_beyond() {
@@ -227,6 +278,40 @@ mod tests {
                 assert_eq!(kept, "ä".repeat(usize::try_from(n).unwrap()));
                 capture.forget().await;
                 assert!(!path.exists());
+            });
+        }
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn secret_that_is_split_over_pieces_is_in_no_file_whoever_sees_it() {
+        const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+        for redacts_results in [true, false] {
+            let mut world = World::new();
+            world.context.redacts_results = redacts_results;
+            let path = world.root.join("out.txt");
+            block_on(async {
+                let mut capture = Capture::new(20, path.clone()).without_secrets(&world.context);
+                let text = format!("a {TOKEN} b\n{}\n{TOKEN}", "x".repeat(50));
+                for byte in text.bytes() {
+                    capture.push(&[byte]).await;
+                }
+                capture.end().await;
+                let (_, n_bytes) = capture.keep().await.unwrap();
+                let kept = std::fs::read_to_string(&path).unwrap();
+                let placeholder = "[secret:github-token:1]";
+                assert_eq!(kept, text.replace(TOKEN, placeholder), "{redacts_results}");
+                assert_eq!(n_bytes, kept.len() as u64);
+                assert_eq!((capture.n_bytes(), capture.n_chars()), (n_bytes, n_bytes));
+                assert!(capture.tail().ends_with(placeholder));
+            });
+            // What fits is shown as the setting says.
+            block_on(async {
+                let mut capture = Capture::new(99, path.clone()).without_secrets(&world.context);
+                capture.push(TOKEN.as_bytes()).await;
+                capture.end().await;
+                let shown = capture.whole(99).unwrap();
+                assert_eq!(shown.contains(TOKEN), !redacts_results, "{shown}");
             });
         }
     }

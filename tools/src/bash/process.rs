@@ -92,7 +92,8 @@ impl Running {
             started => started,
         }?;
         let output = Receiver::from_owned_fd(OwnedFd::from(output))?;
-        let capture = Capture::new(order.max_chars, spill_path(context, order.id));
+        let capture =
+            Capture::new(order.max_chars, spill_path(context, order.id)).without_secrets(context);
         Ok(Self { tree, output, buffer: vec![0; 64 << 10], is_open: true, capture })
     }
 
@@ -140,6 +141,7 @@ impl Running {
         // Ends with `WouldBlock` if a process that cannot be ended still holds the pipe.
         let _ = pipe.take(PIPE_BYTES).read_to_end(&mut rest);
         capture.push(&rest).await;
+        capture.end().await;
         Ok(ShellResult { ending, capture, n_left_over })
     }
 }

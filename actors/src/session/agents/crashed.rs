@@ -29,6 +29,7 @@ impl SessionState {
         orphans::Closer {
             archive: self.archive.clone(),
             frame: self.open.frame.clone(),
+            redaction: self.shared.redaction.clone(),
             beside: self.open.place.beside.clone(),
             durability: self.open.durability,
             clock: Arc::clone(&self.shared.world.clock),

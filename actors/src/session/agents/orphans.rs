@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
+    redaction::Redaction,
     transcript_store::TranscriptStore,
     transcript_writer::{Append, Recorded},
 };
@@ -159,6 +160,7 @@ pub(in crate::session) struct Closer {
     pub(in crate::session) archive: ActorRef<ArchiveMsg>,
     /// Of the session; agents are named in it one by one.
     pub(in crate::session) frame: LineFrame,
+    pub(in crate::session) redaction: Redaction,
     pub(in crate::session) beside: PathBuf,
     pub(in crate::session) durability: Durability,
     pub(in crate::session) clock: Arc<dyn Clock>,
@@ -233,6 +235,7 @@ impl Closer {
             frame: LineFrame { agent: Some(it.agent.clone()), cwd, ..self.frame.clone() },
             durability: self.durability,
             meta: None,
+            redaction: self.redaction.clone(),
             owner: None,
             reply: Arc::new(move |opened| {
                 // The one that waits may have been ended.

@@ -45,6 +45,11 @@ impl ImageType {
 }
 
 impl PromptBlock {
+    /// The block that it is, to be replaced.
+    pub(crate) fn block_mut(&mut self) -> &mut Block {
+        &mut self.0
+    }
+
     /// Returns a block of plain text.
     pub fn text(text: &str) -> Self {
         Self(Block::text(text))

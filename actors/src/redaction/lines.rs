@@ -1,0 +1,147 @@
+//! What is written of a session, without its secrets.
+//!
+//! Nearly all of it was redacted before. Settings were not, since children are started with what they
+//! say; nor was anything where the model is shown secrets.
+
+use std::borrow::Cow;
+
+use ennead_runtime::{
+    block::Block,
+    digest::Digest,
+    tool::ToolCall,
+    transcript::{
+        codec::{self, Head},
+        entry::{Line, LineFrame, StoredText, TextFolder},
+    },
+};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::Redaction;
+
+/// What a record begins with, and no line of the conversation.
+const RECORD: &str = r#"{"type":"ennead""#;
+
+impl Redaction {
+    /// Appends a sealed line without secrets.
+    pub(crate) fn append(
+        &self,
+        line: &Line,
+        frame: &LineFrame,
+        head: &mut Head,
+        out: &mut Vec<u8>,
+    ) {
+        codec::append_edited(line, frame, head, |out, start| self.line(out, start), out);
+    }
+
+    /// Takes the secrets out of a line, the JSON object from `start` on.
+    fn line(&self, out: &mut Vec<u8>, start: usize) {
+        self.rename(out, start);
+        if !self.redactor.may_find(&out[start..]) {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(&out[start..]) else { return };
+        if let Cow::Owned(redacted) = self.redactor.json(text) {
+            self.note_texts(text, &redacted);
+            out.truncate(start);
+            out.extend_from_slice(redacted.as_bytes());
+            self.rename(out, start);
+        }
+    }
+
+    /// A text that lines name by its digest. Without its secrets it is another text with another digest,
+    /// and lines will name that one. A result that the model was told the path of keeps its name.
+    pub(crate) fn stored<'a>(&self, stored: &'a StoredText) -> Cow<'a, StoredText> {
+        // Records are JSON or words; both stay what they are.
+        let Cow::Owned(redacted) = self.redactor.json(&stored.text) else {
+            return Cow::Borrowed(stored);
+        };
+        let mut new = StoredText::new(redacted, stored.place);
+        match stored.place {
+            TextFolder::ToolResults => new.digest = stored.digest,
+            TextFolder::Records => self.note(stored.digest, new.digest),
+        }
+        Cow::Owned(new)
+    }
+
+    fn note(&self, old: Digest, new: Digest) {
+        self.secrets.lock().renamed.insert(old.to_string(), new.to_string());
+    }
+
+    /// Notes what later records name by a digest that is another one now: texts inside of a record, and
+    /// calls of an answer.
+    fn note_texts(&self, old: &str, new: &str) {
+        if !old.starts_with(RECORD) {
+            let digests = |line: &str| calls(line).iter().map(ToolCall::digest).collect::<Vec<_>>();
+            let pairs = digests(old).into_iter().zip(digests(new));
+            pairs.filter(|(old, new)| old != new).for_each(|(old, new)| self.note(old, new));
+            return;
+        }
+        let read = |text| serde_json::from_str::<Value>(text).unwrap_or_default();
+        self.note_values(&read(old), &read(new));
+    }
+
+    fn note_values(&self, old: &Value, new: &Value) {
+        match (old, new) {
+            (Value::Object(old), Value::Object(new)) => {
+                for (name, old) in old {
+                    let Some(new) = new.get(name) else { continue };
+                    match (old, new) {
+                        (Value::String(old), Value::String(new))
+                            if name == "text" && old != new =>
+                        {
+                            self.note(Digest::of(old.as_bytes()), Digest::of(new.as_bytes()));
+                        }
+                        _ => self.note_values(old, new),
+                    }
+                }
+            }
+            (Value::Array(old), Value::Array(new)) => {
+                old.iter().zip(new).for_each(|(old, new)| self.note_values(old, new));
+            }
+            _ => {}
+        }
+    }
+
+    /// Names the texts that were written and not those that they were made of.
+    fn rename(&self, out: &mut Vec<u8>, start: usize) {
+        let known = self.secrets.lock();
+        if known.renamed.is_empty() || !out[start..].starts_with(RECORD.as_bytes()) {
+            return;
+        }
+        for (old, new) in &known.renamed {
+            while let Some(at) = find(&out[start..], old.as_bytes()) {
+                let at = start + at;
+                out.splice(at..at + old.len(), new.bytes());
+            }
+        }
+    }
+}
+
+/// What of a line of the conversation its calls are read from.
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    message: Content<'a>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    content: Vec<&'a RawValue>,
+}
+
+/// The calls of an answer, in order.
+fn calls(line: &str) -> Vec<ToolCall> {
+    let Ok(said) = serde_json::from_str::<Said<'_>>(line) else { return Vec::new() };
+    let blocks = said.message.content.iter().filter_map(|it| Block::from_wire(it.get()).ok());
+    let call = |it: Block| {
+        let (id, name, input) = it.as_tool_use()?;
+        Some(ToolCall { id: id.clone(), name: name.clone(), input: input.into() })
+    };
+    blocks.filter_map(call).collect()
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|it| it == part)
+}

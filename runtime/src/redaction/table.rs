@@ -1,0 +1,111 @@
+//! What a row of the table of shapes says.
+
+use super::{check::Check, class::Class};
+
+pub use super::rows::TABLE;
+
+pub(super) const DIGIT_LETTER: Class = Class::new(b"0-9A-Za-z", b"");
+pub(super) const WORD: Class = Class::new(b"0-9A-Za-z", b"_");
+pub(super) const URL64: Class = Class::new(b"0-9A-Za-z", b"-_");
+pub(super) const URL64_DOT: Class = Class::new(b"0-9A-Za-z", b"-_.");
+pub(super) const BASE64: Class = Class::new(b"0-9A-Za-z", b"+/=");
+pub(super) const DASHED: Class = Class::new(b"0-9A-Za-z", b"-");
+pub(super) const HEX: Class = Class::new(b"0-9a-f", b"");
+pub(super) const BASE32: Class = Class::new(b"A-Z2-7", b"");
+pub(super) const UPPER: Class = Class::new(b"A-Z0-9", b"");
+pub(super) const DOT: Class = Class::new(b"", b".");
+pub(super) const COLON: Class = Class::new(b"", b":");
+pub(super) const AT: Class = Class::new(b"", b"@");
+pub(super) const BLANK: Class = Class::new(b"", b" ");
+pub(super) const LETTER: Class = Class::new(b"A-Za-z", b"");
+/// Between a name and its value in JSON, YAML, shell, headers and code, escaped quotes included.
+pub(super) const SEPARATOR: Class = Class::new(b"", b" \t\"'\\`:=>,(");
+pub(super) const QUOTE: Class = Class::new(b"", b" \t\"'\\`");
+pub(super) const ASSIGN: Class = Class::new(b"", b":=,");
+/// `token68` of RFC 9110, section 11.2.
+pub(super) const TOKEN68: Class = Class::new(b"0-9A-Za-z", b"-._~+/=");
+/// The same without the dots of names in code.
+pub(super) const OPAQUE: Class = Class::new(b"0-9A-Za-z", b"-_~+/=");
+pub(super) const PADDED: Class = Class::new(b"0-9A-Za-z", b"-_=");
+/// The user of RFC 3986, section 3.2.1.
+pub(super) const USER: Class = Class::new(b"0-9A-Za-z", b"-._~!&'*+,;=%");
+/// The same for what follows the first colon; without brackets, so that a placeholder is none.
+pub(super) const PASSWORD: Class = Class::new(b"0-9A-Za-z", b"-._~!&*+,;=%:");
+/// What a key block may hold in a file, in a JSON string, or in front of whose lines a tool puts names
+/// and numbers. No quote ends up inside of it, so that JSON stays JSON.
+pub(super) const BLOCK: Class = Class::new(b"0-9A-Za-z", b" \t\r\n+/=-_:,.;()\\|").and_others();
+/// The label of a key block's last line.
+pub(super) const LABEL: Class = Class::new(b"A-Z0-9", b" ");
+
+/// Bytes of a key block at most. One of 16,384 bits, the longest that OpenSSL makes, has 12.5 KiB.
+pub(super) const MAX_BLOCK: usize = 16 * 1024;
+
+/// A run of bytes of one class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) class: Class,
+    pub(super) min: u32,
+    pub(super) max: u32,
+    /// Whether it is taken out; else it is only in front of or after what is.
+    pub(super) is_secret: bool,
+}
+
+/// What follows the beginning of a shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// These runs, one after the other. Each takes what it can, so one pass decides.
+    Parts(&'static [Part]),
+    /// A block of lines up to its end line.
+    Block,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// What its placeholders are named.
+    pub kind: &'static str,
+    /// The shape begins with one of these; at least three bytes.
+    pub anchors: &'static [&'static str],
+    /// Whether a letter or digit in front of the beginning means that it is none.
+    pub(super) at_word: bool,
+    /// Whether the beginning counts in capitals and small letters alike.
+    pub(super) any_case: bool,
+    /// Whether the beginning is taken out, too.
+    pub(super) with_anchor: bool,
+    pub(super) shape: Shape,
+    pub(super) check: Check,
+    /// Where the shape is documented.
+    pub source: &'static str,
+}
+
+pub(super) const fn secret(class: Class, min: u32, max: u32) -> Part {
+    Part { class, min, max, is_secret: true }
+}
+
+pub(super) const fn around(class: Class, min: u32, max: u32) -> Part {
+    Part { class, min, max, is_secret: false }
+}
+
+/// A token with a beginning of its own.
+pub(super) const fn token(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    parts: &'static [Part],
+    check: Check,
+    source: &'static str,
+) -> Rule {
+    let shape = Shape::Parts(parts);
+    Rule { kind, anchors, at_word: true, any_case: false, with_anchor: true, shape, check, source }
+}
+
+/// A value that is known by the name in front of it.
+pub(super) const fn named(
+    kind: &'static str,
+    anchors: &'static [&'static str],
+    parts: &'static [Part],
+    check: Check,
+    source: &'static str,
+) -> Rule {
+    let shape = Shape::Parts(parts);
+    Rule { kind, anchors, at_word: false, any_case: true, with_anchor: false, shape, check, source }
+}
