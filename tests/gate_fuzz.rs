@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 mod bodies;
+pub(crate) mod judged;
 
 /// Pieces that commands and rules are made of.
 const PIECES: [&str; 48] = [

@@ -6,26 +6,21 @@
 //! rule covers. `ENNEAD_SHELL_TRIALS` sets the number of commands.
 
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
     fs,
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Stdio},
-    sync::Arc,
 };
 
-use ennead_runtime::{
-    permission::{PermissionMode, Scope},
-    step1_settings_resolution::{LayerText, merge},
-    step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
-    tool::{ToolCall, ToolSpec},
-};
+use ennead_runtime::{permission::PermissionMode, step7_permission_gate::GateSetup};
 use serde_json::json;
 
 mod grammar;
 
 use grammar::Draws;
+
+use crate::gate_fuzz::judged::{self, Outcome};
 
 /// Commands in a run that nobody asked to be longer.
 const TRIALS: u64 = 2_000;
@@ -45,24 +40,7 @@ fn setup(workspace: &str, mode: PermissionMode) -> GateSetup {
         PermissionMode::BypassPermissions => json!({"deny": ["Bash(xx *)", "Bash(yy *)"]}),
         _ => json!({"allow": allow}),
     };
-    let text = json!({ "permissions": permissions }).to_string();
-    let layer = LayerText { scope: Scope::CliArg, source: "the test".into(), text };
-    let places = Places {
-        workspace: workspace.into(),
-        home: "/nowhere".into(),
-        project_root: None,
-        real: BTreeMap::new(),
-    };
-    GateSetup::new(Arc::new(merge(&[layer]).settings), mode, places, Handler::None)
-}
-
-fn allows(setup: &GateSetup, bash: &ToolSpec, command: &str) -> bool {
-    let input = json!({ "command": command }).to_string().into();
-    let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
-    let (mut gate, step) = Gate::open(call, bash, setup);
-    let GateStep::Judge(order) = step else { panic!("{step:?}") };
-    let step = gate.command_judged(order.judge());
-    matches!(step, GateStep::Decided { permit: Some(_), .. })
+    judged::setup(mode, workspace, &permissions)
 }
 
 /// Runs commands, each in a subshell of its own; what stubs were called with is in `log`.
@@ -125,9 +103,6 @@ fn nothing_starts_that_the_gate_did_not_see() {
     let workspace = place.path().join("work").to_str().unwrap().to_owned();
     let setups = [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions];
     let setups = setups.map(|mode| setup(&workspace, mode));
-    let tools = ennead_tools::registry::builtin_tools();
-    let bash =
-        tools.iter().map(|it| it.spec()).find(|it| it.name.as_str() == "Bash").unwrap().clone();
     let (mut n_allowed, mut n_started, mut waiting) = (0, 0, Vec::new());
     let mut unseen = Vec::new();
     let mut flush = |waiting: &mut Vec<(String, bool)>, n_started: &mut usize| {
@@ -147,7 +122,7 @@ fn nothing_starts_that_the_gate_did_not_see() {
     for seed in 0..n_trials {
         let command = Draws::new(seed).command();
         for (setup, bypasses) in setups.iter().zip([false, true]) {
-            if allows(setup, &bash, &command) {
+            if judged::outcome(setup, &command) == Outcome::Allowed {
                 n_allowed += 1;
                 waiting.push((command.clone(), bypasses));
                 break;

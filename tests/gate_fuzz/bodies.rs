@@ -1,25 +1,9 @@
 //! What must hold of the gate for any bytes: shared by the fuzz targets and by a test of every run.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use ennead_runtime::{
-    permission::{PermissionMode, Scope},
-    step1_settings_resolution::{LayerText, merge},
-    step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
-    tool::{Access, Concurrency, ToolCall, ToolEffect, ToolSpec},
-};
+use ennead_runtime::permission::PermissionMode;
 use serde_json::json;
 
-/// What becomes of a call. Stricter answers are smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Outcome {
-    /// It does not run.
-    Denied,
-    /// Somebody is asked.
-    Asked,
-    /// It runs.
-    Allowed,
-}
+use super::judged::{self, Outcome};
 
 const MODES: [PermissionMode; 4] = [
     PermissionMode::Default,
@@ -68,36 +52,5 @@ pub(super) fn permission_rules(data: &[u8]) {
 }
 
 fn outcome(mode: PermissionMode, permissions: &serde_json::Value, command: &str) -> Outcome {
-    let text = json!({ "permissions": permissions }).to_string();
-    let layer = LayerText { scope: Scope::CliArg, source: "the fuzzer".into(), text };
-    let places = Places {
-        workspace: "/w".into(),
-        home: "/h".into(),
-        project_root: None,
-        real: BTreeMap::new(),
-    };
-    let settings = Arc::new(merge(&[layer]).settings);
-    let setup = GateSetup::new(settings, mode, places, Handler::Approver);
-    let spec = ToolSpec {
-        name: "Bash".into(),
-        description: "".into(),
-        input_schema: "{}".into(),
-        effect: ToolEffect::SideEffects,
-        concurrency: Concurrency::Alone,
-        access: Access::Command { field: "command".into() },
-        output_cap: None,
-        timeout_ms: None,
-        polls: false,
-    };
-    let input = json!({ "command": command }).to_string().into();
-    let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
-    let (mut gate, mut step) = Gate::open(call, &spec, &setup);
-    if let GateStep::Judge(order) = step {
-        step = gate.command_judged(order.judge());
-    }
-    match step {
-        GateStep::Decided { permit: Some(_), .. } => Outcome::Allowed,
-        GateStep::Decided { permit: None, .. } => Outcome::Denied,
-        _ => Outcome::Asked,
-    }
+    judged::outcome(&judged::setup(mode, "/w", permissions), command)
 }

@@ -1,0 +1,61 @@
+//! What becomes of a shell command at the gate: shared by the fuzz targets, the differential test and the benchmark.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ennead_runtime::{
+    permission::{PermissionMode, Scope},
+    step1_settings_resolution::{LayerText, merge},
+    step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
+    tool::{Access, Concurrency, ToolCall, ToolEffect, ToolSpec},
+};
+use serde_json::{Value, json};
+
+/// What becomes of a call. Stricter answers are smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// It does not run.
+    Denied,
+    /// Somebody is asked.
+    Asked,
+    /// It runs.
+    Allowed,
+}
+
+/// A gate with `permissions` as settings have them, where somebody can be asked.
+pub(crate) fn setup(mode: PermissionMode, workspace: &str, permissions: &Value) -> GateSetup {
+    let text = json!({ "permissions": permissions }).to_string();
+    let layer = LayerText { scope: Scope::CliArg, source: "the caller".into(), text };
+    let places = Places {
+        workspace: workspace.into(),
+        home: "/nowhere".into(),
+        project_root: None,
+        real: BTreeMap::new(),
+    };
+    GateSetup::new(Arc::new(merge(&[layer]).settings), mode, places, Handler::Approver)
+}
+
+/// What becomes of a command.
+pub(crate) fn outcome(setup: &GateSetup, command: &str) -> Outcome {
+    let spec = ToolSpec {
+        name: "Bash".into(),
+        description: "".into(),
+        input_schema: "{}".into(),
+        effect: ToolEffect::SideEffects,
+        concurrency: Concurrency::Alone,
+        access: Access::Command { field: "command".into() },
+        output_cap: None,
+        timeout_ms: None,
+        polls: false,
+    };
+    let input = json!({ "command": command }).to_string().into();
+    let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
+    let (mut gate, mut step) = Gate::open(call, &spec, setup);
+    if let GateStep::Judge(order) = step {
+        step = gate.command_judged(order.judge());
+    }
+    match step {
+        GateStep::Decided { permit: Some(_), .. } => Outcome::Allowed,
+        GateStep::Decided { permit: None, .. } => Outcome::Denied,
+        _ => Outcome::Asked,
+    }
+}
