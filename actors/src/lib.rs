@@ -125,7 +125,7 @@ pub mod permission {
     pub use ennead_runtime::{
         approval::{
             AnswerError, AnsweredBy, ModeError, PermissionAnswer, PolicyVerdict, Question,
-            QuestionCounts, QuestionKey, RuleDestination, RuleUpdate,
+            QuestionCounts, QuestionKey, RuleDestination, RuleUpdate, UpdateAct,
         },
         hook::{BadMatcher, HookEvent},
         ids::ApprovalId,

@@ -143,7 +143,13 @@ impl PermissionAnswer {
             return Err(AnswerError::TooManyRules);
         }
         for update in &self.rules {
-            Rule::parse(&update.text())?;
+            match update.act {
+                UpdateAct::Add | UpdateAct::Remove => drop(Rule::parse(&update.text())?),
+                UpdateAct::AddDirectory | UpdateAct::RemoveDirectory if update.rule.is_empty() => {
+                    return Err(AnswerError::BadRule(BadRule::NoTool(update.rule.clone())));
+                }
+                UpdateAct::Clear | UpdateAct::AddDirectory | UpdateAct::RemoveDirectory => {}
+            }
             if update.rule.chars().any(char::is_control) {
                 return Err(AnswerError::BadRule(BadRule::NoTool(update.rule.clone())));
             }
@@ -152,14 +158,41 @@ impl PermissionAnswer {
     }
 }
 
-/// A rule that an answer adds.
+/// What an answer does with a rule or a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateAct {
+    /// Adds the rule.
+    #[default]
+    Add,
+    /// Takes the rule away.
+    Remove,
+    /// Takes away every rule of the kind.
+    Clear,
+    /// Adds the directory to those that the session works in.
+    AddDirectory,
+    /// Takes the directory away from those.
+    RemoveDirectory,
+}
+
+impl UpdateAct {
+    fn is_add(&self) -> bool {
+        *self == Self::Add
+    }
+}
+
+/// A change that an answer makes to the rules and directories of one place, and of the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleUpdate {
-    /// What the rule does with a call that it matches.
+    /// What is done.
+    #[serde(default, skip_serializing_if = "UpdateAct::is_add")]
+    pub act: UpdateAct,
+    /// What the rule does with a call that it matches. Means nothing for a directory.
     pub kind: RuleKind,
-    /// As in settings files, for example `Bash(npm test *)`.
+    /// The rule as in settings files, for example `Bash(npm test *)`; the path of a directory; empty where all
+    /// rules are taken away.
     pub rule: String,
-    /// Where it is kept in addition to the session.
+    /// Where it is kept in addition to the session. What is taken away is taken from there.
     pub destination: RuleDestination,
 }
 
@@ -167,7 +200,13 @@ impl RuleUpdate {
     /// Allows what `rule` matches for the rest of the session.
     pub fn allow(rule: impl Into<String>) -> Self {
         let (kind, destination) = (RuleKind::Allow, RuleDestination::Session);
-        Self { kind, rule: rule.into(), destination }
+        Self { act: UpdateAct::Add, kind, rule: rule.into(), destination }
+    }
+
+    /// The same rule or directory, with something else done.
+    #[must_use]
+    pub fn with_act(self, act: UpdateAct) -> Self {
+        Self { act, ..self }
     }
 
     /// The same, kept there as well.
@@ -194,6 +233,18 @@ pub enum RuleDestination {
     ProjectSettings,
     /// `settings.json` of the user.
     UserSettings,
+}
+
+impl RuleDestination {
+    /// The scope of the rules that settings have from there.
+    pub fn scope(self) -> Scope {
+        match self {
+            Self::Session => Scope::Session,
+            Self::LocalSettings => Scope::Local,
+            Self::ProjectSettings => Scope::Project,
+            Self::UserSettings => Scope::User,
+        }
+    }
 }
 
 /// Who or what ended a question. The codes are stable.

@@ -1,4 +1,4 @@
-//! Adds rules to the text of a settings file, and leaves everything else in it as it is written.
+//! Adds rules to the text of a settings file or takes them away, and leaves everything else in it as it is written.
 //!
 //! The text is not written anew from what was read of it: that would lose the order of its keys, its
 //! blanks, and what this version does not know.
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::RuleUpdate;
+use super::{RuleUpdate, UpdateAct};
 use crate::{json::quote, permission::RuleKind};
 
 /// Why a text takes no rules.
@@ -22,15 +22,15 @@ pub enum NotSettings {
     Shape(&'static str),
 }
 
-/// The text with these rules in `permissions`. An empty text is that of a new file.
+/// The text with these changes to `permissions`. An empty text is that of a new file.
 ///
 /// # Errors
 ///
-/// [`NotSettings`] when the text holds no settings; nothing can be added to it then.
-pub fn with_rules(text: &str, rules: &[RuleUpdate]) -> Result<String, NotSettings> {
+/// [`NotSettings`] when the text holds no settings; nothing can be changed in it then.
+pub fn with_rules(text: &str, updates: &[RuleUpdate]) -> Result<String, NotSettings> {
     let mut text = if text.trim().is_empty() { "{}\n".to_owned() } else { text.to_owned() };
-    for update in rules {
-        let key = list_of(update.kind);
+    for update in updates {
+        let key = list_of(update);
         let said: Value =
             serde_json::from_str(&text).map_err(|it| NotSettings::Json(it.to_string()))?;
         let root = said.as_object().ok_or(NotSettings::Shape("the file"))?;
@@ -42,31 +42,35 @@ pub fn with_rules(text: &str, rules: &[RuleUpdate]) -> Result<String, NotSetting
         if list.is_some_and(|it| !it.is_array()) {
             return Err(NotSettings::Shape(key));
         }
-        let is_there = |list: &Value| {
-            list.as_array().is_some_and(|it| it.iter().any(|rule| *rule == *update.rule))
+        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let goes = |it: &Value| match update.act {
+            UpdateAct::Clear => true,
+            UpdateAct::Remove | UpdateAct::RemoveDirectory => *it == *update.rule,
+            UpdateAct::Add | UpdateAct::AddDirectory => false,
         };
-        if list.is_some_and(is_there) {
+        let adds = matches!(update.act, UpdateAct::Add | UpdateAct::AddDirectory);
+        if adds && items.iter().any(|it| *it == *update.rule) || !adds && !items.iter().any(goes) {
             continue;
         }
-        if permissions.is_none() {
-            text = appended(&text, whole(&text), "\"permissions\": {}");
+        let mut meant = said.clone();
+        if adds {
+            text = with_item(&text, &said, key, &update.rule)?;
+            match meant["permissions"][key].as_array_mut() {
+                Some(list) => list.push(update.rule.as_str().into()),
+                None => meant["permissions"][key] = json!([update.rule]),
+            }
+        } else {
+            let place = member(&text, whole(&text), "permissions")
+                .and_then(|it| member(&text, it, key))
+                .ok_or(NotSettings::Shape(key))?;
+            text = without_items(&text, place, |it| {
+                serde_json::from_str::<Value>(it).is_ok_and(|it| goes(&it))
+            });
+            if let Some(list) = meant["permissions"][key].as_array_mut() {
+                list.retain(|it| !goes(it));
+            }
         }
-        let permissions = member(&text, whole(&text), "permissions");
-        let permissions = permissions.ok_or(NotSettings::Shape("permissions"))?;
-        if list.is_none() {
-            text = appended(&text, permissions, &format!("\"{key}\": []"));
-        }
-        let list = member(&text, whole(&text), "permissions")
-            .and_then(|it| member(&text, it, key))
-            .ok_or(NotSettings::Shape(key))?;
-        text = appended(&text, list, &quote(&update.rule));
         // What a reader makes of it is what was meant, or nothing is written.
-        let mut meant = said;
-        let list = &mut meant["permissions"][key];
-        match list.as_array_mut() {
-            Some(list) => list.push(update.rule.as_str().into()),
-            None => *list = json!([update.rule]),
-        }
         if serde_json::from_str::<Value>(&text).ok() != Some(meant) {
             return Err(NotSettings::Shape(key));
         }
@@ -74,11 +78,61 @@ pub fn with_rules(text: &str, rules: &[RuleUpdate]) -> Result<String, NotSetting
     Ok(text)
 }
 
-fn list_of(kind: RuleKind) -> &'static str {
-    match kind {
-        RuleKind::Deny => "deny",
-        RuleKind::Ask => "ask",
-        RuleKind::Allow => "allow",
+/// The text with one more item in a list of `permissions`; both are made where they are missing.
+fn with_item(
+    text: &str,
+    said: &Value,
+    key: &'static str,
+    item: &str,
+) -> Result<String, NotSettings> {
+    let mut text = text.to_owned();
+    let permissions = said.get("permissions");
+    if permissions.is_none() {
+        text = appended(&text, whole(&text), "\"permissions\": {}");
+    }
+    let place = member(&text, whole(&text), "permissions");
+    let place = place.ok_or(NotSettings::Shape("permissions"))?;
+    if permissions.and_then(|it| it.get(key)).is_none() {
+        text = appended(&text, place, &format!("\"{key}\": []"));
+    }
+    let list = member(&text, whole(&text), "permissions")
+        .and_then(|it| member(&text, it, key))
+        .ok_or(NotSettings::Shape(key))?;
+    Ok(appended(&text, list, &quote(item)))
+}
+
+/// The text without some items of a list, each with the comma and the blanks in front of it.
+fn without_items(text: &str, list: Range<usize>, goes: impl Fn(&str) -> bool) -> String {
+    let bytes = text.as_bytes();
+    let mut kept = text[..list.start + 1].to_owned();
+    let mut at = list.start + 1;
+    let mut n_kept = 0;
+    loop {
+        let start = skip(bytes, at, |it| it.is_ascii_whitespace() || it == b',');
+        if list.end <= start + 1 {
+            // What stands in front of the bracket.
+            kept.push_str(&text[at..]);
+            return kept;
+        }
+        let end = value_end(bytes, start);
+        if !goes(&text[start..end]) {
+            let between = &text[at..start];
+            let after_comma = between.split_once(',').map(|it| it.1).filter(|_| n_kept == 0);
+            let between = after_comma.unwrap_or(between);
+            kept.push_str(between);
+            kept.push_str(&text[start..end]);
+            n_kept += 1;
+        }
+        at = end;
+    }
+}
+
+fn list_of(update: &RuleUpdate) -> &'static str {
+    match (update.act, update.kind) {
+        (UpdateAct::AddDirectory | UpdateAct::RemoveDirectory, _) => "additionalDirectories",
+        (_, RuleKind::Deny) => "deny",
+        (_, RuleKind::Ask) => "ask",
+        (_, RuleKind::Allow) => "allow",
     }
 }
 
@@ -206,6 +260,34 @@ mod tests {
             r#"{"permissions":{"allow":["old"]},"permissions":{"deny":[]}}"#,
             "{\"permissions\":{\"allow\":[\"old\"]},\"permissions\":{\"deny\":[], \"allow\": [\n  \"Bash(a \\\"b\\\")\"\n]}}",
         );
+    }
+
+    // REQ: PRM-9
+    #[test]
+    fn rule_is_taken_away_and_every_other_byte_stays() {
+        let without = |text: &str, act, rule: &str| {
+            with_rules(text, &[RuleUpdate::allow(rule).with_act(act)]).unwrap()
+        };
+        let text = r#"{"z":1, "permissions": {"allow": ["a" , "b", "c"], "deny": ["b"]}}"#;
+        for (rule, list) in
+            [("a", r#"[ "b", "c"]"#), ("b", r#"["a", "c"]"#), ("c", r#"["a" , "b"]"#)]
+        {
+            let after = format!(r#"{{"z":1, "permissions": {{"allow": {list}, "deny": ["b"]}}}}"#);
+            assert_eq!(without(text, UpdateAct::Remove, rule), after);
+        }
+        let cleared = r#"{"z":1, "permissions": {"allow": [], "deny": ["b"]}}"#;
+        assert_eq!(without(text, UpdateAct::Clear, ""), cleared);
+        assert_eq!(without(text, UpdateAct::Remove, "d"), text);
+        assert_eq!(without("", UpdateAct::Clear, ""), "{}\n");
+        let lines = "{\"permissions\": {\"allow\": [\n  \"a\",\n  \"b\"\n]}}";
+        let after = "{\"permissions\": {\"allow\": [\n  \"b\"\n]}}";
+        assert_eq!(without(lines, UpdateAct::Remove, "a"), after);
+        let more = without(after, UpdateAct::AddDirectory, "/x");
+        assert!(more.contains("\"additionalDirectories\""), "{more}");
+        let less: Value =
+            serde_json::from_str(&without(&more, UpdateAct::RemoveDirectory, "/x")).unwrap();
+        let expected = json!({"permissions": {"allow": ["b"], "additionalDirectories": []}});
+        assert_eq!(less, expected);
     }
 
     // REQ: PRM-9

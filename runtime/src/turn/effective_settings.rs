@@ -42,7 +42,13 @@ impl Turn {
 
     /// Directories that count as workspace in addition to the working directory.
     pub fn additional_directories(&self) -> Arc<[String]> {
-        self.derived_settings(|it| &it.additional_directories)
+        let directories = self.derived_settings(|it| &it.additional_directories);
+        if self.memory.overrides.is_empty() {
+            return directories;
+        }
+        let mut changed = directories.to_vec();
+        self.memory.overrides.move_directories(&mut changed);
+        changed.into()
     }
 
     /// Where tools keep output that is too long.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use ennead::{
     permission::{
         Approver, Hook, HookInput, HookReply, PermissionAnswer, PermissionMode, Question,
-        RuleDestination, RuleUpdate,
+        RuleDestination, RuleUpdate, UpdateAct,
     },
     tool::BoxFuture,
 };
@@ -130,31 +130,49 @@ fn read_answer(answer: &Value, input: &str) -> PermissionAnswer {
     }
 }
 
-/// The rules that updates of permissions add; `None` when one of the updates is no such thing, since a set is
-/// taken as a whole.
+/// The changes that updates of permissions make, in their order; `None` when one of the updates is no such
+/// thing, since a set is taken as a whole.
 fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
-    let mut rules = Vec::new();
+    let mut found = Vec::new();
     for update in updates.as_array().into_iter().flatten() {
-        match update["type"].as_str()? {
-            "addRules" => {
-                let destination = RuleDestination::deserialize(&update["destination"]).ok()?;
-                let kind = RuleKind::deserialize(&update["behavior"]).ok()?;
-                for rule in update["rules"].as_array()? {
-                    let tool = rule["toolName"].as_str()?;
-                    let rule = match rule["ruleContent"].as_str() {
-                        Some(content) => format!("{tool}({content})"),
-                        None => tool.to_owned(),
-                    };
-                    rules.push(RuleUpdate { kind, rule, destination });
+        let kind = update["type"].as_str()?;
+        if kind == "setMode" {
+            PermissionMode::deserialize(&update["mode"]).ok()?;
+            continue;
+        }
+        let destination = match &update["destination"] {
+            Value::Null => RuleDestination::Session,
+            named => RuleDestination::deserialize(named).ok()?,
+        };
+        let new = |rule: String, act| RuleUpdate::allow(rule).kept_in(destination).with_act(act);
+        let act = match kind {
+            "addRules" | "replaceRules" => UpdateAct::Add,
+            "removeRules" => UpdateAct::Remove,
+            "addDirectories" | "removeDirectories" => {
+                let adds = kind == "addDirectories";
+                let act = if adds { UpdateAct::AddDirectory } else { UpdateAct::RemoveDirectory };
+                for directory in update["directories"].as_array()? {
+                    found.push(new(directory.as_str()?.to_owned(), act));
                 }
-            }
-            // The mode is changed elsewhere; the others change nothing that is known here.
-            "setMode" | "replaceRules" | "removeRules" | "addDirectories" | "removeDirectories" => {
+                continue;
             }
             _ => return None,
+        };
+        let kind_of_rule = RuleKind::deserialize(&update["behavior"]).ok()?;
+        let with_kind = |it: RuleUpdate| RuleUpdate { kind: kind_of_rule, ..it };
+        if kind == "replaceRules" {
+            found.push(with_kind(new(String::new(), UpdateAct::Clear)));
+        }
+        for rule in update["rules"].as_array()? {
+            let tool = rule["toolName"].as_str()?;
+            let rule = match rule["ruleContent"].as_str() {
+                Some(content) => format!("{tool}({content})"),
+                None => tool.to_owned(),
+            };
+            found.push(with_kind(new(rule, act)));
         }
     }
-    Some(rules)
+    Some(found)
 }
 
 /// The mode that an answer changes to.
@@ -237,7 +255,22 @@ mod tests {
         let added = read_answer(&allow(json!({}), json!([update])), "{}");
         assert_eq!(added.rules, [RuleUpdate::allow("Bash(ls *)")]);
         let other = json!([update, {"type": "addDirectories", "directories": ["/d"]}]);
-        assert_eq!(read_answer(&allow(json!({}), other), "{}").rules.len(), 1);
+        assert_eq!(read_answer(&allow(json!({}), other), "{}").rules.len(), 2);
+        let rules = json!([{"toolName": "Bash", "ruleContent": "make"}]);
+        let of = |kind: &str| json!({"type": kind, "rules": rules, "behavior": "deny", "destination": "localSettings"});
+        let directories =
+            json!({"type": "addDirectories", "directories": ["/x"], "destination": "session"});
+        let many = json!([of("removeRules"), of("replaceRules"), directories, {"type": "setMode", "mode": "plan"}]);
+        let many = read_answer(&allow(json!({}), many), "{}").rules;
+        let acts: Vec<_> = many.iter().map(|it| (it.act, it.rule.as_str())).collect();
+        let expected = [
+            (UpdateAct::Remove, "Bash(make)"),
+            (UpdateAct::Clear, ""),
+            (UpdateAct::Add, "Bash(make)"),
+            (UpdateAct::AddDirectory, "/x"),
+        ];
+        assert_eq!(acts, expected);
+        assert!(many[..3].iter().all(|it| it.kind == RuleKind::Deny));
         let odd = json!([update, {"type": "addWings"}]);
         assert_eq!(read_answer(&allow(json!({}), odd), "{}").rules, []);
     }

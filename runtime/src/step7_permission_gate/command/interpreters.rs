@@ -110,7 +110,10 @@ pub(super) fn is_interpreter(name: &str) -> bool {
 /// The row of a program; `python3.11` is a `python`.
 fn of(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.iter().find(|it| it.names.contains(&name) || it.names.contains(&plain))
+    let is_numbered = plain.len() < name.len();
+    INTERPRETERS
+        .iter()
+        .find(|it| it.names.contains(&name) || is_numbered && it.names.contains(&plain))
 }
 
 impl Interpreter {

@@ -57,18 +57,27 @@ const MESSAGES: [&str; 8] =
 pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
+    let mut last = None;
     for part in parts {
-        let mut add = |word: &Word, kind: Kind| {
+        // From the same place the same word names the same file.
+        let here = (&part.dirs, part.is_displaced, part.is_lost);
+        if last.replace(here).is_none_or(|it| it != here) {
+            seen.clear();
+        }
+        let kinds = |it: &Word| (it.is_known(), it.has_glob(), it.has_tilde());
+        let mut add = |word: &Word, kind: Kind<'_>| {
+            let Kind { may_read, may_write, is_tree, .. } = kind;
+            let is_new = kind.dirs.is_some()
+                || seen.insert((word.text.clone(), kinds(word), may_read, may_write, is_tree));
+            if word.text.is_empty() || !is_new {
+                return;
+            }
             let target = target(word, &around.home, part.is_lost);
             let dirs = kind.dirs.unwrap_or(&part.dirs);
-            let Kind { may_read, may_write, is_tree, .. } = kind;
             let is_path = is_tree && !word.text.starts_with('-');
             let is_placed = !is_path || part.leads(&target, dirs);
             let named = place_in(target, dirs);
-            let key = (named.paths.clone(), may_read, may_write, is_tree, is_placed);
-            if !word.text.is_empty() && seen.insert(key) {
-                found.push(Mention { named, may_read, may_write, is_tree, is_placed });
-            }
+            found.push(Mention { named, may_read, may_write, is_tree, is_placed });
         };
         of_part(part, around, &mut add);
     }

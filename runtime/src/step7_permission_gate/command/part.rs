@@ -126,5 +126,9 @@ pub(crate) fn canonical(words: &[Word]) -> String {
 
 /// The last component of a path.
 pub(crate) fn base(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
+    // Names are short: a search made for long texts costs more than it saves.
+    match name.bytes().rposition(|it| it == b'/') {
+        Some(at) => &name[at + 1..],
+        None => name,
+    }
 }

@@ -96,6 +96,9 @@ pub(super) fn of(part: &Part, from: &Dirs, home: &str) -> Place {
     for start in part.starts.iter().copied() {
         let Some((name, args)) = part.words[start..].split_first() else { continue };
         let name = base(&name.text);
+        if !is_about(name) {
+            continue;
+        }
         let mut enter = |word: &Word| {
             let to = match target(word, home, part.is_lost) {
                 Target::Known(to) => place.dirs.join(&to),
@@ -122,6 +125,15 @@ pub(super) fn of(part: &Part, from: &Dirs, home: &str) -> Place {
         place.is_displaced |= ALWAYS.contains(&name) || holds(Displaces) || contains(name, args);
     }
     place
+}
+
+/// Programs that are looked at for more than the options of the table.
+const MORE: [&str; 9] =
+    ["direnv", "cmake", "find", "su", "runuser", "systemd-run", "lerna", "yarn", "docker-compose"];
+
+/// Whether a program may run elsewhere than the shell is.
+fn is_about(name: &str) -> bool {
+    ROWS.iter().any(|it| it.names.contains(&name)) || ALWAYS.contains(&name) || MORE.contains(&name)
 }
 
 impl Row {

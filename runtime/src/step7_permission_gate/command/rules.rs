@@ -157,11 +157,14 @@ pub(in super::super) fn covered_by(
     around: &CommandContext,
 ) -> bool {
     let Some(pattern) = pattern else { return true };
-    if part.words.is_empty()
-        || part.fault.is_some()
-        || part.is_function
-        || !has_harmless_assignments(part)
-    {
+    // Of many rules few are about a part at all, and the rest is dear.
+    let is_equal = pattern.equals(&part.whole) || pattern.equals(&part.text);
+    let is_named = is_equal || pattern.covers(&part.text);
+    let is_git = part.name() == "git";
+    if !is_named && !is_git || part.words.is_empty() || part.fault.is_some() || part.is_function {
+        return false;
+    }
+    if !has_harmless_assignments(part) {
         return false;
     }
     let name = base(part.name());
@@ -170,14 +173,12 @@ pub(in super::super) fn covered_by(
     if moves || is_elsewhere {
         return false;
     }
-    if pattern.equals(&part.whole) || pattern.equals(&part.text) {
+    if is_equal {
         return true;
     }
-    if is_confined(part) {
-        return false;
-    }
-    pattern.covers(&part.text)
-        || git_in_workspace(part, around).is_some_and(|it| pattern.covers(&it))
+    let covers =
+        || is_named || git_in_workspace(part, around).is_some_and(|it| pattern.covers(&it));
+    covers() && !is_confined(part)
 }
 
 /// Whether only a rule for the whole tool, or one that is the part word for word, covers it.

@@ -32,7 +32,9 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
             "find" => words.iter().position(runs).map(|it| it + 1),
             _ => Some(stripped.start + 1),
         };
-        starts.extend((later.unwrap_or(words.len())..words.len()).take(MAX_STARTS));
+        // No program is called like an option.
+        let later = later.unwrap_or(words.len())..words.len();
+        starts.extend(later.take(MAX_STARTS).filter(|it| !words[*it].text.starts_with('-')));
     }
     starts
 }

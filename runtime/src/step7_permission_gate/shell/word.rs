@@ -70,6 +70,9 @@ impl Word {
 
     /// Whether the shell looks for files that it names.
     pub(crate) fn has_glob(&self) -> bool {
+        if !self.text.bytes().any(|it| matches!(it, b'*' | b'?' | b'[')) {
+            return false;
+        }
         let mut opened = false;
         self.plain_pieces().any(|(_, it)| {
             it.contains(['*', '?'])
