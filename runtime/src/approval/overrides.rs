@@ -160,7 +160,7 @@ mod tests {
         overrides.add(&[local.clone().with_act(UpdateAct::Remove)]);
         assert_eq!(texts(&overrides, &settings), ["Allow Bash(a)", "Allow Bash(c)"]);
         overrides.add(&[local]);
-        assert_eq!(texts(&overrides, &settings).len(), 3);
+        assert_eq!(texts(&overrides, &settings).len(), 4, "in the file and in the session");
         // To replace is to take all away and to add.
         let clear = RuleUpdate::allow("").with_act(UpdateAct::Clear);
         overrides.add(&[clear, RuleUpdate::allow("Bash(d)")]);
