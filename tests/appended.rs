@@ -105,6 +105,55 @@ async fn nested_and_changed_instructions_are_appended_and_what_was_sent_stays() 
     finish(ennead, session).await;
 }
 
+/// Where the model is told that its notes lie.
+fn notes_of(asked: &Asked) -> String {
+    let user = asked.user();
+    let told = user.split("Your notes lie in ").nth(1).unwrap_or_else(|| panic!("{user}"));
+    told.split(". Its MEMORY.md").next().unwrap().to_owned()
+}
+
+// REQ: CTX-1, PRM-1
+#[tokio::test]
+async fn model_keeps_notes_where_it_is_told_and_nothing_else_there() {
+    let place = Place::new();
+    place.write("outside/target.md", "untouched");
+    let write = |id, path: String| {
+        call(id, "Write", json!({ "file_path": path, "content": "the bridge is mended" }))
+    };
+    let model = crate::support::scripted::model(move |asked| {
+        let notes = notes_of(asked);
+        match asked.n_answers() {
+            0 => write("index", format!("{notes}/MEMORY.md")),
+            1 => write("script", format!("{notes}/run.sh")),
+            2 => write("above", format!("{notes}/../settings.md")),
+            3 => write("link", format!("{notes}/link.md")),
+            _ => text("done"),
+        }
+    });
+    let probe = says(vec![]);
+    place.run(&probe, place.session().id("5f1c0000-0000-4000-8000-0000000000ee")).await;
+    let notes = notes_of(&probe.last());
+    fs::create_dir_all(&notes).unwrap();
+    std::os::unix::fs::symlink(place.path("outside/target.md"), format!("{notes}/link.md"))
+        .unwrap();
+    place.run(&model, place.session()).await;
+    let last = model.last();
+    assert!(!last.result("index").contains("denied"), "{}", last.result("index"));
+    for id in ["script", "above", "link"] {
+        assert!(last.result(id).starts_with("Permission denied"), "{id}: {}", last.result(id));
+    }
+    assert_eq!(place.read("outside/target.md"), "untouched");
+    assert_eq!(fs::read_to_string(format!("{notes}/MEMORY.md")).unwrap(), "the bridge is mended");
+    // The next session is shown the index; one without memory is told nothing of it.
+    let next = says(vec![]);
+    place.run(&next, place.session().id("5f1c0000-0000-4000-8000-0000000000bb")).await;
+    count(&next.last(), "the bridge is mended", 1);
+    let off = place.session().id("5f1c0000-0000-4000-8000-0000000000cc");
+    place.run(&next, off.setting("autoMemoryEnabled", json!(false))).await;
+    count(&next.last(), "the bridge is mended", 0);
+    count(&next.last(), "Your notes lie in", 0);
+}
+
 // REQ: CTX-2
 #[tokio::test]
 async fn instructions_in_settings_hold_in_those_of_the_organisation_alone() {

@@ -52,7 +52,7 @@ use crate::{
     },
     shard::{ShardHandle, ShardMsg},
     source_reader::FirstLook,
-    world::real_paths::RealPaths,
+    world::{real_paths::RealPaths, sources::memory_directory},
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -273,6 +273,9 @@ impl Ennead {
         let environment = &self.options.environment;
         let redaction = self.patterns.redaction(&merged, &layers, read, environment, &endpoints);
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
+        // Who has no home keeps nothing there.
+        let keeps_notes = options.reads_sources && place.home != Path::new("/");
+        let notes = keeps_notes.then(|| memory_directory(&place));
         let facts = Arc::new(SessionFacts {
             revision: REVISION,
             session: id.clone(),
@@ -284,6 +287,7 @@ impl Ennead {
             home: text(&place.home),
             real: real_paths.real,
             directory: text(&file.beside),
+            memory: notes.map(|it| text(&it)),
             transcript: text(&file.file),
             tools: options
                 .tools

@@ -13,7 +13,7 @@ pub(crate) mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]
 pub(crate) mod simulated;
-mod sources;
+pub(crate) mod sources;
 mod tree;
 
 use std::sync::Arc;

@@ -248,6 +248,7 @@ impl SessionState {
         // Those of the session itself do not have the tools that have joined.
         let mut facts = (*self.machine.conversation().facts).clone();
         facts.agent = Some(agent.clone());
+        facts.memory = None;
         facts.agents = facts.agents.iter().chain([agent]).cloned().collect();
         facts.agent_type = Arc::clone(&kind.name);
         facts.depth += 1;

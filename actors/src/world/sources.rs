@@ -333,6 +333,11 @@ pub(super) fn memory(place: &SessionDirs) -> Option<String> {
 }
 
 fn memory_file(place: &SessionDirs) -> PathBuf {
+    memory_directory(place).join("MEMORY.md")
+}
+
+/// Where the notes of sessions in this working directory lie.
+pub(crate) fn memory_directory(place: &SessionDirs) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
-    place.config.join("projects").join(name).join("memory/MEMORY.md")
+    place.config.join("projects").join(name).join("memory")
 }

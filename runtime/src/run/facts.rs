@@ -59,6 +59,10 @@ pub struct SessionFacts {
     pub real: BTreeMap<String, String>,
     /// The directory next to the transcript in which long texts are kept; absolute.
     pub directory: Arc<str>,
+    /// The directory of the notes that the model keeps from session to session; absolute. `None`: it
+    /// keeps none. Sub-agents keep none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Arc<str>>,
     /// Absolute path of the transcript.
     pub transcript: Arc<str>,
     /// All tools of the session, in the order they are offered.
@@ -98,6 +102,14 @@ impl SessionFacts {
     /// Where the model is told to read what was too long for it, as written and as it really is.
     pub fn kept_directories(&self) -> Vec<String> {
         self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
+    }
+
+    /// Where the model keeps its notes, as written, and as it really is where its home is a link.
+    pub fn memory_directories(&self) -> Vec<String> {
+        let Some(memory) = &self.memory else { return Vec::new() };
+        let below = memory.strip_prefix(&*self.home).filter(|it| it.starts_with('/'));
+        let real = below.and_then(|it| Some(format!("{}{it}", self.real.get(&*self.home)?)));
+        [Some(memory.to_string()), real].into_iter().flatten().collect()
     }
 
     /// As written, and as it really is if that is another one.

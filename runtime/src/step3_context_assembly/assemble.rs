@@ -78,7 +78,7 @@ impl Sources {
         let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
         let environment = source2_environment::text(texts, parts.now);
         let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
-        let memory = source5_auto_memory::text(texts);
+        let memory = source5_auto_memory::text(texts, parts.memory);
         let mut sizes = [0; 9];
         sizes[0] = system.iter().map(|it| chars(it)).sum();
         sizes[1] = environment.as_deref().map_or(0, chars);

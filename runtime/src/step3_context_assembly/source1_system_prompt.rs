@@ -39,6 +39,8 @@ pub struct SystemPromptParts<'a> {
     pub directory: &'a str,
     /// Further directories that count as workspace; absolute.
     pub additional_directories: &'a [String],
+    /// Where the model may keep notes, if it may.
+    pub memory: Option<&'a str>,
     /// What the model is shown of the present; `None`: nothing, and what it is shown of the machine does
     /// not name its origin, as in sessions of the revisions before
     /// [`APPENDS`](crate::run::facts::SessionFacts::revision).

@@ -51,6 +51,7 @@ pub struct GateSetup {
     book: Arc<RuleBook>,
     directories: Arc<[String]>,
     kept: Arc<[String]>,
+    notes: Arc<[String]>,
     transcripts: Arc<Transcripts>,
     /// What a search leaves out that starts in none of the transcripts, by this gate alone.
     hidden: Arc<[String]>,
@@ -107,6 +108,7 @@ impl GateSetup {
             book,
             directories,
             kept: Arc::default(),
+            notes: Arc::default(),
             transcripts: Arc::default(),
             hidden,
             isolation: None,
@@ -119,6 +121,13 @@ impl GateSetup {
     #[must_use]
     pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {
         Self { kept: kept.into(), ..self }
+    }
+
+    /// With directories in which the model keeps notes; absolute, as written and as they really are. Reading
+    /// and writing Markdown files in them needs no rule.
+    #[must_use]
+    pub fn noting_in(self, notes: impl Into<Arc<[String]>>) -> Self {
+        Self { notes: notes.into(), ..self }
     }
 
     /// With the place of its transcripts.
@@ -251,6 +260,10 @@ impl GateSetup {
 
     pub(super) fn kept(&self) -> &[String] {
         &self.kept
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     pub(super) fn transcripts(&self) -> &Transcripts {

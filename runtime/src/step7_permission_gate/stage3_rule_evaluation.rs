@@ -127,7 +127,8 @@ fn evaluate_alone(
     if let Some(command) = command {
         return command::evaluate(facts, command, &subject, setup);
     }
-    if writes_protected(facts, setup) {
+    let is_note = facts.path.is_some_and(|it| is_note(it, setup));
+    if !is_note && writes_protected(facts, setup) {
         return plain(RuleVerdict::Ask, "it writes to a protected path");
     }
     if let Some(rule) = book.first(RuleKind::Ask, &subject) {
@@ -138,6 +139,10 @@ fn evaluate_alone(
     }
     if let Remembered::Ask(reason) = facts.hooks {
         return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
+    }
+    let is_file = matches!(facts.access, Access::ReadPath { .. } | Access::WritePath { .. });
+    if is_note && is_file && setup.mode() != PermissionMode::Plan {
+        return plain(RuleVerdict::Allow, "it is a note of the model");
     }
     let in_workspace =
         facts.path.is_some_and(|it| lies_in_workspace(it, setup) || is_kept(facts, it, setup));
@@ -183,6 +188,16 @@ fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {
 fn is_kept(facts: &Facts<'_>, path: &ResolvedPath, setup: &GateSetup) -> bool {
     let reads = matches!(facts.access, Access::ReadPath { .. });
     reads && setup.kept().iter().any(|it| lies_in(&path.real, it))
+}
+
+/// Whether it is a Markdown file in the directory of the model's notes, with no link on its way out.
+fn is_note(path: &ResolvedPath, setup: &GateSetup) -> bool {
+    let is_inside = |it: &str| setup.notes().iter().any(|notes| lies_in(it, notes));
+    matches!(path.kind, PathKind::File | PathKind::Missing)
+        && path.real.ends_with(".md")
+        && is_inside(&path.lexical)
+        && is_inside(&path.real)
+        && path.passed.iter().all(|it| is_inside(it))
 }
 
 fn ruled(answer: RuleVerdict, what: &str, rule: RuleRef) -> Evaluated {

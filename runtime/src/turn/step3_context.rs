@@ -45,6 +45,7 @@ impl Turn {
             adaptation: facts.map_or("", |it| &it.style),
             directory: &self.facts.workspace,
             additional_directories: &settings.permissions.additional_directories,
+            memory: self.facts.memory.as_deref().filter(|_| settings.instructions.has_memory),
             now: self.appends().then_some(Now {
                 day: &day,
                 model: &settings.model,

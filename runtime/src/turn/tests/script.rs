@@ -61,6 +61,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         home: "/h".into(),
         real: Default::default(),
         directory: "/t/s".into(),
+        memory: None,
         transcript: "/t/s.jsonl".into(),
         tools: tools(),
         agents: Default::default(),
