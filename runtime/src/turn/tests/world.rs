@@ -44,6 +44,8 @@ pub(crate) struct World {
     pub(crate) sources: SourceTexts,
     /// Instruction files of directories below the workspace, by directory.
     pub(crate) nested: Vec<(String, InstructionFile)>,
+    /// What follows in the content of files.
+    pub(crate) content_of_files: String,
     /// For the turns, in order.
     pub(crate) answers: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// For summaries, in order; a short text when there is none.
@@ -96,6 +98,7 @@ impl World {
             layers: VecDeque::from([vec![script::allowing(settings)]]),
             sources: SourceTexts { git: "branch main".into(), ..SourceTexts::default() },
             nested: Vec::new(),
+            content_of_files: String::new(),
             answers: answers.into(),
             summaries: VecDeque::new(),
             n_answers: 0,
@@ -134,7 +137,11 @@ impl World {
     }
 
     fn content(&self, path: &str) -> FileContent {
-        FileContent { path: path.into(), text: format!("now in {path}"), is_cut: false }
+        FileContent {
+            path: path.into(),
+            text: format!("now in {path}{}", self.content_of_files),
+            is_cut: false,
+        }
     }
 
     pub(super) fn read_settings(&mut self, last: &mut Option<Vec<LayerText>>) -> SettingsRead {
