@@ -14,7 +14,7 @@ const INTERNAL: &str =
     "# Hidden, and promised to nobody: for the command and the tests of this project.";
 
 /// Names at the front door, methods not counted, that nobody should have to look through.
-const MAX_NAMES: usize = 114;
+const MAX_NAMES: usize = 115;
 
 /// The items that lib.rs exports: their paths, and the paths that they are taken from.
 fn exports() -> BTreeMap<String, Vec<String>> {
