@@ -78,7 +78,7 @@ async fn record(id: &str, prompts: &[String], minutes: u64, shapers: Value) {
             },
         }))
         .unwrap();
-    session.transcripts = Some(CORPUS.into());
+    session.transcripts = Some(Path::new(WORKSPACE).join("transcripts"));
     session.id = Some(id.into());
     let session = ennead.open(session).await.unwrap();
     for prompt in prompts {
@@ -114,12 +114,18 @@ async fn corpus_is_recorded() {
     let gates = json!({"historySnip": true, "contextCollapse": true});
     record(&id("d"), &prompts("print part", 9), 1, gates).await;
     // What only a running session needs is not kept.
-    for entry in fs::read_dir(CORPUS).unwrap() {
+    let (transcripts, corpus) = (Path::new(WORKSPACE).join("transcripts"), Path::new(CORPUS));
+    for entry in fs::read_dir(&transcripts).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => _ = fs::remove_dir_all(path.join("tool-results")),
-            false if path.extension().is_some_and(|it| it == "jsonl") => {}
-            false => fs::remove_file(path).unwrap(),
+        let name = path.file_name().unwrap();
+        if path.extension().is_some_and(|it| it == "jsonl") {
+            fs::copy(&path, corpus.join(name)).unwrap();
+        }
+        let stored = fs::read_dir(path.join("stored")).into_iter().flatten();
+        for text in stored.map(|it| it.unwrap().path()) {
+            let target = corpus.join(name).join("stored");
+            fs::create_dir_all(&target).unwrap();
+            fs::copy(&text, target.join(text.file_name().unwrap())).unwrap();
         }
     }
     fs::remove_dir_all(WORKSPACE).unwrap();
