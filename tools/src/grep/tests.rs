@@ -164,13 +164,13 @@ fn hostile_globs_and_ignore_files_are_errors_or_count_for_nothing() {
         let why = world.failed::<Grep>(json!({"pattern": "needle", "glob": nested(depth)}));
         assert!(why.contains("a pattern has at most"), "{depth}: {why}");
         for name in [".gitignore", ".ignore", ".git/info/exclude"] {
-            world.file(name, &format!("{}\nb\n", nested(depth)));
+            world.file(name, format!("{}\nb\n", nested(depth)));
             let found = grep(&mut world, json!({"pattern": "needle"}));
             assert!(found.starts_with("a\n\n"), "{name}, {depth}: {found}");
             world.file(name, "");
         }
     }
-    world.file(".gitignore", &"x/**/{a,b}*\n".repeat(100_000));
+    world.file(".gitignore", "x/**/{a,b}*\n".repeat(100_000));
     assert!(grep(&mut world, json!({"pattern": "needle"})).starts_with("a\nb\n"));
     std::fs::remove_file(world.path(".gitignore")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", world.path(".gitignore")).unwrap();
