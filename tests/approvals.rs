@@ -15,6 +15,7 @@ use ennead::{
         Question, QuestionKey, RuleDestination, RuleUpdate,
     },
 };
+use ennead_runtime::digest::Digest;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -104,16 +105,20 @@ async fn question_is_listed_and_answered_by_its_key_once() {
     assert_eq!((question.call.name.as_str(), question.agents.len()), ("Bash", 0));
     assert!(!place.has("workspace/made"));
     let key = question.key();
-    let other = ennead_runtime::digest::Digest::of(b"other");
+    let with = |change: fn(&mut QuestionKey, Digest)| {
+        let mut key = key.clone();
+        change(&mut key, Digest::of(b"other"));
+        key
+    };
     let answer = |key: QuestionKey| {
         let session = asking.session.clone();
         async move { session.answer(&key, "page", PermissionAnswer::allow()).await }
     };
-    let wrong = answer(QuestionKey { digest: other, ..key.clone() }).await.unwrap_err();
+    let wrong = answer(with(|key, other| key.digest = other)).await.unwrap_err();
     assert_eq!(wrong.code(), "other_action");
-    let wrong = answer(QuestionKey { epoch: other, ..key.clone() }).await.unwrap_err();
+    let wrong = answer(with(|key, other| key.epoch = other)).await.unwrap_err();
     assert_eq!(wrong, AnswerError::OldEpoch);
-    let wrong = answer(QuestionKey { id: "q_0".into(), ..key.clone() }).await.unwrap_err();
+    let wrong = answer(with(|key, _| key.id = "q_0".into())).await.unwrap_err();
     assert_eq!(wrong.code(), "unknown");
     // Of many answers at once exactly one is taken.
     let all: Vec<_> = (0..16).map(|_| tokio::spawn(answer(key.clone()))).collect();

@@ -27,8 +27,9 @@ impl Tool for Miscounts {
     fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
         let run = self.0.run(permit, context);
         Box::pin(async move {
-            let outcome = run.await;
-            ToolOutcome { text: outcome.text.replace("Found 2 ", "Found 3 "), ..outcome }
+            let mut outcome = run.await;
+            outcome.text = outcome.text.replace("Found 2 ", "Found 3 ");
+            outcome
         })
     }
 }

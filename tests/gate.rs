@@ -115,8 +115,8 @@ struct Says(bool, UnboundedSender<Question>);
 impl Approver for Says {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer =
-            PermissionAnswer { allowed: self.0, ..PermissionAnswer::deny("said the owner") };
+        let mut answer = PermissionAnswer::deny("said the owner");
+        answer.allowed = self.0;
         Box::pin(async { answer })
     }
 }

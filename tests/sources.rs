@@ -213,11 +213,8 @@ impl SessionApproved {
                 &self,
                 _: ennead::permission::Question,
             ) -> BoxFuture<'static, ennead::permission::PermissionAnswer> {
-                let reason = "yes".into();
-                let answer = ennead::permission::PermissionAnswer {
-                    reason,
-                    ..ennead::permission::PermissionAnswer::allow()
-                };
+                let mut answer = ennead::permission::PermissionAnswer::allow();
+                answer.reason = "yes".into();
                 Box::pin(async { answer })
             }
         }

@@ -256,7 +256,8 @@ struct Says(bool, UnboundedSender<Question>);
 impl Approver for Says {
     fn answer(&self, question: Question) -> BoxFuture<'static, PermissionAnswer> {
         self.1.send(question).unwrap();
-        let answer = PermissionAnswer { allowed: self.0, ..PermissionAnswer::deny("because") };
+        let mut answer = PermissionAnswer::deny("because");
+        answer.allowed = self.0;
         Box::pin(async { answer })
     }
 }

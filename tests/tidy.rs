@@ -7,6 +7,7 @@ mod code;
 mod configuration_page;
 mod files;
 mod floors;
+mod front_door;
 mod listing;
 mod manifests;
 mod public_names;

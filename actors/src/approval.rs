@@ -1,7 +1,7 @@
 //! Asks those that can answer whether a call may run.
 //!
 //! A question that a policy has no word for is put into the book of open questions ([`pending`]). An
-//! approver is asked by a leaf of the turn supervisor; others answer through a handle. Whoever it is, the
+//! approver is asked by a leaf of the turn supervisor; others answer through a handle. In either case the
 //! turn takes the first answer that fits. Nothing runs while a question is open but the leaf of an
 //! approver, if there is one.
 
@@ -29,7 +29,7 @@ use self::pending::Approvals;
 const APPROVER: &str = "approver";
 
 /// Asks an approver, and hands on what it answers. An answer that cannot be taken as it is counts as
-/// no: nobody could be told what is wrong with it.
+/// no, since an approver has no way to learn what is wrong with it.
 pub(crate) async fn ask(approver: Arc<dyn Approver>, question: Question, approvals: Approvals) {
     let key: QuestionKey = question.key();
     let answer = approver.answer(question).await;
@@ -61,7 +61,7 @@ pub(crate) fn policy_crashed(call: ToolUseId) -> TurnInput {
     TurnInput::PolicyAnswered { call, verdict: PolicyVerdict::Deny { reason } }
 }
 
-/// The answer in place of one that nobody gives.
+/// The answer of a question that gets none.
 pub(crate) fn unanswered(call: ToolUseId, by: AnsweredBy) -> TurnInput {
     let reason = match by {
         AnsweredBy::Expiry => "nobody answered in time",

@@ -146,7 +146,7 @@ struct Entry {
     acknowledged: Acknowledged,
     /// Restarts since this offset was acknowledged.
     restarts: (u32, u64),
-    /// Hear when it is closed; `None` as long as nobody wants that.
+    /// Hear when it is closed; `None` until one is wanted.
     closing: Option<Vec<CloseReply>>,
     /// Waits to open it once more when it is closed.
     next: Option<OpenTranscript>,

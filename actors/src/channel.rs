@@ -1,7 +1,7 @@
 //! A channel of a session: what it says, made ready for one place that it goes to (OUT-5).
 //!
 //! The rules are [`Normalizer`]; this adds the two things that wait: events, and the times after
-//! which text that is held back is delivered anyway. Nothing runs while nobody asks, and what waits
+//! which text that is held back is delivered anyway. Nothing runs until the next payload is asked for, and what waits
 //! is what waits for a listener, so a channel that is not read is bounded as one.
 
 use std::{

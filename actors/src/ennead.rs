@@ -78,7 +78,7 @@ pub struct Ennead {
     patterns: PatternsInUse,
     /// Counts sessions; places them on shards in turn, and makes their ids differ.
     n_opened: AtomicUsize,
-    /// Last, so that what ends with the rest is still told.
+    /// Last, so that events sent while the rest ends still arrive.
     events: EndOfAll,
 }
 

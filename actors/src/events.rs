@@ -1,12 +1,12 @@
 //! Carries events from a session to its listeners.
 //!
-//! Events are numbered without gaps per session. Nobody who publishes ever waits, and what waits
+//! Events are numbered without gaps per session. Publishing never waits, and what waits
 //! for a listener is bounded ([`CAPACITY`], [`MAX_BYTES`]). A slow listener gets deltas joined and
 //! only the latest note of a kind; results, errors and the beginnings and ends of things it gets
 //! all, in order (`events/backlog.rs` has the rules).
 //!
 //! A listener that is too slow even for that is let go: what waits for it stays whole, nothing is
-//! added, and it costs nobody anything any more. When it has read what waits, it gets
+//! added, and it costs nothing any more. When it has read what waits, it gets
 //! [`Event::Lagged`] and hears again what happens from then on. So there is one hole, at one place,
 //! told with its numbers, and what happened in it is in the transcript. To go on dropping single
 //! events instead would leave many holes, in a stream that pretends to be one; to end the stream
@@ -85,7 +85,7 @@ impl EventHub {
         Self(Arc::new(Shared { state: Mutex::default(), parent, all: None, redactor }))
     }
 
-    /// A hub for a session that a person or an embedder opened: its events are told among those of all
+    /// A hub for a session that a person or an embedder opened: its events are sent among those of all
     /// sessions, too.
     pub(crate) fn of_session(session: SessionId, all: EventsOfAll, redactor: Redactor) -> Self {
         let (all, redactor) = (Some((all, session)), Some(redactor));
@@ -93,7 +93,7 @@ impl EventHub {
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
-    /// through (TRN-11), no matter who sends them. After the end of the session nobody is told.
+    /// through (TRN-11), no matter who sends them. After the end of the session none is sent.
     pub fn publish(&self, mut event: Event) {
         if let Some(redactor) = &self.0.redactor {
             redactor.event(&mut event);
@@ -245,12 +245,12 @@ impl Listener {
         let missed = seq + 1 - let_go_at + left_out.map_or(0, |it| it.count);
         // Deltas after the hole are no beginning of anything.
         self.backlog = Backlog::default();
-        Some(Numbered { seq, first_seq, stands_for: missed, event: Event::Lagged { missed, run } })
+        Some(Numbered::new(first_seq, seq, missed, Event::Lagged { missed, run }))
     }
 }
 
 /// Ends the events of a session with the state of its actor, whatever ends that. A run that is then
-/// under way has failed, and its listeners are told (TRN-11).
+/// under way has failed, and its listeners receive that (TRN-11).
 #[derive(Debug)]
 pub(crate) struct EndOfEvents(pub(crate) EventHub);
 

@@ -48,7 +48,7 @@ pub(crate) fn check(
     calls.into_iter().enumerate().map(check).collect()
 }
 
-/// The same on a thread where nobody waits.
+/// The same on a thread of its own.
 pub(crate) async fn check_apart(
     shared: Arc<SessionContext>,
     calls: Vec<ToolCall>,

@@ -68,7 +68,7 @@ where
     }
 }
 
-/// What a hook is told: what a command reads on its standard input.
+/// The input of a hook: what a command reads on its standard input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookInput {
     event: HookEvent,

@@ -248,7 +248,8 @@ fn asked(read: Body<'_>) -> Result<ModelRequest, String> {
             _ => MessageKind::Prompt,
         };
         let id = EntryId::from(number.to_string());
-        let message = Message { role: said.role, ..Message::user(id, kind, blocks) };
+        let mut message = Message::user(id, kind, blocks);
+        message.role = said.role;
         messages.push(Arc::new(message));
     }
     let system: Vec<String> = read.system.into_iter().map(|it| it.text).collect();

@@ -37,6 +37,8 @@
 //! `ennead-runtime`; what tools do to the world is in `ennead-tools`; this package is everything that
 //! waits. Those two promise no stability: what an embedder needs of them has its name here.
 //! ARCHITECTURE.md describes the whole.
+//!
+#![doc = include_str!("front_door/runs.md")]
 
 // What an embedder holds.
 mod approval;
@@ -105,6 +107,8 @@ pub use crate::{
 };
 
 /// Tools of one's own, and servers that bring tools.
+///
+#[doc = include_str!("front_door/tool.md")]
 pub mod tool {
     pub use ennead_runtime::{
         mcp::{
@@ -121,6 +125,8 @@ pub mod tool {
 }
 
 /// What a session may do: modes, rules, trust, and who answers questions.
+///
+#[doc = include_str!("front_door/permission.md")]
 pub mod permission {
     pub use ennead_runtime::{
         approval::{
@@ -137,11 +143,13 @@ pub mod permission {
     pub use crate::{
         approval::{Approver, PermissionPolicy},
         in_process_hook::{Hook, HookInput, HookReply},
-        trust::{recorded_trust, unset_until_trusted, waiting_for_trust},
+        trust::recorded_trust,
     };
 }
 
 /// How model servers are reached, what holds calls back, and what was said.
+///
+#[doc = include_str!("front_door/model.md")]
 pub mod model {
     pub use ennead_runtime::{
         governor::limits::GovernorLimits,
@@ -156,6 +164,8 @@ pub mod model {
 }
 
 /// What a session reads from files, and where from.
+///
+#[doc = include_str!("front_door/settings.md")]
 pub mod settings {
     pub use ennead_runtime::{
         permission::Scope,
@@ -169,6 +179,8 @@ pub mod settings {
 }
 
 /// Where transcripts are kept; looking at them, and checking them.
+///
+#[doc = include_str!("front_door/transcript.md")]
 pub mod transcript {
     pub use crate::{
         transcript_store::{FileStore, Holder, Lease, StoreError, TranscriptLog, TranscriptStore},
@@ -178,6 +190,8 @@ pub mod transcript {
 
 /// For tests of one's own: clocks and stops that a test controls and, with the feature `simulated`,
 /// the answers of the simulated model.
+///
+#[doc = include_str!("front_door/testing.md")]
 pub mod testing {
     pub use ennead_runtime::step::Step;
     #[cfg(feature = "simulated")]
@@ -211,7 +225,7 @@ pub mod internal {
         redaction::Redaction,
         transcript_store::{FileOps, RealFiles},
         transcript_writer::{Append, Recorded, WriteError},
-        trust::state_file,
+        trust::{state_file, unset_until_trusted, waiting_for_trust},
         world::{agent_files::agent_files, local_files::LocalFiles, real_paths::found},
     };
 }

@@ -256,7 +256,7 @@ impl McpServerState {
         self.phase = Phase::Standing { tools, orders };
     }
 
-    /// The attempt or the connection has ended: who waited for it is told.
+    /// The attempt or the connection has ended: those that waited for it get an answer.
     fn ended(&mut self, why: &str) {
         let name = self.setup.server.name();
         tracing::warn!(server = name, why, "an MCP server has ended");

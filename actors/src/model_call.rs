@@ -179,7 +179,7 @@ impl Call<'_> {
         result
     }
 
-    /// Waits at the gate, and says whether it had to. Listeners and the directory are told while it is
+    /// Waits at the gate, and says whether it had to. Listeners and the directory see it while it is
     /// parked.
     async fn admitted(&self, gate: &ProviderLimiter) -> (Result<CallPermit, ModelFailure>, bool) {
         let order = &self.order;

@@ -91,7 +91,7 @@ pub struct Options {
     pub transcript_store: Arc<dyn TranscriptStore>,
     /// Limits on MCP servers; `None`: as variables of the environment say.
     pub mcp: Option<McpLimits>,
-    /// What is read of the process and the machine; all unless said otherwise.
+    /// What is read of the process and the machine. Defaults to everything.
     pub environment: Environment,
     /// Makes turns stand still at steps.
     pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,

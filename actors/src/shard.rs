@@ -62,7 +62,7 @@ struct State {
     timer: Arc<dyn Timer>,
     directory: Directory,
     _registration: Registration,
-    /// Hear when it has ended, by being dropped last; `None` as long as nobody wants that.
+    /// Hear when it has ended, by being dropped last; `None` until one is wanted.
     shutdown: Option<Vec<oneshot::Sender<()>>>,
 }
 

@@ -110,10 +110,10 @@ impl Actor for Leaf {
     }
 }
 
-/// Why an actor ends that has told its parent all it was there for.
+/// Why an actor ends that has sent its parent its result.
 const REPLIED: &str = "told";
 
-/// Ends an actor that has just told its parent all it owed.
+/// Ends an actor that has just sent its parent its result.
 pub(crate) fn stop_after_reply<M: ractor::Message>(actor: &ActorRef<M>) {
     actor.stop(Some(REPLIED.into()));
 }

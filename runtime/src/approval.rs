@@ -66,16 +66,17 @@ pub struct Question {
     pub suggestions: Vec<String>,
     /// When it was asked.
     pub asked_at: Timestamp,
-    /// When nobody can answer any more, by the wall clock.
+    /// When answers stop being taken, by the wall clock.
     pub expires: Timestamp,
 }
 
 /// What an answer names, so that it cannot be taken for the answer to another question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QuestionKey {
     /// The question.
     pub id: ApprovalId,
-    /// The action that was shown to whoever answers.
+    /// The action that was shown to the one who answers.
     pub digest: Digest,
     /// The rules and the mode that held then.
     pub epoch: Digest,
@@ -83,6 +84,7 @@ pub struct QuestionKey {
 
 /// What somebody answered about a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PermissionAnswer {
     /// Whether the call may run.
     pub allowed: bool,
@@ -183,6 +185,7 @@ impl UpdateAct {
 
 /// A change that an answer makes to the rules and directories of one place, and of the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuleUpdate {
     /// What is done.
     #[serde(default, skip_serializing_if = "UpdateAct::is_add")]
@@ -197,6 +200,11 @@ pub struct RuleUpdate {
 }
 
 impl RuleUpdate {
+    /// Adds a rule of this kind for the rest of the session.
+    pub fn new(kind: RuleKind, rule: impl Into<String>) -> Self {
+        Self { kind, rule: rule.into(), destination: RuleDestination::Session }
+    }
+
     /// Allows what `rule` matches for the rest of the session.
     pub fn allow(rule: impl Into<String>) -> Self {
         let (kind, destination) = (RuleKind::Allow, RuleDestination::Session);
@@ -250,6 +258,7 @@ impl RuleDestination {
 /// Who or what ended a question. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AnsweredBy {
     /// A hook, which is asked before everybody else.
     Hook,
@@ -261,13 +270,13 @@ pub enum AnsweredBy {
     Bubble,
     /// A person or a program that was shown the question.
     Surface,
-    /// Nobody in time.
+    /// The time ran out without an answer.
     Expiry,
-    /// Nobody: the run was ended from outside.
+    /// The run was ended from outside before an answer came.
     Interrupt,
-    /// Nobody, since nobody is there.
+    /// The session has no handler that could answer.
     Nobody,
-    /// Nobody: rules or mode have changed, and the call is judged anew. Only told, not recorded.
+    /// Rules or mode have changed, and the call is judged anew. Sent as an event, not recorded.
     Change,
 }
 
@@ -287,7 +296,7 @@ impl AnsweredBy {
         }
     }
 
-    /// Whether somebody or something decided, in contrast to a question that nobody answered.
+    /// Whether the question was answered, in contrast to one that ended without an answer.
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Hook | Self::Policy | Self::Classifier | Self::Bubble | Self::Surface)
     }
@@ -306,6 +315,7 @@ pub struct GivenAnswer {
 
 /// What a policy says about a question before anybody else is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PolicyVerdict {
     /// The call may run.
     Allow {

@@ -47,7 +47,7 @@ pub struct ModelFacts {
     pub window: u64,
     /// Tokens that one answer can have.
     pub max_output: u32,
-    /// Output ceiling of a call when nobody sets one.
+    /// Output ceiling of a call without a configured one.
     pub default_output: u32,
     /// The shortest prefix that is cached, in tokens; 0 when not known.
     #[serde(skip_serializing_if = "is_zero")]
@@ -120,7 +120,7 @@ impl Default for ModelFacts {
 }
 
 impl ModelFacts {
-    /// The thinking budget under this output ceiling where nobody names one, in tokens.
+    /// The thinking budget under this output ceiling where none is configured, in tokens.
     pub fn reasoning_budget(&self, max_tokens: u32) -> u32 {
         let budget = u64::from(max_tokens) * u64::from(self.reasoning_percent) / 100;
         u32::try_from(budget).unwrap_or(max_tokens)

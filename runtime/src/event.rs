@@ -133,7 +133,7 @@ pub enum Event {
         key: QuestionKey,
         /// Rules that would settle it for the future, narrowest first.
         suggestions: Arc<[String]>,
-        /// When nobody can answer any more, in milliseconds since 1970.
+        /// When answers stop being taken, in milliseconds since 1970.
         expires: Timestamp,
     },
     /// A question that was asked is open no longer.
@@ -262,7 +262,7 @@ pub enum Event {
         event: PromptCacheEvent,
     },
     /// A call of the model is not sent yet: something that all sessions of this provider and key
-    /// share is in the way. Told again when the reason changes; `Unparked` follows.
+    /// share is in the way. Sent again when the reason changes; `Unparked` follows.
     Parked {
         /// Model attempt within the turn, from 1.
         attempt: u32,
@@ -314,7 +314,7 @@ pub enum Event {
         reason: Arc<str>,
     },
     /// This listener was so slow that its stream has a hole here. What happened in it is in the
-    /// transcript; what follows is told as it happens.
+    /// transcript; what follows is sent as it happens.
     Lagged {
         /// Events in the hole.
         missed: u64,
@@ -341,6 +341,7 @@ pub enum Event {
 
 /// An event with its place in the session's sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Numbered {
     /// From 1, without gaps, per session: that of the last event that this one represents.
     pub seq: u64,
@@ -348,9 +349,16 @@ pub struct Numbered {
     pub first_seq: u64,
     /// Events that this one represents, itself included. 1, unless the listener was slow and some
     /// were joined or overtaken ([`Event::weight`]). The sum over what a listener got is the number
-    /// of events that were told.
+    /// of events that were sent.
     pub stands_for: u64,
     /// The event that happened.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl Numbered {
+    /// Numbers an event that represents `stands_for` events from `first_seq` to `seq`.
+    pub fn new(first_seq: u64, seq: u64, stands_for: u64, event: Event) -> Self {
+        Self { seq, first_seq, stands_for, event }
+    }
 }

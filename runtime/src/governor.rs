@@ -130,7 +130,7 @@ impl Governor {
         self.go_on(now, out);
     }
 
-    /// When [`GovernorInput::Tick`] is due; `None` when nobody waits.
+    /// When [`GovernorInput::Tick`] is due; `None` when no call waits.
     pub fn wake_at(&self, now: u64) -> Option<u64> {
         let (deadline, _) = self.deadlines.first()?;
         let heads = self.queue.heads().map(|(tenant, it)| self.obstacle(now, tenant, it.cost));

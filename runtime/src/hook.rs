@@ -24,6 +24,7 @@ use crate::permission::Scope;
 
 /// A point at which hooks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum HookEvent {
     /// Before permission evaluation of a call.
     PreToolUse,

@@ -1,4 +1,4 @@
-//! Messages: what was said, by whom, in which order.
+//! Messages of a conversation: their role, kind and content.
 
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ pub enum Role {
 /// Why a message is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MessageKind {
     /// What a person or an embedder asked.
     Prompt,
@@ -43,6 +44,7 @@ pub enum MessageKind {
 
 /// One message of a conversation. What is stored is never changed; shapers build new ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// Names its line in the transcript.
     pub id: EntryId,

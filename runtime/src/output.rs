@@ -77,7 +77,7 @@ pub enum Payload {
     },
 }
 
-/// What a normalizer is told.
+/// An input of a normalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard<'e> {
     /// A turn begins, and attempts are counted anew.
@@ -96,7 +96,7 @@ pub enum Heard<'e> {
         /// The next piece of the reasoning.
         text: &'e str,
     },
-    /// A block of the answer, whole. Its beginning may have been told as pieces.
+    /// A block of the answer, whole. Its beginning may have been sent as pieces.
     Block {
         /// Model attempt within the turn, from 1.
         attempt: u32,
@@ -113,7 +113,7 @@ pub enum Heard<'e> {
         /// All of its text.
         text: &'e str,
     },
-    /// What was told of this attempt does not count.
+    /// What was sent of this attempt does not count.
     Withdrawn {
         /// Model attempt within the turn, from 1.
         attempt: u32,

@@ -49,6 +49,7 @@ pub struct RuleText {
 /// What a rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RuleKind {
     /// The rule refuses the call.
     Deny,
@@ -61,6 +62,7 @@ pub enum RuleKind {
 /// How the gate behaves where no rule decides. Wire names as in settings files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum PermissionMode {
     /// Nothing is changed until a plan is approved.
     Plan,

@@ -86,7 +86,7 @@ pub struct ToolContext {
     pub redactor: Option<Redactor>,
     /// Whether results, too, are without secrets.
     pub redacts_results: bool,
-    /// Takes how far the call is. `None`: nobody listens.
+    /// Receives how far the call is. `None` if there is no listener.
     pub progress: Option<Arc<dyn ReportProgress>>,
     /// Measures how long the call takes.
     pub clock: Arc<dyn Clock>,

@@ -41,12 +41,13 @@ pub use self::{
         tree::{CallName, Debit, TreeAnswer, TreeQuestion},
     },
     effect::{Batch, SessionEffect},
-    input::{AgentRequest, Earlier, EndedShell, Now, OpenedTranscript, SessionInput, TurnRemains},
+    input::{AgentRequest, Earlier, Now, OpenedTranscript, SessionInput, TurnRemains},
 };
 use crate::{
     cost::CostLedger,
     ids::{AgentId, RunId},
     permission::PermissionMode,
+    ports::shells::EndedShell,
     run::{RunEnd, conversation::Conversation, outcome::RunOutcome},
     tokens::Usage,
     tool::ToolSpec,

@@ -160,7 +160,7 @@ pub struct ShaperSettings {
     pub history_snip: bool,
     /// Whether stage `CONTEXT_COLLAPSE` runs.
     pub context_collapse: bool,
-    /// Has no effect; who sets it is told so. Read for turns that were recorded when it changed a word.
+    /// Has no effect; setting it gives a warning. Read for turns that were recorded when it changed a word.
     pub cached_microcompact: bool,
     /// The dearest stage; on unless switched off.
     pub auto_compact: bool,
@@ -312,7 +312,7 @@ pub enum Durability {
 }
 
 impl Settings {
-    /// What is marked in requests of a session. A sub-agent waits for nobody, so five minutes are
+    /// What is marked in requests of a session. A sub-agent waits for no person, so five minutes are
     /// enough for it.
     pub fn prompt_caching_of(&self, is_agent: bool) -> PromptCaching {
         match self.prompt_caching {

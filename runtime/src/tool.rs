@@ -19,7 +19,7 @@ use crate::{
 pub struct ToolSpec {
     /// The name the model calls it by.
     pub name: ToolName,
-    /// What the model is told about it.
+    /// What the model reads about it.
     pub description: Arc<str>,
     /// JSON schema of the input, as the text of an object.
     pub input_schema: Arc<str>,
@@ -41,6 +41,7 @@ pub struct ToolSpec {
 /// What a tool can change. Decides whether the intent must be durable before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolEffect {
     /// Nothing outside the session.
     ReadOnly,
@@ -53,6 +54,7 @@ pub enum ToolEffect {
 /// What else may run at the same time as a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Concurrency {
     /// No other call runs at the same time.
     Alone,
@@ -66,6 +68,7 @@ pub enum Concurrency {
 /// What the permission gate looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Access {
     /// Allowed unless a rule says otherwise (TodoWrite, Agent).
     Free,
@@ -119,6 +122,7 @@ impl ToolCall {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolOutcome {
     /// What the model reads. Never empty: an empty output says so.
     pub text: String,
@@ -186,7 +190,7 @@ pub enum ToolErrorKind {
     InvalidInput,
     /// There is no such tool.
     UnknownTool,
-    /// A rule, a hook or a person said no.
+    /// A rule, a hook or a person denied it.
     PermissionDenied,
     /// The cap on calls per turn was reached.
     TooManyCalls,

@@ -272,7 +272,7 @@ impl Turn {
     }
 
     /// Lines first: what an effect of the same input needs recorded is on its way before it, and
-    /// so is what listeners are told, the end of the turn apart, whose lines go with it. While the turn goes on by itself, both are collected; they go
+    /// so is what listeners receive, except the end of the turn, whose lines go with it. While the turn goes on by itself, both are collected; they go
     /// out as soon as it waits for anybody. Files may be as they were, so the one that looks at
     /// them lets the turn wait if it must.
     fn drain(&mut self) -> Vec<Effect> {

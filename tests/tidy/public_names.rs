@@ -14,10 +14,10 @@ const INTERNAL: &str =
     "# Hidden, and promised to nobody: for the command and the tests of this project.";
 
 /// Names at the front door, methods not counted, that nobody should have to look through.
-const MAX_NAMES: usize = 115;
+const MAX_NAMES: usize = 113;
 
 /// The items that lib.rs exports: their paths, and the paths that they are taken from.
-fn exports() -> BTreeMap<String, Vec<String>> {
+pub(super) fn exports() -> BTreeMap<String, Vec<String>> {
     let text = read("actors/src/lib.rs");
     let (mut module, mut found, mut statement) = (String::new(), BTreeMap::new(), String::new());
     for line in text.lines() {
@@ -67,8 +67,8 @@ fn paths(tree: &str, prefix: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// The kind of an item, and its public methods.
-fn looked_up(path: &[String]) -> (String, BTreeSet<String>) {
+/// The files in which an item can be defined: those of the module that it is exported from.
+pub(super) fn texts_near(path: &[String]) -> Vec<String> {
     let folder = match path[0].as_str() {
         "crate" => "actors/src",
         "ennead_runtime" => "runtime/src",
@@ -81,8 +81,13 @@ fn looked_up(path: &[String]) -> (String, BTreeSet<String>) {
         format!("{folder}/{}", path.get(1).filter(|it| *it != name).map_or("", |it| it));
     let near =
         files_below(folder).into_iter().filter(|it| it.to_str().unwrap().starts_with(&of_module));
-    let texts: Vec<String> =
-        near.filter(|it| it.extension().is_some_and(|it| it == "rs")).map(read).collect();
+    near.filter(|it| it.extension().is_some_and(|it| it == "rs")).map(read).collect()
+}
+
+/// The kind of an item, and its public methods.
+fn looked_up(path: &[String]) -> (String, BTreeSet<String>) {
+    let name = path.last().unwrap();
+    let texts = texts_near(path);
     let kinds = ["struct", "enum", "trait", "fn", "type", "const"];
     let is_name = |rest: &str| {
         rest.strip_prefix(name.as_str())

@@ -6,6 +6,7 @@
 use std::{
     fs::{DirBuilder, OpenOptions},
     io::{self, Write},
+    mem,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
 };
@@ -25,7 +26,7 @@ const PREVIEW: usize = 2000;
 /// text in a file and its path and beginning in the place of it. Where no file can be written the
 /// beginning is all that is left, and the text says so. `None` is no limit.
 pub(crate) async fn capped(
-    outcome: ToolOutcome,
+    mut outcome: ToolOutcome,
     max_chars: Option<u32>,
     id: &ToolUseId,
     context: &ToolContext,
@@ -35,11 +36,11 @@ pub(crate) async fn capped(
     if outcome.text.len() <= max_chars {
         return outcome;
     }
-    let ToolOutcome { text, truncation, .. } = outcome;
+    let (text, truncation) = (mem::take(&mut outcome.text), outcome.truncation.take());
     let path = spill_path(context, id);
     let redactor = context.redactor.clone();
     // On the thread that the call's hold waits for, as with every other file of a tool.
-    let (text, truncation) = match stoppable(context, move |_| {
+    (outcome.text, outcome.truncation) = match stoppable(context, move |_| {
         // Before it is cut, so that no half of a secret is left.
         let text = match redactor {
             Some(redactor) => redactor.text(&text).into_owned(),
@@ -52,7 +53,7 @@ pub(crate) async fn capped(
         Ok(cut) => cut,
         Err(_) => ("The result is too long to show, and was lost.".into(), None),
     };
-    ToolOutcome { text, truncation, ..outcome }
+    outcome
 }
 
 fn cut(

@@ -9,7 +9,7 @@ use std::{
 
 use ennead_runtime::{
     ids::ShellId,
-    ports::shells::{BackgroundShell, ShellState, ShellStatus, ShellsFull},
+    ports::shells::{BackgroundShell, EndedShell, ShellState, ShellStatus, ShellsFull},
     step1_settings_resolution::ShellSettings,
 };
 
@@ -33,15 +33,6 @@ struct Entry {
     shell: Arc<dyn BackgroundShell>,
     /// Whether its end was taken by [`Shells::take_ended`].
     is_taken: bool,
-}
-
-/// A command that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedShell {
-    /// How it ended.
-    pub status: ShellStatus,
-    /// Whether a result told the model so.
-    pub is_known: bool,
 }
 
 impl Shells {

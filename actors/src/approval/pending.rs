@@ -1,7 +1,7 @@
 //! The questions of an `Ennead` that are open, and the way of an answer to the turn that asks.
 //!
 //! The book is for looking up and for routing. Whether an answer is taken is for the turn's supervisor to
-//! say, which handles one message after another: so one answer wins, whoever gives it.
+//! say, which handles one message after another: so exactly one answer wins.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -72,7 +72,7 @@ pub(crate) struct OpenQuestion {
     pub(crate) number: u64,
     approvals: Approvals,
     shared: Arc<SessionContext>,
-    /// What is told of its end; nothing where the turn has told it.
+    /// The event about its end; `None` where the turn has sent it.
     pub(crate) end: Option<AnsweredBy>,
     /// Ends what waits for it.
     pub(crate) cancel: CancellationToken,

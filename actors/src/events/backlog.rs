@@ -141,7 +141,7 @@ impl Backlog {
             Some(joined) => with_text(event, joined),
             None => event,
         };
-        Some(Numbered { seq, first_seq, stands_for, event })
+        Some(Numbered::new(first_seq, seq, stands_for, event))
     }
 
     /// Returns the number of events that wait.

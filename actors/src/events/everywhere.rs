@@ -59,7 +59,7 @@ pub(crate) struct EventsOfAll(Arc<Shared>);
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    /// Looked at without the lock, so that nobody pays for a stream that nobody reads.
+    /// Read without the lock, so that a stream without readers costs nothing.
     n_readers: AtomicUsize,
     state: Mutex<State>,
 }
@@ -98,7 +98,7 @@ impl EventsOfAll {
         }
         let at = self.0.clock.now();
         for reader in &mut self.lock().readers {
-            let event = Numbered { seq, first_seq: seq, stands_for: 1, event: event.clone() };
+            let event = Numbered::new(seq, seq, 1, event.clone());
             reader.push(SessionEvent { session: session.clone(), at, event });
         }
     }

@@ -128,7 +128,7 @@ impl ProviderLimiter {
         &self.0.provider
     }
 
-    /// Waits until the call may be sent. `told` hears why it waits, each time that changes. Dropping
+    /// Waits until the call may be sent. `told` is called with the reason for the wait, each time that changes. Dropping
     /// the future gives the call up and frees at once what it held.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl ProviderLimiter {
         state.handle(now, GovernorInput::Tick, None);
     }
 
-    /// From now on this actor is told when to look. What waits already is handed to it.
+    /// From now on this actor receives when to look. What waits already is handed to it.
     pub(super) fn taken_over_by(&self, actor: &ActorRef<GovernorMsg>) -> Succession {
         let now = self.now();
         let mut state = lock(&self.0.state);

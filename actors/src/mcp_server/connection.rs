@@ -66,7 +66,7 @@ pub(super) async fn run(attempt: Attempt) {
     let _over = tokio::time::timeout(LAST_LIMIT, gone).await;
 }
 
-/// Carries calls until the server ends, or until nobody can send any more.
+/// Carries calls until the server ends, or until no sender is left.
 async fn serve(
     mut connection: Connection,
     mut incoming: mpsc::UnboundedReceiver<Admitted<Box<Order>>>,

@@ -1,6 +1,6 @@
 //! Before a session is opened: which servers it has, and what tools these give it.
 //!
-//! This is the only time at which servers are looked for. One that cannot be had is told, and the
+//! This is the only time at which servers are looked for. One that cannot be had is reported, and the
 //! session is opened without it; so it is without one that is slow, whose tools join later.
 
 use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
@@ -43,7 +43,7 @@ const FILE: &str = ".mcp.json";
 /// Where an organisation names the only servers that may be used.
 const MANAGED: &str = "managed-mcp.json";
 
-/// Characters of what is told about one server.
+/// Characters of a notice about one server.
 const MAX_TOLD: usize = 1000;
 
 /// Whether a session could have servers.
@@ -54,7 +54,7 @@ pub(crate) fn wants(options: &SessionOptions) -> bool {
 /// What a session is opened with, in addition to tools.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
-    /// What its listeners are to be told.
+    /// Notices for its listeners.
     pub(crate) notices: Vec<Arc<str>>,
     /// Its servers.
     pub(crate) servers: SessionServers,

@@ -39,7 +39,7 @@ type Made = (Vec<(String, McpTool)>, Vec<NotOffered>);
 #[derive(Default)]
 pub(crate) struct Joining {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    /// What is told, in words.
+    /// Notices for listeners, in words.
     pub(crate) told: Vec<Arc<str>>,
     /// Why the server cannot be had.
     pub(crate) error: Option<Arc<str>>,

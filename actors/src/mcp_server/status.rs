@@ -1,4 +1,4 @@
-//! How far the servers of a session are, for whoever shows it.
+//! How far the servers of a session are, for a surface to show.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

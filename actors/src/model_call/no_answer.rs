@@ -1,4 +1,4 @@
-//! What is returned for a call that gives no answer by itself: it crashed, has nobody to ask, or took
+//! What is returned for a call that gives no answer by itself: it crashed, has no server to ask, or took
 //! longer than it may, whatever it waited for.
 
 use ennead_runtime::{

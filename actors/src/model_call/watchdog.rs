@@ -134,7 +134,7 @@ impl Watchdog {
         })
     }
 
-    /// What is waited for now. The first that is overdue is told.
+    /// What is waited for now. The first that is overdue is reported.
     fn waits(&self) -> [Wait; 3] {
         match self.last_byte {
             None => [Wait::Whole, Wait::Head, Wait::Whole],

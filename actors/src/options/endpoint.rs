@@ -99,7 +99,7 @@ impl Endpoint {
         Self { headers: self.headers.iter().cloned().chain([one]).collect(), ..self }
     }
 
-    /// For sessions of `Options::simulated`, where nobody looks at the address. With another
+    /// For sessions of `Options::simulated`, where the address is not used. With another
     /// transport this host does not resolve.
     #[cfg(feature = "simulated")]
     pub fn simulated() -> Self {

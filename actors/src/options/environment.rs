@@ -124,3 +124,21 @@ impl fmt::Debug for Environment {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_environment_has_nothing_of_the_process() {
+        let empty = Environment::empty();
+        let of_process = Environment::of_process();
+        assert!(of_process.variable("PATH").is_some());
+        assert_eq!(empty.variables, BTreeMap::new());
+        assert_eq!(empty.config_directory(), None);
+        assert_eq!(empty.managed_directory(), None);
+        assert_eq!(empty.home_directory(), PathBuf::from("/"));
+        assert_eq!(empty.hook_chain(), [""; 0]);
+        assert!(!empty.uses_system_proxy);
+    }
+}

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ennead_runtime::mcp::spec::CallLimits;
 
-/// Milliseconds until a server must be ready, if nothing else is said.
+/// Milliseconds until a server must be ready, by default.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long the opening of a session waits for its servers, if nothing else is said: programs mostly
+/// How long the opening of a session waits for its servers by default: programs mostly
 /// start in less, and a person does not mind.
 const WAIT: Duration = Duration::from_secs(2);
 

@@ -66,7 +66,7 @@ pub struct SessionOptions {
     pub reads_mcp_json: bool,
     /// Answers questions; `None`: what would be asked is denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Decides about calls before anybody is asked; `None`: nobody does.
+    /// Decides about calls before a question is asked. `None` asks at once.
     pub policy: Option<Arc<dyn PermissionPolicy>>,
     /// Whether questions may be answered through [`SessionHandle::answer`](crate::SessionHandle::answer)
     /// and [`Ennead::answer`](crate::Ennead::answer); they may not, and what would be asked is denied
@@ -75,7 +75,7 @@ pub struct SessionOptions {
     /// Whether the session may be put into the mode `bypassPermissions` while it runs; only if it
     /// started in it.
     pub may_bypass: bool,
-    /// How far the workspace's own files are trusted; not at all unless said otherwise.
+    /// How far the workspace's own files are trusted. Defaults to not at all.
     /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
     pub trust: Trust,
     /// Whose settings and instruction files are read next to those of the organisation; all.

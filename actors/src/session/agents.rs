@@ -104,7 +104,7 @@ impl Children {
         }
     }
 
-    /// The call is gone, and with it whoever would read an answer.
+    /// The call is gone, so an answer would have no reader.
     pub(super) fn forget(&mut self, request: u64) {
         self.requests.remove(&request);
     }

@@ -10,7 +10,7 @@ use ennead_runtime::{
         WorkGuard,
         shells::{BackgroundShell, KeepShells, ShellStatus, ShellsFull},
     },
-    session::{EndedShell, SessionInput},
+    session::SessionInput,
     step1_settings_resolution::ShellSettings,
 };
 use ractor::ActorRef;
@@ -54,10 +54,6 @@ impl SessionState {
             return None;
         }
         let ended = self.shared.shells.table.take_ended();
-        let ended: Vec<_> = ended
-            .into_iter()
-            .map(|it| EndedShell { status: it.status, is_known: it.is_known })
-            .collect();
         (!ended.is_empty()).then_some(SessionInput::ShellsEnded(ended))
     }
 

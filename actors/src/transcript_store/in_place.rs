@@ -49,7 +49,7 @@ fn whole(mut file: &File) -> io::Result<Vec<u8>> {
 /// What has become of the name of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It is the file's, or nobody may look.
+    /// The permissions are those of the file, or deny access.
     Kept,
     /// The file bears another name now; nothing is lost.
     Moved,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use crate::archive::files;
 
-/// Bytes of a holder's text; what is longer was written by nobody we know.
+/// Bytes of a holder's text at most; a longer text was not written by ennead.
 const MAX_TEXT: u64 = 64 * 1024;
 
 /// The process that holds the lock of a session.

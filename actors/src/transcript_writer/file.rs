@@ -323,7 +323,7 @@ impl TranscriptFile {
         Ok(())
     }
 
-    /// Finds the end of the chain of a file that nobody here has written to yet.
+    /// Finds the end of the chain of a file that this process has not written to yet.
     fn find_end(&mut self) -> Result<(), StoreError> {
         let length = self.log.n_bytes()?;
         if length == 0 {

@@ -75,7 +75,7 @@ impl ActiveTurn {
         Some(approval::unanswered(call, AnsweredBy::Expiry))
     }
 
-    /// The leaf that asked the approver is gone. Where nobody else can answer, that is a no.
+    /// The leaf that asked the approver is gone. Where no other handler can answer, the question is denied.
     pub(super) fn approver_gone(&self, number: u64) -> Option<TurnInput> {
         let open = self.question.as_ref().filter(|it| it.number == number)?;
         let call = open.question().call.id.clone();

@@ -2,7 +2,7 @@
 //!
 //! Asked for each call, repeated ones and those for summaries included, since only then its size, its
 //! model and its output ceiling are known, and the limits under which it is made. Where nothing is
-//! limited nobody is asked.
+//! limited no question is sent.
 
 use ennead_runtime::{
     ports::BoxFuture,

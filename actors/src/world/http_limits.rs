@@ -20,7 +20,7 @@ pub struct HttpLimits {
     /// Between two pieces of an answer; 300 s.
     pub idle: Duration,
     /// Between two pieces of a stream that say something, pings and comments not counted; 600 s, as
-    /// models may think for minutes behind pings.
+    /// models may think for minutes while they send pings.
     pub event_idle: Duration,
     /// Until the answer is whole; an hour, the time that 128,000 tokens of output take at the rate
     /// which providers' SDKs reckon with.

@@ -5,7 +5,7 @@
 //! directory's times (some network and FUSE file systems apart), so one `stat` of it represents one
 //! of each name. The time of its last change
 //! is looked at in addition to that of its last modification: it also moves when permissions do,
-//! and nobody can put it back.
+//! and no program can put it back.
 
 use std::{
     collections::BTreeMap,

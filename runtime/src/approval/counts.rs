@@ -9,12 +9,13 @@ use crate::transcript::entry::RecordKind;
 
 /// Questions about calls, those of sub-agents included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QuestionCounts {
     /// Questions that were asked.
     pub asked: u64,
     /// Those that somebody or something answered.
     pub answered: u64,
-    /// Those that nobody answered in time.
+    /// Questions that expired without an answer.
     pub expired: u64,
     /// All that ended, by who or what ended them.
     pub by_handler: BTreeMap<AnsweredBy, u64>,

@@ -70,7 +70,7 @@ impl AnswerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModeError {
-    /// Nobody gave the session leave to when it was opened.
+    /// The session was opened without leave to enter this mode.
     #[error("the session was not opened with leave to bypass permissions")]
     NoLeave,
     /// Settings switch the mode off.

@@ -1,6 +1,6 @@
 //! The circuit breaker: when no call is to be made at all.
 //!
-//! Closed, it looks at how the newest calls ended. Open, nobody calls. When its time is over the
+//! Closed, it looks at how the newest calls ended. Open, no call is sent. When its time is over the
 //! next call is a probe, one at a time; its outcome closes the circuit or opens it for twice as long.
 
 use super::limits::BreakerLimits;

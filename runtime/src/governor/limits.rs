@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-/// What a governor goes by. The defaults hold nobody back until the provider itself objects.
+/// Limits of a governor. The defaults hold no call back until the provider itself objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GovernorLimits {
@@ -40,7 +40,7 @@ pub struct BreakerLimits {
     pub storm_ms: u64,
     /// The longest of these, in milliseconds; 2 minutes.
     pub storm_cap_ms: u64,
-    /// How long it stays open when a quota is used up and nobody says until when, in milliseconds;
+    /// How long it stays open when a quota is used up and the provider names no time, in milliseconds;
     /// 60 s, doubled each time a probe fails.
     pub quota_ms: u64,
     /// The longest of these, in milliseconds; 15 minutes. Also of what the provider says.

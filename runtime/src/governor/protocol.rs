@@ -80,7 +80,7 @@ pub enum GovernorInput {
 }
 
 /// What becomes of calls. Each ticket is admitted or refused exactly once, unless it is abandoned
-/// before; between that it may be told several times that it is parked.
+/// before; between that it may be reported as parked several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GovernorOutput {
     /// The call may be sent now.

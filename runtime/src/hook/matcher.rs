@@ -11,6 +11,7 @@ const BACKTRACK_LIMIT: usize = 100_000;
 /// The matcher is no regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("the matcher `{text}` is no regular expression")]
+#[non_exhaustive]
 pub struct BadMatcher {
     /// The matcher, as it was written.
     pub text: String,

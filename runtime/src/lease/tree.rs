@@ -189,7 +189,7 @@ impl Tree {
     }
 
     /// An agent has ended, and with it those below it. What they had set aside and never settled
-    /// counts as used, since they crashed and nobody will say what it was.
+    /// counts as used, since they crashed and their usage stays unknown.
     pub fn close(&mut self, agent: &AgentId) {
         if let Some(member) = self.members.get_mut(&Some(agent.clone())) {
             member.closed = true;

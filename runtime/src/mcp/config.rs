@@ -17,12 +17,13 @@ const MIN_TIMEOUT_MS: u64 = 1000;
 
 /// A server, with its variables expanded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct ServerConfig {
     /// As configured; the names of its tools come from it.
     pub name: Arc<str>,
     /// How it is reached.
     pub reach: ServerTransport,
-    /// Milliseconds that one call may take; `None`: nothing is said.
+    /// Milliseconds that one call may take; `None` leaves it to the session.
     pub timeout_ms: Option<u64>,
 }
 
@@ -37,6 +38,7 @@ impl ServerConfig {
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ServerTransport {
     /// A child process, by its standard input and output.
     Stdio(Program),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one channel gets (OUT-5).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChannelPolicy {
     /// When the answer comes.
     pub delivery: Delivery,
@@ -20,7 +21,7 @@ pub struct ChannelPolicy {
 /// When the answer comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// While it is said. What turns out not to count is taken back.
+    /// As it arrives. What turns out not to count is retracted.
     Partial,
     /// Each message once the model has completed it.
     Message,
@@ -123,12 +124,12 @@ impl Default for ChannelPolicy {
 }
 
 impl ChannelPolicy {
-    /// The answer while it is said, delta by delta: for a terminal or a page.
+    /// The answer as it arrives, delta by delta: for a terminal or a page.
     pub fn partial() -> Self {
         Self { delivery: Delivery::Partial, ..Self::default() }
     }
 
-    /// The answer while it is said, in blocks as the session says: for a messenger.
+    /// The answer as it arrives, in blocks of the size that the session's settings ask for: for a messenger.
     pub fn blocks() -> Self {
         Self { chunking: ChunkPolicy::Session, ..Self::partial() }
     }

@@ -92,7 +92,7 @@ pub trait BackgroundShell: Send + Sync + fmt::Debug {
     /// Returns how it is now.
     fn status(&self) -> ShellStatus;
 
-    /// Whether a result told the model how it ended.
+    /// Whether a result has shown the model how it ended.
     fn is_end_known(&self) -> bool;
 
     /// Notes that a result tells the model how it ended.
@@ -148,8 +148,18 @@ pub struct ShellStatus {
     pub output: Arc<str>,
 }
 
+/// A command in the background that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedShell {
+    /// How it ended.
+    pub status: ShellStatus,
+    /// Whether a result has shown the model how it ended.
+    pub is_known: bool,
+}
+
 /// Whether a command in the background runs, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShellState {
     /// It runs.
     Running,
@@ -240,7 +250,7 @@ impl ShellStatus {
     }
 }
 
-/// The message that tells the model which commands have ended since it was last told.
+/// The message that lists, for the model, the commands that have ended since the last such message.
 pub fn ended_message(id: EntryId, ended: &[ShellStatus]) -> Message {
     let lines = ended.iter().map(|it| {
         let (shell, command, state) = (&it.shell, &it.command, it.state);

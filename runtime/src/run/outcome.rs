@@ -19,16 +19,17 @@ use crate::{
 
 /// What a run left.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunOutcome {
     /// Id of the run.
     pub run: RunId,
-    /// Who asked for it, if that was said.
+    /// Who asked for it, if the request names a sender.
     pub sender: Option<Sender>,
     /// Why the run ended.
     pub end: RunEnd,
     /// The text of its last answer; empty when there is none.
     pub text: String,
-    /// Everything that was said in it, the prompt first.
+    /// All messages of the run, the prompt first.
     pub messages: Messages,
     /// Number of turns that the run took.
     pub turns: u32,
@@ -47,7 +48,7 @@ pub struct RunOutcome {
     pub process_cost: CostLedger,
     /// What is known about models.
     pub models: Arc<Catalogue>,
-    /// Lines of the summaries that were made in it; each represents what was said before.
+    /// Lines of the summaries that were made in it; each represents the messages before it.
     pub compactions: Vec<EntryId>,
     /// Cached tokens that its model calls should have read and did not (CTX-7).
     pub cache_drops: Vec<PromptCacheEvent>,

@@ -33,7 +33,7 @@ pub struct RunRequest {
     /// What follows the system prompt in the turns of this run; its sub-agents do not have it.
     /// `None` or blank: nothing.
     pub system: Option<String>,
-    /// Who asks, for the record. `None`: nobody said.
+    /// Who asks, for the record. `None` if the request names no sender.
     pub sender: Option<Sender>,
     /// How long it may take by the wall clock, counted from when it begins and not while it waits
     /// in the queue; then it ends as [`RunEnd::TimedOut`](super::RunEnd::TimedOut). `None`: as long

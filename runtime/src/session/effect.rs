@@ -109,7 +109,7 @@ pub enum SessionEffect {
         /// Why, in words for the model.
         why: String,
     },
-    /// Nobody waits for the sub-agent of this request any more, and none was started.
+    /// The caller of this request is gone, and no sub-agent was started.
     DropRequest {
         /// The request.
         request: u64,

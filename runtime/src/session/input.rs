@@ -8,7 +8,7 @@ use crate::{
     ids::{AgentId, ToolUseId},
     lease::MaxCost,
     permission::PermissionMode,
-    ports::shells::ShellStatus,
+    ports::shells::{EndedShell, ShellStatus},
     run::{
         RunRequest,
         outcome::{RunError, RunOutcome},
@@ -106,7 +106,7 @@ pub enum SessionInput {
     ServerAnswered {
         /// Its tools, which join with the next turn.
         tools: Vec<Arc<ToolSpec>>,
-        /// What is told of it, in words for people.
+        /// The notice about it, in words for people.
         told: Vec<Arc<str>>,
     },
     /// The answer to [`SessionEffect::LeaveTurn`](super::SessionEffect::LeaveTurn).
@@ -190,15 +190,6 @@ pub struct Earlier {
     pub problems: Vec<String>,
     /// What the turns of an open run have after the system prompt.
     pub system: Option<String>,
-}
-
-/// A command in the background that has ended.
-#[derive(Clone, Debug)]
-pub struct EndedShell {
-    /// How it ended.
-    pub status: ShellStatus,
-    /// Whether a result has shown the model how it ended.
-    pub is_known: bool,
 }
 
 /// What a turn that was ended from outside leaves.

@@ -52,7 +52,7 @@ pub(super) struct ActiveRun {
     pub(super) cost: CostLedger,
     /// What the tree of agents knows of what its own model calls used.
     pub(super) settled: Spent,
-    /// The worst case of model calls whose usage nobody reported.
+    /// The worst case of model calls without a reported usage.
     pub(super) in_doubt: Spent,
     /// What its own model calls cost, turn by turn.
     pub(super) turn_costs: BTreeMap<u32, CostLedger>,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Machine {
-    /// A server has answered, or cannot be had. What is told of it waits for the next run when none
+    /// A server has answered, or cannot be had. The notice about it waits for the next run when none
     /// is under way, since records belong to runs.
     pub(super) fn server_answered(
         &mut self,

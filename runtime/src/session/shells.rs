@@ -6,12 +6,12 @@
 use std::{mem, sync::Arc};
 
 use super::{
-    EndedShell, Machine, Now,
+    Machine, Now,
     recorder::{Lines, Origin},
     run::record,
 };
 use crate::{
-    ports::shells::{ShellStatus, ended_message},
+    ports::shells::{EndedShell, ShellStatus, ended_message},
     transcript::{
         entry::{ConversationLine, Line, Record, RecordKind},
         load,
@@ -35,7 +35,7 @@ impl Machine {
         self.ended_shells.extend(open.map(|status| EndedShell { status, is_known: false }));
     }
 
-    /// Records what the model has not learned, for whoever goes on with the session.
+    /// Records what the model has not learned, for the process that resumes the session.
     pub(super) fn record_untold_shells(&mut self, now: Now) {
         let lines: Vec<Line> = mem::take(&mut self.ended_shells)
             .into_iter()

@@ -1,4 +1,4 @@
-//! A model that the settings name beside the first one.
+//! A model that the settings name in addition to the first one.
 
 /// A model to turn to, as settings name it.
 #[derive(Clone, Debug, PartialEq, Eq)]

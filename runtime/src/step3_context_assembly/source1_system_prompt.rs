@@ -12,7 +12,7 @@ use crate::tool::ToolSpec;
 /// Characters that all segments together may have. Base and appended text are never cut.
 pub const SYSTEM_PROMPT_BUDGET_CHARS: usize = 40_000;
 
-/// What the model is told when nobody says otherwise.
+/// The built-in system prompt.
 const BASE: &str = "\
 You are an agent that works on a person's files and answers their questions by using tools.
 

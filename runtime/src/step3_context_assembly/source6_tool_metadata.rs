@@ -1,4 +1,4 @@
-//! Source 6: the tools that the model is told about.
+//! Source 6: the tools that the model is offered.
 
 use std::sync::Arc;
 

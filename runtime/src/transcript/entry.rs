@@ -60,7 +60,7 @@ pub enum RecordKind {
         /// What follows the system prompt in its turns; absent when nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system: Option<Stored>,
-        /// Who asked for it; absent when nobody said.
+        /// Who asked for it; absent when the request names no sender.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,
         /// When the prompt was accepted, where that was earlier: it waited.
@@ -217,7 +217,7 @@ pub enum RecordKind {
         duration_ms: u64,
         /// What came of it.
         effect: String,
-        /// What it had the user told (`systemMessage`); absent when it said nothing to the user.
+        /// Its message to the user (`systemMessage`); absent without one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Stored>,
         /// Its outputs as escaped text when short, else as digests of stored texts.
@@ -265,7 +265,7 @@ pub enum RecordKind {
         /// Rules that would settle it for the future.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         suggestions: Vec<String>,
-        /// When nobody can answer any more.
+        /// When answers stop being taken.
         expires: Timestamp,
     },
     /// A handler was asked about a call and left it to the next.
@@ -278,7 +278,7 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// Somebody answered a question about a call, or nobody will.
+    /// A question about a call was answered, or will not be.
     Approval {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,

@@ -66,7 +66,7 @@ pub enum Denial {
     /// The run was ended from outside.
     #[default]
     Interrupted,
-    /// The process was killed, and nobody is there to answer in the next one.
+    /// The process was killed, and the next one has no handler that could answer.
     NobodyLeft,
     /// The process was killed, and the time of the question was over when the session was opened again.
     Expired,

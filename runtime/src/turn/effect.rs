@@ -64,7 +64,7 @@ pub enum Effect {
     },
     /// Ask the policy of the embedder; answered by [`super::TurnInput::PolicyAnswered`].
     ConsultPolicy(Arc<Question>),
-    /// Ask whoever can answer until the question expires; answered by
+    /// Asks those that can answer until the question expires; answered by
     /// [`super::TurnInput::PermissionAnswered`].
     AskPermission(Arc<Question>),
     /// Runs one tool call that the gate allowed.

@@ -1,4 +1,4 @@
-//! What a turn is told.
+//! The inputs of a turn.
 //!
 //! Together with the clock reading it was taken from the mailbox at, every input is recorded in the
 //! transcript or can be computed from it, so a turn can be walked again from its record.
@@ -78,7 +78,7 @@ pub enum TurnInput {
         /// What the policy says.
         verdict: PolicyVerdict,
     },
-    /// Somebody answered a question about a call, or nobody will.
+    /// A question about a call was answered, or will not be.
     PermissionAnswered {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
@@ -126,7 +126,7 @@ pub struct Answered {
     pub result: Result<ModelAnswer, ModelFailure>,
     /// What the provider said it used, also of a call that failed on the way.
     pub usage: Usage,
-    /// It was sent, and nobody will say what it used: the one that made it has crashed. Said where
+    /// It was sent, and its usage stays unknown: the one that made it has crashed. Said where
     /// somebody counts it.
     pub is_in_doubt: bool,
     /// Milliseconds to the first token.

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Failed model calls of a session at which an operator is told (MDL-6).
+/// Failed model calls of a session at which an alert is sent (MDL-6).
 const ALERT_AT: u32 = 10;
 
 /// Bytes of what a provider says about a failure, so that its record holds all of it.

@@ -30,7 +30,7 @@ const MAX_REASON_BYTES: usize = 1536;
 /// The first revision of the rules in which questions are recorded.
 const RECORDED: u32 = 3;
 
-/// What the model reads of a call that nobody will be asked about any more.
+/// What the model reads of a call whose question is not asked any more.
 const RUN_ENDED: &str = "an answer to an earlier question ended the run";
 
 impl Turn {
@@ -163,7 +163,7 @@ impl Turn {
         self.consult();
     }
 
-    /// A surface has answered, or nobody will.
+    /// A surface has answered, or none will.
     pub(super) fn permission_answered(&mut self, call: &ToolUseId, given: GivenAnswer) {
         if self.is_at_gate(call) && self.was_awaited(Awaits::Permission) {
             self.settle(given);

@@ -159,7 +159,10 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
             _ => return None,
         };
         let kind_of_rule = RuleKind::deserialize(&update["behavior"]).ok()?;
-        let with_kind = |it: RuleUpdate| RuleUpdate { kind: kind_of_rule, ..it };
+        let with_kind = |mut it: RuleUpdate| {
+            it.kind = kind_of_rule;
+            it
+        };
         if kind == "replaceRules" {
             found.push(with_kind(new(String::new(), UpdateAct::Clear)));
         }

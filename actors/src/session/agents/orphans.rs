@@ -1,6 +1,6 @@
 //! Sub-agents whose session is gone and whose transcript was left open: it is closed in their place.
 //!
-//! A killed process leaves them, and an agent that crashed. Nobody goes on with them, so their run
+//! A killed process leaves them, and an agent that crashed. They are not resumed, so their run
 //! ends as crashed, and the one that called them hears what became of them. All of this is the work
 //! of a leaf: it reads whole files, and waits for writers.
 
@@ -117,7 +117,7 @@ impl Found {
         }
     }
 
-    /// What its caller is told.
+    /// The text that its caller receives.
     fn outcome(&self) -> ToolOutcome {
         let fate = match &self.loaded.open_run {
             Some(_) => {

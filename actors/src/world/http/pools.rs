@@ -67,7 +67,7 @@ struct Kind {
     is_near: bool,
     is_secure: bool,
     connect: Duration,
-    /// Who vouches for servers. `None`: nobody, as nothing is encrypted.
+    /// The authorities that vouch for servers. `None` where nothing is encrypted.
     trust: Option<Certificates>,
 }
 

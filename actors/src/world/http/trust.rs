@@ -19,7 +19,7 @@ use ennead_tools::source_file::open_chosen;
 
 use crate::options::Environment;
 
-/// Names a file of authorities that are trusted beside the system's.
+/// Names a file of authorities that are trusted in addition to the system's.
 const EXTRA: &str = "NODE_EXTRA_CA_CERTS";
 
 /// Names a file of authorities, too. On Unix the library that reads the system's takes this file in

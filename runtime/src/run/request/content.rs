@@ -21,6 +21,7 @@ pub struct PromptBlock(Block);
 
 /// The formats that models read images in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ImageType {
     /// A JPEG image.
     Jpeg,
@@ -84,7 +85,7 @@ impl PromptBlock {
         Ok(Self::media("document", &in_request("application/pdf", data), title))
     }
 
-    /// A PDF that the provider fetches. Where a provider does not, the model is told the address.
+    /// A PDF that the provider fetches. Where a provider does not, the model reads the address.
     ///
     /// # Errors
     ///

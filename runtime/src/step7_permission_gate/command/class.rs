@@ -28,6 +28,7 @@ use crate::step7_permission_gate::{
 /// What a command needs at least. Smaller ones are freer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CommandClass {
     /// It changes no file, process, network peer or setting.
     ReadOnly,

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Lines that other programs append behind our back.
+/// Lines that other programs append.
 const METADATA: [&str; 8] = [
     "custom-title",
     "ai-title",

@@ -13,7 +13,7 @@ use crate::{
     tokens::Tokens,
 };
 
-/// A model call of which nobody will say what it used: the most that it can have been.
+/// The most that a model call can have used whose usage is not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnconfirmedUsage {
     /// Tokens of all kinds together.

@@ -1,4 +1,4 @@
-//! What each of the nine steps leaves in its record. One shape per step, told apart by its fields.
+//! What each of the nine steps leaves in its record. One shape per step, distinguished by its fields.
 
 use serde::{Deserialize, Serialize};
 

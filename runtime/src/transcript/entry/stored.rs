@@ -43,7 +43,7 @@ impl Repeated {
         self.digest
     }
 
-    /// As it is in a record, given whether an earlier one of the run has told it.
+    /// As it is in a record, given whether an earlier record of the run holds it.
     pub fn told(&self, is_known: bool) -> Stored {
         if is_known { Stored::Again(self.digest) } else { self.stored.clone() }
     }
@@ -65,7 +65,7 @@ pub struct StoredText {
 pub enum TextFolder {
     /// `stored/`: what records refer to.
     Records,
-    /// `tool-results/`: what the model was told where to find.
+    /// `tool-results/`: texts whose path the model has read.
     ToolResults,
 }
 

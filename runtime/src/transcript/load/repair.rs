@@ -199,7 +199,7 @@ fn pair(drafts: Vec<Draft>, open: &mut Vec<OpenCall>, report: &mut Vec<Report>) 
     paired
 }
 
-/// Names a message that nobody wrote. It is part of the view only and never recorded.
+/// Names a message that repair adds. It is part of the view only and never recorded.
 fn made_up(answer: &Message) -> Arc<Message> {
     let id = EntryId::new(format!("{}:results", answer.id));
     Arc::new(Message::user(id, MessageKind::ToolResults, Vec::new()))

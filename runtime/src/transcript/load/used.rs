@@ -49,7 +49,7 @@ pub struct UsageTotals {
     lost_calls: u32,
     /// The estimate for the request of the present turn, until an answer to it is on record.
     begun: Option<Tokens>,
-    /// Calls of which nobody said what they used, as their worst case.
+    /// Calls without a reported usage, as their worst case.
     in_doubt: Spent,
     /// Whether a model was asked in the present turn.
     has_asked: bool,

@@ -1,4 +1,4 @@
-//! What a turn was told, read off its lines.
+//! The inputs of a turn, read off its lines.
 
 mod approvals;
 mod calls;

@@ -7,8 +7,7 @@ use super::{
 use crate::{
     ids::RunId,
     message::{Message, MessageKind},
-    ports::shells::{ShellState, ShellStatus},
-    session::EndedShell,
+    ports::shells::{EndedShell, ShellState, ShellStatus},
     transcript::entry::RecordKind,
 };
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ennead::{
     SessionOptions,
-    internal::state_file,
-    permission::{SettingSources, Trust, recorded_trust, unset_until_trusted, waiting_for_trust},
+    internal::{state_file, unset_until_trusted, waiting_for_trust},
+    permission::{SettingSources, Trust, recorded_trust},
 };
 
 use crate::{

@@ -26,7 +26,7 @@ impl RecordedInputs<'_> {
         Ok(TurnInput::PolicyAnswered { call: asked.call.id.clone(), verdict })
     }
 
-    /// What a surface answered, or why nobody did.
+    /// The answer of a surface, or why there is none.
     pub(super) fn permission(
         &self,
         asked: &Question,
