@@ -16,6 +16,7 @@ const MAX_NAME_BYTES: usize = 128;
 
 /// A type of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AgentType {
     /// As the model names it.
     pub name: Arc<str>,
@@ -75,6 +76,7 @@ pub enum NoAgent {
 /// A definition of an agent that cannot be used, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the agent `{name}` is ignored: {why}")]
+#[non_exhaustive]
 pub struct BadAgent {
     /// Name of the agent.
     pub name: String,
