@@ -163,6 +163,7 @@ impl PermissionAnswer {
 /// What an answer does with a rule or a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum UpdateAct {
     /// Adds the rule.
     #[default]
@@ -202,7 +203,7 @@ pub struct RuleUpdate {
 impl RuleUpdate {
     /// Adds a rule of this kind for the rest of the session.
     pub fn new(kind: RuleKind, rule: impl Into<String>) -> Self {
-        Self { kind, rule: rule.into(), destination: RuleDestination::Session }
+        Self { kind, ..Self::allow(rule) }
     }
 
     /// Allows what `rule` matches for the rest of the session.
