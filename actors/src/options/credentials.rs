@@ -79,7 +79,8 @@ mod tests {
         let endpoint = Endpoint::openai_chat("http://a", Some(KEY));
         let bearer = format!("Bearer {KEY}");
         assert_eq!(endpoint.credentials(), [&bearer[..], KEY]);
-        assert!(Endpoint::openai_chat("http://a", Some("short")).credentials().is_empty());
+        let short = Endpoint::openai_chat("http://a", Some("short"));
+        assert_eq!(short.credentials(), ["Bearer short"]);
     }
 
     #[test]

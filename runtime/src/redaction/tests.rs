@@ -187,6 +187,6 @@ fn stream_holds_back_only_what_may_be_a_secret() {
     assert!(stream.is_holding());
     assert!(stream.push("hunter2").starts_with("[secret:variable:") || stream.is_holding());
     assert!(!stream.finish().contains("hunter2"));
-    assert_eq!(stream.push("a"), "a");
+    assert_eq!(stream.push("7"), "7");
     assert_eq!(stream.finish(), "");
 }
