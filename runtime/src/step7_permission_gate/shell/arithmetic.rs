@@ -85,6 +85,7 @@ impl Reader<'_> {
             at += 1;
             match byte {
                 b'\\' => at += 1,
+                b'$' if bytes.get(at) == Some(&b'\'') => at = end_of_ansi_c(bytes, at + 1),
                 b'\'' => at = end_of_quotes(bytes, at, b'\''),
                 b'"' => at = end_of_quotes(bytes, at, b'"'),
                 b'(' => depth += 1,
@@ -99,6 +100,19 @@ impl Reader<'_> {
         }
         false
     }
+}
+
+/// Where a text of `$'...'` ends, in which a backslash keeps a quote from ending it.
+fn end_of_ansi_c(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => at += 1,
+            b'\'' => break,
+            _ => {}
+        }
+    }
+    at
 }
 
 /// Where quotes that were opened are closed.

@@ -147,6 +147,10 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'(') => {
                 let is_sum = self.sees("((") && self.sum_ends();
+                if !is_sum && self.sees("((") {
+                    // Bash takes it for arithmetic first, and expands what a here-document only quotes.
+                    self.fail(Fault::Arithmetic);
+                }
                 self.at += 1;
                 match is_sum {
                     true => {

@@ -351,3 +351,16 @@ fn rule_for_a_program_does_not_cover_options_that_run_another_one() {
         check_each(Mode::Default, &[&rule], harmless, "allow");
     }
 }
+
+// REQ: PRM-8
+#[test]
+fn what_bash_may_take_for_arithmetic_is_never_read_as_a_quoted_document() {
+    let rules = &["allow project Bash", "deny project Bash(rm *)"];
+    let runs = [
+        "echo $(((cat <<\\X\n$'a\\'b' $(rm x)\nX\n)))",
+        "echo $(((cat <<'X'\n$(rm x)\nX\n)))",
+        "echo $((cat <<\\X\n$'\\'' $(rm x)\nX\n))",
+    ];
+    check_refused(rules, &runs);
+    check_refused(&rules[1..], &runs);
+}
