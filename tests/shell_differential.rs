@@ -80,8 +80,9 @@ fn install(place: &Path) {
     fs::create_dir_all(&bin).unwrap();
     for name in COVERED.iter().chain(&OTHERS) {
         let path = bin.join(name);
-        fs::write(&path, format!("#!/bin/sh\nprintf '%s %s\\n' {name} \"$1\" >>\"$LOG\"\n"))
-            .unwrap();
+        // One line for each start, whatever the argument holds.
+        let stub = "first=${1%%'\n'*}\nprintf '%s %s\\n'";
+        fs::write(&path, format!("#!/bin/sh\n{stub} {name} \"$first\" >>\"$LOG\"\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     for (name, path) in [("sh", "/bin/sh"), ("bash", "/bin/bash")] {
