@@ -233,12 +233,36 @@ reply = [{ text = "done" }]
     assert!(alive.is_empty() || alive.contains(") Z "), "{alive}");
 }
 
+// REQ: SUR-2
+#[test]
+fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
+    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let run =
+        |flags: &[&str]| server.run(&place, &[&["-p", "system", "--model", "m"], flags].concat());
+    let ended = run(&["--include-hook-events", "--session-mirror", "--max-budget-usd", "5"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for flag in ["--include-hook-events", "--session-mirror"] {
+        assert!(ended.stderr.contains(&format!("{flag} has no effect here")), "{ended:?}");
+    }
+    for flags in [&["--continue"][..], &["--resume", "x"], &["--json-schema", "{}"]] {
+        let ended = run(flags);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let why = format!("{} needs --output-format stream-json", flags[0]);
+        assert!(ended.stderr.contains(&why), "{ended:?}");
+    }
+    // What else it says of the session counts everywhere.
+    place.file("own-system", "SYSTEM FROM A FILE");
+    let ended = run(&["--system-prompt-file", "own-system", "--tools", ""]);
+    assert!(ended.stdout.contains("SYSTEM FROM A FILE"), "{ended:?}");
+    assert_eq!(run(&["--max-budget-usd", "-1"]).code, Some(2));
+}
+
 // REQ: SUR-2, SUR-3
 #[test]
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     let place = Place::new();
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
-    let mut command = place.command(&[&DRIVEN[..], &["--max-budget-usd", "1"]].concat());
+    let mut command = place.command(&[&DRIVEN[..], &["--task-budget", "1"]].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
     let ended = with_input(command, prompt("hello").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -247,7 +271,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     assert_eq!((&result["simulated"], &result["total_cost_usd"]), (&true.into(), &Value::Null));
     let system = of_type(&lines, "system");
     let told: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
-    for expected in ["--max-budget-usd has no effect here", "MCP server `own`", "--trust"] {
+    for expected in ["--task-budget has no effect here", "MCP server `own`", "--trust"] {
         assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:?}");
     }
     assert_eq!(system[0]["subtype"], "init", "it comes first");

@@ -34,6 +34,7 @@ mod built_in;
 mod capped;
 mod declared;
 mod files;
+#[cfg(feature = "search")]
 mod globs;
 mod hidden;
 mod hosted;

@@ -134,7 +134,9 @@ impl Nodes {
     /// The conversation, and the places of what the walk itself took into it.
     fn follow(&self, report: &mut Vec<Report>) -> (Messages, BTreeSet<usize>) {
         let Some(leaf) = self.messages.last().copied() else {
-            return (Vec::new(), BTreeSet::new());
+            // Marks may be left of a prompt that was withdrawn.
+            let marks = self.nodes.iter().filter_map(Node::said).cloned();
+            return (marks.collect(), BTreeSet::new());
         };
         let compactions = self.compactions(report);
         let (walked, visited) = self.ancestors(leaf, &compactions, report);

@@ -265,14 +265,27 @@ proptest! {
     #[test]
     fn loading_a_transcript_gives_the_conversation_that_wrote_it(seed in any::<u64>()) {
         // What a killed process did not write is not in the file.
-        let play = runs(World { kill_at: None, ..random_world(seed) });
-        let loaded = crate::transcript::load::load(
-            &play.bytes(), crate::transcript::load::LoadAs::Session);
-        let ids = |it: &crate::message::Messages| it.iter().map(|it| format!("{:?} {}", it.kind, it.id)).collect::<Vec<_>>();
-        let history = play.conversation.history.to_messages();
-        prop_assert_eq!(ids(&loaded.recorded), ids(&history), "{}", play.log());
-        prop_assert_eq!(loaded.last, play.conversation.last_entry);
+        check_loaded(seed);
     }
+}
+
+#[track_caller]
+fn check_loaded(seed: u64) {
+    let play = runs(World { kill_at: None, ..random_world(seed) });
+    let load_as = crate::transcript::load::LoadAs::Session;
+    let loaded = crate::transcript::load::load(&play.bytes(), load_as);
+    let ids = |it: &crate::message::Messages| {
+        it.iter().map(|it| format!("{:?} {}", it.kind, it.id)).collect::<Vec<_>>()
+    };
+    let history = play.conversation.history.to_messages();
+    assert_eq!(ids(&loaded.recorded), ids(&history), "{}", play.log());
+    assert_eq!(loaded.last, play.conversation.last_entry);
+}
+
+// REQ: SES-4
+#[test]
+fn mark_of_a_session_whose_prompts_were_all_withdrawn_is_loaded() {
+    check_loaded(4_381_316_768_171_843_669);
 }
 
 proptest! {

@@ -56,7 +56,9 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     }
     let protocol = &args.protocol;
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
-    let options = with_protocol(options, protocol)?;
+    let mut options = with_protocol(options, protocol)?;
+    // Programs mean the whole of the system prompt when they replace it, by an empty one too.
+    options.bare_system_prompt = true;
     let (options, structured) = match &protocol.json_schema {
         None => (options, None),
         Some(schema) => {
@@ -175,7 +177,7 @@ fn face_options(protocol: &Protocol) -> FaceOptions {
 }
 
 /// The server, asked with the headers that flags and the program's name give.
-fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
+pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
     if let Some(betas) = &protocol.betas {
         endpoint = endpoint.header("anthropic-beta", betas);
     }
@@ -189,7 +191,7 @@ fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpoint {
 }
 
 /// What the flags of the protocol say of the session.
-fn with_protocol(
+pub(crate) fn with_protocol(
     mut options: SessionOptions,
     protocol: &Protocol,
 ) -> Result<SessionOptions, Failure> {
@@ -200,8 +202,6 @@ fn with_protocol(
         })?;
         options.system_prompt = Some(text);
     }
-    // Programs mean the whole of it when they replace it, by an empty one too.
-    options.bare_system_prompt = true;
     match protocol.permission_prompt_tool.as_deref() {
         None | Some("stdio") => {}
         Some(other) => {
@@ -247,7 +247,7 @@ fn with_protocol(
 }
 
 /// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.
-fn with_agents(
+pub(crate) fn with_agents(
     mut options: SessionOptions,
     protocol: &Protocol,
 ) -> Result<(SessionOptions, Vec<String>), Failure> {

@@ -70,6 +70,35 @@ pub(crate) struct Protocol {
     pub(crate) ignored: Ignored,
 }
 
+impl Protocol {
+    /// The flags among the given ones that only lines for a program can carry out, since they choose a
+    /// session or the shape of the result.
+    pub(crate) fn that_need_lines(&self) -> Vec<&'static str> {
+        given([
+            ("--continue", self.goes_on),
+            ("--resume", self.resume.is_some()),
+            ("--fork-session", self.fork_session),
+            ("--resume-session-at", self.resume_session_at.is_some()),
+            ("--json-schema", self.json_schema.is_some()),
+            ("--permission-prompt-tool", self.permission_prompt_tool.is_some()),
+        ])
+    }
+
+    /// The flags among the given ones that have no effect where no lines are printed.
+    pub(crate) fn without_lines(&self) -> Vec<&'static str> {
+        let of_lines = given([
+            ("--include-partial-messages", self.include_partial_messages),
+            ("--include-hook-events", self.include_hook_events),
+            ("--replay-user-messages", self.replay_user_messages),
+        ]);
+        of_lines.into_iter().chain(self.ignored.given()).collect()
+    }
+}
+
+fn given<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static str> {
+    flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+}
+
 /// Flags that are known and have no effect here.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
@@ -89,14 +118,13 @@ pub(crate) struct Ignored {
 
 impl Ignored {
     /// The flags that were given.
-    pub(crate) fn given(&self) -> Vec<String> {
-        let given = [
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        given([
             ("--task-budget", self.task_budget.is_some()),
             ("--plugin-dir", !self.plugin_dir.is_empty()),
             ("--session-mirror", self.session_mirror),
             ("--debug-to-stderr", self.debug_to_stderr),
-        ];
-        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.into()).collect()
+        ])
     }
 }
 
