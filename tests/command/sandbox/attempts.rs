@@ -39,8 +39,9 @@ const WAYS: &[(&str, Open, &str)] = &[
     ("read a key", ToAll, "cat KEY"),
     ("list keys", ToAll, "ls HOMEDIR/.ssh 2>/dev/null | grep -q id_ && echo ESC''APED"),
     ("read what is denied", ToAll, "cat OUT/kept3"),
-    ("link a key in", ToAll, "ln KEY k1; cat k1"),
-    ("link to a key", ToAll, "ln -s KEY k2; cat k2"),
+    // The gate asks about a link to a protected file that a command names; these do not name it.
+    ("link a key in", ToAll, "f=$(echo HOMEDIR/.s*/id_test); ln \"$f\" k1; cat k1"),
+    ("link to a key", ToAll, "f=$(echo HOMEDIR/.s*/id_test); ln -s \"$f\" k2; cat k2"),
     ("write through a link", ToAll, "ln -s OUT/new2 k3; echo x > k3 && echo ESC''APED"),
     (
         "rename out",
