@@ -163,7 +163,7 @@ fn key_that_a_server_repeats_comes_to_no_event_transcript_or_terminal() {
             for text in [&ended.stdout, &ended.stderr, &transcript] {
                 assert!(!text.contains(&KEY[..16]), "{status}: {text}");
             }
-            assert!(transcript.contains("[secret:credential:"), "{transcript}");
+            assert!(transcript.contains("[secret:variable:1]"), "{transcript}");
             assert!(model.requests()[0].contains(KEY), "it is what logs in");
         }
     }
