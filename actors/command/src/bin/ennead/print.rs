@@ -43,15 +43,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
     // What can be wrong with flags is told before anything is waited for.
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
-    if let Some(flag) = args.protocol.that_need_lines().first() {
-        let what = format!("{flag} needs --output-format stream-json");
-        return Err(Failure::new(Exit::BadInput, what));
-    }
-    let options = stream::with_protocol(options, &args.protocol)?;
-    let (options, problems) = stream::with_agents(options, &args.protocol)?;
-    let without_effect = args.protocol.without_lines();
-    let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));
-    without_effect.chain(problems).for_each(|it| show::problem(&it));
+    let options = stream::without_lines(options, &args.protocol)?;
     let prompt = join_input(given.as_deref(), &piped_in().await?)
         .map_err(|error| Failure::of(Exit::BadInput, &error))?;
     let server = endpoint::from_environment()?;

@@ -190,8 +190,25 @@ pub(crate) fn with_headers(mut endpoint: Endpoint, protocol: &Protocol) -> Endpo
     }
 }
 
+/// What the flags of the protocol say of a session of which no lines are printed. Those that have no
+/// effect then are announced on standard error, and those that would choose another session are refused.
+pub(crate) fn without_lines(
+    options: SessionOptions,
+    protocol: &Protocol,
+) -> Result<SessionOptions, Failure> {
+    if let Some(flag) = protocol.that_need_lines().first() {
+        let what = format!("{flag} needs --output-format stream-json");
+        return Err(Failure::new(Exit::BadInput, what));
+    }
+    let (options, problems) = with_agents(with_protocol(options, protocol)?, protocol)?;
+    let without_effect = protocol.without_lines();
+    let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));
+    without_effect.chain(problems).for_each(|it| show::problem(&it));
+    Ok(options)
+}
+
 /// What the flags of the protocol say of the session.
-pub(crate) fn with_protocol(
+fn with_protocol(
     mut options: SessionOptions,
     protocol: &Protocol,
 ) -> Result<SessionOptions, Failure> {
@@ -247,7 +264,7 @@ pub(crate) fn with_protocol(
 }
 
 /// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.
-pub(crate) fn with_agents(
+fn with_agents(
     mut options: SessionOptions,
     protocol: &Protocol,
 ) -> Result<(SessionOptions, Vec<String>), Failure> {
