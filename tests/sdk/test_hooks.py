@@ -35,24 +35,24 @@ async def test_prompt_that_a_hook_blocks_reaches_no_model_and_no_later_request(p
 
     async def guard(given, call_id, context):
         seen.append(given["prompt"])
-        return {"decision": "block", "reason": "no secrets"} if "secret" in given["prompt"] else {}
+        return {"decision": "block", "reason": "no secrets"} if "heron" in given["prompt"] else {}
 
     hooks = {"UserPromptSubmit": [HookMatcher(hooks=[guard])]}
     async with ClaudeSDKClient(place.options(hooks=hooks)) as client:
         await client.query("say one")
         await collect(client.receive_response())
-        await client.query("say the secret")
+        await client.query("say heron")
         blocked = await collect(client.receive_response())
         await client.query("what was said")
         later = await collect(client.receive_response())
-    assert texts(blocked) == [] and seen == ["say one", "say the secret", "what was said"]
+    assert texts(blocked) == [] and seen == ["say one", "say heron", "what was said"]
     result = of_kind(blocked, "ResultMessage")[0]
     assert (result.is_error, result.terminal_reason) == (False, "hook_stopped")
     assert "no secrets" in result.result
-    assert "say one" in texts(later)[0] and "secret" not in texts(later)[0]
+    assert "say one" in texts(later)[0] and "heron" not in texts(later)[0]
     session = result.session_id
     resumed = await collect(query(prompt="what was said", options=place.options(resume=session)))
-    assert "say one" in texts(resumed)[0] and "secret" not in texts(resumed)[0]
+    assert "say one" in texts(resumed)[0] and "heron" not in texts(resumed)[0]
 
 
 # REQ: HKS-2
