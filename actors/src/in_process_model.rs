@@ -35,7 +35,9 @@ use self::written::Written;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let echo = |request: ModelRequest| {
 ///     let asked = request.messages.last().map(|it| it.text()).unwrap_or_default();
-///     futures::stream::iter([Ok::<_, ModelError>(ModelEvent::Text(asked.to_uppercase()))])
+///     // The prompt follows what the harness says about the environment.
+///     let prompt = asked.lines().last().unwrap_or_default().to_uppercase();
+///     futures::stream::iter([Ok::<_, ModelError>(ModelEvent::Text(prompt))])
 /// };
 /// let ennead = Ennead::start(Options::default()).await?;
 /// let endpoint = Endpoint::in_process("echo", Arc::new(echo));
