@@ -375,7 +375,7 @@ fn seed_of_the_system() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// A tool as models are told of it: the one that starts agents lists those of the session.
+/// The description of a tool as models read it: the tool that starts agents lists those of the session.
 fn offered(spec: &ToolSpec, agent_types: &[AgentType]) -> Arc<ToolSpec> {
     let mut spec = spec.clone();
     if let Some(listing) = listing(agent_types).filter(|_| spec.name.as_str() == "Agent") {

@@ -165,7 +165,7 @@ impl PermissionAnswer {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UpdateAct {
-    /// Adds the rule.
+    /// Adds the rule to those that hold.
     #[default]
     Add,
     /// Takes the rule away.
@@ -188,7 +188,7 @@ impl UpdateAct {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RuleUpdate {
-    /// What is done.
+    /// What the update does with its rule.
     #[serde(default, skip_serializing_if = "UpdateAct::is_add")]
     pub act: UpdateAct,
     /// What the rule does with a call that it matches. Means nothing for a directory.

@@ -25,7 +25,7 @@ use crate::{catalogue::Money, step4_context_shapers::Stage, tokens::Tokens};
 pub struct Request {
     /// What it would take if no stage had ever changed anything.
     pub said: Tokens,
-    /// What it takes.
+    /// Tokens of the request as it is sent.
     pub sent: Tokens,
     /// The part of it that equals the beginning of the request before, sent within five minutes of it.
     pub cached: Tokens,
@@ -49,7 +49,7 @@ pub struct StageTotals {
 pub struct Totals {
     /// Requests for answers of the model.
     pub requests: u64,
-    /// Requests for summaries.
+    /// Requests to a model for a summary of what is old.
     pub summaries: u64,
     /// Requests that are larger than the window less the output, after all five stages.
     pub overflows: u64,

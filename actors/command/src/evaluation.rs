@@ -26,7 +26,7 @@ pub struct Evaluation {
     pub sessions: u64,
     /// Files that hold no recorded session, and why.
     pub skipped: Vec<(PathBuf, String)>,
-    /// With all stages.
+    /// What the walk with all five stages came to.
     pub all: Totals,
     /// Without each of the stages that were asked about.
     pub without: Vec<(Stage, Totals)>,

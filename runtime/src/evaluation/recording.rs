@@ -29,7 +29,7 @@ pub(super) struct Said {
     pub(super) output: u64,
 }
 
-/// A recorded session.
+/// The messages of a recorded session, and what the shapers went by.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(super) said: Vec<Said>,

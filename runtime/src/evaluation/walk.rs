@@ -59,7 +59,7 @@ struct Walk<'a> {
     without: Option<Stage>,
     setup: ShaperSetup,
     context: ShapedContext,
-    /// Everything that was said so far.
+    /// Tokens of all messages so far, as if no stage had changed any.
     added: Tokens,
     sent_before: Messages,
     n_summaries: usize,
