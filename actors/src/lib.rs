@@ -40,44 +40,15 @@
 //!
 #![doc = include_str!("front_door/runs.md")]
 
-// What an embedder holds.
-mod approval;
-mod channel;
-mod ennead;
-mod errors;
-mod events;
-mod options;
-mod scheduler;
+// From the outside to the inside: a handle opens sessions on shards, a session runs turns, a turn
+// starts leaves. The rest serves them.
+mod groundwork;
+mod handle;
+mod services;
 mod session;
 mod shard;
-mod trust;
-
-// One turn and its leaves.
-mod gate_worker;
-mod hook_runner;
-mod in_process_hook;
-mod in_process_model;
-mod model_call;
-mod shaper_stage;
-mod source_reader;
-mod tool_dispatcher;
-mod turn_supervisor;
-
-// What outlives a session.
-mod archive;
-mod checkpoint;
-mod directory;
-mod governor;
-mod mcp_server;
-mod transcript_store;
-mod transcript_writer;
-mod transcripts;
-
-// Groundwork.
-mod mailbox;
-mod redaction;
-mod spans;
-mod supervision;
+mod storage;
+mod turn;
 mod world;
 
 pub use ennead_runtime::{
@@ -96,12 +67,14 @@ pub use ennead_runtime::{
 };
 
 pub use crate::{
-    channel::Channel,
-    ennead::Ennead,
-    errors::{OpenError, StartError},
-    events::{AllEvents, Events, EventsMissed, SessionEvent},
-    options::{Endpoint, EndpointError, Environment, Options, Placement, SessionOptions},
-    scheduler::runtime_builder,
+    groundwork::scheduler::runtime_builder,
+    handle::{
+        channel::Channel,
+        ennead::Ennead,
+        errors::{OpenError, StartError},
+        events::{AllEvents, Events, EventsMissed, SessionEvent},
+        options::{Endpoint, EndpointError, Environment, Options, Placement, SessionOptions},
+    },
     session::{SessionHandle, Status},
     world::clock::{SystemClock, Timer},
 };
@@ -121,7 +94,7 @@ pub mod tool {
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
-    pub use crate::{mcp_server::McpServerStatus, options::McpLimits};
+    pub use crate::{handle::options::McpLimits, services::mcp_server::McpServerStatus};
 }
 
 /// What a session may do: modes, rules, trust, and who answers questions.
@@ -140,7 +113,7 @@ pub mod permission {
         step7_permission_gate::{CommandClass, Permit, rule::BadRule},
     };
 
-    pub use crate::{
+    pub use crate::handle::{
         approval::{Approver, PermissionPolicy},
         in_process_hook::{Hook, HookInput, HookReply},
         trust::recorded_trust,
@@ -158,7 +131,7 @@ pub mod model {
     };
 
     pub use crate::{
-        in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
+        handle::in_process_model::{InProcessModel, ModelError, ModelEvent, ModelRequest},
         world::http_limits::HttpLimits,
     };
 }
@@ -174,7 +147,7 @@ pub mod settings {
         turn::input::SettingsRead,
     };
 
-    pub use crate::options::Settings;
+    pub use crate::handle::options::Settings;
     pub use crate::world::local_files::{Fingerprints, SessionDirs, SourceFiles};
 }
 
@@ -182,7 +155,7 @@ pub mod settings {
 ///
 #[doc = include_str!("front_door/transcript.md")]
 pub mod transcript {
-    pub use crate::{
+    pub use crate::storage::{
         transcript_store::{FileStore, Holder, Lease, StoreError, TranscriptLog, TranscriptStore},
         transcripts::{TranscriptError, trace, verify, verify_in},
     };
@@ -197,7 +170,7 @@ pub mod testing {
     #[cfg(feature = "simulated")]
     pub use ennead_simulated::Playbook;
 
-    pub use crate::{options::Breakpoints, world::clock::ManualClock};
+    pub use crate::{handle::options::Breakpoints, world::clock::ManualClock};
 }
 
 /// What the command and the tests of this project reach by name. Promises nothing.
@@ -214,18 +187,24 @@ pub mod internal {
         EMBEDDED, RequestLog, SimulatedTransport, Simulator, embedded, parse_in,
     };
     pub use crate::{
-        archive::{
-            Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,
-            guard::prepare, layout::Layout,
+        groundwork::{
+            directory::{ActorKind, Directory, Live},
+            mailbox::{Admitted, Mailbox, Refused, Slot},
+            redaction::Redaction,
         },
-        directory::{ActorKind, Directory, Live},
-        events::{CAPACITY, EventHub, MAX_BYTES},
-        mailbox::{Admitted, Mailbox, Refused, Slot},
-        options::{GoOn, NotAnObject},
-        redaction::Redaction,
-        transcript_store::{FileOps, RealFiles},
-        transcript_writer::{Append, Recorded, WriteError},
-        trust::{state_file, unset_until_trusted, waiting_for_trust},
+        handle::{
+            events::{CAPACITY, EventHub, MAX_BYTES},
+            options::{GoOn, NotAnObject},
+            trust::{state_file, unset_until_trusted, waiting_for_trust},
+        },
+        storage::{
+            archive::{
+                Archive, ArchiveMsg, ArchiveSetup, OpenTranscript, Opened, WriterHandle,
+                guard::prepare, layout::Layout,
+            },
+            transcript_store::{FileOps, RealFiles},
+            transcript_writer::{Append, Recorded, WriteError},
+        },
         world::{agent_files::agent_files, local_files::LocalFiles, real_paths::found},
     };
 }

@@ -16,6 +16,7 @@ mod opening;
 pub(crate) mod processes;
 mod servers;
 mod shells;
+mod timer;
 pub(crate) mod tools;
 mod turn_handles;
 
@@ -30,23 +31,26 @@ use ennead_runtime::{
     step1_settings_resolution::Durability,
     transcript::entry::LineFrame,
 };
-use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 
 use crate::{
-    archive::{
-        ArchiveMsg, OpenTranscript, WriterHandle,
-        layout::{Layout, TranscriptPaths},
+    groundwork::{
+        directory::{ActorKind, Registration},
+        mailbox::{Admitted, Mailbox, Slot},
+        supervision::{HandlerResult, ended, ended_without_reply},
     },
-    directory::{ActorKind, Registration},
-    errors::OpenError,
-    events::EndOfEvents,
-    hook_runner::{HookMsg, HookRequest},
-    mailbox::{Admitted, Mailbox, Slot},
-    mcp_server::StartingServers,
-    session::{agents::Children, turn_handles::TurnHandles},
-    supervision::{HandlerResult, ended, ended_without_reply},
-    transcript_writer::{Recorded, ReplyTo},
+    handle::{errors::OpenError, events::EndOfEvents},
+    services::mcp_server::StartingServers,
+    session::{agents::Children, timer::Timer, turn_handles::TurnHandles},
+    storage::{
+        archive::{
+            ArchiveMsg, OpenTranscript, WriterHandle,
+            layout::{Layout, TranscriptPaths},
+        },
+        transcript_writer::{Recorded, ReplyTo},
+    },
+    turn::hook_runner::{HookMsg, HookRequest},
     world::local_files::Fingerprints,
 };
 pub(crate) use context::SessionContext;
@@ -77,7 +81,7 @@ pub(crate) struct OpenPlan {
     pub(crate) durability: Durability,
     pub(crate) meta: Option<Arc<str>>,
     /// Spares the first turn to read the settings again.
-    pub(crate) first_look: Option<crate::source_reader::FirstLook>,
+    pub(crate) first_look: Option<crate::turn::source_reader::FirstLook>,
 }
 
 /// The actor that is a session.
@@ -114,20 +118,6 @@ pub(crate) struct SessionState {
     /// Who waits for the session to be closed.
     closing: Vec<oneshot::Sender<()>>,
     _registration: Registration,
-}
-
-/// The leaf that waits for the time limit of a run. It ends with this value; one that is killed has
-/// a successor.
-struct Timer {
-    run: u64,
-    deadline: Duration,
-    leaf: ActorCell,
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.leaf.kill();
-    }
 }
 
 impl Actor for Session {

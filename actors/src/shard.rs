@@ -11,15 +11,21 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorStatus, Supervis
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
-    archive::{Archive, ArchiveMsg, ArchiveSetup},
-    directory::{ActorKind, Directory, Registration},
-    errors::StartError,
-    governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
-    mcp_server::{self, McpMsg, McpServer, Server, ServerHome, Tools},
-    options::{Options, Placement},
-    scheduler,
+    groundwork::{
+        directory::{ActorKind, Directory, Registration},
+        scheduler,
+        supervision::{ended, spawn},
+    },
+    handle::{
+        errors::StartError,
+        options::{Options, Placement},
+    },
+    services::{
+        governor::{Governor, GovernorMsg, ProviderLimiter, Spawner},
+        mcp_server::{self, McpMsg, McpServer, Server, ServerHome, Tools},
+    },
     session::{Session, SessionMsg, SessionSetup},
-    supervision::{ended, spawn},
+    storage::archive::{Archive, ArchiveMsg, ArchiveSetup},
     world::{World, clock::Timer, own_transport},
 };
 

@@ -21,9 +21,8 @@ use std::sync::Arc;
 use ennead_runtime::ports::{Clock, Transport};
 
 use crate::{
-    errors::StartError,
-    options::Environment,
-    transcript_store::TranscriptStore,
+    handle::{errors::StartError, options::Environment},
+    storage::transcript_store::TranscriptStore,
     world::{clock::Timer, http_limits::HttpLimits, local_files::SourceFiles},
 };
 

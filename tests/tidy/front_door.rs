@@ -160,9 +160,9 @@ fn only_the_environment_reads_the_environment() {
     // The first finds the keys that child processes do not inherit, the last the variables that git
     // does not. The third has a function for the command: where other programs keep what is trusted.
     let expected = [
-        "actors/src/options/credentials.rs",
-        "actors/src/options/environment.rs",
-        "actors/src/trust.rs",
+        "actors/src/handle/options/credentials.rs",
+        "actors/src/handle/options/environment.rs",
+        "actors/src/handle/trust.rs",
         "actors/src/world/git.rs",
     ];
     assert_eq!(Vec::from_iter(files), expected);

@@ -76,9 +76,11 @@ pub(super) fn texts_near(path: &[String]) -> Vec<String> {
         "ennead_simulated" => "runtime/simulated/src",
         other => panic!("{other} is no package of the project"),
     };
-    let name = path.last().unwrap();
-    let of_module =
-        format!("{folder}/{}", path.get(1).filter(|it| *it != name).map_or("", |it| it));
+    // The modules of the actors are in folders by what they are for.
+    let depth = if path[0] == "crate" { 2 } else { 1 };
+    let modules = &path[1..path.len() - 1];
+    let of_module = modules[..depth.min(modules.len())].join("/");
+    let of_module = format!("{folder}/{of_module}");
     let near =
         files_below(folder).into_iter().filter(|it| it.to_str().unwrap().starts_with(&of_module));
     near.filter(|it| it.extension().is_some_and(|it| it == "rs")).map(read).collect()

@@ -31,8 +31,11 @@ use super::{
     Gone, OpenPlan, Prompt, RunError, RunOutcome, Session, SessionMsg, SessionSetup, SessionState,
     background::SessionShells, context::SessionContext,
 };
-use crate::spans;
-use crate::{events::EventHub, mailbox::Mailbox, mcp_server::SessionServers, supervision::spawn};
+use crate::{
+    groundwork::{mailbox::Mailbox, spans, supervision::spawn},
+    handle::events::EventHub,
+    services::mcp_server::SessionServers,
+};
 
 /// Where a sub-agent is in its tree.
 #[derive(Clone, Debug)]

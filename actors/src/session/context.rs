@@ -9,17 +9,20 @@ use ennead_runtime::{
 };
 
 use crate::{
-    approval::{Approver, PermissionPolicy, pending::Approvals},
-    directory::{ActorKind, Directory},
-    events::EventHub,
-    governor::ProviderLimiter,
-    in_process_hook::Hooks,
-    mcp_server::SessionServers,
-    model_call::learned::Learned,
-    options::{Breakpoints, Endpoint},
-    redaction::Redaction,
+    groundwork::{
+        directory::{ActorKind, Directory},
+        redaction::Redaction,
+        supervision::Job,
+    },
+    handle::{
+        approval::{Approver, PermissionPolicy, pending::Approvals},
+        events::EventHub,
+        in_process_hook::Hooks,
+        options::{Breakpoints, Endpoint},
+    },
+    services::{governor::ProviderLimiter, mcp_server::SessionServers},
     session::{background::SessionShells, tools::SessionTools},
-    supervision::Job,
+    turn::model_call::learned::Learned,
     world::{World, local_files::SessionDirs},
 };
 

@@ -13,11 +13,12 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{SessionMsg, SessionState, Starting, Timer};
 use crate::{
-    archive::ArchiveMsg,
-    directory::ActorKind,
-    supervision::{HandlerResult, spawn_leaf},
-    transcript_writer,
-    turn_supervisor::TurnMsg,
+    groundwork::{
+        directory::ActorKind,
+        supervision::{HandlerResult, spawn_leaf},
+    },
+    storage::{archive::ArchiveMsg, transcript_writer},
+    turn::turn_supervisor::TurnMsg,
 };
 
 type Effects = VecDeque<SessionEffect>;

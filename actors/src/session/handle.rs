@@ -19,12 +19,16 @@ use tokio::sync::oneshot;
 
 use super::{Prompt, SessionMsg};
 use crate::{
-    approval::pending::Approvals,
-    channel::Channel,
-    directory::{ActorKind, Directory, ParkedCall},
-    events::{EventHub, Events, Wants},
-    mailbox::{Mailbox, Refused},
-    mcp_server::{McpServerStatus, SessionServers},
+    groundwork::{
+        directory::{ActorKind, Directory, ParkedCall},
+        mailbox::{Mailbox, Refused},
+    },
+    handle::{
+        approval::pending::Approvals,
+        channel::Channel,
+        events::{EventHub, Events, Wants},
+    },
+    services::mcp_server::{McpServerStatus, SessionServers},
 };
 
 /// A session. Clones are the same session. It lives until it is closed or its `Ennead` ends;

@@ -8,10 +8,14 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{SessionMsg, SessionState};
 use crate::{
-    hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
-    mailbox::{Mailbox, Refused},
-    supervision::{HandlerResult, spawn},
-    turn_supervisor::TurnMsg,
+    groundwork::{
+        mailbox::{Mailbox, Refused},
+        supervision::{HandlerResult, spawn},
+    },
+    turn::{
+        hook_runner::{HookMsg, HookRequest, HookRunner, WINDOW},
+        turn_supervisor::TurnMsg,
+    },
     world::hook_process::HookPlace,
 };
 

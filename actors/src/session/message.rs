@@ -20,12 +20,11 @@ use tokio::sync::oneshot;
 
 use super::{HookToken, RunError, RunOutcome, Status, WaitingCall, agents::SpawnRequest};
 use crate::{
-    archive::Opened,
-    errors::OpenError,
-    mailbox::Admitted,
-    mcp_server::Answered,
-    source_reader::Look,
-    transcript_writer::Recorded,
+    groundwork::mailbox::Admitted,
+    handle::errors::OpenError,
+    services::mcp_server::Answered,
+    storage::{archive::Opened, transcript_writer::Recorded},
+    turn::source_reader::Look,
     world::{hook_process::HookPlace, local_files::Fingerprints},
 };
 

@@ -17,12 +17,16 @@ use tokio::sync::oneshot;
 
 use super::{SessionMsg, SessionState, agents::orphans};
 use crate::{
-    archive::{Opened, layout},
-    directory::ActorKind,
-    errors::OpenError,
-    source_reader::Look,
-    supervision::{HandlerResult, spawn_leaf},
-    transcript_store::TranscriptStore,
+    groundwork::{
+        directory::ActorKind,
+        supervision::{HandlerResult, spawn_leaf},
+    },
+    handle::errors::OpenError,
+    storage::{
+        archive::{Opened, layout},
+        transcript_store::TranscriptStore,
+    },
+    turn::source_reader::Look,
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.

@@ -13,7 +13,7 @@ use ennead_runtime::ports::{
 use ractor::{ActorCell, ActorId, ActorProcessingErr, ActorRef};
 
 use super::{SessionContext, SessionMsg, SessionState};
-use crate::{directory::ActorKind, supervision::spawn_leaf};
+use crate::groundwork::{directory::ActorKind, supervision::spawn_leaf};
 
 /// The way from a tool to its session.
 pub(crate) struct ProcessPort {

@@ -9,9 +9,8 @@ use ractor::{ActorId, ActorRef, SpawnErr};
 
 use super::{SessionMsg, SessionState, context::SessionContext};
 use crate::{
-    directory::ActorKind,
-    mcp_server::{Answered, StartingServers},
-    supervision::spawn_leaf,
+    groundwork::{directory::ActorKind, supervision::spawn_leaf},
+    services::mcp_server::{Answered, StartingServers},
 };
 
 /// Has a leaf wait for servers.

@@ -16,7 +16,7 @@ use ennead_runtime::{
 use ractor::ActorRef;
 
 use super::{SessionMsg, SessionState, processes::ProcessPort, turn_handles::QUIET_LIMIT};
-use crate::{
+use crate::groundwork::{
     directory::ActorKind,
     supervision::{HandlerResult, spawn_leaf},
 };

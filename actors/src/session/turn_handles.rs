@@ -16,10 +16,14 @@ use tokio::sync::oneshot;
 
 use super::{SessionMsg, SessionState, Starting};
 use crate::{
-    directory::ActorKind,
-    model_call::Sent,
-    supervision::{HandlerResult, spawn, spawn_leaf},
-    turn_supervisor::{self, TurnMsg, TurnSupervisor},
+    groundwork::{
+        directory::ActorKind,
+        supervision::{HandlerResult, spawn, spawn_leaf},
+    },
+    turn::{
+        model_call::Sent,
+        turn_supervisor::{self, TurnMsg, TurnSupervisor},
+    },
 };
 
 /// How long blocking work of an ended turn is waited for.

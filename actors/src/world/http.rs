@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) use self::pools::HttpSetupError;
 use self::pools::{Pool, Pools};
 use super::http_limits::CONNECT;
-use crate::options::Environment;
+use crate::handle::options::Environment;
 
 /// reqwest behind the port.
 #[derive(Debug)]

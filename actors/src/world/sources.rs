@@ -22,7 +22,7 @@ use super::{
     negative_dir_cache::NegativeDirCache,
     rules,
 };
-use crate::archive::layout::project_name;
+use crate::storage::archive::layout::project_name;
 
 /// Instruction files above this many bytes are passed over.
 const MAX_INSTRUCTIONS: u64 = 4 * 1024 * 1024;

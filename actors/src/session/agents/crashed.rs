@@ -16,11 +16,15 @@ use tokio::sync::mpsc;
 
 use super::orphans;
 use crate::{
-    archive::{ArchiveMsg, CloseReply, layout},
-    directory::ActorKind,
+    groundwork::{
+        directory::ActorKind,
+        supervision::{HandlerResult, spawn_leaf},
+    },
     session::{SessionMsg, SessionState},
-    supervision::{HandlerResult, spawn_leaf},
-    transcript_store::TranscriptStore,
+    storage::{
+        archive::{ArchiveMsg, CloseReply, layout},
+        transcript_store::TranscriptStore,
+    },
 };
 
 impl SessionState {

@@ -30,10 +30,12 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use crate::{
-    archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
-    redaction::Redaction,
-    transcript_store::TranscriptStore,
-    transcript_writer::{Append, Recorded},
+    groundwork::redaction::Redaction,
+    storage::{
+        archive::{ArchiveMsg, OpenTranscript, Opened, WriterHandle, layout::TranscriptPaths},
+        transcript_store::TranscriptStore,
+        transcript_writer::{Append, Recorded},
+    },
 };
 
 /// Characters of an agent's last words that its caller is given; more than a report needs, and less

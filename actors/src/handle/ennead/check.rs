@@ -1,0 +1,118 @@
+//! What can be wrong with the options of a session before anything is started for it.
+
+use ennead_runtime::{
+    step1_settings_resolution::{Explained, SandboxSettings, explain, merge},
+    step5_model_call::wire_format::WireFormat,
+    turn::input::SettingsRead,
+};
+
+use super::{Ennead, is_uuid, layers, place::place};
+use crate::{
+    handle::{errors::OpenError, options::SessionOptions},
+    turn::source_reader::FirstLook,
+    world::real_paths::RealPaths,
+};
+
+/// Bytes of settings that a session keeps from its opening to its first turn; more is read again.
+const MAX_KEPT: usize = 16 * 1024;
+
+impl Ennead {
+    /// Checks options as [`Ennead::open`] does before it starts anything: the id, the directory, that
+    /// a model is named where none is the provider's own, and that the sandbox can be had which the
+    /// settings require.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], of these four.
+    pub async fn check(&self, options: &SessionOptions) -> Result<(), OpenError> {
+        self.looked_at(options).await.map(drop)
+    }
+
+    /// Where each value of the settings of such a session comes from.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`], when the directory of the session or a settings file cannot be read.
+    #[doc(hidden)]
+    pub async fn explain(&self, options: &SessionOptions) -> Result<Vec<Explained>, OpenError> {
+        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
+        let mut all = layers(options);
+        if options.reads_settings {
+            let read = self.options.files.settings(&place, None).await;
+            let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
+            if let (SettingsRead::Layers(read), _) = read.map_err(failed)? {
+                all.extend(read);
+            }
+        }
+        Ok(explain(&all))
+    }
+
+    /// As [`Ennead::check`]; what the settings files hold, where they could be read, so that the first turn
+    /// need not read them again.
+    pub(super) async fn looked_at(
+        &self,
+        options: &SessionOptions,
+    ) -> Result<Option<FirstLook>, OpenError> {
+        if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
+            return Err(OpenError::BadId(id.to_string()));
+        }
+        let is_openai =
+            matches!(options.endpoint.format, WireFormat::OpenAiChat | WireFormat::OpenAiResponses);
+        let has_model =
+            !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
+        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
+        let own = layers(options);
+        let mut first = None;
+        if options.reads_settings {
+            match self.options.files.settings(&place, None).await {
+                Ok((SettingsRead::Layers(read), seen)) => {
+                    first = Some(FirstLook { layers: read, seen });
+                }
+                // Its first run says that they cannot be read.
+                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(None),
+            }
+        }
+        // Most have neither question, and merging is not for nothing.
+        let read = first.as_ref().map_or(&[][..], |it| &it.layers);
+        let mut all = own.iter().chain(read);
+        let is_about_sandbox = all.any(|it| it.text.contains("\"sandbox\""));
+        let merged = (!has_model || is_about_sandbox).then(|| merge(&[&own, read].concat()));
+        // A session that waits for its first prompt keeps what was read, unless that is much.
+        first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
+        let Some(merged) = merged else { return Ok(first) };
+        check_sandbox(merged.settings.sandbox).await?;
+        match has_model || merged.provenance.contains_key("model") {
+            true => Ok(first),
+            false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
+        }
+    }
+}
+
+/// Whether what is asked of the sandbox can be had.
+async fn check_sandbox(settings: SandboxSettings) -> Result<(), OpenError> {
+    if !settings.enabled && !settings.required {
+        return Ok(());
+    }
+    if !settings.unsupported.is_empty() {
+        return Err(OpenError::UnsupportedSandbox { keys: settings.unsupported });
+    }
+    if !settings.required {
+        // Every command that cannot be confined says so and does not run.
+        return Ok(());
+    }
+    if !settings.enabled {
+        let why = "`sandbox.enabled` is not true".to_owned();
+        return Err(OpenError::NoSandbox { why });
+    }
+    // A look at the kernel may take a millisecond, once.
+    match tokio::task::spawn_blocking(lacks).await {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(OpenError::NoSandbox { why }),
+        Err(error) => Err(OpenError::NoSandbox { why: error.to_string() }),
+    }
+}
+
+/// Why commands cannot be confined here, if they cannot.
+fn lacks() -> Option<String> {
+    ennead_tools::sandbox::kernel().check().err().map(|it| it.to_string())
+}

@@ -1,0 +1,223 @@
+//! What an embedder chooses: for all sessions, and for one.
+
+mod breakpoints;
+mod clouds;
+pub(crate) mod credentials;
+mod endpoint;
+mod environment;
+mod from_env;
+mod mcp;
+mod session;
+mod settings;
+
+use std::{fmt, sync::Arc};
+
+use ennead_runtime::{
+    governor::limits::GovernorLimits,
+    ports::{Clock, Transport},
+};
+#[cfg(feature = "simulated")]
+use ennead_simulated::Playbook;
+
+pub use breakpoints::{Breakpoints, GoOn};
+pub use endpoint::Endpoint;
+pub use environment::Environment;
+pub use from_env::EndpointError;
+pub use mcp::McpLimits;
+pub use session::SessionOptions;
+pub use settings::{NotAnObject, Settings};
+
+#[cfg(feature = "simulated")]
+use crate::world::simulated::{SimulatedTransport, Simulator};
+use crate::{
+    storage::transcript_store::{FileStore, TranscriptStore},
+    world::{
+        clock::{SystemClock, SystemTimer, Timer},
+        http_limits::HttpLimits,
+        local_files::{LocalFiles, SourceFiles},
+    },
+};
+
+/// The threads that sessions run on.
+///
+/// ```
+/// use ennead::{Options, Placement};
+///
+/// let options = Options::default().placement(Placement::Threads(2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Placement {
+    /// On threads of their own, one scheduler each; all actors of a session stay on one. Waking a
+    /// sleeping thread costs more than a small turn, so this is what hosting many agents wants.
+    Threads(usize),
+    /// On the runtime that [`crate::Ennead::start`] is called from. For tests on paused
+    /// time, and for embedders with one runtime.
+    Ambient,
+}
+
+/// What holds for all sessions of one [`crate::Ennead`].
+///
+/// Every field has a method of its name, which takes the value without an `Option` around it.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use ennead::{Options, SystemClock, model::HttpLimits};
+///
+/// let options = Options::default()
+///     .clock(Arc::new(SystemClock::new()))
+///     .http(HttpLimits::default().within(Duration::from_secs(60)));
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where sessions run; one thread per core by default.
+    pub placement: Placement,
+    /// The key of all draws; from the operating system by default.
+    pub seed: Option<u64>,
+    /// Reads the wall clock and the monotonic clock.
+    pub clock: Arc<dyn Clock>,
+    /// Waits out the pauses between two attempts at the model.
+    pub timer: Arc<dyn Timer>,
+    /// Reaches model servers; HTTP by default. Without the feature `http` it must be given.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// Limits on HTTP exchanges; settings of a session may say otherwise.
+    pub http: HttpLimits,
+    /// What calls to one provider with one key may take together.
+    pub governor: GovernorLimits,
+    /// Reads settings and instruction files.
+    pub files: Arc<dyn SourceFiles>,
+    /// Keeps transcripts; the file system by default.
+    pub transcript_store: Arc<dyn TranscriptStore>,
+    /// Limits on MCP servers; `None`: as variables of the environment say.
+    pub mcp: Option<McpLimits>,
+    /// What is read of the process and the machine. Defaults to everything.
+    pub environment: Environment,
+    /// Makes turns stand still at steps.
+    pub(crate) breakpoints: Option<Arc<dyn Breakpoints>>,
+    /// Hooks that this process hangs from, outermost first; `None`: as the environment says. Sessions do
+    /// not run them again.
+    pub hook_chain: Option<Vec<String>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            placement: Placement::Threads(cores),
+            seed: None,
+            clock: Arc::new(SystemClock::new()),
+            timer: Arc::new(SystemTimer),
+            transport: None,
+            http: HttpLimits::default(),
+            governor: GovernorLimits::default(),
+            files: Arc::new(LocalFiles::default()),
+            transcript_store: Arc::new(FileStore::default()),
+            mcp: None,
+            environment: Environment::of_process(),
+            breakpoints: None,
+            hook_chain: None,
+        }
+    }
+}
+
+impl Options {
+    /// All sessions talk to the simulated model, which plays this playbook in process. Whatever
+    /// their endpoint, no packet leaves.
+    #[cfg(feature = "simulated")]
+    pub fn simulated(playbook: Playbook) -> Self {
+        let transport = SimulatedTransport::new(Simulator::new(playbook));
+        Self { transport: Some(Arc::new(transport)), ..Self::default() }
+    }
+
+    /// Says which threads run the sessions.
+    #[must_use]
+    pub fn placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// Replaces the clock that all sessions read.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Waits by this timer.
+    #[must_use]
+    pub fn timer(self, timer: Arc<dyn Timer>) -> Self {
+        Self { timer, ..self }
+    }
+
+    /// Sets the limits of exchanges with model servers.
+    #[must_use]
+    pub fn http(self, http: HttpLimits) -> Self {
+        Self { http, ..self }
+    }
+
+    /// Limits what calls to one provider with one key may take together.
+    #[must_use]
+    pub fn governor(self, governor: GovernorLimits) -> Self {
+        Self { governor, ..self }
+    }
+
+    /// Reads settings and instruction files from here.
+    #[must_use]
+    pub fn files(self, files: Arc<dyn SourceFiles>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// Reads this of the process and the machine.
+    #[must_use]
+    pub fn environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// Derives all draws from this key, so that a run can be repeated.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Reaches model servers by this transport.
+    #[must_use]
+    pub fn transport(self, transport: Arc<dyn Transport>) -> Self {
+        Self { transport: Some(transport), ..self }
+    }
+
+    /// Sets the limits of MCP servers.
+    #[must_use]
+    pub fn mcp(self, mcp: McpLimits) -> Self {
+        Self { mcp: Some(mcp), ..self }
+    }
+
+    /// Counts these hooks as running already, outermost first.
+    #[must_use]
+    pub fn hook_chain(self, hook_chain: Vec<String>) -> Self {
+        Self { hook_chain: Some(hook_chain), ..self }
+    }
+
+    /// Keeps transcripts in this store.
+    #[must_use]
+    pub fn transcript_store(self, transcript_store: Arc<dyn TranscriptStore>) -> Self {
+        Self { transcript_store, ..self }
+    }
+
+    /// Makes turns stand still at steps.
+    #[cfg(feature = "simulated")]
+    #[must_use]
+    pub fn breakpoints(self, breakpoints: Arc<dyn Breakpoints>) -> Self {
+        Self { breakpoints: Some(breakpoints), ..self }
+    }
+
+    /// The limits on MCP servers that hold.
+    pub fn mcp_limits(&self) -> McpLimits {
+        let variable = |name: &str| self.environment.variable(name);
+        self.mcp.unwrap_or_else(|| McpLimits::from_variables(variable))
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("placement", &self.placement).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,384 @@
+//! What an embedder chooses for one session.
+
+mod approvals;
+mod hooks;
+
+use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc};
+
+use ennead_runtime::{
+    ids::{SessionId, TenantId},
+    mcp::config::ServerConfig,
+    permission::PermissionMode,
+    ports::Tool,
+    run::agent_types::AgentType,
+    step1_settings_resolution::{
+        Durability,
+        trust::{SettingSources, Trust},
+    },
+    step7_permission_gate::rule::BadRule,
+};
+
+use super::{Endpoint, NotAnObject, Settings};
+use crate::handle::{
+    approval::{Approver, PermissionPolicy},
+    in_process_hook::Hook,
+};
+
+/// What holds for one session.
+///
+/// Every field has a method of its name, which takes the value without an `Option` around it.
+///
+/// ```
+/// use ennead::{Endpoint, SessionOptions, permission::PermissionMode};
+///
+/// let endpoint = Endpoint::messages("https://api.anthropic.com", Some("key"));
+/// let options = SessionOptions::new("/home/me/project", endpoint)
+///     .model("claude-sonnet-4-5")
+///     .mode(PermissionMode::AcceptEdits)
+///     .allow("Bash(cargo test *)")?
+///     .append_system_prompt("Answer in one line.");
+/// # Ok::<(), ennead::permission::BadRule>(())
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// The working directory; made absolute when the session is opened.
+    pub workspace: PathBuf,
+    /// The model server that answers.
+    pub endpoint: Endpoint,
+    /// Servers to turn to when the first cannot answer, in order.
+    pub fallbacks: Vec<Endpoint>,
+    /// For whom the session works. Tenants take turns where a provider is short of something;
+    /// sub-agents work for their parent's. Sessions that say nothing are one tenant together.
+    pub tenant: Option<TenantId>,
+    /// Names the session, a UUID; `None`: one is made. Naming an earlier one goes on with it.
+    pub id: Option<SessionId>,
+    /// Where transcripts lie; `None`: `.transcripts/` in the working directory, or the layout of
+    /// existing SDKs when `CLAUDE_CONFIG_DIR` is set.
+    pub transcripts: Option<PathBuf>,
+    /// The tools, in the order they are offered.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// MCP servers whose tools the session has. Sessions in one directory with the same
+    /// configuration share a server.
+    pub mcp_servers: Vec<ServerConfig>,
+    /// Whether the servers that `.mcp.json` of the working directory names are used, too; they are
+    /// not. With [`Trust::Untrusted`] the file is left alone all the same.
+    pub reads_mcp_json: bool,
+    /// Answers questions; `None`: what would be asked is denied.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Decides about calls before a question is asked. `None` asks at once.
+    pub policy: Option<Arc<dyn PermissionPolicy>>,
+    /// Whether questions may be answered through [`SessionHandle::answer`](crate::SessionHandle::answer)
+    /// and [`Ennead::answer`](crate::Ennead::answer); they may not, and what would be asked is denied
+    /// where there is no approver.
+    pub answers_by_handle: bool,
+    /// Whether the session may be put into the mode `bypassPermissions` while it runs; only if it
+    /// started in it.
+    pub may_bypass: bool,
+    /// How far the workspace's own files are trusted. Defaults to not at all.
+    /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
+    pub trust: Trust,
+    /// Whose settings and instruction files are read next to those of the organisation; all.
+    pub setting_sources: SettingSources,
+    /// Whether settings files are read; they are.
+    pub reads_settings: bool,
+    /// Whether instruction files, git and memory are read; they are.
+    pub reads_sources: bool,
+    /// Whether answers are streamed; they are.
+    pub streams: bool,
+    /// Replaces the built-in system prompt.
+    pub system_prompt: Option<String>,
+    /// Follows the system prompt, whichever that is.
+    pub append_system_prompt: Option<String>,
+    /// Whether a system prompt that replaces the built-in one is all that a model gets as one, with what is
+    /// appended: neither the working directory nor the names of tools follow it; they do.
+    pub bare_system_prompt: bool,
+    /// The user's home; `None`: that of the process.
+    pub home: Option<PathBuf>,
+    /// Types of sub-agents in addition to those that are built in; of one name the first holds.
+    pub agent_types: Vec<AgentType>,
+    /// Settings with the rank of flags.
+    pub settings: Settings,
+    /// Prompts that the session holds at once, the one that runs included; 16. One more is refused
+    /// with `RunError::Busy`. 0 counts as 1.
+    pub max_queued_prompts: u32,
+    /// Hooks of this process, by the names that the settings call them by.
+    pub(crate) hooks: BTreeMap<String, Arc<dyn Hook>>,
+}
+
+impl SessionOptions {
+    /// A session in this directory on that server, with the built-in tools.
+    pub fn new(workspace: impl Into<PathBuf>, endpoint: Endpoint) -> Self {
+        Self {
+            workspace: workspace.into(),
+            endpoint,
+            fallbacks: Vec::new(),
+            tenant: None,
+            id: None,
+            transcripts: None,
+            tools: ennead_tools::registry::builtin_tools(),
+            mcp_servers: Vec::new(),
+            reads_mcp_json: false,
+            approver: None,
+            policy: None,
+            answers_by_handle: false,
+            may_bypass: false,
+            trust: Trust::Untrusted,
+            setting_sources: SettingSources::default(),
+            reads_settings: true,
+            reads_sources: true,
+            streams: true,
+            system_prompt: None,
+            append_system_prompt: None,
+            bare_system_prompt: false,
+            home: None,
+            agent_types: Vec::new(),
+            settings: Settings::new(),
+            max_queued_prompts: 16,
+            hooks: BTreeMap::new(),
+        }
+    }
+
+    /// Reads no settings, no instruction files, no git and no memory, so that nothing but these
+    /// options decides how the session behaves.
+    #[must_use]
+    pub fn isolated(self) -> Self {
+        Self { reads_settings: false, reads_sources: false, ..self }
+    }
+
+    /// Asks for this model.
+    #[must_use]
+    pub fn model(self, model: &str) -> Self {
+        self.with_settings(|it| it.model(model))
+    }
+
+    /// Sets the maximum number of turns of a run. Defaults to 25.
+    #[must_use]
+    pub fn max_turns(self, max_turns: NonZeroU32) -> Self {
+        self.with_settings(|it| it.max_turns(max_turns))
+    }
+
+    /// Starts in this permission mode. Settings of an organisation may choose another.
+    #[must_use]
+    pub fn mode(self, mode: PermissionMode) -> Self {
+        self.with_settings(|it| it.mode(mode))
+    }
+
+    /// Allows what this rule matches, `Tool` or `Tool(specifier)`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRule`] when the rule cannot be read.
+    pub fn allow(mut self, rule: &str) -> Result<Self, BadRule> {
+        self.settings = self.settings.allow(rule)?;
+        Ok(self)
+    }
+
+    /// Denies what this rule matches, whatever allows it.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionOptions::allow`].
+    pub fn deny(mut self, rule: &str) -> Result<Self, BadRule> {
+        self.settings = self.settings.deny(rule)?;
+        Ok(self)
+    }
+
+    /// Has the approver asked about what this rule matches, whatever allows it.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionOptions::allow`].
+    pub fn ask(mut self, rule: &str) -> Result<Self, BadRule> {
+        self.settings = self.settings.ask(rule)?;
+        Ok(self)
+    }
+
+    /// Sets when lines of the transcript are forced to disk.
+    #[must_use]
+    pub fn durability(self, durability: Durability) -> Self {
+        self.with_settings(|it| it.durability(durability))
+    }
+
+    /// Puts these settings over those that are set, key by key.
+    #[must_use]
+    pub fn settings(self, settings: Settings) -> Self {
+        self.with_settings(|it| it.over(settings))
+    }
+
+    /// Puts settings in the shape of a settings file over those that are set, key by key.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAnObject`]. Keys that cannot be read are ignored, as in a file.
+    pub fn settings_json(self, settings: serde_json::Value) -> Result<Self, NotAnObject> {
+        Ok(self.settings(Settings::from_json(settings)?))
+    }
+
+    /// Works in this directory.
+    #[must_use]
+    pub fn workspace(self, workspace: impl Into<PathBuf>) -> Self {
+        Self { workspace: workspace.into(), ..self }
+    }
+
+    /// Asks this model server.
+    #[must_use]
+    pub fn endpoint(self, endpoint: Endpoint) -> Self {
+        Self { endpoint, ..self }
+    }
+
+    /// Adds a server to turn to when those before it cannot answer.
+    #[must_use]
+    pub fn fallback(mut self, endpoint: Endpoint) -> Self {
+        self.fallbacks.push(endpoint);
+        self
+    }
+
+    /// Replaces the servers to turn to.
+    #[must_use]
+    pub fn fallbacks(self, fallbacks: Vec<Endpoint>) -> Self {
+        Self { fallbacks, ..self }
+    }
+
+    /// Works for this tenant.
+    #[must_use]
+    pub fn tenant(self, tenant: TenantId) -> Self {
+        Self { tenant: Some(tenant), ..self }
+    }
+
+    /// Names the session, or goes on with the earlier one of this name.
+    #[must_use]
+    pub fn id(self, id: impl Into<SessionId>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    /// Keeps transcripts in this directory.
+    #[must_use]
+    pub fn transcripts(self, directory: impl Into<PathBuf>) -> Self {
+        Self { transcripts: Some(directory.into()), ..self }
+    }
+
+    /// Replaces the whole list of tools.
+    #[must_use]
+    pub fn tools(self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// Adds a tool, or replaces the one of the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        match self.tools.iter_mut().find(|it| it.spec().name == tool.spec().name) {
+            Some(same) => *same = tool,
+            None => self.tools.push(tool),
+        }
+        self
+    }
+
+    /// Adds an MCP server, or replaces the one of the same name.
+    #[must_use]
+    pub fn mcp_server(mut self, server: ServerConfig) -> Self {
+        self.mcp_servers.retain(|it| it.name != server.name);
+        self.mcp_servers.push(server);
+        self
+    }
+
+    /// Adds a type of sub-agent, or replaces the one of the same name.
+    #[must_use]
+    pub fn agent_type(mut self, kind: AgentType) -> Self {
+        self.agent_types.retain(|it| it.name != kind.name);
+        self.agent_types.push(kind);
+        self
+    }
+
+    /// Replaces the types of sub-agents in addition to those that are built in.
+    #[must_use]
+    pub fn agent_types(self, agent_types: Vec<AgentType>) -> Self {
+        Self { agent_types, ..self }
+    }
+
+    /// Replaces the MCP servers.
+    #[must_use]
+    pub fn mcp_servers(self, mcp_servers: Vec<ServerConfig>) -> Self {
+        Self { mcp_servers, ..self }
+    }
+
+    /// Uses the servers that `.mcp.json` of the working directory names, or not.
+    #[must_use]
+    pub fn reads_mcp_json(self, reads_mcp_json: bool) -> Self {
+        Self { reads_mcp_json, ..self }
+    }
+
+    /// Trusts the workspace's own files this far.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Reads settings and instruction files of these sources next to those of the organisation.
+    #[must_use]
+    pub fn setting_sources(self, setting_sources: SettingSources) -> Self {
+        Self { setting_sources, ..self }
+    }
+
+    /// Reads settings files, or not.
+    #[must_use]
+    pub fn reads_settings(self, reads_settings: bool) -> Self {
+        Self { reads_settings, ..self }
+    }
+
+    /// Reads instruction files, git and memory, or not.
+    #[must_use]
+    pub fn reads_sources(self, reads_sources: bool) -> Self {
+        Self { reads_sources, ..self }
+    }
+
+    /// Has answers streamed, or not.
+    #[must_use]
+    pub fn streams(self, streams: bool) -> Self {
+        Self { streams, ..self }
+    }
+
+    /// Replaces the built-in system prompt.
+    #[must_use]
+    pub fn system_prompt(self, text: impl Into<String>) -> Self {
+        Self { system_prompt: Some(text.into()), ..self }
+    }
+
+    /// Adds a text after the system prompt.
+    #[must_use]
+    pub fn append_system_prompt(self, text: impl Into<String>) -> Self {
+        Self { append_system_prompt: Some(text.into()), ..self }
+    }
+
+    /// Says whether a replaced system prompt is sent alone. It is not.
+    #[must_use]
+    pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
+        Self { bare_system_prompt, ..self }
+    }
+
+    /// Takes this for the user's home directory.
+    #[must_use]
+    pub fn home(self, home: impl Into<PathBuf>) -> Self {
+        Self { home: Some(home.into()), ..self }
+    }
+
+    /// Sets how many prompts the session holds at once, the one that runs included.
+    #[must_use]
+    pub fn max_queued_prompts(self, max_queued_prompts: u32) -> Self {
+        Self { max_queued_prompts, ..self }
+    }
+
+    fn with_settings(mut self, change: impl FnOnce(Settings) -> Settings) -> Self {
+        self.settings = change(self.settings);
+        self
+    }
+}
+
+impl fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("workspace", &self.workspace)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

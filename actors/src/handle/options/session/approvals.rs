@@ -1,0 +1,43 @@
+//! Who answers questions about calls.
+
+use std::sync::Arc;
+
+use ennead_runtime::approval::{PolicyVerdict, Question};
+
+use super::SessionOptions;
+use crate::handle::approval::{Approver, PermissionPolicy, PolicyFn};
+
+impl SessionOptions {
+    /// Names who answers questions about permissions.
+    #[must_use]
+    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
+        Self { approver: Some(approver), ..self }
+    }
+
+    /// Has this policy decide about calls before anybody is asked.
+    #[must_use]
+    pub fn policy(self, policy: Arc<dyn PermissionPolicy>) -> Self {
+        Self { policy: Some(policy), ..self }
+    }
+
+    /// The same with a closure, which is called on the thread of the session and must not wait.
+    #[must_use]
+    pub fn policy_fn(
+        self,
+        policy: impl Fn(&Question) -> PolicyVerdict + Send + Sync + 'static,
+    ) -> Self {
+        self.policy(Arc::new(PolicyFn(policy)))
+    }
+
+    /// Lets questions be answered through handles, or not.
+    #[must_use]
+    pub fn answers_by_handle(self, answers_by_handle: bool) -> Self {
+        Self { answers_by_handle, ..self }
+    }
+
+    /// Gives leave to put the session into the mode `bypassPermissions` while it runs, or not.
+    #[must_use]
+    pub fn may_bypass(self, may_bypass: bool) -> Self {
+        Self { may_bypass, ..self }
+    }
+}

@@ -1,0 +1,58 @@
+//! Hooks that are code of the embedder.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::hook::{BadMatcher, HookEvent, Matcher, OnFailure};
+
+use super::SessionOptions;
+use crate::handle::in_process_hook::Hook;
+
+impl SessionOptions {
+    /// Has code of this process run on an event, as a hook of the settings is: after those of files and of
+    /// settings that were given before, with the same outcomes, and in sub-agents, too. `matcher` names
+    /// the tools that it is for, as in settings (`Bash`, `Edit|Write`, a regular expression; empty or `*`
+    /// for all). A hook that takes longer than `limit` is dropped and has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`BadMatcher`] when the matcher is no regular expression.
+    pub fn hook(
+        self,
+        event: HookEvent,
+        matcher: &str,
+        limit: Duration,
+        hook: Arc<dyn Hook>,
+    ) -> Result<Self, BadMatcher> {
+        self.add_hook(event, matcher, limit, hook, OnFailure::Ignore)
+    }
+
+    /// The same, with a hook whose failure, lateness included, blocks what it was asked about.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionOptions::hook`].
+    pub fn guarding_hook(
+        self,
+        event: HookEvent,
+        matcher: &str,
+        limit: Duration,
+        hook: Arc<dyn Hook>,
+    ) -> Result<Self, BadMatcher> {
+        self.add_hook(event, matcher, limit, hook, OnFailure::Block)
+    }
+
+    fn add_hook(
+        mut self,
+        event: HookEvent,
+        matcher: &str,
+        limit: Duration,
+        hook: Arc<dyn Hook>,
+        on_failure: OnFailure,
+    ) -> Result<Self, BadMatcher> {
+        Matcher::parse(Some(matcher))?;
+        let name = format!("hook-{}", self.hooks.len());
+        self.settings = self.settings.hook(event, matcher, limit, &name, on_failure);
+        self.hooks.insert(name, hook);
+        Ok(self)
+    }
+}

@@ -1,0 +1,126 @@
+//! One per provider and key: wakes the calls that wait for their turn.
+//!
+//! Asking takes no message. The state machine is in a [`ProviderLimiter`] behind a short mutex, and
+//! a call without an obstacle passes it on its own thread in under a microsecond; waking
+//! this actor on another thread would cost 48 µs. The actor owns what has to wait: the timer, which is
+//! set only while a call is parked. It hears gates, and its parent is a shard. When it is gone, the
+//! next living shard starts another on the same gate, which takes over everything that waits.
+
+mod gate;
+
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+
+use ennead_runtime::{digest::Digest, entropy::Stream, governor::limits::GovernorLimits};
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::JoinHandle};
+
+use crate::{
+    groundwork::directory::{ActorKind, Directory, Registration},
+    handle::options::Endpoint,
+};
+
+pub(crate) use gate::{CallPermit, Parked, ProviderLimiter, Request, Spawner};
+
+/// What a governor hears.
+#[derive(Debug)]
+pub(crate) enum GovernorMsg {
+    /// Look again at this time of the gate's clock, in milliseconds, and not before.
+    WakeAt(u64),
+    /// It is that time.
+    Tick,
+}
+
+/// The actor of one gate.
+pub(crate) struct Governor;
+
+pub(crate) struct GovernorState {
+    gate: ProviderLimiter,
+    timer: Option<JoinHandle<Result<(), MessagingErr<GovernorMsg>>>>,
+    _registration: Registration,
+    /// Dropped with the actor, however it ends.
+    _succession: gate::Succession,
+}
+
+impl Actor for Governor {
+    type Msg = GovernorMsg;
+    type State = GovernorState;
+    type Arguments = (ProviderLimiter, Directory);
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<GovernorMsg>,
+        (gate, directory): (ProviderLimiter, Directory),
+    ) -> Result<GovernorState, ActorProcessingErr> {
+        let registration = directory.enter(ActorKind::Governor, None, myself.get_cell());
+        let succession = gate.taken_over_by(&myself);
+        Ok(GovernorState {
+            gate,
+            timer: None,
+            _registration: registration,
+            _succession: succession,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<GovernorMsg>,
+        message: GovernorMsg,
+        state: &mut GovernorState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            GovernorMsg::WakeAt(at) => {
+                if let Some(timer) = state.timer.take() {
+                    timer.abort();
+                }
+                let wait = Duration::from_millis(at.saturating_sub(state.gate.now()));
+                state.timer = Some(myself.send_after(wait, || GovernorMsg::Tick));
+            }
+            GovernorMsg::Tick => state.gate.tick(),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for GovernorState {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+}
+
+/// The gates of one `Ennead`, by provider and key. Kept as long as it lives, so that a session which
+/// is closed and opened again does not forget that a quota is used up.
+#[derive(Debug)]
+pub(crate) struct Governors {
+    limits: GovernorLimits,
+    stream: Stream,
+    spawners: Vec<Spawner>,
+    limiters: Mutex<BTreeMap<(String, Digest), ProviderLimiter>>,
+}
+
+impl Governors {
+    /// Holds no gate yet. Their actors will be started by the first of these that can.
+    pub(crate) fn new(limits: GovernorLimits, stream: Stream, spawners: Vec<Spawner>) -> Self {
+        Self { limits, stream: stream.child("governor"), spawners, limiters: Mutex::default() }
+    }
+
+    /// The gate in front of this endpoint. What it is known by holds no key, only a digest of it.
+    pub(crate) fn of(&self, endpoint: &Endpoint) -> ProviderLimiter {
+        let base = endpoint.base.trim_end_matches('/').to_owned();
+        // Names hold no zero and values no zero either, so no two lists of headers read the same.
+        let headers = endpoint.headers.iter().flat_map(|(name, value)| [&**name, value]);
+        let secret = Digest::of(headers.collect::<Vec<_>>().join("\0").as_bytes());
+        let mut limiters = gate::lock(&self.limiters);
+        limiters
+            .entry((base, secret))
+            .or_insert_with_key(|(base, secret)| {
+                let stream = self.stream.child(&format!("{base} {secret}"));
+                let provider = endpoint.provider.clone();
+                let gate =
+                    ProviderLimiter::new(provider, self.limits, stream, self.spawners.clone());
+                gate.start();
+                gate
+            })
+            .clone()
+    }
+}

@@ -1,0 +1,347 @@
+//! Before a session is opened: which servers it has, and what tools these give it.
+//!
+//! This is the only time at which servers are looked for. One that cannot be had is reported, and the
+//! session is opened without it; so it is without one that is slow, whose tools join later.
+
+use std::{collections::BTreeSet, io, path::Path, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    ids::ToolName,
+    mcp::{
+        config::{self, ServerConfig, strongest},
+        policy::Policy,
+        state::ServerState,
+    },
+    output::terminal::clean_line,
+    sandbox::{Sandbox, SandboxPlaces, SandboxPolicy},
+    step1_settings_resolution::{LayerText, SecretEnv, layer::unreadable, merge, trust::Trust},
+    turn::input::SettingsRead,
+};
+use ennead_tools::{mcp::Launch, source_file::Root};
+use futures::{StreamExt, stream};
+use tokio::time::Instant;
+
+use super::{
+    SessionServers,
+    server::{McpServers, ServerHome},
+    starting::{Answered, Asked, Joining, KeptNames, StartingServers},
+};
+use crate::{
+    handle::options::{
+        Endpoint, Environment, McpLimits, Options, SessionOptions, credentials::secret_variables,
+    },
+    world::local_files::SessionDirs,
+};
+
+/// Servers that are started at once for a session: more than anybody has, and a bound on what a
+/// file can start in one go.
+pub(super) const AT_ONCE: usize = 32;
+
+/// Where a project names its servers.
+const FILE: &str = ".mcp.json";
+
+/// Where an organisation names the only servers that may be used.
+const MANAGED: &str = "managed-mcp.json";
+
+/// Characters of a notice about one server.
+const MAX_TOLD: usize = 1000;
+
+/// Whether a session could have servers.
+pub(crate) fn wants(options: &SessionOptions) -> bool {
+    !options.mcp_servers.is_empty() || options.reads_mcp_json
+}
+
+/// What a session is opened with, in addition to tools.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    /// Notices for its listeners.
+    pub(crate) notices: Vec<Arc<str>>,
+    /// Its servers.
+    pub(crate) servers: SessionServers,
+    /// Those that have not answered.
+    pub(crate) starting: Option<Box<StartingServers>>,
+}
+
+/// Gives the session the tools of the servers that answer in time.
+pub(crate) async fn join(
+    options: &mut SessionOptions,
+    layers: Vec<LayerText>,
+    place: &SessionDirs,
+    common: &Options,
+    servers: &McpServers,
+    home: Arc<dyn ServerHome>,
+) -> Joined {
+    let mut joined = Joined::default();
+    let told = found(options, layers, place, common, servers, home, &mut joined).await;
+    joined.notices = told.into_iter().map(|it| one_line(&it).into()).collect();
+    joined
+}
+
+async fn found(
+    options: &mut SessionOptions,
+    layers: Vec<LayerText>,
+    place: &SessionDirs,
+    common: &Options,
+    servers: &McpServers,
+    home: Arc<dyn ServerHome>,
+    joined: &mut Joined,
+) -> Vec<Arc<str>> {
+    let mut told = Vec::new();
+    let file = match options.reads_mcp_json {
+        true => of_project(place, &mut told),
+        false => None,
+    };
+    if options.mcp_servers.is_empty() && file.is_none() {
+        return told;
+    }
+    if let Some(why) = only_managed(place) {
+        told.push(why.into());
+        return told;
+    }
+    let layers = match with_files(options, layers, place, common).await {
+        Ok(layers) => layers,
+        Err(error) => {
+            // Without the rules about servers none may start.
+            told.push(
+                format!("no MCP server is started: cannot read the settings: {error}").into(),
+            );
+            return told;
+        }
+    };
+    if let Some(why) = closed_by(&layers) {
+        told.push(format!("no MCP server is started: {why}").into());
+        return told;
+    }
+    let policy = Policy::of(&layers, place.trust, &|name| common.environment.variable(name));
+    let endpoints: Vec<Endpoint> =
+        [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
+    let secrets = Secrets::of(&layers, &endpoints);
+    let mut project = file
+        .map(|it| configured(&it, &secrets, &common.environment, &mut told))
+        .unwrap_or_default();
+    // An entry wins as a whole, also one that may not start.
+    project.retain(|it| options.mcp_servers.iter().all(|own| own.name != it.name));
+    let mut allowed = |server: &ServerConfig, of_project: bool| {
+        let blocked = policy.blocks(server, of_project);
+        told.extend(blocked.iter().map(|it| it.to_string().into()));
+        blocked.is_none()
+    };
+    let mut own = options.mcp_servers.clone();
+    own.retain(|it| allowed(it, false));
+    project.retain(|it| allowed(it, true));
+    let workspace = place.workspace.clone();
+    // What a repository starts is confined like its commands.
+    let confine = confinement(&layers, place, options).map(Arc::new);
+    // Those of the project come last: of two tools whose names become the same, the first stays.
+    let McpLimits { start, wait, calls, .. } = common.mcp_limits();
+    let asked: Vec<Asked> = [(own, true), (project, false)]
+        .into_iter()
+        .flat_map(|(scope, is_own)| strongest([scope]).into_iter().map(move |it| (it, is_own)))
+        .map(|(config, is_own)| {
+            let withheld = secrets.withheld_from(&config.name);
+            let confine = confine.as_ref().filter(|_| !is_own).map(Arc::clone);
+            let launch = Launch { config, workspace: workspace.clone(), withheld, confine };
+            Asked::new(servers.of(launch, start, &home), is_own, calls)
+        })
+        .collect();
+    let deadline = Instant::now() + wait;
+    let asked = stream::iter(asked.into_iter().map(|it| it.until(deadline)));
+    let asked: Vec<Result<Answered, Asked>> = asked.buffered(AT_ONCE).collect().await;
+    let (mut answers, mut starting) = (Vec::new(), Vec::new());
+    for asked in asked {
+        match asked {
+            Ok(answered) => {
+                joined.servers.became(&answered.server(), ServerState::Pending, None);
+                answers.push(answered);
+            }
+            Err(asked) => {
+                joined.servers.became(&asked.name(), ServerState::Pending, None);
+                told.push(not_ready(&asked.name(), wait));
+                starting.push(asked);
+            }
+        }
+    }
+    let kept_names = KeptNames::of(&starting);
+    let mut names: BTreeSet<ToolName> =
+        options.tools.iter().map(|it| it.spec().name.clone()).collect();
+    for answered in answers {
+        let server = answered.server();
+        let Joining { tools, told: problems, error } =
+            answered.without(&kept_names).joining(&mut names);
+        let state = if error.is_some() { ServerState::Failed } else { ServerState::Connected };
+        joined.servers.became(&server, state, error);
+        options.tools.extend(tools);
+        told.extend(problems);
+    }
+    joined.starting =
+        (!starting.is_empty()).then(|| Box::new(StartingServers { asked: starting, kept_names }));
+    told
+}
+
+/// What confines the servers of a project, if the settings ask for that.
+fn confinement(
+    layers: &[LayerText],
+    place: &SessionDirs,
+    options: &SessionOptions,
+) -> Option<SandboxPolicy> {
+    let settings = merge(layers).settings;
+    let transcripts = options.transcripts.clone().unwrap_or_else(|| place.config.join("projects"));
+    let places = SandboxPlaces {
+        workspace: &place.workspace.to_string_lossy(),
+        home: &place.home.to_string_lossy(),
+        transcripts: Some(&transcripts.to_string_lossy()),
+    };
+    let additional = &settings.permissions.additional_directories;
+    Sandbox::of(&settings.sandbox, additional, places).map(|it| it.policy)
+}
+
+fn not_ready(server: &str, wait: Duration) -> Arc<str> {
+    let ms = wait.as_millis();
+    format!(
+        "MCP server `{server}` is not ready after {ms} ms (ENNEAD_MCP_WAIT); it goes on starting, and \
+         its tools join with the next turn then"
+    )
+    .into()
+}
+
+/// A layer that cannot be read, and may have forbidden servers.
+fn closed_by(layers: &[LayerText]) -> Option<String> {
+    layers.iter().find_map(|it| Some(format!("{}: {}", it.source, unreadable(&it.text)?)))
+}
+
+/// Why no server may be started that the organisation does not name itself.
+fn only_managed(place: &SessionDirs) -> Option<String> {
+    let path = place.managed.as_ref()?.join(MANAGED);
+    // A file that cannot be looked at may be there.
+    path.try_exists().unwrap_or(true).then(|| {
+        format!(
+            "no MCP server is started: {} has the only ones that may be used, and is not supported yet",
+            path.display()
+        )
+    })
+}
+
+/// What a server or a repository says is shown on terminals: on one line, without what would control these, and cut.
+pub(crate) fn one_line(text: &str) -> String {
+    let text = clean_line(text);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(MAX_TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// The project's own file, if it is there and trusted.
+fn of_project(place: &SessionDirs, told: &mut Vec<Arc<str>>) -> Option<String> {
+    if !place.sources.project {
+        return None;
+    }
+    let text = Root::open(&place.workspace).and_then(|it| it.read_text(Path::new(FILE)));
+    match text {
+        Ok(_) if place.trust == Trust::Untrusted => {
+            told.push(format!("{FILE} is not used: the workspace is not trusted").into());
+            None
+        }
+        Ok(text) => Some(text),
+        Err(error) if error.is_missing() => None,
+        Err(why) => {
+            told.push(format!("{FILE} is not used: {why}").into());
+            None
+        }
+    }
+}
+
+/// What the project's own file names. A secret has no value in it, unless the user named the server
+/// that gets it.
+fn configured(
+    text: &str,
+    secrets: &Secrets,
+    environment: &Environment,
+    told: &mut Vec<Arc<str>>,
+) -> Vec<ServerConfig> {
+    let variable = |server: &str, name: &str| {
+        secrets.is_for(server, name).then(|| environment.variable(name)).flatten()
+    };
+    match config::read_for(text, &variable) {
+        Ok(configured) => {
+            told.extend(configured.problems.iter().map(|it| format!("{FILE}: {it}").into()));
+            configured.servers
+        }
+        Err(why) => {
+            told.push(format!("{FILE} is not used: {why}").into());
+            Vec::new()
+        }
+    }
+}
+
+/// These layers, and those of the settings files.
+async fn with_files(
+    options: &SessionOptions,
+    mut layers: Vec<LayerText>,
+    place: &SessionDirs,
+    common: &Options,
+) -> io::Result<Vec<LayerText>> {
+    if options.reads_settings
+        && let (SettingsRead::Layers(read), _) = common.files.settings(place, None).await?
+    {
+        layers.extend(read);
+    }
+    Ok(layers)
+}
+
+/// Variables that servers do not get.
+struct Secrets {
+    said: SecretEnv,
+    /// Those that hold a credential of a model server, whatever their names are.
+    held: BTreeSet<String>,
+}
+
+impl Secrets {
+    fn of(layers: &[LayerText], endpoints: &[Endpoint]) -> Self {
+        let held = secret_variables(endpoints).iter().map(|(name, _)| name.clone()).collect();
+        Self { said: merge(layers).settings.secrets, held }
+    }
+
+    fn is_for(&self, server: &str, name: &str) -> bool {
+        let is_named = self.said.by_server.get(server).is_some_and(|it| it.contains(name));
+        is_named || (self.said.is_for(server, name) && !self.held.contains(name))
+    }
+
+    fn withheld_from(&self, server: &str) -> Vec<String> {
+        let all = self.said.all().chain(self.held.iter().map(String::as_str));
+        let withheld: BTreeSet<&str> = all.filter(|it| !self.is_for(server, it)).collect();
+        withheld.into_iter().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_harmless_line() {
+        assert_eq!(one_line("a\n\u{1b}[31mb\r\u{7}\u{202e}c  d "), "a b c d");
+        let long = "ä".repeat(MAX_TOLD);
+        assert_eq!(one_line(&long), long);
+        assert_eq!(one_line(&format!("{long}x")), format!("{long}…"));
+    }
+
+    #[test]
+    fn managed_file_leaves_no_other_servers() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = SessionDirs {
+            workspace: directory.path().into(),
+            worktree: None,
+            home: directory.path().into(),
+            config: directory.path().into(),
+            managed: Some(directory.path().into()),
+            trust: Trust::Headless,
+            sources: Default::default(),
+            hidden: Arc::default(),
+            excludes: Arc::default(),
+        };
+        assert_eq!(only_managed(&place), None);
+        std::fs::write(directory.path().join(MANAGED), "{}").unwrap();
+        assert!(only_managed(&place).is_some_and(|it| it.contains(MANAGED)));
+    }
+}

@@ -1,0 +1,190 @@
+//! A server from outside its actor: what sessions hold, and what outlasts the actor.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use ennead_runtime::{
+    mcp::{config::ServerConfig, restart::Restarts, result::CallResult},
+    ports::{BoxFuture, ReportProgress},
+};
+use ennead_tools::mcp::{CallError, Launch};
+use ractor::ActorRef;
+use serde_json::{Map, Value};
+use tokio::sync::{oneshot, watch};
+
+use super::{McpMsg, Order, Tools};
+use crate::groundwork::mailbox::{Mailbox, Refused};
+
+/// Calls of a server at once; further ones wait for a slot.
+const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
+
+/// Where the actors of servers live. Starts the actor of a server that has none.
+pub(crate) trait ServerHome: Send + Sync {
+    /// Asks a server for its tools. Returns false and drops `reply` once the home has ended.
+    fn ask(&self, server: Arc<Server>, reply: oneshot::Sender<Tools>) -> bool;
+
+    /// Whether it starts no more actors.
+    fn has_ended(&self) -> bool;
+}
+
+/// One server. The same for all sessions that are configured with it.
+pub(crate) struct Server {
+    launch: Launch,
+    start_limit: Duration,
+    /// The way to its actor; `None` until it lives for the first time.
+    mailbox: watch::Sender<Option<Mailbox<Box<Order>, McpMsg>>>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Where its actor lives.
+    home: Arc<dyn ServerHome>,
+    restarts: Restarts,
+    /// It was connected to at least once.
+    has_stood: bool,
+    /// When it was connected to, if it is open.
+    since: Option<Duration>,
+}
+
+impl Server {
+    /// What it is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.launch.config.name
+    }
+
+    pub(super) fn config(&self) -> &ServerConfig {
+        &self.launch.config
+    }
+
+    pub(super) fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    pub(super) fn start_limit(&self) -> Duration {
+        self.start_limit
+    }
+
+    /// Its tools, once it answers. Starts it, if that is not done yet.
+    pub(super) async fn tools(self: Arc<Self>) -> Tools {
+        let (reply, answer) = oneshot::channel();
+        let home = Arc::clone(&self.lock().home);
+        if !home.ask(self, reply) {
+            return Err("its thread has ended".into());
+        }
+        answer.await.unwrap_or_else(|_| Err("it crashed when it was started".into()))
+    }
+
+    /// This is its actor from now on.
+    pub(super) fn has_actor(&self, actor: &ActorRef<McpMsg>) {
+        self.mailbox.send_replace(Some(Mailbox::new(actor.clone(), WINDOW, McpMsg::Call)));
+    }
+
+    /// It was connected to at this time of the clock.
+    pub(super) fn stands(&self, at: Duration) {
+        let mut inner = self.lock();
+        inner.has_stood = true;
+        inner.since = Some(at);
+    }
+
+    pub(super) fn forget_ends(&self) {
+        self.lock().restarts.forget();
+    }
+
+    /// It has ended at this time, or its actor has. The pause before it is started again; `None`: it
+    /// is given up, until somebody wants it.
+    pub(crate) fn ended(&self, at: Duration) -> Option<Duration> {
+        let mut inner = self.lock();
+        let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));
+        // One that never stood would only fail again; those who wanted it were told.
+        if inner.has_stood { inner.restarts.ended(stood) } else { None }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing in here can be left half done.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ennead_tools::mcp::Server for Server {
+    fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: Option<Arc<dyn ReportProgress>>,
+    ) -> BoxFuture<'static, Result<CallResult, CallError>> {
+        let (mut mailbox, server) = (self.mailbox.subscribe(), self.name().to_owned());
+        let (reply, answer) = oneshot::channel();
+        let mut order = Some(Box::new(Order { tool: tool.to_owned(), arguments, progress, reply }));
+        let (patience, home) = (self.start_limit, Arc::clone(&self.lock().home));
+        Box::pin(async move {
+            while let Some(work) = order.take() {
+                let actor = mailbox.borrow_and_update().clone();
+                let refused = match actor {
+                    Some(actor) => actor.send(work).await.err(),
+                    None => Some(Refused::Stopped(Some(work))),
+                };
+                // Its shard is about to start another actor.
+                if let Some(Refused::Full(work) | Refused::Stopped(Some(work))) = refused {
+                    let has_home = !home.has_ended();
+                    let changed = tokio::time::timeout(patience, mailbox.changed());
+                    if !(has_home && matches!(changed.await, Ok(Ok(())))) {
+                        let why = "it has ended".to_owned();
+                        return Err(CallError::NotConnected { server, why });
+                    }
+                    order = Some(work);
+                }
+            }
+            answer.await.unwrap_or(Err(CallError::Gone { server }))
+        })
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// The servers of one `Ennead`. Kept as long as it lives, so that a session which is opened after
+/// another one finds them running.
+#[derive(Debug, Default)]
+pub(crate) struct McpServers(Mutex<BTreeMap<Launch, Arc<Server>>>);
+
+impl McpServers {
+    /// The server of this configuration. One that is new here, or whose shard is gone, will live on
+    /// `home`.
+    pub(super) fn of(
+        &self,
+        launch: Launch,
+        start_limit: Duration,
+        home: &Arc<dyn ServerHome>,
+    ) -> Arc<Server> {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.entry(launch).or_insert_with_key(|launch| {
+            let inner = Inner {
+                home: Arc::clone(home),
+                restarts: Restarts::default(),
+                has_stood: false,
+                since: None,
+            };
+            let mailbox = watch::Sender::new(None);
+            Arc::new(Server {
+                launch: launch.clone(),
+                start_limit,
+                mailbox,
+                inner: Mutex::new(inner),
+            })
+        });
+        let mut inner = server.lock();
+        if inner.home.has_ended() {
+            inner.home = Arc::clone(home);
+        }
+        drop(inner);
+        Arc::clone(server)
+    }
+}

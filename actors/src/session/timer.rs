@@ -1,0 +1,19 @@
+//! The wall-clock limit of a run.
+
+use std::time::Duration;
+
+use ractor::ActorCell;
+
+/// The leaf that waits for the time limit of a run. It ends with this value; one that is killed has
+/// a successor.
+pub(super) struct Timer {
+    pub(super) run: u64,
+    pub(super) deadline: Duration,
+    pub(super) leaf: ActorCell,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.leaf.kill();
+    }
+}

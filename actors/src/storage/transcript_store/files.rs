@@ -1,0 +1,152 @@
+//! Transcripts in the file system, readable by their owner alone.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Holder, Lease, StoreError, SyncWork, TranscriptLog, TranscriptStore,
+    file_ops::{FileOps, RealFiles},
+    in_place,
+    lock::SessionLock,
+};
+use crate::storage::archive::files;
+
+/// Keeps transcripts as files; the name is the path.
+///
+/// ```
+/// use ennead::transcript::{FileStore, TranscriptStore};
+///
+/// let directory = tempfile::tempdir()?;
+/// assert!(FileStore::default().list(&directory.path().join("none"))?.is_empty());
+/// # Ok::<(), ennead::transcript::StoreError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    ops: Arc<dyn FileOps>,
+}
+
+impl Default for FileStore {
+    fn default() -> Self {
+        Self::with_ops(Arc::new(RealFiles))
+    }
+}
+
+impl FileStore {
+    #[doc(hidden)]
+    pub fn with_ops(ops: Arc<dyn FileOps>) -> Self {
+        Self { ops }
+    }
+}
+
+impl TranscriptStore for FileStore {
+    fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
+        let file = files::in_directory(name, |path| {
+            files::private().read(true).append(true).create(true).open(path)
+        })?;
+        Ok(Box::new(FileLog {
+            path: name.to_owned(),
+            file: Arc::new(file),
+            unsynced: Vec::new(),
+            ops: Arc::clone(&self.ops),
+        }))
+    }
+
+    fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
+        fs::read(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::Missing,
+            _ => StoreError::Failed(error),
+        })
+    }
+
+    fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        Ok(files::write_whole(name, bytes).map(drop)?)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+        match fs::read_dir(directory) {
+            Ok(entries) => Ok(entries.flatten().map(|it| it.path()).collect()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn lock(&self, name: &Path, holder: &Holder) -> Result<Lease, StoreError> {
+        let lock = SessionLock::take(name, holder)?;
+        Ok(Lease::new(lock.epoch(), lock))
+    }
+}
+
+/// A transcript file that is open for appending.
+#[derive(Debug)]
+pub(super) struct FileLog {
+    path: PathBuf,
+    file: Arc<File>,
+    /// Texts that are written and may not be on disk.
+    unsynced: Vec<Arc<File>>,
+    ops: Arc<dyn FileOps>,
+}
+
+impl TranscriptLog for FileLog {
+    fn n_bytes(&mut self) -> Result<u64, StoreError> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read(&mut self, offset: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Mostly one write. After one that fell short the next says why: a full disk takes what fits and
+    /// refuses the rest.
+    fn append(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
+        let mut n_written = 0;
+        while let Some(rest) = bytes.get(n_written..).filter(|it| !it.is_empty()) {
+            match self.ops.write(&self.file, rest) {
+                Ok(0) => break,
+                Ok(n) => n_written += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(n_written)
+    }
+
+    fn attach(&mut self, name: &Path, text: &[u8]) -> Result<(), StoreError> {
+        if !name.exists() {
+            self.unsynced.push(Arc::new(files::write_whole(name, text)?));
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> SyncWork {
+        let mut files = std::mem::take(&mut self.unsynced);
+        files.push(Arc::clone(&self.file));
+        let ops = Arc::clone(&self.ops);
+        Box::new(move || Ok(files.iter().try_for_each(|file| ops.sync(file))?))
+    }
+
+    fn ensure_in_place(&mut self, n_bytes: u64) -> Result<(), StoreError> {
+        if let Some(file) = in_place::restored(&self.file, &self.path, n_bytes)? {
+            self.file = Arc::new(file);
+        }
+        Ok(())
+    }
+
+    fn is_in_place(&self, n_bytes: u64) -> bool {
+        in_place::is_in_place(&self.file, &self.path, n_bytes)
+    }
+}

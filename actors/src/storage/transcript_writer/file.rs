@@ -1,0 +1,399 @@
+//! One transcript file: what is on it, and how lines get there.
+//!
+//! No actor. Everything about short writes, torn ends and lines that come twice is here.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs::File,
+    sync::{Arc, PoisonError},
+};
+
+use ennead_runtime::{
+    digest::Digest,
+    time::Timestamp,
+    transcript::{
+        codec::Head,
+        entry::{Line, LineFrame, Record, RecordKind, StoredText, TextFolder},
+        load::{Torn, tail},
+        read::{body_of, seal_of},
+    },
+};
+
+use crate::{
+    groundwork::redaction::Redaction,
+    storage::{
+        archive::{files, layout::TranscriptPaths},
+        checkpoint::{self, Acknowledged, Checkpoint},
+        transcript_store::{StoreError, SyncWork, TranscriptLog, TranscriptStore},
+        transcript_writer::WriteError,
+    },
+};
+
+/// Bytes at the end of a file that are looked at first for the end of the chain.
+const WINDOW: u64 = 64 * 1024;
+
+/// Bytes of a usual line.
+const LINE: usize = 512;
+
+/// A transcript that is open for appending.
+#[derive(Debug)]
+pub(crate) struct TranscriptFile {
+    place: TranscriptPaths,
+    frame: LineFrame,
+    redaction: Redaction,
+    store: Arc<dyn TranscriptStore>,
+    log: Box<dyn TranscriptLog>,
+    end: Checkpoint,
+    /// It was empty when it was opened: what a checkpoint says is of another one of its name.
+    is_new: bool,
+    /// The file ends in the middle of a line.
+    newline: bool,
+    torn: Option<Torn>,
+    /// A write failed: nothing is written before the end of the file has been looked at again.
+    doubtful: bool,
+    /// It is no longer the file of its name.
+    replaced: Option<WriteError>,
+    /// Lines after what was acknowledged, which may be sent again.
+    again: VecDeque<Again>,
+    acknowledged: Acknowledged,
+    stored: HashSet<(TextFolder, Digest)>,
+    /// Results of tools that are written and may not be on disk.
+    unsynced: Vec<File>,
+}
+
+/// A line that is on the file and was not acknowledged.
+#[derive(Debug)]
+struct Again {
+    body: Digest,
+    prev: Digest,
+    head: Head,
+    end: u64,
+}
+
+impl TranscriptFile {
+    /// Opens or makes the file, and finds out where it ends.
+    pub(crate) fn open(
+        place: TranscriptPaths,
+        frame: LineFrame,
+        redaction: Redaction,
+        store: Arc<dyn TranscriptStore>,
+        acknowledged: Acknowledged,
+    ) -> Result<Self, StoreError> {
+        let log = store.open(&place.file)?;
+        let mut transcript = Self {
+            place,
+            frame,
+            redaction,
+            store,
+            log,
+            end: Checkpoint { offset: 0, head: Head::default(), last: None },
+            is_new: false,
+            newline: false,
+            torn: None,
+            doubtful: false,
+            replaced: None,
+            again: VecDeque::new(),
+            acknowledged,
+            stored: HashSet::new(),
+            unsynced: Vec::new(),
+        };
+        if transcript.acknowledged().is_some() {
+            transcript.look_again()?;
+        } else {
+            transcript.find_end()?;
+            transcript.is_new = transcript.end.offset == 0 && !transcript.newline;
+            transcript.acknowledge(transcript.end.clone());
+        }
+        Ok(transcript)
+    }
+
+    /// The end of what is written.
+    pub(crate) fn end(&self) -> &Checkpoint {
+        &self.end
+    }
+
+    /// What brings all that was written so far to disk; the lines last.
+    pub(crate) fn sync(&mut self) -> SyncWork {
+        let (results, rest) = (std::mem::take(&mut self.unsynced), self.log.sync());
+        if results.is_empty() {
+            return rest;
+        }
+        Box::new(move || {
+            results.iter().try_for_each(File::sync_data)?;
+            rest()
+        })
+    }
+
+    /// Makes sure that readers find what was written under its name.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Replaced`], from then on.
+    pub(crate) fn stay(&mut self) -> Result<(), WriteError> {
+        if let Some(replaced) = &self.replaced {
+            return Err(replaced.clone());
+        }
+        match self.log.ensure_in_place(self.end.offset) {
+            Ok(()) => Ok(()),
+            Err(StoreError::Replaced { kept }) => {
+                Err(self.replaced.insert(WriteError::Replaced { kept }).clone())
+            }
+            Err(error) => Err(WriteError::read(&self.place.file, error.into())),
+        }
+    }
+
+    /// Whether readers find what was written under its name.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.log.is_in_place(self.end.offset)
+    }
+
+    /// After a failed sync the kernel may have dropped what was written: look before going on.
+    pub(crate) fn doubt(&mut self) {
+        self.doubtful = true;
+    }
+
+    /// Says that everything up to there was acknowledged.
+    pub(crate) fn acknowledge(&self, upto: Checkpoint) {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto);
+    }
+
+    /// Whether the next writer is to find a checkpoint.
+    ///
+    /// Opening looks at the last [`WINDOW`] bytes anyway, so a shorter file needs none, nor does one to
+    /// which nothing was added.
+    pub(crate) fn needs_checkpoint(&self) -> bool {
+        !self.newline
+            && !self.doubtful
+            && WINDOW < self.end.offset
+            && checkpoint::read(&*self.store, &self.place.checkpoint()).as_ref() != Some(&self.end)
+    }
+
+    /// Leaves a checkpoint, for the next writer and for the one that checks the transcript.
+    /// Everything it speaks of must be on disk: it would testify to lines that a crash of the
+    /// machine took away.
+    pub(crate) fn leave_checkpoint(&mut self) -> Result<(), StoreError> {
+        let path = self.place.checkpoint();
+        // One that knows of lines that are no longer there is the only witness of that.
+        match checkpoint::read(&*self.store, &path) {
+            Some(known) if !self.is_new && !self.holds(&known)? => Ok(()),
+            _ => checkpoint::write(&*self.store, &path, &self.end),
+        }
+    }
+
+    /// Writes all lines in one write, texts that they name before them. Lines that are there
+    /// already are passed over.
+    pub(crate) fn append(
+        &mut self,
+        lines: &[Line],
+        stored: &[StoredText],
+    ) -> Result<Checkpoint, WriteError> {
+        if let Some(replaced) = &self.replaced {
+            return Err(replaced.clone());
+        }
+        if self.doubtful {
+            self.look_again().map_err(|it| WriteError::read(&self.place.file, it.into()))?;
+        }
+        for text in stored {
+            self.store(text)?;
+        }
+        let mut lines = lines;
+        if let Some(known) = self.pass_over(&mut lines)
+            && lines.is_empty()
+        {
+            return Ok(known);
+        }
+        let mut end = self.end.clone();
+        // Given back afterwards: thousands of idle sessions would each keep their largest.
+        let mut buffer = Vec::with_capacity(LINE * lines.len());
+        if self.newline {
+            buffer.push(b'\n');
+        }
+        if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
+            let Torn { offset, length, digest } = torn;
+            let what = RecordKind::Repair { offset, length, digest };
+            let record = Record { at: at(first), run: None, turn: 0, what };
+            let line = Line::Harness(Box::new(record));
+            self.redaction.append(&line, &self.frame, &mut end.head, &mut buffer);
+        }
+        for line in lines {
+            self.redaction.append(line, &self.frame, &mut end.head, &mut buffer);
+            if let Line::Conversation(line) = line {
+                end.last = Some(line.message.id.clone());
+            }
+        }
+        // Until all of it is written.
+        self.doubtful = true;
+        self.write_all(&buffer)?;
+        self.doubtful = false;
+        end.offset += buffer.len() as u64;
+        self.newline = false;
+        self.torn = None;
+        self.end = end;
+        Ok(self.end.clone())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        let (file, length) = (&self.place.file, bytes.len());
+        match self.log.append(bytes) {
+            Ok(written) if written == length => Ok(()),
+            Ok(written) => Err(WriteError::Short { file: file.clone(), written, length }),
+            Err(error) => Err(WriteError::write(file, error.into())),
+        }
+    }
+
+    /// Takes lines off the front that are on the file; says where the last of them ends.
+    fn pass_over(&mut self, lines: &mut &[Line]) -> Option<Checkpoint> {
+        let mut passed = None;
+        while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
+            let before = Head { seq: known.head.seq.saturating_sub(1), hash: known.prev };
+            let mut bytes = Vec::new();
+            self.redaction.append(line, &self.frame, &mut before.clone(), &mut bytes);
+            let same = bytes
+                .strip_suffix(b"\n")
+                .and_then(body_of)
+                .is_some_and(|body| Digest::of(body) == known.body);
+            if !same {
+                // The one that writes now does not repeat itself: nothing is to be passed over.
+                self.again.clear();
+                break;
+            }
+            let last = match line {
+                Line::Conversation(line) => Some(line.message.id.clone()),
+                Line::Harness(_) => self.acknowledged().and_then(|it| it.last),
+            };
+            passed = Some(Checkpoint { offset: known.end, head: known.head, last });
+            self.again.pop_front();
+            *lines = rest;
+        }
+        passed
+    }
+
+    fn store(&mut self, text: &StoredText) -> Result<(), WriteError> {
+        if !self.stored.insert((text.place, text.digest)) {
+            return Ok(());
+        }
+        let directory = match text.place {
+            TextFolder::Records => "stored",
+            TextFolder::ToolResults => "tool-results",
+        };
+        let text = &*self.redaction.stored(text);
+        let path = self.place.beside.join(directory).join(format!("{}.txt", text.digest));
+        let kept = match text.place {
+            TextFolder::Records => self.log.attach(&path, text.text.as_bytes()),
+            // Tools read it by its path, so it is a file whatever the store is.
+            TextFolder::ToolResults if path.exists() => Ok(()),
+            TextFolder::ToolResults => files::write_whole(&path, text.text.as_bytes())
+                .map(|file| self.unsynced.push(file))
+                .map_err(Into::into),
+        };
+        kept.map_err(|error| {
+            self.stored.remove(&(text.place, text.digest));
+            WriteError::stored(&path, error.into())
+        })
+    }
+
+    fn acknowledged(&self) -> Option<Checkpoint> {
+        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads what lies after the last acknowledged line.
+    fn look_again(&mut self) -> Result<(), StoreError> {
+        let from = self.acknowledged().unwrap_or_else(|| self.end.clone());
+        let bytes = self.read_from(from.offset)?;
+        let found = tail(&bytes, from.offset);
+        self.again.clear();
+        let mut end = from.offset;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            end += line.len() as u64;
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if let (Some(seal), Some(body)) = (seal_of(line), body_of(line))
+                && seal.intact
+                && !line.starts_with(br#"{"type":"ennead","kind":"repair""#)
+            {
+                let head = Head { seq: seal.seq, hash: seal.hash };
+                self.again.push_back(Again { body: Digest::of(body), prev: seal.prev, head, end });
+            }
+        }
+        let head = if found.head == Head::default() { from.head } else { found.head };
+        self.end = Checkpoint { offset: found.offset, head, last: from.last };
+        self.newline = found.needs_newline;
+        self.torn = found.torn;
+        self.doubtful = false;
+        Ok(())
+    }
+
+    /// Finds the end of the chain of a file that this process has not written to yet.
+    fn find_end(&mut self) -> Result<(), StoreError> {
+        let length = self.log.n_bytes()?;
+        if length == 0 {
+            return Ok(());
+        }
+        if let Some(known) = checkpoint::read(&*self.store, &self.place.checkpoint())
+            && self.agrees(&known, length)?
+        {
+            let found = tail(&self.read_from(known.offset)?, known.offset);
+            let head = if found.head == Head::default() { known.head } else { found.head };
+            let Checkpoint { last, .. } = known;
+            self.end = Checkpoint { offset: found.offset, head, last };
+            self.newline = found.needs_newline;
+            self.torn = found.torn;
+            return Ok(());
+        }
+        let mut window = WINDOW;
+        loop {
+            let from = self.line_start(length.saturating_sub(window))?;
+            let found = tail(&self.read_from(from)?, from);
+            if !found.headless || from == 0 {
+                self.end = Checkpoint { offset: found.offset, head: found.head, last: None };
+                self.newline = found.needs_newline;
+                self.torn = found.torn;
+                return Ok(());
+            }
+            window = window.saturating_mul(16);
+        }
+    }
+
+    /// Whether the line that ends where the checkpoint points is the one it names.
+    fn agrees(&mut self, known: &Checkpoint, length: u64) -> Result<bool, StoreError> {
+        // Enough for number and hashes at the end of a line.
+        let from = known.offset.saturating_sub(160);
+        if length < known.offset {
+            return Ok(false);
+        }
+        let bytes = self.log.read(from, known.offset - from)?;
+        let seal = bytes.strip_suffix(b"\n").and_then(seal_of);
+        Ok(seal.is_some_and(|it| it.seq == known.head.seq && it.hash == known.head.hash))
+    }
+
+    /// Whether the line that a checkpoint names is on the file.
+    fn holds(&mut self, known: &Checkpoint) -> Result<bool, StoreError> {
+        if self.agrees(known, self.end.offset)? {
+            return Ok(true);
+        }
+        // After its line there may have been one of another program.
+        let bytes = self.read_from(0)?;
+        let mut seals = bytes.split(|byte| *byte == b'\n').filter_map(seal_of);
+        Ok(seals.any(|it| it.seq == known.head.seq && it.hash == known.head.hash))
+    }
+
+    /// The start of the first line that begins at or after `from`, or 0.
+    fn line_start(&mut self, from: u64) -> Result<u64, StoreError> {
+        if from == 0 {
+            return Ok(0);
+        }
+        let bytes = self.read_from(from)?;
+        let newline = bytes.iter().position(|byte| *byte == b'\n');
+        Ok(newline.map_or(0, |at| from + at as u64 + 1))
+    }
+
+    fn read_from(&mut self, from: u64) -> Result<Vec<u8>, StoreError> {
+        self.log.read(from, u64::MAX)
+    }
+}
+
+fn at(line: &Line) -> Timestamp {
+    match line {
+        Line::Conversation(line) => line.at,
+        Line::Harness(record) => record.at,
+    }
+}

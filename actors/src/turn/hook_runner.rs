@@ -1,0 +1,222 @@
+//! Admits hooks and has them run.
+//!
+//! Child of a session, spawned on first use. Its mailbox is a window: a firing keeps its slot until
+//! its handlers have ended, and a full window refuses at once, which denies (PreToolUse) or is
+//! noted. A slow hook delays only the turn that waits for it. Executions of a turn end with it.
+
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
+
+use ennead_runtime::{
+    hook::{HandlerOutput, HookHandler},
+    ports::WorkGuard,
+    turn::effect::HookFiring,
+};
+use futures::future::join_all;
+use ractor::{
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,
+};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument, Span};
+
+use crate::{
+    groundwork::{
+        directory::{ActorKind, Registration},
+        mailbox::{Admitted, Slot},
+        spans,
+        supervision::{ended, spawn_leaf},
+    },
+    handle::in_process_hook,
+    session::context::SessionContext,
+    turn::turn_supervisor::TurnMsg,
+    world::hook_process::{HookPlace, run_handler},
+};
+
+/// Firings of one session that are queued or running at once.
+pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
+
+/// Handlers to be run for a turn.
+pub(crate) struct HookRequest {
+    /// The event and the handlers that run on it.
+    pub(crate) firing: HookFiring,
+    /// Directory and variables of the handlers.
+    pub(crate) place: HookPlace,
+    /// The turn that waits for the result.
+    pub(crate) turn: ActorRef<TurnMsg>,
+    /// Kept until the handlers are gone.
+    pub(crate) token: TaskTrackerToken,
+    /// The span of the step that fires them.
+    pub(crate) span: Span,
+}
+
+/// What a hook runner hears.
+pub(crate) enum HookMsg {
+    /// Run these handlers. Holds a slot until they have ended.
+    Run(Admitted<Box<HookRequest>>),
+    /// All handlers of a request have ended.
+    Finished(u64, Vec<HandlerOutput>),
+    /// An execution, or a turn that is watched, has ended.
+    Gone(ActorId),
+}
+
+/// The actor that runs hooks.
+pub(crate) struct HookRunner;
+
+pub(crate) struct HookRunnerState {
+    shared: Arc<SessionContext>,
+    next: u64,
+    running: HashMap<u64, Running>,
+    _registration: Registration,
+}
+
+struct Running {
+    execution: ActorCell,
+    turn: ActorRef<TurnMsg>,
+    firing: u32,
+    n_handlers: usize,
+    _slot: Slot,
+}
+
+impl Actor for HookRunner {
+    type Msg = HookMsg;
+    type State = HookRunnerState;
+    type Arguments = Arc<SessionContext>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<HookMsg>,
+        shared: Arc<SessionContext>,
+    ) -> Result<HookRunnerState, ActorProcessingErr> {
+        let registration =
+            shared.directory.enter(ActorKind::HookRunner, Some(&shared.session), myself.get_cell());
+        Ok(HookRunnerState {
+            shared,
+            next: 0,
+            running: HashMap::new(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<HookMsg>,
+        message: HookMsg,
+        state: &mut HookRunnerState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            HookMsg::Run(Admitted { work, slot }) => start(*work, slot, &myself, state).await?,
+            HookMsg::Finished(id, outputs) => {
+                if let Some(running) = state.running.remove(&id) {
+                    tell(&running, outputs);
+                }
+            }
+            HookMsg::Gone(who) => gone(who, state),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<HookMsg>,
+        event: SupervisionEvent,
+        _: &mut HookRunnerState,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(child) = ended(&event) {
+            myself.cast(HookMsg::Gone(child))?;
+        }
+        Ok(())
+    }
+}
+
+async fn start(
+    request: HookRequest,
+    slot: Slot,
+    myself: &ActorRef<HookMsg>,
+    state: &mut HookRunnerState,
+) -> Result<(), ActorProcessingErr> {
+    let HookRequest { firing, place, turn, token, span } = request;
+    // The runner hears when the turn ends, and ends what it runs for it.
+    myself.monitor(turn.get_cell());
+    if ActorStatus::Stopping <= turn.get_status() {
+        // It ended while this was on its way.
+        return Ok(());
+    }
+    let id = state.next;
+    state.next += 1;
+    let (back, shared) = (myself.clone(), Arc::clone(&state.shared));
+    let (number, n_handlers) = (firing.firing, firing.handlers.len());
+    let hold = WorkGuard::new(token);
+    let work = Box::pin(async move {
+        let run = |handler: HookHandler| {
+            let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());
+            let span = spans::hook(&span, firing.event);
+            async move {
+                let clock = &*shared.world.clock;
+                let output = match handler.in_process {
+                    true => {
+                        let hooks = &shared.hooks;
+                        in_process_hook::run(hooks, &handler, place.event, input, clock).await
+                    }
+                    false => run_handler(&handler, place, input, clock, hold).await,
+                };
+                read_elsewhere(output).await
+            }
+            .instrument(span)
+        };
+        let outputs = join_all(firing.handlers.iter().cloned().map(run)).await;
+        drop(hold);
+        let _gone = back.cast(HookMsg::Finished(id, outputs));
+    });
+    let job = state.shared.job(ActorKind::HookExecution, work);
+    let execution = spawn_leaf(job, myself.get_cell()).await?;
+    state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
+    Ok(())
+}
+
+/// With a long output read on the blocking pool, where no session waits.
+async fn read_elsewhere(output: HandlerOutput) -> HandlerOutput {
+    if output.is_short() {
+        return output;
+    }
+    let read = tokio::task::spawn_blocking(|| output.read()).await;
+    read.unwrap_or_else(|_| HandlerOutput::refused("its answer could not be read"))
+}
+
+/// An execution that is gone has crashed if it still owed an answer; executions of a turn that is
+/// gone are ended.
+fn gone(who: ActorId, state: &mut HookRunnerState) {
+    state.running.retain(|_, running| {
+        if running.execution.get_id() == who {
+            tell(running, vec![HandlerOutput::refused("the hook crashed"); running.n_handlers]);
+            return false;
+        }
+        if running.turn.get_id() == who {
+            running.execution.kill();
+            return false;
+        }
+        true
+    });
+}
+
+fn tell(running: &Running, outputs: Vec<HandlerOutput>) {
+    let _gone = running.turn.cast(TurnMsg::Hooks(running.firing, outputs));
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::hook::HandlerEnd;
+    use futures::FutureExt;
+
+    use super::*;
+
+    // REQ: HKS-1
+    #[tokio::test]
+    async fn long_output_of_a_hook_is_read_where_no_session_waits() {
+        let output =
+            |stdout: String| HandlerOutput::new(HandlerEnd::Exited(0), stdout, String::new(), 1);
+        assert!(read_elsewhere(output("{}".into())).now_or_never().is_some());
+        let long = output(format!(r#"{{"x":[{}0]}}"#, "0,".repeat(1 << 19)));
+        let mut reading = Box::pin(read_elsewhere(long.clone()));
+        assert!((&mut reading).now_or_never().is_none(), "this thread does not read it");
+        assert_eq!(reading.await, long);
+    }
+}

@@ -1,0 +1,398 @@
+//! Asks the model once. A leaf of the turn supervisor; dropped to give an attempt up.
+//!
+//! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
+//! settled answer or why there is none. Before it sends it passes the gate of the provider and key,
+//! where it may be parked.
+
+mod body;
+mod headers;
+pub(crate) mod learned;
+mod no_answer;
+mod shown;
+mod watchdog;
+
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+pub(crate) use self::no_answer::{crashed, within};
+use self::{
+    body::{in_place_if, read},
+    headers::with_headers,
+    no_answer::no_provider,
+    shown::Shown,
+    watchdog::Watchdog,
+};
+use crate::{
+    groundwork::directory::ParkedMark,
+    handle::{events::EventHub, in_process_model, options::Endpoint},
+    services::governor::{CallPermit, Parked, ProviderLimiter, Request},
+    session::context::SessionContext,
+};
+use ennead_runtime::{
+    block::BlockKind,
+    event::Event,
+    governor::{
+        Outcome, ParkReason,
+        headers::{Report, outcome_of},
+    },
+    ports::{BoxFuture, ResponseBody, WireRequest, WireResponse},
+    step5_model_call::{
+        FailureClass, ModelAnswer, ModelFailure, failure, stream::StreamDelta, whole,
+    },
+    tokens::{Tokens, Usage},
+    turn::{
+        TurnInput,
+        effect::{ModelCallOrder, Purpose},
+        input::Answered,
+    },
+};
+use http::HeaderMap;
+
+/// Bytes of a whole answer that is not streamed.
+const MAX_BODY: usize = 32 * 1024 * 1024;
+
+/// Bytes of the body of an error; what comes after them is left unread. Providers say what is wrong in
+/// some hundred.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// Set when a call is sent. Until then it used nothing, whatever becomes of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent(Arc<OnceLock<()>>);
+
+impl Sent {
+    pub(crate) fn set(&self) {
+        let _first_stays = self.0.set(());
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
+/// Calls the model once and returns what the turn is to be given: the answer, or why there is none.
+pub(crate) fn run(
+    shared: Arc<SessionContext>,
+    order: ModelCallOrder,
+    sent: Option<Sent>,
+) -> BoxFuture<'static, TurnInput> {
+    Box::pin(async move {
+        let started = shared.world.clock.elapsed();
+        let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
+        let mut call =
+            Call { shared: &shared, order, sent, started, first_token_ms, parked_ms, usage };
+        let result = call.exchange().await;
+        let answered = Answered {
+            attempt: call.order.attempt,
+            usage: result.as_ref().map_or(call.usage, |it| it.usage),
+            is_in_doubt: false,
+            result,
+            first_token_ms: call.first_token_ms,
+            duration_ms: call.millis(),
+            parked_ms: call.parked_ms,
+        };
+        TurnInput::ModelAnswered(Box::new(answered))
+    })
+}
+
+/// The failure with the address that was asked, where its words do not name it yet.
+fn located(url: &str, failure: ModelFailure) -> ModelFailure {
+    use FailureClass::{BadAnswer, Network, StreamBroken, Timeout};
+    match failure.class {
+        BadAnswer | Network | StreamBroken | Timeout => failure::named(url, failure),
+        _ => failure,
+    }
+}
+
+/// A call is parked. A status query shows it; listeners hear when it is over,
+/// whatever ended it.
+struct Parking<'a> {
+    shared: &'a SessionContext,
+    attempt: u32,
+    mark: ParkedMark,
+}
+
+impl<'a> Parking<'a> {
+    fn new(shared: &'a SessionContext, attempt: u32) -> Self {
+        Self { shared, attempt, mark: shared.directory.mark_parked(&shared.session) }
+    }
+
+    fn mark(&self, reason: ParkReason, until_ms: Option<u64>) {
+        self.mark.set(reason, until_ms);
+    }
+}
+
+impl Drop for Parking<'_> {
+    fn drop(&mut self) {
+        self.shared.hub.publish(Event::Unparked { attempt: self.attempt });
+    }
+}
+
+struct Call<'a> {
+    shared: &'a SessionContext,
+    order: ModelCallOrder,
+    /// Where somebody counts it.
+    sent: Option<Sent>,
+    started: std::time::Duration,
+    first_token_ms: Option<u64>,
+    parked_ms: Option<NonZeroU32>,
+    /// What the provider said that a broken stream used.
+    usage: Usage,
+}
+
+impl Call<'_> {
+    async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
+        let place = self.order.provider;
+        let shared = self.shared;
+        let (Some(endpoint), Some(gate)) =
+            (shared.endpoints.get(place), shared.limiters.get(place))
+        else {
+            return Err(no_provider());
+        };
+        let (pass, was_parked) = self.admitted(gate).await;
+        let parked_ms = if was_parked { self.millis() } else { 0 };
+        self.parked_ms = NonZeroU32::new(u32::try_from(parked_ms).unwrap_or(u32::MAX));
+        // What comes before is the governor's time, not the model's.
+        self.started = shared.world.clock.elapsed();
+        let pass = pass?;
+        // Servers repeat what they were sent.
+        let mut result = self.talk(endpoint, &pass).await;
+        if let Err(failure) = &mut result {
+            shared.redaction.redactor().failure(failure);
+        }
+        match &result {
+            Ok(answer) => {
+                let usage = &answer.usage;
+                // What is read from a cache counts against no limit.
+                let input = usage.input_tokens.saturating_add(usage.cache_creation_input_tokens);
+                pass.settle(Outcome::Answered, Some((input, usage.output_tokens)));
+            }
+            Err(failure) => {
+                shared.learned.take_in(&endpoint.base, &self.order.model, failure);
+                pass.settle(outcome_of(failure), None);
+            }
+        }
+        result
+    }
+
+    /// Waits at the gate, and says whether it had to. Listeners and the directory see it while it is
+    /// parked.
+    async fn admitted(&self, gate: &ProviderLimiter) -> (Result<CallPermit, ModelFailure>, bool) {
+        let order = &self.order;
+        let request = Request {
+            tenant: self.shared.tenant.clone(),
+            tokens: Tokens::from_chars(order.request.body.len() as u64).0,
+            is_retry: order.is_retry,
+            has_other_provider: order.has_other_provider,
+        };
+        // Dropped with this future, and so on an interrupt, too.
+        let mut parking = None;
+        let told = |parked: Parked| {
+            let now = self.shared.world.clock.now().0;
+            let until_ms = parked.for_ms.map(|it| now.saturating_add(it));
+            let (attempt, provider) = (order.attempt, Arc::clone(gate.provider()));
+            let reason = parked.reason;
+            parking
+                .get_or_insert_with(|| Parking::new(self.shared, attempt))
+                .mark(reason, until_ms);
+            self.hub().publish(Event::Parked { attempt, provider, reason, until_ms });
+        };
+        let passed = gate.pass(request, told).await;
+        (passed.map_err(|it| failure::from_governor(gate.provider(), &it)), parking.is_some())
+    }
+
+    async fn talk(
+        &mut self,
+        endpoint: &Endpoint,
+        pass: &CallPermit,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let order = &mut self.order;
+        let streamed = order.streamed;
+        let limits = self.shared.world.http.with(&order.http);
+        let limits = match order.patience_ms {
+            Some(ms) => limits.within(Duration::from_millis(ms)),
+            None => limits,
+        };
+        let url: Arc<str> = order.format.url(&endpoint.base, &order.model, streamed).into();
+        let request = WireRequest {
+            url: Arc::clone(&url),
+            headers: with_headers(&endpoint.headers, &order.request.headers),
+            // It may be large, and is of no use once it was sent.
+            body: std::mem::take(&mut order.request.body),
+            connect_timeout: limits.connect,
+            certificates: order.certificates.clone(),
+        };
+        let patience = order.patience_ms.map(Duration::from_millis);
+        let mut watchdog = Watchdog::new(limits, streamed, patience);
+        self.sent.iter().for_each(Sent::set);
+        let sending = match &endpoint.model {
+            Some(model) => in_process_model::send(model, &request),
+            None => self.shared.world.transport.send(request),
+        };
+        let sent = watchdog.head(sending).await;
+        let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
+        let WireResponse { status, headers, mut body } = response;
+        if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
+            pass.heard(report);
+        }
+        if status != 200 {
+            return Err(self.refused(&url, status, &headers, &mut body, &mut watchdog).await);
+        }
+        // A page or a whole answer in place of the stream that was asked for is read as what it is.
+        let is_stream = streamed && !whole::is_whole(&headers);
+        // Headers lie in the buffer that was read, and would keep it while the answer is waited for.
+        drop(headers);
+        let result = match is_stream {
+            true => self.stream(&mut body, &mut watchdog).await,
+            false => self.whole(&mut body, &mut watchdog).await,
+        };
+        result.map_err(|failure| located(&url, failure))
+    }
+
+    async fn stream(
+        &mut self,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let mut reader = self.order.format.reader(self.order.request.digest);
+        if self.hub().wants_stream() {
+            reader.keep_events();
+        }
+        let mut answer = Shown::new(self.shared.redaction.redactor());
+        let mut shown = Vec::new();
+        let mut broken = None;
+        let mut n_bytes = 0_usize;
+        while !reader.is_complete() {
+            match watchdog.chunk(body).await {
+                Ok(Some(bytes)) => {
+                    let n_new = bytes.len();
+                    n_bytes = n_bytes.saturating_add(n_new);
+                    (reader, shown) = in_place_if(body::is_little(n_bytes), move || {
+                        reader.push_chunk(&bytes, &mut shown);
+                        (reader, shown)
+                    })
+                    .await;
+                    watchdog.heard(reader.progress(), n_new);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    broken = Some(failure::from_transport(&error, String::new()));
+                    break;
+                }
+            }
+            self.show(answer.take(&mut shown));
+        }
+        self.show(answer.take(&mut shown));
+        if reader.is_complete() {
+            self.show(answer.end());
+        }
+        let report = in_place_if(body::is_little(n_bytes), move || reader.finish()).await;
+        let partial_text = report.partial_text.clone();
+        self.usage = report.usage;
+        match (report.into_result(), broken) {
+            (Ok(answer), _) => Ok(answer),
+            // The transport knows better why it ended.
+            (Err(_), Some(failure)) => Err(ModelFailure { partial_text, ..failure }),
+            (Err(failure), None) => Err(failure),
+        }
+    }
+
+    async fn whole(
+        &mut self,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
+    ) -> Result<ModelAnswer, ModelFailure> {
+        let body = read(body, MAX_BODY, watchdog).await?;
+        if MAX_BODY < body.len() {
+            let message = format!("the answer has more than {MAX_BODY} bytes");
+            return Err(ModelFailure { class: FailureClass::BadAnswer, message, ..crashed() });
+        }
+        let (format, digest) = (self.order.format, self.order.request.digest);
+        let is_little = body::is_little(body.len());
+        let read_whole = move || format.read_whole(&body, digest);
+        let answer = in_place_if(is_little, read_whole).await?;
+        self.first_token_ms = Some(self.millis());
+        if self.order.purpose == Purpose::Turn {
+            let attempt = self.order.attempt;
+            for block in &answer.blocks {
+                if let BlockKind::Thinking { thinking, .. } = block.kind()
+                    && !thinking.is_empty()
+                {
+                    let text = self.redacted(thinking);
+                    self.hub().publish(Event::ReasoningDelta { attempt, text });
+                }
+            }
+            let text: String = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
+            if !text.is_empty() {
+                self.hub().publish(Event::TextDelta { attempt, text: self.redacted(&text) });
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn refused(
+        &self,
+        url: &str,
+        status: u16,
+        headers: &HeaderMap,
+        body: &mut ResponseBody,
+        watchdog: &mut Watchdog,
+    ) -> ModelFailure {
+        let body = match read(body, MAX_ERROR_BODY, watchdog).await {
+            Ok(mut body) => {
+                body.truncate(MAX_ERROR_BODY);
+                body
+            }
+            Err(error) => match failure::of_unread(status, error) {
+                Some(failure) => return failure::named(url, failure),
+                None => Vec::new(),
+            },
+        };
+        let now = self.shared.world.clock.now();
+        let body = String::from_utf8_lossy(&body);
+        let body = self.shared.redaction.redactor().cut_text(&body);
+        self.order.format.read_refusal(url, status, headers, body.as_bytes(), now)
+    }
+
+    fn show(&mut self, shown: Vec<StreamDelta>) {
+        if shown.is_empty() {
+            return;
+        }
+        if self.first_token_ms.is_none() {
+            self.first_token_ms = Some(self.millis());
+        }
+        let (hub, attempt) = (&self.shared.hub, self.order.attempt);
+        for delta in shown {
+            match delta {
+                // What is said for a summary is no answer.
+                _ if self.order.purpose != Purpose::Turn => {}
+                StreamDelta::Text(text) => {
+                    hub.publish_delta(|| Event::TextDelta { attempt, text: text.into() });
+                }
+                StreamDelta::Reasoning(text) => {
+                    hub.publish_delta(|| Event::ReasoningDelta { attempt, text: text.into() });
+                }
+                StreamDelta::ToolInput { id, name, preview } => hub.publish_delta(|| {
+                    Event::ToolInputPreview { attempt, call: id, tool: name, input: preview.into() }
+                }),
+                StreamDelta::Event(json) => hub.publish_streamed(attempt, &json),
+                StreamDelta::Usage(_) => {}
+            }
+        }
+    }
+
+    fn redacted(&self, text: &str) -> Arc<str> {
+        self.shared.redaction.redactor().text(text).into()
+    }
+
+    fn hub(&self) -> &EventHub {
+        &self.shared.hub
+    }
+
+    fn millis(&self) -> u64 {
+        let took = self.shared.world.clock.elapsed().saturating_sub(self.started);
+        u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,187 @@
+//! Admits the tool calls of one turn and runs each in an executor of its own.
+//!
+//! Child of a turn supervisor, spawned when an answer holds tool uses. Its mailbox is a quota: the
+//! slot of every call is kept until the turn ends, so the call after the last slot is refused,
+//! however fast the others end. Executors tell the turn themselves; the dispatcher answers for those
+//! that end without a word.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    ids::ToolUseId,
+    ports::{CommittedOutcome, ToolContext, WorkGuard},
+    step7_permission_gate::Permit,
+    tool::{ToolCall, ToolErrorKind, ToolOutcome, ToolSpec},
+    turn::TurnInput,
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tracing::{Instrument, Span};
+
+use crate::{
+    groundwork::{
+        directory::{ActorKind, Registration},
+        mailbox::{Admitted, Slot},
+        supervision::{ended, ended_without_reply, spawn_leaf},
+    },
+    session::context::SessionContext,
+    turn::turn_supervisor::TurnMsg,
+};
+
+/// One call to be run.
+pub(crate) struct Execution {
+    permit: Permit,
+    call: ToolCall,
+    spec: Arc<ToolSpec>,
+    context: ToolContext,
+    span: Span,
+}
+
+/// What a dispatcher hears.
+pub(crate) enum DispatcherMsg {
+    /// Run this call. Its slot is kept until the turn ends.
+    Execute(Admitted<Box<Execution>>),
+}
+
+/// What a dispatcher is given.
+pub(crate) struct ToolDispatcherSetup {
+    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) turn: ActorRef<TurnMsg>,
+}
+
+/// The actor that runs the calls of a turn.
+pub(crate) struct ToolDispatcher;
+
+pub(crate) struct ToolDispatcherState {
+    shared: Arc<SessionContext>,
+    turn: ActorRef<TurnMsg>,
+    /// Never given back: a quota.
+    slots: Vec<Slot>,
+    running: HashMap<ActorId, (ToolUseId, CommittedOutcome)>,
+    _registration: Registration,
+}
+
+impl Actor for ToolDispatcher {
+    type Msg = DispatcherMsg;
+    type State = ToolDispatcherState;
+    type Arguments = ToolDispatcherSetup;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<DispatcherMsg>,
+        setup: ToolDispatcherSetup,
+    ) -> Result<ToolDispatcherState, ActorProcessingErr> {
+        let ToolDispatcherSetup { shared, turn } = setup;
+        let registration = shared.directory.enter(
+            ActorKind::ToolDispatcher,
+            Some(&shared.session),
+            myself.get_cell(),
+        );
+        Ok(ToolDispatcherState {
+            shared,
+            turn,
+            slots: Vec::new(),
+            running: HashMap::new(),
+            _registration: registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<DispatcherMsg>,
+        message: DispatcherMsg,
+        state: &mut ToolDispatcherState,
+    ) -> Result<(), ActorProcessingErr> {
+        let DispatcherMsg::Execute(Admitted { work, slot }) = message;
+        state.slots.push(slot);
+        Box::pin(execute(*work, &myself, state)).await
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<DispatcherMsg>,
+        event: SupervisionEvent,
+        state: &mut ToolDispatcherState,
+    ) -> Result<(), ActorProcessingErr> {
+        let ended = ended(&event).and_then(|it| state.running.remove(&it));
+        if let Some((call, settled)) = ended
+            && ended_without_reply(&event).is_some()
+        {
+            // Should it have told the turn just before it was killed, the turn takes only the first.
+            let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
+            state.turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }))?;
+        }
+        Ok(())
+    }
+}
+
+impl Execution {
+    /// A call with what it may use of its session.
+    pub(crate) fn new(
+        permit: Permit,
+        call: ToolCall,
+        spec: Arc<ToolSpec>,
+        context: ToolContext,
+        span: Span,
+    ) -> Self {
+        Self { permit, call, spec, context, span }
+    }
+
+    /// Where the call leaves its outcome once it cannot be undone.
+    pub(crate) fn settled(&self) -> CommittedOutcome {
+        self.context.settled.clone()
+    }
+}
+
+/// Spawns the executor of a call.
+async fn execute(
+    execution: Execution,
+    myself: &ActorRef<DispatcherMsg>,
+    state: &mut ToolDispatcherState,
+) -> Result<(), ActorProcessingErr> {
+    let (call, settled) = (execution.call.id.clone(), execution.settled());
+    let tool = state.shared.tools.get(&execution.call.name);
+    let turn = state.turn.clone();
+    let work = Box::pin(async move {
+        let call = execution.call.id.clone();
+        let clock = Arc::clone(&execution.context.clock);
+        let started = clock.elapsed();
+        let span = execution.span.clone();
+        let mut outcome = run(tool, execution).instrument(span).await;
+        let took = clock.elapsed().saturating_sub(started).as_millis();
+        outcome.duration_ms = u64::try_from(took).unwrap_or(u64::MAX);
+        let outcome = Box::new(outcome);
+        let _gone = turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }));
+    });
+    let job = state.shared.job(ActorKind::ToolExecutor, work);
+    let executor = spawn_leaf(job, myself.get_cell()).await?;
+    state.running.insert(executor.get_id(), (call, settled));
+    Ok(())
+}
+
+/// Runs a call to its end or to its time limit.
+async fn run(
+    tool: Option<Arc<dyn ennead_runtime::ports::Tool>>,
+    execution: Execution,
+) -> ToolOutcome {
+    let Execution { permit, call, spec, context, .. } = execution;
+    if let Err(error) = permit.check(&call) {
+        return ToolOutcome::failed(ToolErrorKind::PermissionDenied, error.to_string());
+    }
+    let Some(tool) = tool else {
+        return ToolOutcome::failed(ToolErrorKind::UnknownTool, format!("no tool {}", call.name));
+    };
+    let _hold: WorkGuard = context.hold.clone();
+    let settled = context.settled.clone();
+    let running = tool.run(permit, context);
+    match spec.timeout_ms {
+        None => running.await,
+        Some(ms) => match tokio::time::timeout(Duration::from_millis(ms), running).await {
+            Ok(outcome) => outcome,
+            // Late, but past its point of no return: done is done.
+            Err(_) => settled.get().cloned().unwrap_or_else(|| {
+                let what = format!("The tool did not end within {ms} ms and was stopped.");
+                ToolOutcome::failed(ToolErrorKind::TimedOut, what)
+            }),
+        },
+    }
+}

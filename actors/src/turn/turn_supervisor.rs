@@ -1,0 +1,278 @@
+//! Walks one turn through its nine steps.
+//!
+//! Owns the [`Turn`], which decides; this actor only carries out what it asks for. Child of a
+//! session. Hears its children (through their answers), the transcript writer and the session. It
+//! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
+//! once, and stopping this actor stops everything that the turn has started.
+
+mod dispatch;
+mod execute;
+mod message;
+mod open_question;
+mod progress;
+mod questions;
+mod tool_context;
+mod tree_admission;
+
+pub(crate) use message::TurnMsg;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use ennead_runtime::{
+    ids::ToolUseId,
+    step::Step,
+    step1_settings_resolution::LayerText,
+    tool::ToolCall,
+    turn::{Effect, Turn, TurnInput, TurnSetup},
+};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Span;
+
+use crate::{
+    groundwork::{
+        directory::{ActorKind, Registration},
+        mailbox::{Mailbox, Slot},
+        spans,
+        supervision::ended_without_reply,
+    },
+    handle::approval::pending::OpenQuestion,
+    session::{SessionMsg, context::SessionContext},
+    turn::{
+        model_call::Sent,
+        tool_dispatcher::{DispatcherMsg, Execution},
+    },
+    world::local_files::Fingerprints,
+};
+
+/// What a turn is given.
+pub(crate) struct TurnSupervisorSetup {
+    /// The session's world and listeners.
+    pub(crate) shared: Arc<SessionContext>,
+    pub(crate) session: ActorRef<SessionMsg>,
+    /// Which turn of the session this is; names it in messages to the session.
+    pub(crate) key: u64,
+    /// What the rules start from.
+    pub(crate) turn: Box<TurnSetup>,
+    /// What holds the turn's leaves and says when they are done.
+    pub(crate) scope: Scope,
+    /// State of the settings files when they were last read.
+    pub(crate) fingerprints: Option<Fingerprints>,
+    /// What was chosen while the session lives, over all settings but those of an organisation.
+    pub(crate) chosen: Option<LayerText>,
+    /// What the files held when the session was opened, for its first turn.
+    pub(crate) first_layers: Option<Vec<LayerText>>,
+}
+
+/// What ends with the turn: a flag to give up, and a count of those who still work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) tracker: TaskTracker,
+}
+
+/// The actor that walks one turn.
+pub(crate) struct TurnSupervisor;
+
+pub(crate) struct ActiveTurn {
+    turn: Box<Turn>,
+    shared: Arc<SessionContext>,
+    session: ActorRef<SessionMsg>,
+    key: u64,
+    scope: Scope,
+    fingerprints: Option<Fingerprints>,
+    chosen: Option<LayerText>,
+    first_layers: Option<Vec<LayerText>>,
+    /// Questions that children have not answered yet.
+    pending: Vec<(ActorId, Pending)>,
+    dispatcher: Option<Mailbox<Box<Execution>, DispatcherMsg>>,
+    /// Calls that were let in and do not run yet: their slots, and the inputs that fit the schema.
+    slots: BTreeMap<ToolUseId, (Slot, Arc<str>)>,
+    running: Vec<ToolUseId>,
+    /// The firing of hooks that is awaited, and how many handlers it has.
+    firing: Option<(u32, usize)>,
+    /// The question that surfaces may answer.
+    question: Option<OpenQuestion>,
+    /// The span of the turn, and that of the step it is at.
+    span: Span,
+    step_span: Span,
+    /// The step whose breakpoint the turn has passed.
+    passed: Option<Step>,
+    registration: Registration,
+}
+
+/// A question, and so what it means when the child that should answer it is gone.
+#[derive(Clone, Debug)]
+pub(crate) enum Pending {
+    Settings,
+    Sources,
+    Look,
+    Shape(ennead_runtime::step4_context_shapers::Stage),
+    /// The attempt, and under limits of the tree of agents whether it was sent.
+    Model(u32, Option<Sent>),
+    /// Whether the inputs of these calls fit their schemas.
+    Inputs(Vec<ToolCall>),
+    Path(ToolUseId, String),
+    /// Whether a shell command may run.
+    Judgement(ToolUseId),
+    /// What a policy says about a call.
+    Policy(ToolUseId),
+    /// What an approver answers to the question that was raised as this one.
+    Approval(u64),
+    Dispatcher,
+}
+
+impl Actor for TurnSupervisor {
+    type Msg = TurnMsg;
+    type State = ActiveTurn;
+    type Arguments = Box<TurnSupervisorSetup>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        setup: Box<TurnSupervisorSetup>,
+    ) -> Result<ActiveTurn, ActorProcessingErr> {
+        let TurnSupervisorSetup {
+            shared,
+            session,
+            key,
+            turn,
+            scope,
+            fingerprints,
+            chosen,
+            first_layers,
+        } = *setup;
+        let id = &shared.session;
+        let registration =
+            shared.directory.enter(ActorKind::TurnSupervisor, Some(id), myself.get_cell());
+        myself.cast(TurnMsg::Run(Step::SettingsResolution))?;
+        let span = spans::turn(&shared.span, turn.run.as_str(), turn.number);
+        Ok(ActiveTurn {
+            turn: Box::new(Turn::new(*turn)),
+            shared,
+            session,
+            key,
+            scope,
+            fingerprints,
+            chosen,
+            first_layers,
+            pending: Vec::new(),
+            dispatcher: None,
+            slots: BTreeMap::new(),
+            running: Vec::new(),
+            firing: None,
+            question: None,
+            step_span: span.clone(),
+            span,
+            passed: None,
+            registration,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        message: TurnMsg,
+        state: &mut ActiveTurn,
+    ) -> Result<(), ActorProcessingErr> {
+        let mut effects = VecDeque::from(match message {
+            TurnMsg::InputsChecked(calls) => {
+                state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
+                Box::pin(state.start(&myself, execute::Child::Dispatcher(calls))).await?
+            }
+            message => state.on_message(&myself, message)?,
+        });
+        // This future is moved with every message, so it holds nothing but what is left to do.
+        loop {
+            let Some(child) = state.execute_all(&mut effects, &myself)? else { return Ok(()) };
+            effects.extend(Box::pin(state.start(&myself, child)).await?);
+        }
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<TurnMsg>,
+        event: SupervisionEvent,
+        state: &mut ActiveTurn,
+    ) -> Result<(), ActorProcessingErr> {
+        // The end of a child overtakes its answer, so it is queued after it (fact 4 of
+        // ARCHITECTURE.md). A child whose answer was handled owes none.
+        if let Some(child) = ended_without_reply(&event)
+            && state.pending.iter().any(|(id, _)| *id == child)
+        {
+            myself.cast(TurnMsg::ChildGone(child))?;
+        }
+        Ok(())
+    }
+}
+
+impl ActiveTurn {
+    /// What the turn asks for after a message.
+    fn on_message(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        message: TurnMsg,
+    ) -> Result<Vec<Effect>, ActorProcessingErr> {
+        let input = match message {
+            TurnMsg::Run(step) => match self.enter_step(myself, step) {
+                Some(input) => input,
+                // It is at a breakpoint.
+                None => {
+                    self.flush(myself)?;
+                    return Ok(Vec::new());
+                }
+            },
+            TurnMsg::Input(input) => input,
+            TurnMsg::Answer(answer) => match self.take_answer(*answer) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::Expired(number) => match self.expired(number) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::Settings(found) => match self.settings_found(*found)? {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::Hooks(firing, outputs) => {
+                self.firing.take_if(|(awaited, _)| *awaited == firing);
+                TurnInput::HooksAnswered { firing, outputs }
+            }
+            TurnMsg::HooksLost(firing, why) => match self.hooks_lost(Some(firing), why) {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            TurnMsg::HookRunnerGone => match self.hooks_lost(None, "the hook runner is gone") {
+                Some(input) => input,
+                None => return Ok(Vec::new()),
+            },
+            // It starts a child, and is taken before.
+            TurnMsg::InputsChecked(_) => return Ok(Vec::new()),
+            TurnMsg::ChildGone(child) => {
+                self.child_gone(myself, child)?;
+                return Ok(Vec::new());
+            }
+        };
+        Ok(self.tell(input))
+    }
+
+    /// What the turn asks for after this.
+    fn tell(&mut self, mut input: TurnInput) -> Vec<Effect> {
+        // The one place where texts enter a turn: what it records, sends and shows has no secrets.
+        self.shared.redaction.turn_input(&mut input);
+        self.answered(&input);
+        let is_settings = matches!(input, TurnInput::SettingsRead(..));
+        let at = self.shared.world.clock.now();
+        let is_answer = matches!(input, TurnInput::PermissionAnswered { .. });
+        let effects = self.turn.handle(at, input);
+        self.close_question(is_answer);
+        if is_settings && let Some(output) = self.turn.output() {
+            self.shared.hub.set_output(output);
+        }
+        effects
+    }
+}

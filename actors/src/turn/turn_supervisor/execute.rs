@@ -1,0 +1,359 @@
+//! Carries out the effects of a turn: each becomes a message or a child.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    event::Event,
+    ports::BoxFuture,
+    step::Step,
+    tool::{ToolErrorKind, ToolOutcome},
+    turn::{
+        Effect, TurnInput,
+        effect::{HookFiring, ModelCallOrder, ShapeOrder, TurnReport},
+        input::SettingsRead,
+    },
+};
+use futures::FutureExt;
+use ractor::{ActorProcessingErr, ActorRef};
+use tracing::Instrument;
+
+use super::{
+    ActiveTurn, Pending, TurnMsg, dispatch::check_inputs, questions::crashed, tree_admission,
+};
+use crate::{
+    groundwork::{
+        directory::ActorKind,
+        spans,
+        supervision::{HandlerResult, Job, spawn_leaf, stop_after_reply},
+    },
+    handle::approval,
+    session::{HookToken, SessionMsg, context::SessionContext},
+    turn::{
+        gate_worker::{self, CheckedCall},
+        model_call, shaper_stage,
+        source_reader::{self, LeftOut, Look},
+        tool_dispatcher::Execution,
+    },
+};
+
+/// What is left to do after an effect was carried out.
+pub(super) enum Outcome {
+    /// Nothing is left; a result comes as a message.
+    Done,
+    /// A child is to be started, and its start awaited.
+    Spawn(Child),
+    /// The turn receives this input at once.
+    Reply(TurnInput),
+}
+
+/// A child to be started.
+pub(super) enum Child {
+    /// A leaf that owes an answer.
+    Leaf(Job, Pending),
+    /// The dispatcher, for these calls, whose inputs were checked.
+    Dispatcher(Vec<CheckedCall>),
+}
+
+/// Carries out one effect. Never waits for the world.
+fn execute(
+    effect: Effect,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut ActiveTurn,
+) -> Result<Outcome, ActorProcessingErr> {
+    match effect {
+        Effect::Next(step) => myself.cast(TurnMsg::Run(step))?,
+        Effect::ReadSettings => {
+            let SessionContext { world, place, .. } = &*state.shared;
+            let mut look = world.files.settings(place, state.fingerprints.as_ref());
+            // Files that are as they were need no reader: the answer is there.
+            if let Some(found) = (&mut look).now_or_never() {
+                return Ok(state.settings_found(found)?.map_or(Outcome::Done, Outcome::Reply));
+            }
+            state.flush(myself)?;
+            let turn = myself.clone();
+            let work = Box::pin(async move {
+                let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
+            });
+            return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
+        }
+        Effect::ReadSources => {
+            let left_out = LeftOut { hidden: state.turn.hidden(), excludes: state.turn.excludes() };
+            let mut reading = source_reader::sources(Arc::clone(&state.shared), left_out);
+            // Where no file contributes, nothing waits.
+            if let Some(texts) = (&mut reading).now_or_never() {
+                return Ok(Outcome::Reply(TurnInput::SourcesRead(texts)));
+            }
+            state.flush(myself)?;
+            let work = Box::pin(async move { TurnInput::SourcesRead(reading.await) });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Sources, work));
+        }
+        Effect::LookAtSources(order) => {
+            let hidden = state.turn.hidden();
+            let mut looking = source_reader::look(Arc::clone(&state.shared), hidden, *order);
+            // Files that are as they were need no reader.
+            if let Some(look) = (&mut looking).now_or_never() {
+                return Ok(Outcome::Reply(TurnInput::SourcesSeen(look)));
+            }
+            state.flush(myself)?;
+            let work = Box::pin(async move { TurnInput::SourcesSeen(looking.await) });
+            return Ok(state.leaf(myself, ActorKind::SourceReader, Pending::Look, work));
+        }
+        Effect::Shape(order) => return Ok(shape(*order, myself, state)),
+        Effect::CallModel(order) => return Ok(call_model(*order, myself, state)),
+        Effect::Wait { attempt, ms } => {
+            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+            let turn = myself.clone();
+            let _timer = ractor::concurrency::spawn(async move {
+                waiting.await;
+                // It finds nobody when the turn is gone by then.
+                let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
+            });
+        }
+        Effect::Dispatch(calls) => return check_inputs(calls, myself, state),
+        Effect::RunHooks(firing) => run_hooks(*firing, myself, state)?,
+        Effect::ResolvePath { call, given } => {
+            let pending = Pending::Path(call.clone(), given.clone());
+            let cwd = state.turn.cwd().to_owned();
+            let work = gate_worker::look(Arc::clone(&state.shared), cwd, call, given);
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
+        }
+        Effect::JudgeCommand { call, order } if order.is_short() => {
+            let judged = Box::new(order.judge());
+            return Ok(Outcome::Reply(TurnInput::CommandJudged { call, judged }));
+        }
+        Effect::JudgeCommand { call, order } => {
+            let pending = Pending::Judgement(call.clone());
+            let work = gate_worker::judge(call, order);
+            return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
+        }
+        Effect::ConsultPolicy(question) => {
+            let pending = Pending::Policy(question.call.id.clone());
+            let work = approval::consult(state.shared.policy.as_ref(), &question);
+            return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
+        }
+        Effect::AskPermission(question) => return Ok(state.open_question(question, myself)),
+        Effect::ExecuteTool { permit, call, spec } => {
+            let id = call.id.clone();
+            let Some((dispatcher, (slot, checked))) =
+                state.dispatcher.as_ref().zip(state.slots.remove(&id))
+            else {
+                return Ok(Outcome::Reply(crashed(id)));
+            };
+            // A hook may have put another input in the place of the one that was checked.
+            if checked != call.input
+                && let Some(tool) = state.shared.tools.get(&call.name)
+                && let Err(why) = tool.check_input(&call.input)
+            {
+                let why =
+                    format!("InputValidationError: {why} (the input is that of a PreToolUse hook)");
+                let outcome = Box::new(ToolOutcome::failed(ToolErrorKind::InvalidInput, why));
+                return Ok(Outcome::Reply(TurnInput::ToolFinished { call: id, outcome }));
+            }
+            let context = state.tool_context(&call);
+            let span = spans::tool(&state.step_span, &call);
+            let execution = Box::new(Execution::new(*permit, call, spec, context, span));
+            let (settled, key) = (execution.settled(), state.key);
+            state.session.cast(SessionMsg::CallStarted { key, call: id.clone(), settled })?;
+            if dispatcher.send_with(slot, execution).is_err() {
+                return Ok(Outcome::Reply(crashed(id)));
+            }
+            state.running.push(id);
+        }
+        Effect::Append(append) => {
+            state.session.cast(SessionMsg::Append { key: state.key, append })?;
+        }
+        Effect::Tell(event) => {
+            if let Event::StepStarted { step, .. } = &event {
+                state.step_span = spans::step(&state.span, *step);
+            }
+            state.shared.hub.publish(event);
+        }
+        Effect::Finish(report) => finish(report, myself, state)?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn finish(
+    report: Box<TurnReport>,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut ActiveTurn,
+) -> HandlerResult {
+    let fingerprints = state.fingerprints.take();
+    state.session.cast(SessionMsg::TurnDone { key: state.key, report, fingerprints })?;
+    stop_after_reply(myself);
+    Ok(())
+}
+
+fn shape(order: ShapeOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
+    let pending = Pending::Shape(order.stage);
+    let work = shaper_stage::run(Arc::clone(&state.shared), order);
+    state.leaf(myself, ActorKind::ShaperStage, pending, work)
+}
+
+fn call_model(order: ModelCallOrder, myself: &ActorRef<TurnMsg>, state: &ActiveTurn) -> Outcome {
+    let go = state.tree_admission(&order);
+    let sent = go.as_ref().map(|it| it.sent.clone());
+    let pending = Pending::Model(order.attempt, sent.clone());
+    let span = spans::model_call(&state.step_span, &order.model);
+    let (attempt, limit_ms) = (order.attempt, order.limit_ms);
+    let call = model_call::run(Arc::clone(&state.shared), order, sent.clone()).instrument(span);
+    let work = tree_admission::when_admitted(go, Box::pin(call));
+    let work = match limit_ms {
+        None => work,
+        Some(ms) => {
+            let waiting = state.shared.world.timer.sleep(Duration::from_millis(ms));
+            model_call::within(ms, waiting, attempt, sent, work)
+        }
+    };
+    state.leaf(myself, ActorKind::ModelCall, pending, work)
+}
+
+fn run_hooks(
+    firing: HookFiring,
+    myself: &ActorRef<TurnMsg>,
+    state: &mut ActiveTurn,
+) -> HandlerResult {
+    state.firing = Some((firing.firing, firing.handlers.len()));
+    let place = Box::new(state.hook_place(firing.event));
+    let (token, span) = (state.scope.tracker.token(), state.step_span.clone());
+    let request = HookToken { turn: myself.clone(), token, span };
+    state.session.cast(SessionMsg::RunHooks { firing: Box::new(firing), place, request })?;
+    Ok(())
+}
+
+impl ActiveTurn {
+    /// Carries out effects, those included that follow from what is known, until a child must be
+    /// waited for. An answer that is at hand takes no way round the mailbox.
+    pub(super) fn execute_all(
+        &mut self,
+        effects: &mut VecDeque<Effect>,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Result<Option<Child>, ActorProcessingErr> {
+        while let Some(effect) = effects.pop_front() {
+            match execute(effect, myself, self)? {
+                Outcome::Done => {}
+                Outcome::Reply(input) => effects.extend(self.tell(input)),
+                Outcome::Spawn(child) => return Ok(Some(child)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts a child. Gives what the turn asks for then.
+    pub(super) async fn start(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        child: Child,
+    ) -> Result<Vec<Effect>, ActorProcessingErr> {
+        match child {
+            Child::Leaf(job, pending) => {
+                let leaf = spawn_leaf(job, myself.get_cell()).await?;
+                self.pending.push((leaf.get_id(), pending));
+                Ok(Vec::new())
+            }
+            Child::Dispatcher(calls) => {
+                let admissions = self.dispatch(calls, myself).await?;
+                Ok(self.tell(TurnInput::Dispatched(admissions)))
+            }
+        }
+    }
+
+    /// A leaf that owes an answer and sends it as an input of the turn.
+    fn leaf(
+        &self,
+        myself: &ActorRef<TurnMsg>,
+        kind: ActorKind,
+        pending: Pending,
+        work: BoxFuture<'static, TurnInput>,
+    ) -> Outcome {
+        let turn = myself.clone();
+        let work = Box::pin(async move {
+            // The turn may have ended meanwhile.
+            let _gone = turn.cast(TurnMsg::Input(work.await));
+        });
+        self.child(kind, pending, work)
+    }
+
+    /// A leaf that owes an answer and sends it by itself.
+    pub(super) fn child(
+        &self,
+        kind: ActorKind,
+        pending: Pending,
+        work: BoxFuture<'static, ()>,
+    ) -> Outcome {
+        let job = self.shared.job(kind, work).held(self.scope.tracker.token());
+        Outcome::Spawn(Child::Leaf(job, pending))
+    }
+
+    /// The turn waits: what it said so far goes out, and what the turn before it left.
+    pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
+        for effect in self.turn.flush() {
+            let left = execute(effect, myself, self)?;
+            debug_assert!(matches!(left, Outcome::Done), "only lines and events are collected");
+        }
+        self.session.cast(SessionMsg::Flush)?;
+        Ok(())
+    }
+
+    /// A step is reached: at a breakpoint the turn stands still until it is let go on.
+    pub(super) fn enter_step(
+        &mut self,
+        myself: &ActorRef<TurnMsg>,
+        step: Step,
+    ) -> Option<TurnInput> {
+        self.registration.at_step(step);
+        if let Some(breakpoints) = &self.shared.breakpoints
+            && self.passed != Some(step)
+        {
+            self.passed = Some(step);
+            let back = myself.clone();
+            let go_on = Box::new(move || {
+                let _gone = back.cast(TurnMsg::Run(step));
+            });
+            if let Some(go_on) = breakpoints.reached(&self.shared.session, step, go_on) {
+                // Not a breakpoint here.
+                drop(go_on);
+                return Some(TurnInput::Run(step));
+            }
+            return None;
+        }
+        Some(TurnInput::Run(step))
+    }
+
+    /// The settings files were looked at. Without settings a turn must not run: the session ends the
+    /// run.
+    pub(super) fn settings_found(
+        &mut self,
+        found: Look,
+    ) -> Result<Option<TurnInput>, ActorProcessingErr> {
+        match found {
+            Ok((read, seen)) => {
+                // What was wrong when the session was opened nobody has heard of yet.
+                let before = self.fingerprints.replace(Arc::clone(&seen));
+                let before = before.filter(|_| self.first_layers.is_none());
+                let told =
+                    before.iter().flat_map(|it| it.iter()).filter_map(|it| it.broken.as_ref());
+                let told: Vec<_> = told.collect();
+                for what in seen.iter().filter_map(|it| it.broken.as_ref()) {
+                    if !told.contains(&what) {
+                        self.shared.hub.publish(Event::Alert { what: Arc::clone(what) });
+                    }
+                }
+                let first = self.first_layers.take();
+                let read = match (read, first) {
+                    (SettingsRead::Layers(layers), _) | (SettingsRead::Unchanged, Some(layers)) => {
+                        let chosen = self.chosen.clone();
+                        SettingsRead::Layers(layers.into_iter().chain(chosen).collect())
+                    }
+                    (SettingsRead::Unchanged, None) => SettingsRead::Unchanged,
+                };
+                Ok(Some(TurnInput::SettingsRead(read)))
+            }
+            Err(error) => {
+                let why = format!("cannot read the settings: {error}");
+                self.session.cast(SessionMsg::CannotRun { key: self.key, why })?;
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What a turn supervisor receives. The leaves of a turn, its hook runner and its dispatcher name this
+//! and nothing else of the supervisor.
+
+use ennead_runtime::{hook::HandlerOutput, step::Step, turn::TurnInput};
+use ractor::ActorId;
+
+use crate::{
+    handle::approval::pending::SurfaceAnswer,
+    turn::{gate_worker::CheckedCall, source_reader::Look},
+};
+
+/// What a turn supervisor receives.
+pub(crate) enum TurnMsg {
+    /// Do this step. Sent by the turn to itself, so that stop and kill come first.
+    Run(Step),
+    /// Something the turn asked for has an answer.
+    Input(TurnInput),
+    /// A surface answers a question.
+    Answer(Box<SurfaceAnswer>),
+    /// The time of the question that was raised as this one is over.
+    Expired(u64),
+    /// The settings files were looked at.
+    Settings(Box<Look>),
+    /// The inputs of calls were checked against their schemas.
+    InputsChecked(Vec<CheckedCall>),
+    /// Handlers of a firing have ended.
+    Hooks(u32, Vec<HandlerOutput>),
+    /// The handlers of a firing could not be run, for this reason.
+    HooksLost(u32, &'static str),
+    /// The hook runner has crashed, and whatever it ran for this turn with it.
+    HookRunnerGone,
+    /// A child has ended. Queued after whatever it said before.
+    ChildGone(ActorId),
+}

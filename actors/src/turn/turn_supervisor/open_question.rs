@@ -1,0 +1,94 @@
+//! The question of a turn that surfaces may answer: how it opens, who answers, and how it ends.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    approval::{AnswerError, AnsweredBy, Question},
+    turn::TurnInput,
+};
+use ractor::ActorRef;
+
+use super::{ActiveTurn, Pending, TurnMsg, execute::Outcome};
+use crate::{
+    groundwork::directory::ActorKind,
+    handle::approval::{self, pending::SurfaceAnswer},
+};
+
+impl ActiveTurn {
+    /// Opens a question: it is listed, its time runs, and the approver is asked, if there is one.
+    pub(super) fn open_question(
+        &mut self,
+        question: Arc<Question>,
+        myself: &ActorRef<TurnMsg>,
+    ) -> Outcome {
+        let shared = Arc::clone(&self.shared);
+        let approvals = shared.approvals.clone();
+        let token = self.scope.tracker.token();
+        let open =
+            approvals.raise(Arc::clone(&question), myself.clone(), Arc::clone(&shared), token);
+        let (number, cancel) = (open.number, open.cancel.clone());
+        self.question = Some(open);
+        let left = question.expires.millis_since(shared.world.clock.now());
+        let waiting = shared.world.timer.sleep(Duration::from_millis(left));
+        let (turn, over) = (myself.clone(), cancel.clone());
+        let _timer = ractor::concurrency::spawn(async move {
+            tokio::select! {
+                () = waiting => {
+                    // It finds nobody when the turn is gone by then.
+                    let _gone = turn.cast(TurnMsg::Expired(number));
+                }
+                () = over.cancelled() => {}
+            }
+        });
+        let Some(approver) = shared.approver.clone() else { return Outcome::Done };
+        let asking = approval::ask(approver, Question::clone(&question), approvals);
+        let work = Box::pin(async move {
+            tokio::select! {
+                () = asking => {}
+                () = cancel.cancelled() => {}
+            }
+        });
+        self.child(ActorKind::Approval, Pending::Approval(number), work)
+    }
+
+    /// Takes an answer if it fits the question that is open now, and says so.
+    pub(super) fn take_answer(&mut self, answer: SurfaceAnswer) -> Option<TurnInput> {
+        let SurfaceAnswer { key, given, reply } = answer;
+        let now = self.shared.world.clock.now();
+        let fits = match self.turn.open_question() {
+            Some(question) => question.accepts(&key, now).map(|()| question.call.id.clone()),
+            None => Err(AnswerError::Answered(key.id)),
+        };
+        let (taken, call) = match fits {
+            Ok(call) => (Ok(()), Some(call)),
+            Err(why) => (Err(why), None),
+        };
+        // Who answered may have left.
+        let _gone = reply.send(taken);
+        Some(TurnInput::PermissionAnswered { call: call?, given: Box::new(given) })
+    }
+
+    /// The time of a question is over.
+    pub(super) fn expired(&self, number: u64) -> Option<TurnInput> {
+        let open = self.question.as_ref().filter(|it| it.number == number)?;
+        let call = open.question().call.id.clone();
+        Some(approval::unanswered(call, AnsweredBy::Expiry))
+    }
+
+    /// The leaf that asked the approver is gone. Where no other handler can answer, the question is denied.
+    pub(super) fn approver_gone(&self, number: u64) -> Option<TurnInput> {
+        let open = self.question.as_ref().filter(|it| it.number == number)?;
+        let call = open.question().call.id.clone();
+        let has_others = self.shared.answers_by_handle;
+        (!has_others).then(|| approval::unanswered(call, AnsweredBy::Nobody))
+    }
+
+    /// Closes the question if the turn does not ask it any more.
+    pub(super) fn close_question(&mut self, is_answered: bool) {
+        let asked = self.turn.open_question().map(|it| it.key());
+        if let Some(mut closed) = self.question.take_if(|it| Some(it.key()) != asked) {
+            // The turn itself tells of an answer.
+            closed.end = (!is_answered).then_some(AnsweredBy::Change);
+        }
+    }
+}
