@@ -117,3 +117,18 @@ fn the_readme_tests_as_the_check_before_a_merge_does() {
     assert!(line(&read(".ci/run"), "cargo test --workspace --no-fail-fast \\"));
     assert!(line(&read(".github/workflows/ci.yml"), "- run: .ci/run"));
 }
+
+#[test]
+fn the_first_look_is_built_without_optimisation_and_is_what_is_timed() {
+    let quick = manifest("Cargo.toml")["profile"]["quick"].clone();
+    assert_eq!(quick["inherits"].as_str(), Some("dev"));
+    // Tests want optimised dependencies; a first look wants none.
+    assert_eq!(quick["package"]["*"]["opt-level"].as_integer(), Some(0));
+    let command = "cargo run --profile quick -- demo";
+    let readme = read("README.md");
+    let first = readme.split("```sh\n").nth(1).and_then(|it| it.lines().next());
+    assert_eq!(first, Some(command));
+    assert!(
+        read(".ci/weight").contains(&format!("measured \"the demo\" \"$work/clone\" {command}"))
+    );
+}
