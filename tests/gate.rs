@@ -1,5 +1,7 @@
 //! The permission gate through whole sessions, with real tools and real files.
 
+mod linked;
+
 use std::{os::unix::fs::symlink, sync::Arc};
 
 use ennead::{

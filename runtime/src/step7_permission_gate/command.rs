@@ -8,6 +8,7 @@ mod dirs;
 pub(crate) mod edits;
 mod escapes;
 mod files;
+mod followed;
 mod git_files;
 mod interpreters;
 mod links;
@@ -32,6 +33,8 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use dirs::{Dirs, Target, target};
 pub(crate) use files::{Changes, Named};
+pub(crate) use followed::Follower;
+pub use followed::{LinksSeen, Look};
 pub(crate) use mentions::Mention;
 pub(crate) use part::Part;
 pub(crate) use part::base;
@@ -42,7 +45,7 @@ pub(crate) use walk::destination;
 use super::shell::Fault;
 
 /// Where a command runs and what counts as the workspace. All paths are absolute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommandContext {
     /// The directory that it starts in.
     pub(crate) cwd: Arc<str>,
@@ -50,9 +53,16 @@ pub(crate) struct CommandContext {
     pub(crate) home: Arc<str>,
     /// The directories of the workspace, as written and as they really are.
     pub(crate) workspace: Arc<[String]>,
+    /// Where links lead that are there.
+    pub(crate) links: Follower,
 }
 
 impl CommandContext {
+    /// Where a path leads besides what its text says.
+    pub(crate) fn places(&self, path: &str) -> Arc<[String]> {
+        self.links.places(path, &self.workspace)
+    }
+
     /// Whether a path lies in the workspace.
     pub(crate) fn hold(&self, path: &str) -> bool {
         self.workspace.iter().any(|it| super::path_rule::lies_in(path, it))

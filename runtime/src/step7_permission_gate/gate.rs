@@ -8,8 +8,9 @@ use std::{cell::OnceCell, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, PermissionAnswer, Permit,
-    ResolvedPath, RuleRef, stage1_prefilter, stage2_pre_tool_use_hooks as stage2,
+    CommandClass, CommandOrder, Decision, GateSetup, GateStage, Judged, LinksSeen,
+    PermissionAnswer, Permit, ResolvedPath, RuleRef, stage1_prefilter,
+    stage2_pre_tool_use_hooks as stage2,
     stage3_rule_evaluation::{self as stage3, Facts},
     stage4_permission_handler as stage4,
 };
@@ -232,11 +233,12 @@ impl Gate {
         let found = stage3::evaluate(&facts, None, &self.setup);
         let suggestions = stage4::suggestions(&self.call, &self.access, self.path.as_ref());
         let stage3::Evaluated { answer, rule, reason, wants_rule } = found;
-        self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule })
+        let links = LinksSeen::default();
+        self.conclude(Judged { answer, rule, reason, class: None, suggestions, wants_rule, links })
     }
 
     fn conclude(&mut self, judged: Judged) -> GateStep {
-        let Judged { answer, rule, reason, class, suggestions, wants_rule } = judged;
+        let Judged { answer, rule, reason, class, suggestions, wants_rule, links: _ } = judged;
         self.class = class;
         if let Some((given, asked_by)) = self.changed.take() {
             let is_settled = match answer {

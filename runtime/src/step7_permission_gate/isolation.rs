@@ -6,7 +6,7 @@
 
 use super::{
     ResolvedPath,
-    command::{Named, Part, ShellCommand, Target, base, destination, target},
+    command::{CommandContext, Named, Part, ShellCommand, Target, base, destination, target},
     path_rule::lies_in,
     shell::{
         Fault,
@@ -65,9 +65,8 @@ impl Isolation {
         if matches!(command.fault(), Some(Fault::Syntax | Fault::TooLong | Fault::TooDeep)) {
             return Err(UNTRACED);
         }
-        let home = &command.around().home;
         for (part, changes) in command.changes() {
-            self.part(part, home)?;
+            self.part(part, command.around())?;
             changes.altered().try_for_each(|it| self.writes(it, part))?;
         }
         // What is piped into a shell may be any of the texts.
@@ -108,9 +107,9 @@ impl Isolation {
         Ok(())
     }
 
-    fn part(&self, part: &Part, home: &str) -> Refused {
+    fn part(&self, part: &Part, around: &CommandContext) -> Refused {
         for assignment in &part.assignments {
-            self.assigned(&assignment.name, &assignment.value, part, home)?;
+            self.assigned(&assignment.name, &assignment.value, part, around)?;
         }
         for word in &part.words {
             if let Some((name, value)) =
@@ -120,7 +119,7 @@ impl Isolation {
                 if !word.is_known() {
                     open.mark(0, Piece::Open { quoted: false });
                 }
-                self.assigned(name, &open, part, home)?;
+                self.assigned(name, &open, part, around)?;
             }
         }
         // Where `env` runs what follows, too.
@@ -132,8 +131,8 @@ impl Isolation {
                 "cd" | "pushd" => {
                     let mut inner = part.clone();
                     inner.start = start;
-                    match destination(&inner, home) {
-                        Some(Target::Known(to)) => self.entered(&to, part)?,
+                    match destination(&inner, &around.home) {
+                        Some(Target::Known(to)) => self.entered(&to, part, around)?,
                         _ => return Err(UNTRACED),
                     }
                 }
@@ -141,13 +140,13 @@ impl Isolation {
                 "env" => {
                     let mut dirs = part.dirs.clone();
                     for to in git::directories_of_env(args) {
-                        self.entered_word(&to, part, home)?;
-                        dirs = dirs.or(&dirs.join(&to.text));
+                        self.entered_word(&to, part, around)?;
+                        dirs = dirs.or(&dirs.join(&to.text, around));
                     }
                     here.dirs = dirs;
                 }
-                "git" => self.points_git(args, part, home)?,
-                _ if name.text.starts_with('$') => self.points_git(args, part, home)?,
+                "git" => self.points_git(args, part, around)?,
+                _ if name.text.starts_with('$') => self.points_git(args, part, around)?,
                 _ => {}
             }
         }
@@ -155,19 +154,19 @@ impl Isolation {
     }
 
     /// Refuses to enter the checkout.
-    fn entered(&self, to: &str, part: &Part) -> Refused {
+    fn entered(&self, to: &str, part: &Part, around: &CommandContext) -> Refused {
         if to.is_empty() || to.contains("{}") {
             return Err(UNTRACED);
         }
-        let reached = part.dirs.join(to);
+        let reached = part.dirs.join(to, around);
         let Some(mut all) = reached.all() else { return Err(UNTRACED) };
         if all.any(|it| self.is_in_checkout(it)) { Err(THERE) } else { Ok(()) }
     }
 
-    fn entered_word(&self, to: &Word, part: &Part, home: &str) -> Refused {
-        match target(to, home, part.is_lost) {
+    fn entered_word(&self, to: &Word, part: &Part, around: &CommandContext) -> Refused {
+        match target(to, &around.home, part.is_lost) {
             Target::Known(_) if to.has_tilde() => Err(UNTRACED),
-            Target::Known(to) => self.entered(&to, part),
+            Target::Known(to) => self.entered(&to, part, around),
             Target::Glob(_) | Target::Open(_) => Err(UNTRACED),
         }
     }
@@ -196,36 +195,36 @@ impl Isolation {
     }
 
     /// Refuses variables that lead elsewhere.
-    fn assigned(&self, name: &str, value: &Word, part: &Part, home: &str) -> Refused {
+    fn assigned(&self, name: &str, value: &Word, part: &Part, around: &CommandContext) -> Refused {
         if value.text.is_empty() {
             return Ok(());
         }
         match name {
             "CDPATH" | "PWD" | "OLDPWD" => Err(UNTRACED),
-            _ if git::VARIABLES.contains(&name) => self.entered_word(value, part, home),
+            _ if git::VARIABLES.contains(&name) => self.entered_word(value, part, around),
             _ if git::configures(name, &value.text, !value.is_literal()) => Err(UNTRACED),
             _ => Ok(()),
         }
     }
 
     /// Refuses options that point git elsewhere.
-    fn points_git(&self, args: &[Word], part: &Part, home: &str) -> Refused {
+    fn points_git(&self, args: &[Word], part: &Part, around: &CommandContext) -> Refused {
         let pointed = git::pointed(args).ok_or(UNTRACED)?;
         let mut here = part.dirs.clone();
         for to in pointed.directories {
-            match target(to, home, part.is_lost) {
+            match target(to, &around.home, part.is_lost) {
                 Target::Known(text)
                     if !text.is_empty() && !to.has_tilde() && !text.contains("{}") =>
                 {
-                    here = here.join(&text);
+                    here = here.join(&text, around);
                 }
                 _ => return Err(UNTRACED),
             }
         }
         // With the last one only: it may pass through the checkout.
         let at = Part { dirs: here, ..part.clone() };
-        self.entered(".", &at)?;
-        pointed.others.iter().try_for_each(|to| self.entered_word(to, &at, home))
+        self.entered(".", &at, around)?;
+        pointed.others.iter().try_for_each(|to| self.entered_word(to, &at, around))
     }
 }
 

@@ -7,7 +7,8 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    CommandClass, Decision, GateSetup, GateStage, RuleRef,
+    CommandClass, Decision, GateSetup, GateStage, LinksSeen, Look, RuleRef,
+    command::Follower,
     gate::CallInput,
     stage2_pre_tool_use_hooks::Remembered,
     stage3_rule_evaluation::{self as stage3, Facts, RuleVerdict},
@@ -19,6 +20,12 @@ use crate::{
 
 /// Bytes of an input that are judged in place: well below a millisecond with the rules of a person.
 const SHORT: usize = 1024;
+
+/// Paths that are looked at in place for one command; each takes about a microsecond.
+const LOOKS_IN_PLACE: usize = 256;
+
+/// Paths that are looked at for one command at most. With more it is asked.
+const LOOKS: usize = 20_000;
 
 /// What a decision says whose judgement broke off.
 const CRASHED: &str = "what judges commands crashed";
@@ -53,6 +60,8 @@ pub struct Judged {
     pub(super) suggestions: Vec<String>,
     /// Any one of the suggestions is all that is missing.
     pub(super) wants_rule: bool,
+    /// Links that its paths lead through.
+    pub(super) links: LinksSeen,
 }
 
 impl CommandOrder {
@@ -61,8 +70,23 @@ impl CommandOrder {
         self.input.len() <= SHORT
     }
 
-    /// Judges the command. Work is linear in its bytes, and in the number of rules.
-    pub fn judge(&self) -> Judged {
+    /// Judges the command where others wait; `None` when it looks at more than that has time for.
+    pub fn judge_in_place(&self, look: Look) -> Option<Judged> {
+        let judged = self.judge_with(Follower::looking(look, LOOKS_IN_PLACE));
+        (!judged.links.is_cut).then_some(judged)
+    }
+
+    /// Judges the command, and follows its paths. Work is linear in its bytes, and in the number of rules.
+    pub fn judge(&self, look: Look) -> Judged {
+        self.judge_with(Follower::looking(look, LOOKS))
+    }
+
+    /// Judges the command with the links that were seen when it was judged first.
+    pub fn judge_again(&self, seen: LinksSeen) -> Judged {
+        self.judge_with(Follower::remembering(seen))
+    }
+
+    fn judge_with(&self, links: Follower) -> Judged {
         let input = CallInput { text: Arc::clone(&self.input), value: OnceCell::new() };
         let facts = Facts {
             tool: self.tool.as_str(),
@@ -72,7 +96,7 @@ impl CommandOrder {
             path: None,
             hooks: &self.hooks,
         };
-        let command = stage3::command_of(&self.access, &input, &self.setup);
+        let command = stage3::command_of(&self.access, &input, &self.setup, links.clone());
         let found = stage3::evaluate(&facts, command.as_ref(), &self.setup);
         let suggestions = match (&command, found.answer) {
             (Some(command), answer) if answer == RuleVerdict::Ask || found.wants_rule => {
@@ -87,6 +111,7 @@ impl CommandOrder {
             class: command.map(|it| it.class()),
             wants_rule: found.wants_rule && !suggestions.is_empty(),
             suggestions,
+            links: links.links(),
         }
     }
 }
@@ -101,7 +126,13 @@ impl Judged {
             class: Some(CommandClass::Dangerous),
             suggestions: Vec::new(),
             wants_rule: false,
+            links: LinksSeen::default(),
         }
+    }
+
+    /// Links that were seen, if any.
+    pub fn links(&self) -> &LinksSeen {
+        &self.links
     }
 
     /// What led to a recorded decision that is not judged again: it broke off, or was made before
@@ -125,6 +156,14 @@ impl Judged {
             None => (RuleVerdict::Deny, decision.reason.as_str()),
         };
         let (rule, reason) = (decision.rule.clone(), reason.to_owned());
-        Some(Self { answer, rule, reason, class: None, suggestions: Vec::new(), wants_rule: false })
+        Some(Self {
+            answer,
+            rule,
+            reason,
+            class: None,
+            suggestions: Vec::new(),
+            wants_rule: false,
+            links: LinksSeen::default(),
+        })
     }
 }

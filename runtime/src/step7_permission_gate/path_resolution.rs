@@ -79,6 +79,15 @@ pub fn follow(absolute: &str, look: &mut dyn FnMut(&str) -> Found) -> Option<(St
     walk(absolute, look, |_| {})
 }
 
+/// The same; `pass` is called with what each link makes of the path.
+pub(crate) fn follow_noting(
+    absolute: &str,
+    look: &mut dyn FnMut(&str) -> Found,
+    pass: &mut dyn FnMut(String),
+) -> Option<(String, PathKind)> {
+    walk(absolute, look, pass)
+}
+
 /// Calls `pass` with what each link makes of the path.
 fn walk(
     absolute: &str,

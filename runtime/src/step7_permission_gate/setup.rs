@@ -6,8 +6,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    ResolvedPath, command::CommandContext, isolation::Isolation, mode, path_rule::Anchors,
-    rule_book::RuleBook, transcripts::Transcripts,
+    ResolvedPath,
+    command::{CommandContext, Follower},
+    isolation::Isolation,
+    mode,
+    path_rule::Anchors,
+    rule_book::RuleBook,
+    transcripts::Transcripts,
 };
 use crate::{
     digest::Digest,
@@ -163,8 +168,9 @@ impl GateSetup {
     }
 
     /// What the parts of a shell command are judged by.
-    pub(super) fn surroundings(&self) -> CommandContext {
+    pub(super) fn surroundings(&self, links: Follower) -> CommandContext {
         CommandContext {
+            links,
             cwd: Arc::clone(&self.cwd),
             home: Arc::clone(&self.places.home),
             workspace: Arc::clone(&self.directories),

@@ -10,7 +10,7 @@ pub(super) use command::suggestions;
 
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
-    command::ShellCommand,
+    command::{Follower, ShellCommand},
     gate::CallInput,
     mode::{self, ModeDecision},
     path_rule::lies_in,
@@ -61,10 +61,11 @@ pub(super) fn command_of(
     access: &Access,
     input: &CallInput,
     setup: &GateSetup,
+    links: Follower,
 ) -> Option<ShellCommand> {
     let Access::Command { field } = access else { return None };
     let raw = input.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
-    Some(ShellCommand::read(raw, setup.surroundings()))
+    Some(ShellCommand::read(raw, setup.surroundings(links)))
 }
 
 /// The stricter of this gate's answer and its parent's.

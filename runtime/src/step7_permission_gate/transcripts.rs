@@ -121,6 +121,7 @@ mod tests {
     fn what_belongs_to_a_session_is_known_by_its_name() {
         let transcripts = Transcripts::beside(&["/w/.t/s1", "/real/.t/s1"], &["/w", "/real"]);
         let around = crate::step7_permission_gate::command::CommandContext {
+            links: crate::step7_permission_gate::command::Follower::default(),
             cwd: "/w".into(),
             home: "/h".into(),
             workspace: vec!["/w".to_owned()].into(),

@@ -198,6 +198,13 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<Stored>,
     },
+    /// The paths of a shell command lead through links.
+    Links {
+        /// Id of the tool use, as the model issued it.
+        call: ToolUseId,
+        /// The [`LinksSeen`](crate::step7_permission_gate::LinksSeen), as JSON text.
+        seen: Stored,
+    },
     /// A hook handler has ended.
     Hook {
         /// The event that the hooks run on.

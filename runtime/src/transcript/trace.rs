@@ -251,6 +251,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
         RecordKind::Repair { offset, length, .. } => {
             out.end(format_args!("  {length} bytes at {offset} are no line"))
         }
+        RecordKind::Links { .. } => out.end(format_args!("    its paths lead through links")),
         RecordKind::Path { path, .. } => out.end(format_args!("    path {}", short(&path.real))),
     }
 }

@@ -125,6 +125,11 @@ impl Turn {
         if !self.is_at_gate(call) || !self.was_awaited(Awaits::Judgement) {
             return;
         }
+        if !judged.links().is_empty() {
+            let text = serde_json::to_string(judged.links()).unwrap_or_default();
+            let seen = self.journal.stored(&text);
+            self.journal.record(self.now, RecordKind::Links { call: call.clone(), seen });
+        }
         let Some((_, gate)) = &mut self.state.gate else { return };
         let step = gate.command_judged(judged);
         self.gate_step(step);

@@ -34,6 +34,7 @@ use crate::{
         source_reader::{self, LeftOut, Look},
         tool_dispatcher::Execution,
     },
+    world::real_paths::found,
 };
 
 /// What is left to do after an effect was carried out.
@@ -117,11 +118,11 @@ fn execute(
             let work = gate_worker::look(Arc::clone(&state.shared), cwd, call, given);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
-        Effect::JudgeCommand { call, order } if order.is_short() => {
-            let judged = Box::new(order.judge());
-            return Ok(Outcome::Reply(TurnInput::CommandJudged { call, judged }));
-        }
         Effect::JudgeCommand { call, order } => {
+            let judged = order.is_short().then(|| order.judge_in_place(found)).flatten();
+            if let Some(judged) = judged.map(Box::new) {
+                return Ok(Outcome::Reply(TurnInput::CommandJudged { call, judged }));
+            }
             let pending = Pending::Judgement(call.clone());
             let work = gate_worker::judge(call, order);
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use super::CommandContext;
 use crate::step7_permission_gate::{
     path_resolution::by_text,
     shell::word::{Piece, Word},
@@ -18,8 +19,19 @@ const HERE: [&str; 5] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`", "~+"];
 pub(crate) struct Dirs(Option<Arc<BTreeSet<String>>>);
 
 impl Dirs {
-    pub(crate) fn one(directory: &str) -> Self {
-        Self(Some(Arc::new(BTreeSet::from([directory.to_owned()]))))
+    /// This directory, by whatever name.
+    pub(crate) fn one(directory: &str, around: &CommandContext) -> Self {
+        Self::of([directory.to_owned()], around)
+    }
+
+    /// These paths, and where they lead.
+    fn of(paths: impl IntoIterator<Item = String>, around: &CommandContext) -> Self {
+        let mut all = BTreeSet::new();
+        for path in paths {
+            all.extend(around.places(&path).iter().cloned());
+            all.insert(by_text(&path));
+        }
+        Self((all.len() <= MAX_DIRS).then(|| Arc::new(all)))
     }
 
     pub(crate) fn unknown() -> Self {
@@ -50,18 +62,15 @@ impl Dirs {
     }
 
     /// Where a path leads from each.
-    pub(crate) fn join(&self, path: &str) -> Self {
+    pub(crate) fn join(&self, path: &str, around: &CommandContext) -> Self {
         if let Some(paths) = through_process(path, self) {
-            return Self((!paths.is_empty()).then(|| Arc::new(paths.into_iter().collect())));
+            return if paths.is_empty() { Self::unknown() } else { Self::of(paths, around) };
         }
         if path.starts_with('/') {
-            return Self::one(&by_text(path));
+            return Self::one(path, around);
         }
-        Self(
-            self.0.as_ref().map(|all| {
-                Arc::new(all.iter().map(|it| by_text(&format!("{it}/{path}"))).collect())
-            }),
-        )
+        let Some(all) = &self.0 else { return Self::unknown() };
+        Self::of(all.iter().map(|it| format!("{it}/{path}")), around)
     }
 }
 

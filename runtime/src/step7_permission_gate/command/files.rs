@@ -134,7 +134,7 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
             other => other,
         };
         let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
-        let files: Vec<Named> = files.map(|it| place_in(of(it), &part.dirs)).collect();
+        let files: Vec<Named> = files.map(|it| place_in(of(it), &part.dirs, around)).collect();
         found.trees.extend(files.iter().cloned());
         found.reads.extend(files);
     } else if reads {
@@ -144,21 +144,34 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
 
 /// Where a word leads from every directory.
 pub(super) fn named(word: &Word, part: &Part, around: &CommandContext) -> Named {
-    place_in(target(word, &around.home, part.is_lost), &part.dirs)
+    place_in(target(word, &around.home, part.is_lost), &part.dirs, around)
 }
 
 /// Where something leads from these directories.
-pub(super) fn place_in(target: Target, dirs: &Dirs) -> Named {
+pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> Named {
     let text = target.text();
-    if let Some(paths) = through_process(text, dirs) {
-        let target = if paths.is_empty() { Target::Open(text.to_owned()) } else { target };
-        return Named { target, paths };
-    }
-    let paths = match (text.starts_with('/'), dirs.all()) {
-        (true, _) => vec![by_text(text)],
-        (false, Some(all)) => all.map(|it| by_text(&format!("{it}/{text}"))).collect(),
-        (false, None) => vec![by_text(text).trim_start_matches('/').to_owned()],
+    let written = match (through_process(text, dirs), dirs.all()) {
+        (Some(paths), _) if paths.is_empty() => {
+            return Named { target: Target::Open(text.to_owned()), paths };
+        }
+        (Some(paths), _) => paths,
+        (None, _) if text.starts_with('/') => vec![text.to_owned()],
+        (None, Some(all)) => all.map(|it| format!("{it}/{text}")).collect(),
+        (None, None) => {
+            let paths = vec![by_text(text).trim_start_matches('/').to_owned()];
+            return Named { target, paths };
+        }
     };
+    let mut paths: Vec<String> = Vec::with_capacity(written.len());
+    let mut add = |path: String| {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    };
+    for path in written {
+        add(by_text(&path));
+        around.places(&path).iter().cloned().for_each(&mut add);
+    }
     Named { target, paths }
 }
 

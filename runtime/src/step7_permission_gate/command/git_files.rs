@@ -54,14 +54,14 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     if OPEN_PLACES.contains(&call.command) {
         // Repositories, and files of configuration.
         let operands = call.args.iter().flat_map(super::outputs::values);
-        let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs);
+        let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs, around);
         let places = operands.map(here).filter(|it| matches!(it.target, Target::Known(_)));
         found.reads.extend(places);
     }
     if call.command == "mv" {
         let operands: Vec<&Word> = super::options::operands(call.args).collect();
         let sources = operands.split_last().map(|it| it.1).unwrap_or_default();
-        let here = |it: &&Word| place_in(target(it, &around.home, part.is_lost), &dirs);
+        let here = |it: &&Word| place_in(target(it, &around.home, part.is_lost), &dirs, around);
         found.links.extend(sources.iter().map(here));
     }
     if READ_NO_FILE.contains(&call.command) {
@@ -126,7 +126,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
         found.trees.extend(named.iter().cloned());
     }
     if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {
-        found.trees.push(place_in(Target::Known(".".to_owned()), &dirs));
+        found.trees.push(place_in(Target::Known(".".to_owned()), &dirs, around));
     }
     found.reads.extend(named);
 }
@@ -139,12 +139,12 @@ pub(super) fn directories(call: &GitCall<'_>, part: &Part, around: &CommandConte
         let attached = option.text.strip_prefix("--work-tree=");
         if let Some(to) = attached {
             dirs = match target(&shortened(option, to), &around.home, part.is_lost) {
-                Target::Known(to) => dirs.join(&to),
+                Target::Known(to) => dirs.join(&to, around),
                 _ => Dirs::unknown(),
             };
         } else if matches!(&*option.text, "-C" | "--work-tree") {
             dirs = match options.next().map(|it| target(it, &around.home, part.is_lost)) {
-                Some(Target::Known(to)) => dirs.join(&to),
+                Some(Target::Known(to)) => dirs.join(&to, around),
                 _ => Dirs::unknown(),
             };
         }
@@ -159,14 +159,14 @@ fn places(word: &Word, dirs: &Dirs, part: &Part, around: &CommandContext) -> Vec
         Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
         other => other,
     };
-    let mut found = vec![place_in(of(word), dirs)];
+    let mut found = vec![place_in(of(word), dirs, around)];
     let Some((_, path)) = word.text.rsplit_once(':') else { return found };
     let path = path.strip_prefix('(').and_then(|it| it.split_once(')')).map_or(path, |it| it.1);
     let inner = of(&shortened(word, path.trim_start_matches(['/', '!', '^'])));
     // Such a path begins at the top of the repository, unless it is written with a dot.
     for top in around.workspace.iter() {
-        found.push(place_in(inner.clone(), &Dirs::one(top)));
+        found.push(place_in(inner.clone(), &Dirs::one(top, around), around));
     }
-    found.push(place_in(inner, dirs));
+    found.push(place_in(inner, dirs, around));
     found
 }

@@ -46,10 +46,12 @@ pub(super) fn renamed(
         if is_soft && !file.target.text().starts_with('/') {
             // The text of a link is relative to where that lies.
             for place in &to {
-                for dirs in [part.dirs.join(place.target.text()), above(place.target.text(), part)]
-                {
+                for dirs in [
+                    part.dirs.join(place.target.text(), around),
+                    above(place.target.text(), part, around),
+                ] {
                     let of = target(source, &around.home, part.is_lost);
-                    file.paths.extend(place_in(of, &dirs).paths);
+                    file.paths.extend(place_in(of, &dirs, around).paths);
                 }
             }
         }
@@ -77,8 +79,8 @@ pub(super) fn shown_elsewhere(
 }
 
 /// The directory that holds a path.
-fn above(path: &str, part: &Part) -> Dirs {
-    part.dirs.join(&format!("{path}/.."))
+fn above(path: &str, part: &Part, around: &CommandContext) -> Dirs {
+    part.dirs.join(&format!("{path}/.."), around)
 }
 
 /// Whether a path climbs: after a link nobody knows where to.

@@ -76,7 +76,7 @@ pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention>
             let dirs = kind.dirs.unwrap_or(&part.dirs);
             let is_path = is_tree && !word.text.starts_with('-');
             let is_placed = !is_path || part.leads(&target, dirs);
-            let named = place_in(target, dirs);
+            let named = place_in(target, dirs, around);
             found.push(Mention { named, may_read, may_write, is_tree, is_placed });
         };
         of_part(part, around, &mut add);

@@ -50,7 +50,7 @@ pub(super) fn outputs(
     if name == "git" {
         let dirs = git_files::directories(&escapes::call(args), part, around);
         for word in of_git(args) {
-            add(place_in(target(&word, &around.home, part.is_lost), &dirs), found);
+            add(place_in(target(&word, &around.home, part.is_lost), &dirs, around), found);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! judged from each directory that it may be in. Sources: the manual of each program, as of 2025.
 
 use super::{
-    Part,
+    CommandContext, Part,
     dirs::{Dirs, Target, target},
     files::shortened,
     options::{has_letter, is_long, operands},
@@ -91,7 +91,7 @@ pub(super) struct Place {
 }
 
 /// Where a part runs that the shell starts in `from`.
-pub(super) fn of(part: &Part, from: &Dirs, home: &str) -> Place {
+pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> Place {
     let mut place = Place { dirs: from.clone(), is_displaced: false };
     for start in part.starts.iter().copied() {
         let Some((name, args)) = part.words[start..].split_first() else { continue };
@@ -100,8 +100,8 @@ pub(super) fn of(part: &Part, from: &Dirs, home: &str) -> Place {
             continue;
         }
         let mut enter = |word: &Word| {
-            let to = match target(word, home, part.is_lost) {
-                Target::Known(to) => place.dirs.join(&to),
+            let to = match target(word, &around.home, part.is_lost) {
+                Target::Known(to) => place.dirs.join(&to, around),
                 Target::Glob(_) | Target::Open(_) => Dirs::unknown(),
             };
             place.dirs = place.dirs.or(&to);

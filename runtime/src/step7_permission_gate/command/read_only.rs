@@ -77,7 +77,7 @@ fn asks(part: &Part) -> bool {
 pub(super) fn enters_workspace(part: &Part, around: &CommandContext) -> bool {
     let Some(Target::Known(to)) = destination(part, &around.home) else { return false };
     let is_placed = to.starts_with('/') || !part.is_lost;
-    let to = part.dirs.join(&to);
+    let to = part.dirs.join(&to, around);
     is_placed && to.all().is_some_and(|mut all| all.all(|it| around.hold(it)))
 }
 

@@ -7,7 +7,12 @@ use super::*;
 mod tables;
 
 pub(crate) fn surroundings(cwd: &str) -> CommandContext {
-    CommandContext { cwd: cwd.into(), home: "/h".into(), workspace: vec!["/w".to_owned()].into() }
+    CommandContext {
+        links: Follower::default(),
+        cwd: cwd.into(),
+        home: "/h".into(),
+        workspace: vec!["/w".to_owned()].into(),
+    }
 }
 
 fn command(raw: &str) -> ShellCommand {

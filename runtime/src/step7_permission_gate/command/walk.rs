@@ -35,9 +35,9 @@ const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// The parts of a command, and why nobody can say what it does.
 pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fault>) {
     let script = shell::read(raw);
-    let start = Dirs::one(&around.cwd);
+    let start = Dirs::one(&around.cwd, around);
     let mut walk = Walk {
-        home: &around.home,
+        around,
         start: start.clone(),
         documents: Vec::new(),
         parts: Vec::new(),
@@ -65,7 +65,7 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
 }
 
 struct Walk<'a> {
-    home: &'a str,
+    around: &'a CommandContext,
     start: Dirs,
     documents: Vec<Word>,
     parts: Vec<Part>,
@@ -307,7 +307,7 @@ impl Walk<'_> {
         let mut part = Part::new(simple.assignments.clone(), words, redirections, from.clone());
         part.is_lost = self.is_lost;
         part.piped = piped;
-        let place = places::of(&part, from, self.home);
+        let place = places::of(&part, from, self.around);
         let dirs = place.dirs.clone();
         let was_displaced = self.is_displaced;
         (part.dirs, part.is_displaced) = (place.dirs, place.is_displaced || was_displaced);

@@ -51,7 +51,7 @@ pub(super) fn writer(
                         }
                         other => Target::Open(format!("{}/{name}", other.text())),
                     };
-                    let below = place_in(below, &part.dirs);
+                    let below = place_in(below, &part.dirs, around);
                     if below.paths.iter().any(|it| is_protected(it)) {
                         found.changes.push(below);
                     }

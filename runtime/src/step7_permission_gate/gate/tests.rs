@@ -10,7 +10,7 @@ use crate::{
     permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Settings,
     step7_permission_gate::{
-        ChildRequest, Handler, PathKind, Places, narrow, offered,
+        ChildRequest, Handler, Look, PathKind, Places, narrow, offered,
         path_resolution::{Found, resolve},
     },
     tool::Concurrency,
@@ -22,6 +22,7 @@ mod command_files;
 mod corpora;
 mod everyday;
 mod hostile;
+mod linked;
 mod properties;
 mod protected_writes;
 mod unseen;
@@ -111,13 +112,18 @@ fn look(path: &str) -> Found {
 
 /// Walks one call through, without hooks, and says what came out: `allow …`, `ask …`, `deny …`.
 fn outcome(spec: &ToolSpec, setup: &GateSetup, input: &str) -> String {
+    outcome_in(look, spec, setup, input)
+}
+
+/// The same, where other things lie.
+fn outcome_in(look: Look, spec: &ToolSpec, setup: &GateSetup, input: &str) -> String {
     let (mut gate, mut step) = Gate::open(call(spec, input), spec, setup);
     loop {
         step = match step {
             GateStep::ResolvePath { given } => {
-                gate.path_resolved(resolve(&given, "/w", "/h", &mut look))
+                gate.path_resolved(resolve(&given, "/w", "/h", &mut |it| look(it)))
             }
-            GateStep::Judge(order) => gate.command_judged(order.judge()),
+            GateStep::Judge(order) => gate.command_judged(order.judge(look)),
             GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
             GateStep::Ask { reason, .. } => return format!("ask {reason}"),
             GateStep::Decided { decision, permit } => {
@@ -264,7 +270,7 @@ fn nobody_to_ask_means_no_with_a_reason() {
 /// What comes after the judgement of a command.
 fn judged(gate: &mut Gate, step: GateStep) -> GateStep {
     match step {
-        GateStep::Judge(order) => gate.command_judged(order.judge()),
+        GateStep::Judge(order) => gate.command_judged(order.judge(look)),
         step => step,
     }
 }

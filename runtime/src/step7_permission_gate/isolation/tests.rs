@@ -14,7 +14,12 @@ fn refused_in(command: &str, checkout: &str) -> bool {
 
 fn read(command: &str, worktree: &str) -> ShellCommand {
     let workspace = vec![worktree.to_owned()].into();
-    let around = CommandContext { cwd: worktree.into(), home: "/h".into(), workspace };
+    let around = CommandContext {
+        links: crate::step7_permission_gate::command::Follower::default(),
+        cwd: worktree.into(),
+        home: "/h".into(),
+        workspace,
+    };
     ShellCommand::read(command, around)
 }
 

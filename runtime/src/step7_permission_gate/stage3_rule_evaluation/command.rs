@@ -50,6 +50,9 @@ pub(super) fn evaluate(
     if let Remembered::Ask(reason) = facts.hooks {
         return plain(RuleVerdict::Ask, &format!("a PreToolUse hook wants it asked: {reason}"));
     }
+    if command.around().links.is_cut() {
+        return plain(RuleVerdict::Ask, "it names more paths than can be followed");
+    }
     let bypasses = setup.mode() == PermissionMode::BypassPermissions;
     if let Some(why) = unclear(command, setup) {
         return match bypasses && !book.restricts(facts.tool) && !book.denies_paths() {

@@ -229,7 +229,9 @@ impl SequenceChecker<'_> {
                     Err(ViolationKind::WrongStep { expected: 1, found: *number })
                 }
                 // Steps 1 to 3 may leave records before that of step 1.
-                RecordKind::Hook { .. } | RecordKind::Path { .. } => Ok(()),
+                RecordKind::Hook { .. } | RecordKind::Path { .. } | RecordKind::Links { .. } => {
+                    Ok(())
+                }
                 _ => Err(ViolationKind::OutOfPlace),
             };
         };

@@ -61,7 +61,9 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
             StepDetail::Nothing { nothing } => vec![nothing],
             _ => Vec::new(),
         },
-        RecordKind::SourcesSeen { seen } => stored(seen).into_iter().collect(),
+        RecordKind::SourcesSeen { seen } | RecordKind::Links { seen, .. } => {
+            stored(seen).into_iter().collect()
+        }
         RecordKind::Shaper { why, cause, .. } => cause.iter_mut().chain([why]).collect(),
         RecordKind::ModelAttempt { cause, provider, model, outcome, message, .. } => {
             let named = cause.iter_mut().chain(provider).chain(model);

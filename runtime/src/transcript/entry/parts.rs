@@ -99,6 +99,7 @@ impl RecordKind {
             Self::Shaper { .. } => "shaper",
             Self::ModelAttempt { .. } => "model_attempt",
             Self::Path { .. } => "path",
+            Self::Links { .. } => "links",
             Self::Hook { .. } => "hook",
             Self::Permission { .. } => "permission",
             Self::Question { .. } => "question",

@@ -16,7 +16,7 @@ use crate::{
     step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceMarks, SourcesLook},
     step4_context_shapers::{apply_summary, run_stage},
-    step7_permission_gate::{Judged, ResolvedPath, path_resolution::can_be},
+    step7_permission_gate::{Judged, LinksSeen, ResolvedPath, path_resolution::can_be},
     time::Timestamp,
     transcript::entry::{Line, RecordKind, StepDetail, Stored},
     turn::{
@@ -116,7 +116,8 @@ impl<'a> RecordedInputs<'a> {
             Effect::RunHooks(firing) => self.hooks(&firing, step)?,
             Effect::ResolvePath { call, given } => self.path(call, &given, turn)?,
             Effect::JudgeCommand { call, order } => {
-                let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge());
+                let seen = self.links(&call, step)?;
+                let judged = self.as_recorded(&call).unwrap_or_else(|| order.judge_again(seen));
                 TurnInput::CommandJudged { call, judged: Box::new(judged) }
             }
             Effect::ConsultPolicy(question) => self.policy(&question, step)?,
@@ -234,6 +235,16 @@ impl<'a> RecordedInputs<'a> {
             }
         }
         None
+    }
+
+    /// The links that the paths of a command led through.
+    fn links(&self, of: &ToolUseId, step: Step) -> Result<LinksSeen, ReplayError> {
+        match self.ahead(0).and_then(record).map(|it| &it.what) {
+            Some(RecordKind::Links { call, seen }) if call == of => {
+                self.json(seen, "links of a command", step)
+            }
+            _ => Ok(LinksSeen::default()),
+        }
     }
 
     fn path(&self, call: ToolUseId, given: &str, turn: &Turn) -> Result<TurnInput, ReplayError> {

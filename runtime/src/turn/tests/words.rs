@@ -89,7 +89,12 @@ pub(super) fn told(event: &Event) -> Option<String> {
 
 /// What comes of the order to judge a command.
 pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> TurnInput {
-    TurnInput::CommandJudged { judged: Box::new(order.judge()), call }
+    TurnInput::CommandJudged {
+        judged: Box::new(
+            order.judge(|_| crate::step7_permission_gate::path_resolution::Found::Directory),
+        ),
+        call,
+    }
 }
 
 pub(super) fn alert(event: &Event) -> Option<String> {

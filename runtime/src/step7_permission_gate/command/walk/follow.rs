@@ -23,11 +23,11 @@ impl Walk<'_> {
     }
 
     fn entered(&mut self, part: &Part, from: &Dirs) -> Dirs {
-        match destination(part, self.home) {
+        match destination(part, &self.around.home) {
             Some(Target::Known(to)) => {
                 let is_relative = !to.starts_with('/');
                 let differs = is_relative && (self.repeats || self.is_lost);
-                if differs { Dirs::unknown() } else { from.join(&to) }
+                if differs { Dirs::unknown() } else { from.join(&to, self.around) }
             }
             _ => Dirs::unknown(),
         }

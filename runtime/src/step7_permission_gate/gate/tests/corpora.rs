@@ -185,6 +185,7 @@ fn every_command_has_the_expected_class() {
     let mut misses = Vec::new();
     for case in cases {
         let around = CommandContext {
+            links: crate::step7_permission_gate::command::Follower::default(),
             cwd: case.cwd.as_str().into(),
             home: case.home.as_str().into(),
             workspace: vec![case.cwd.clone()].into(),

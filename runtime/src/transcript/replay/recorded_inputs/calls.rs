@@ -65,6 +65,7 @@ impl<'a> RecordedInputs<'a> {
                 Some(
                     RecordKind::Permission { call, .. }
                     | RecordKind::Path { call, .. }
+                    | RecordKind::Links { call, .. }
                     | RecordKind::Question { call, .. }
                     | RecordKind::Approval { call, .. }
                     | RecordKind::Hook { event: HookEvent::PreToolUse, call: Some(call), .. },
