@@ -282,7 +282,7 @@ fn per_core(flags: &Arc<Flags>, workspace: &Path) -> Ended {
             let (flags, workspace) = (Arc::clone(flags), workspace.to_owned());
             let (next, gate) = (Arc::clone(&next), Arc::clone(&gate));
             std::thread::spawn(move || -> Result<Tally, String> {
-                let runtime = ennead::runtime_builder().build();
+                let runtime = ennead::Placement::runtime_builder().build();
                 runtime.map_err(|it| it.to_string())?.block_on(async {
                     let driver = Driver::start(&flags, &workspace, Placement::Ambient).await;
                     let warm = match &driver {

@@ -11,11 +11,11 @@ use std::{
 use ennead::{
     Ennead, Event, Events, RunEnd, RunOutcome, SessionHandle, SessionOptions,
     permission::{
-        AnswerError, AnsweredBy, ModeError, PermissionAnswer, PermissionMode, PolicyVerdict,
-        Question, QuestionKey, RuleDestination, RuleUpdate,
+        AnswerError, ModeError, PermissionAnswer, PermissionMode, PolicyVerdict, Question,
+        QuestionKey, RuleDestination, RuleUpdate,
     },
 };
-use ennead_runtime::digest::Digest;
+use ennead_runtime::{approval::AnsweredBy, digest::Digest};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use ennead::{
-    Ennead, RunEnd, SessionHandle, SessionOptions, ShellState, permission::PermissionMode,
-};
-use ennead_runtime::transcript::replay::replay;
+use ennead::{Ennead, RunEnd, SessionHandle, SessionOptions, permission::PermissionMode};
+use ennead_runtime::{ports::shells::ShellState, transcript::replay::replay};
 use serde_json::{Value, json};
 
 use crate::support::{

@@ -53,12 +53,9 @@ mod world;
 
 pub use ennead_runtime::{
     event::{Event, Numbered},
-    ids::{SessionId, TenantId},
+    ids::SessionId,
     output::{ChannelPolicy, Payload, terminal::clean},
-    ports::{
-        Clock,
-        shells::{ShellState, ShellStatus},
-    },
+    ports::Clock,
     run::{
         ImageType, PromptBlock, RunEnd, RunRequest,
         answer::{Answer, RunFailed},
@@ -67,13 +64,14 @@ pub use ennead_runtime::{
 };
 
 pub use crate::{
-    groundwork::scheduler::runtime_builder,
     handle::{
         channel::Channel,
         ennead::Ennead,
         errors::{OpenError, StartError},
-        events::{AllEvents, Events, EventsMissed, SessionEvent},
-        options::{Endpoint, EndpointError, Environment, Options, Placement, SessionOptions},
+        events::{AllEvents, Events, SessionEvent},
+        options::{
+            Endpoint, EndpointError, Environment, OptionError, Options, Placement, SessionOptions,
+        },
     },
     session::{SessionHandle, Status},
     world::clock::{SystemClock, Timer},
@@ -84,12 +82,9 @@ pub use crate::{
 #[doc = include_str!("front_door/tool.md")]
 pub mod tool {
     pub use ennead_runtime::{
-        mcp::{
-            config::{ServerConfig, ServerTransport},
-            state::ServerState,
-        },
+        mcp::config::ServerConfig,
         ports::{BoxFuture, Tool, ToolContext},
-        run::agent_types::{AgentType, BadAgent},
+        run::agent_types::AgentType,
         tool::{Access, Concurrency, ToolEffect, ToolOutcome, ToolSpec},
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
@@ -103,20 +98,18 @@ pub mod tool {
 pub mod permission {
     pub use ennead_runtime::{
         approval::{
-            AnswerError, AnsweredBy, ModeError, PermissionAnswer, PolicyVerdict, Question,
-            QuestionCounts, QuestionKey, RuleDestination, RuleUpdate, UpdateAct,
+            AnswerError, ModeError, PermissionAnswer, PolicyVerdict, Question, QuestionKey,
+            RuleDestination, RuleUpdate, UpdateAct,
         },
-        hook::{BadMatcher, HookEvent},
-        ids::ApprovalId,
+        hook::HookEvent,
         permission::{PermissionMode, RuleKind},
         step1_settings_resolution::trust::{SettingSources, Trust},
-        step7_permission_gate::{CommandClass, Permit, rule::BadRule},
+        step7_permission_gate::{CommandClass, Permit},
     };
 
     pub use crate::handle::{
         approval::{Approver, PermissionPolicy},
         in_process_hook::{Hook, HookInput, HookReply},
-        trust::recorded_trust,
     };
 }
 
@@ -194,8 +187,8 @@ pub mod internal {
         },
         handle::{
             events::{CAPACITY, EventHub, MAX_BYTES},
-            options::{GoOn, NotAnObject},
-            trust::{state_file, unset_until_trusted, waiting_for_trust},
+            options::GoOn,
+            trust::{unset_until_trusted, waiting_for_trust},
         },
         storage::{
             archive::{

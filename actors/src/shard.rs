@@ -59,7 +59,7 @@ const OPENING: usize = 8;
 /// The actor at the root of a shard.
 struct Shard;
 
-struct State {
+struct ShardState {
     archive: ActorRef<ArchiveMsg>,
     sessions: BTreeMap<ActorId, ActorRef<SessionMsg>>,
     governors: BTreeMap<ActorId, ActorRef<GovernorMsg>>,
@@ -74,18 +74,18 @@ struct State {
 
 impl Actor for Shard {
     type Msg = ShardMsg;
-    type State = State;
+    type State = ShardState;
     type Arguments = (ArchiveSetup, Arc<dyn Timer>);
 
     async fn pre_start(
         &self,
         myself: ActorRef<ShardMsg>,
         (setup, timer): (ArchiveSetup, Arc<dyn Timer>),
-    ) -> Result<State, ActorProcessingErr> {
+    ) -> Result<ShardState, ActorProcessingErr> {
         let (clock, directory) = (Arc::clone(&setup.clock), setup.directory.clone());
         let registration = directory.enter(ActorKind::Shard, None, myself.get_cell());
         let archive = spawn(Archive, setup, myself.get_cell()).await?;
-        Ok(State {
+        Ok(ShardState {
             archive,
             sessions: BTreeMap::new(),
             governors: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl Actor for Shard {
         &self,
         myself: ActorRef<ShardMsg>,
         message: ShardMsg,
-        state: &mut State,
+        state: &mut ShardState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ShardMsg::Open(setup, reply) => {
@@ -148,7 +148,7 @@ impl Actor for Shard {
         &self,
         myself: ActorRef<ShardMsg>,
         event: SupervisionEvent,
-        state: &mut State,
+        state: &mut ShardState,
     ) -> Result<(), ActorProcessingErr> {
         match ended(&event) {
             Some(who) if who == state.archive.get_id() => {
@@ -191,7 +191,7 @@ impl ServerHome for ActorRef<ShardMsg> {
 async fn mcp_server(
     myself: &ActorRef<ShardMsg>,
     server: Arc<Server>,
-    state: &mut State,
+    state: &mut ShardState,
 ) -> Result<Option<ActorRef<McpMsg>>, ActorProcessingErr> {
     if state.shutdown.is_some() {
         return Ok(None);
@@ -207,7 +207,7 @@ async fn start_mcp_server(
     myself: &ActorRef<ShardMsg>,
     server: Arc<Server>,
     pause: Option<Duration>,
-    state: &mut State,
+    state: &mut ShardState,
 ) -> Result<ActorRef<McpMsg>, ActorProcessingErr> {
     let setup = mcp_server::McpServerSetup {
         server: Arc::clone(&server),
@@ -223,7 +223,7 @@ async fn start_mcp_server(
 
 /// When the shard is to end and its last session is gone, its governors and MCP servers end, then
 /// the archive, and the shard with it.
-fn close_archive_if_last(state: &State) -> Result<(), ActorProcessingErr> {
+fn close_archive_if_last(state: &ShardState) -> Result<(), ActorProcessingErr> {
     if state.shutdown.is_none() || !state.sessions.is_empty() {
         return Ok(());
     }

@@ -47,7 +47,7 @@ enum Stage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Call {
+struct WaitingCall {
     ask: Ask,
     asked_at: u64,
     stage: Stage,
@@ -55,7 +55,7 @@ struct Call {
     is_counted: bool,
 }
 
-impl Call {
+impl WaitingCall {
     fn deadline(&self) -> u64 {
         self.asked_at.saturating_add(self.ask.patience_ms)
     }
@@ -84,7 +84,7 @@ pub struct Governor {
     queue: FairQueue,
     /// Retries that wait for the budget, in the order they came.
     repeaters: VecDeque<Ticket>,
-    calls: BTreeMap<Ticket, Call>,
+    calls: BTreeMap<Ticket, WaitingCall>,
     /// Of calls that wait.
     deadlines: BTreeSet<(u64, Ticket)>,
     n_admitted: u64,
@@ -172,7 +172,7 @@ impl Governor {
         let is_free =
             self.queue.is_empty() && self.obstacle(now, &ask.tenant, ask.tokens).is_none();
         let stage = if has_budget { Stage::Queued } else { Stage::Budget };
-        let call = Call { ask, asked_at: now, stage, is_counted: false };
+        let call = WaitingCall { ask, asked_at: now, stage, is_counted: false };
         if has_budget && is_free {
             self.calls.insert(ticket, call);
             return self.admit(now, ticket, out);

@@ -180,7 +180,7 @@ impl House {
             .home(path.to_owned())
             .transcripts(path.join("transcripts"))
             .tools(Vec::new())
-            .tenant(tenant.into())
+            .tenant(tenant)
     }
 
     pub(super) async fn open_with(&self, options: SessionOptions) -> SessionHandle {

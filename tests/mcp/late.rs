@@ -6,9 +6,12 @@ use ennead::{
     Event, Placement, SessionHandle,
     internal::ActorKind,
     permission::Trust,
-    tool::{McpLimits, ServerConfig, ServerState},
+    tool::{McpLimits, ServerConfig},
 };
-use ennead_runtime::transcript::{entry::RecordKind, replay::replay};
+use ennead_runtime::{
+    mcp::state::ServerState,
+    transcript::{entry::RecordKind, replay::replay},
+};
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use ennead::{
-    Event,
-    tool::{ServerConfig, ServerTransport},
-};
+use ennead::{Event, tool::ServerConfig};
+use ennead_runtime::mcp::config::ServerTransport;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{Pauses, only_result, open, start, told};

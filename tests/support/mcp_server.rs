@@ -12,7 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use ennead::tool::{ServerConfig, ServerTransport};
+use ennead_runtime::mcp::config::{ServerConfig, ServerTransport};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{

@@ -14,7 +14,7 @@ const INTERNAL: &str =
     "# Hidden, and promised to nobody: for the command and the tests of this project.";
 
 /// Names at the front door, methods not counted, that nobody should have to look through.
-const MAX_NAMES: usize = 113;
+const MAX_NAMES: usize = 100;
 
 /// The items that lib.rs exports: their paths, and the paths that they are taken from.
 pub(super) fn exports() -> BTreeMap<String, Vec<String>> {

@@ -14,8 +14,7 @@ mod turns;
 
 use std::{io, time::Duration};
 
-use ennead::{OpenError, RunError, StartError};
-use ennead::{internal::NotAnObject, permission::BadRule};
+use ennead::{OpenError, OptionError, RunError, StartError};
 use ennead_simulated::PlaybookError;
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};
@@ -70,12 +69,9 @@ pub struct Figures {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// Settings cannot be given.
+    /// Settings cannot be given, or a tool cannot be named in a rule.
     #[error(transparent)]
-    Settings(#[from] NotAnObject),
-    /// A tool cannot be named in a rule.
-    #[error(transparent)]
-    Rule(#[from] BadRule),
+    Option(#[from] OptionError),
     /// No temporary directory, or no runtime.
     #[error("cannot prepare the measurement")]
     Prepare(#[from] io::Error),

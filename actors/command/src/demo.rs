@@ -12,10 +12,9 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, Ennead, Events, OpenError, Options, RunError, RunOutcome, SessionHandle,
+    Endpoint, Ennead, Events, OpenError, OptionError, Options, RunError, RunOutcome, SessionHandle,
     SessionOptions, StartError,
     internal::{Simulator, embedded, prepare},
-    permission::BadRule,
     settings::Settings,
     testing::Playbook,
 };
@@ -69,7 +68,7 @@ pub struct DemoOutcome {
 pub enum DemoError {
     /// A file that is hidden from the model cannot be named in a rule.
     #[error(transparent)]
-    Rule(#[from] BadRule),
+    Rule(#[from] OptionError),
     /// There is nothing to survey.
     #[error("cannot survey {}: {cause}", path.display())]
     NoDirectory {
@@ -217,7 +216,7 @@ impl Survey {
     /// # Errors
     ///
     /// When the name of a hidden file makes no rule.
-    pub(super) fn session(&self, server: &str) -> Result<SessionOptions, BadRule> {
+    pub(super) fn session(&self, server: &str) -> Result<SessionOptions, OptionError> {
         let settings =
             Settings::new().model("simulated").max_turns(MAX_TURNS).max_agents(MAX_AGENTS);
         let mut options = SessionOptions::new(&self.root, Endpoint::messages(server, None))

@@ -1,8 +1,7 @@
 //! The runtime of a thread that hosts sessions.
 //!
-//! Apart because two kinds of callers build it: shards with threads of their own, and embedders who
-//! run a thread per core and start an [`Ennead`](crate::Ennead) with
-//! [`Placement::Ambient`](crate::Placement::Ambient) on each.
+//! Two kinds of callers build it: shards with threads of their own, and embedders who run a thread per
+//! core, by [`Placement::runtime_builder`](crate::Placement::runtime_builder).
 
 use tokio::runtime::Builder;
 
@@ -18,31 +17,8 @@ use tokio::runtime::Builder;
 const POLLS_BETWEEN_EVENTS: u32 = 2048;
 
 /// A current-thread runtime with sockets and timers, for a thread that hosts sessions.
-///
-/// ```
-/// use ennead::{Endpoint, Ennead, SessionOptions, runtime_builder};
-///
-/// # let workspace = tempfile::tempdir()?;
-/// let thread = std::thread::spawn({
-///     let workspace = workspace.path().to_owned();
-///     move || -> std::io::Result<String> {
-///         runtime_builder().build()?.block_on(async {
-///             // `Ennead::start` with `Placement::Ambient` for a real model.
-///             let ennead = Ennead::simulated().await.map_err(std::io::Error::other)?;
-///             let options = SessionOptions::new(workspace, Endpoint::simulated());
-///             let session = ennead.open(options).await.map_err(std::io::Error::other)?;
-///             let outcome = session.prompt("What is 6 + 7?").await;
-///             ennead.shutdown().await;
-///             Ok(outcome.map_err(std::io::Error::other)?.text)
-///         })
-///     }
-/// });
-/// let text = thread.join().expect("it does not panic")?;
-/// assert!(text.starts_with("13"));
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[must_use]
-pub fn runtime_builder() -> Builder {
+pub(crate) fn runtime_builder() -> Builder {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().event_interval(POLLS_BETWEEN_EVENTS);
     builder

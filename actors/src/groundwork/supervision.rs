@@ -77,7 +77,7 @@ struct Leaf;
 
 struct Go;
 
-struct State {
+struct LeafState {
     work: Option<BoxFuture<'static, ()>>,
     token: Option<TaskTrackerToken>,
     _registration: Registration,
@@ -85,21 +85,25 @@ struct State {
 
 impl Actor for Leaf {
     type Msg = Go;
-    type State = State;
+    type State = LeafState;
     type Arguments = Job;
 
-    async fn pre_start(&self, myself: ActorRef<Go>, job: Job) -> Result<State, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Go>,
+        job: Job,
+    ) -> Result<LeafState, ActorProcessingErr> {
         let Job { kind, session, directory, work, token } = job;
         let registration = directory.enter(kind, session.as_ref(), myself.get_cell());
         myself.cast(Go)?;
-        Ok(State { work: Some(work), token, _registration: registration })
+        Ok(LeafState { work: Some(work), token, _registration: registration })
     }
 
     async fn handle(
         &self,
         myself: ActorRef<Go>,
         _: Go,
-        state: &mut State,
+        state: &mut LeafState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(work) = state.work.take() {
             work.await;

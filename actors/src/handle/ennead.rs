@@ -223,7 +223,7 @@ impl Ennead {
         // A whole value is put in at once, so a panic elsewhere spoils nothing.
         let mut last = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some(merged) if merged.is_of(layers, catalogue) => Arc::clone(merged),
+            Some(merged) if merged.matches(layers, catalogue) => Arc::clone(merged),
             _ => {
                 let merged = Arc::new(Merged::new(layers.to_vec(), catalogue));
                 Arc::clone(last.insert(merged))

@@ -39,15 +39,15 @@ use futures::Stream;
 use backlog::{Backlog, Full};
 pub use backlog::{CAPACITY, MAX_BYTES};
 pub(crate) use everywhere::EventsOfAll;
-pub use everywhere::{AllEvents, EventsMissed, SessionEvent};
+pub use everywhere::{AllEvents, SessionEvent};
 pub(crate) use wanted::Wants;
 
 /// The events of one session.
 #[derive(Clone)]
-pub struct EventHub(Arc<Shared>);
+pub struct EventHub(Arc<HubShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct HubShared {
+    state: Mutex<HubState>,
     /// The parent's hub and the name of this session there.
     parent: Option<(EventHub, AgentId)>,
     /// The events of all sessions, and the id of this one. Sub-agents are heard through their parents.
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct HubState {
     seq: u64,
     listeners: Vec<Listener>,
     /// Listeners there ever were; their keys.
@@ -82,14 +82,14 @@ impl EventHub {
     /// A hub for a session; that of a sub-agent tells its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
         let redactor = parent.as_ref().and_then(|(it, _)| it.0.redactor.clone());
-        Self(Arc::new(Shared { state: Mutex::default(), parent, all: None, redactor }))
+        Self(Arc::new(HubShared { state: Mutex::default(), parent, all: None, redactor }))
     }
 
     /// A hub for a session that a person or an embedder opened: its events are sent among those of all
     /// sessions, too.
     pub(crate) fn of_session(session: SessionId, all: EventsOfAll, redactor: Redactor) -> Self {
         let (all, redactor) = (Some((all, session)), Some(redactor));
-        Self(Arc::new(Shared { state: Mutex::default(), parent: None, all, redactor }))
+        Self(Arc::new(HubShared { state: Mutex::default(), parent: None, all, redactor }))
     }
 
     /// Tells all listeners. Of the events that end a run, only the first after its start gets
@@ -133,7 +133,7 @@ impl EventHub {
             return;
         }
         state.seq += 1;
-        let all = self.0.all.as_ref().filter(|(all, _)| all.is_heard());
+        let all = self.0.all.as_ref().filter(|(all, _)| all.has_listeners());
         if state.listeners.is_empty() && all.is_none() {
             return;
         }
@@ -160,9 +160,9 @@ impl EventHub {
     }
 
     /// Whether somebody listens, here or at a parent.
-    pub fn is_heard(&self) -> bool {
+    pub fn has_listeners(&self) -> bool {
         !lock(&self.0.state).listeners.is_empty()
-            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.is_heard())
+            || self.0.parent.as_ref().is_some_and(|(parent, _)| parent.has_listeners())
     }
 
     /// The session is over: listeners read what is left and then the end.
@@ -203,7 +203,7 @@ impl EventHub {
     }
 }
 
-impl State {
+impl HubState {
     /// Tells all listeners the event with the newest number.
     fn tell(&mut self, event: &Event) {
         for listener in &mut self.listeners {

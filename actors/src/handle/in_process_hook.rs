@@ -51,7 +51,7 @@ impl fmt::Debug for Hooks {
 /// };
 /// let options = SessionOptions::new(".", Endpoint::simulated())
 ///     .hook(HookEvent::PreToolUse, "Bash", Duration::from_secs(5), Arc::new(guard))?;
-/// # Ok::<(), ennead::permission::BadMatcher>(())
+/// # Ok::<(), ennead::OptionError>(())
 /// ```
 pub trait Hook: Send + Sync {
     /// Returns what the session does about one event.

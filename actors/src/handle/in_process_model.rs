@@ -194,7 +194,7 @@ struct Body<'a> {
     #[serde(default)]
     system: Vec<Segment>,
     #[serde(default, borrow)]
-    messages: Vec<Said<'a>>,
+    messages: Vec<WireMessage<'a>>,
     #[serde(default)]
     tools: Vec<OfferedTool>,
 }
@@ -205,7 +205,7 @@ struct Segment {
 }
 
 #[derive(Deserialize)]
-struct Said<'a> {
+struct WireMessage<'a> {
     role: Role,
     #[serde(borrow)]
     content: Vec<&'a RawValue>,

@@ -5,6 +5,7 @@ mod clouds;
 pub(crate) mod credentials;
 mod endpoint;
 mod environment;
+mod error;
 mod from_env;
 mod mcp;
 mod session;
@@ -22,14 +23,16 @@ use ennead_simulated::Playbook;
 pub use breakpoints::{Breakpoints, GoOn};
 pub use endpoint::Endpoint;
 pub use environment::Environment;
+pub use error::OptionError;
 pub use from_env::EndpointError;
 pub use mcp::McpLimits;
 pub use session::SessionOptions;
-pub use settings::{NotAnObject, Settings};
+pub use settings::Settings;
 
 #[cfg(feature = "simulated")]
 use crate::world::simulated::{SimulatedTransport, Simulator};
 use crate::{
+    groundwork::scheduler,
     storage::transcript_store::{FileStore, TranscriptStore},
     world::{
         clock::{SystemClock, SystemTimer, Timer},
@@ -54,6 +57,38 @@ pub enum Placement {
     /// On the runtime that [`crate::Ennead::start`] is called from. For tests on paused
     /// time, and for embedders with one runtime.
     Ambient,
+}
+
+impl Placement {
+    /// A current-thread runtime with sockets and timers, for a thread of the
+    /// embedder's own that hosts sessions: start an [`Ennead`](crate::Ennead) with [`Placement::Ambient`] on it.
+    ///
+    /// ```
+    /// use ennead::{Endpoint, Ennead, Placement, SessionOptions};
+    ///
+    /// # let workspace = tempfile::tempdir()?;
+    /// let thread = std::thread::spawn({
+    ///     let workspace = workspace.path().to_owned();
+    ///     move || -> std::io::Result<String> {
+    ///         Placement::runtime_builder().build()?.block_on(async {
+    ///             // `Ennead::start` with `Placement::Ambient` for a real model.
+    ///             let ennead = Ennead::simulated().await.map_err(std::io::Error::other)?;
+    ///             let options = SessionOptions::new(workspace, Endpoint::simulated());
+    ///             let session = ennead.open(options).await.map_err(std::io::Error::other)?;
+    ///             let outcome = session.prompt("What is 6 + 7?").await;
+    ///             ennead.shutdown().await;
+    ///             Ok(outcome.map_err(std::io::Error::other)?.text)
+    ///         })
+    ///     }
+    /// });
+    /// let text = thread.join().expect("it does not panic")?;
+    /// assert!(text.starts_with("13"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn runtime_builder() -> tokio::runtime::Builder {
+        scheduler::runtime_builder()
+    }
 }
 
 /// What holds for all sessions of one [`crate::Ennead`].

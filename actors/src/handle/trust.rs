@@ -17,7 +17,7 @@ use ennead_tools::source_file::{ReadError, Root, open_chosen};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::services::mcp_server::one_line;
+use crate::{handle::options::Environment, services::mcp_server::one_line};
 
 /// Bytes of the user's state that are read. It holds histories of all projects and grows to megabytes.
 const MAX_STATE: u64 = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ pub enum RecordError {
 }
 
 #[derive(Deserialize)]
-struct State {
+struct TrustRecord {
     #[serde(default)]
     projects: BTreeMap<String, Project>,
 }
@@ -64,11 +64,20 @@ struct Project {
     is_trusted: Option<Value>,
 }
 
-/// The file in which programs of this family record trust: `.claude.json` in `CLAUDE_CONFIG_DIR`, or
-/// else in the home directory.
-pub fn state_file(home: &Path) -> PathBuf {
-    let config = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty());
-    config.map_or_else(|| home.to_owned(), PathBuf::from).join(".claude.json")
+impl Environment {
+    /// Returns whether the user recorded, in this program or another of its family, that the
+    /// workspace is trusted: the directory itself, or one above it up to the top of its repository.
+    /// The record is `.claude.json` in `CLAUDE_CONFIG_DIR`, or else in the home directory; without a
+    /// home nothing is recorded.
+    ///
+    /// # Errors
+    ///
+    /// When the record is there and cannot be read or parsed. The workspace counts as not trusted then.
+    pub fn recorded_trust(&self, workspace: &Path) -> Result<bool, RecordError> {
+        let Some(home) = self.user_home() else { return Ok(false) };
+        let directory = self.config_directory().unwrap_or_else(|| home.to_owned());
+        recorded_trust(&directory.join(".claude.json"), workspace, home)
+    }
 }
 
 /// Whether `state` records that the user trusts a workspace: the directory itself, or one above it up
@@ -79,7 +88,7 @@ pub fn state_file(home: &Path) -> PathBuf {
 /// # Errors
 ///
 /// `RecordError` when the record is there and cannot be used.
-pub fn recorded_trust(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
+fn recorded_trust(state: &Path, workspace: &Path, home: &Path) -> Result<bool, RecordError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (workspace, home) = (real(workspace), real(home));
     // A record that a workspace brings along is its own word. The home is where the user keeps it.
@@ -92,7 +101,7 @@ pub fn recorded_trust(state: &Path, workspace: &Path, home: &Path) -> Result<boo
         Err(ReadError::Missing) => return Ok(false),
         Err(cause) => return Err(unreadable(cause)),
     };
-    let record: State = serde_json::from_slice(&bytes)
+    let record: TrustRecord = serde_json::from_slice(&bytes)
         .map_err(|cause| RecordError::NotARecord { path: state.to_owned(), cause })?;
     let is_trusted = |path: &Path| {
         let project = path.to_str().and_then(|it| record.projects.get(it));

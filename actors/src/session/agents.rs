@@ -55,7 +55,7 @@ pub(super) struct Children {
     /// Calls whose sub-agent was not started yet.
     requests: BTreeMap<u64, Request>,
     n_requests: u64,
-    running: BTreeMap<AgentId, Child>,
+    running: BTreeMap<AgentId, RunningAgent>,
     /// Agents anywhere in the tree that have asked the top session.
     askers: BTreeMap<AgentId, ActorRef<SessionMsg>>,
 }
@@ -67,7 +67,7 @@ struct Request {
     reply: oneshot::Sender<AgentReport>,
 }
 
-struct Child {
+struct RunningAgent {
     actor: ActorRef<SessionMsg>,
     /// Taken when its end was reported.
     reply: Option<oneshot::Sender<AgentReport>>,
@@ -178,9 +178,9 @@ impl Children {
 
     /// What follows from the end of a child that may be a sub-agent or a reader.
     pub(super) fn gone(&mut self, child: ActorId) -> Gone {
-        let is_meant = |it: &Child| it.actor.get_id() == child || it.reader == Some(child);
+        let is_meant = |it: &RunningAgent| it.actor.get_id() == child || it.reader == Some(child);
         let found = self.running.iter().find(|(_, it)| is_meant(it));
-        let Some((agent, Child { reply, reader, .. })) = found else { return Gone::Noted };
+        let Some((agent, RunningAgent { reply, reader, .. })) = found else { return Gone::Noted };
         let agent = agent.clone();
         match (reply.is_some(), reader) {
             (true, None) => Gone::Agent(agent),
@@ -229,7 +229,7 @@ impl SessionState {
         let prompts = Mailbox::new(actor.clone(), NonZeroU32::MIN, SessionMsg::Prompt);
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended }));
-        let child = Child { actor, reply: Some(reply), reader: None };
+        let child = RunningAgent { actor, reply: Some(reply), reader: None };
         self.children.running.insert(agent.clone(), child);
         Ok(Ok(()))
     }

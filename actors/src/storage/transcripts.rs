@@ -119,9 +119,9 @@ pub fn verify_in(
     store: &dyn TranscriptStore,
     file: &Path,
 ) -> Result<Vec<Checked>, TranscriptError> {
-    let beside = beside(file);
+    let folder = folder_of(file);
     let mut files = vec![file.to_owned()];
-    let sidechains = sidechains(store, &beside)?;
+    let sidechains = sidechains(store, &folder)?;
     if !is_sidechain(file) {
         files.extend(sidechains.iter().cloned());
     }
@@ -133,15 +133,15 @@ pub fn verify_in(
             _ => TranscriptError::Emptied { file },
         });
     }
-    let place = Place { store, beside, sidechains, tree: RefCell::default() };
+    let place = SessionFiles { store, folder, sidechains, tree: RefCell::default() };
     files.into_iter().map(|file| place.verify_one(file)).collect()
 }
 
 /// What the checks of one session have in common.
-struct Place<'a> {
+struct SessionFiles<'a> {
     store: &'a dyn TranscriptStore,
     /// The directory of what belongs to the transcript.
-    beside: PathBuf,
+    folder: PathBuf,
     /// The transcripts of sub-agents that are there.
     sidechains: BTreeSet<PathBuf>,
     tree: Tree,
@@ -150,9 +150,9 @@ struct Place<'a> {
 /// The sessions whose runs were found in a transcript: more than one, if it goes on under other names.
 type Tree = RefCell<BTreeSet<SessionId>>;
 
-impl Place<'_> {
+impl SessionFiles<'_> {
     fn verify_one(&self, file: PathBuf) -> Result<Checked, TranscriptError> {
-        let Self { store, beside, .. } = self;
+        let Self { store, folder, .. } = self;
         // Before the lines that it knows of, since the session may be closed meanwhile. It is of no
         // copy.
         let is_original = file.extension().is_some_and(|it| it == "jsonl");
@@ -161,12 +161,12 @@ impl Place<'_> {
         let bytes = read(*store, &file)?;
         let heads = Heads::default();
         let stored = &|digest: Digest| {
-            let text = store.read(&beside.join("stored").join(format!("{digest}.txt")));
+            let text = store.read(&folder.join("stored").join(format!("{digest}.txt")));
             String::from_utf8(text.ok()?).ok()
         };
         let evidence = Evidence {
             stored,
-            sidechain: &|agent: &AgentId| heads.of(*store, beside, agent),
+            sidechain: &|agent: &AgentId| heads.of(*store, folder, agent),
             checkpoint: checkpoint.flatten().map(|it| it.head),
             run_budget: &run_budget,
             also: &|record| {
@@ -194,7 +194,7 @@ impl Place<'_> {
     fn sidechain_is_there(&self, record: &Record) -> Result<(), String> {
         match &record.what {
             RecordKind::ToolEnd { sidechain: Some(head), .. } => {
-                let file = sidechain(&self.beside, &head.agent);
+                let file = sidechain(&self.folder, &head.agent);
                 match self.sidechains.contains(&file) {
                     true => Ok(()),
                     false => Err(format!("the sidechain {} is missing", file.display())),
@@ -217,10 +217,10 @@ impl Place<'_> {
 struct Heads(RefCell<BTreeMap<AgentId, Option<Head>>>);
 
 impl Heads {
-    fn of(&self, store: &dyn TranscriptStore, beside: &Path, agent: &AgentId) -> Option<Head> {
+    fn of(&self, store: &dyn TranscriptStore, folder: &Path, agent: &AgentId) -> Option<Head> {
         let mut known = self.0.borrow_mut();
         let head = known.entry(agent.clone()).or_insert_with(|| {
-            store.read(&sidechain(beside, agent)).ok().map(|bytes| tail(&bytes, 0).head)
+            store.read(&sidechain(folder, agent)).ok().map(|bytes| tail(&bytes, 0).head)
         });
         *head
     }
@@ -255,8 +255,8 @@ fn is_of_file(
     }
 }
 
-fn sidechain(beside: &Path, agent: &AgentId) -> PathBuf {
-    beside.join("subagents").join(format!("agent-{agent}.jsonl"))
+fn sidechain(folder: &Path, agent: &AgentId) -> PathBuf {
+    folder.join("subagents").join(format!("agent-{agent}.jsonl"))
 }
 
 /// The token limit of a run, from what was fixed when its session was opened.
@@ -266,7 +266,7 @@ fn run_budget(setup: &str) -> Option<u64> {
 }
 
 /// The directory of what belongs to a transcript; a sidechain shares that of its top session.
-fn beside(file: &Path) -> PathBuf {
+fn folder_of(file: &Path) -> PathBuf {
     match file.parent().and_then(Path::parent) {
         Some(top) if is_sidechain(file) => top.to_owned(),
         _ => file.with_extension(""),
@@ -279,9 +279,9 @@ fn is_sidechain(file: &Path) -> bool {
 
 fn sidechains(
     store: &dyn TranscriptStore,
-    beside: &Path,
+    folder: &Path,
 ) -> Result<BTreeSet<PathBuf>, TranscriptError> {
-    let directory = beside.join("subagents");
+    let directory = folder.join("subagents");
     match store.list(&directory) {
         Ok(mut names) => {
             names.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -304,7 +304,7 @@ mod tests {
     // REQ: SES-1
     #[test]
     fn what_belongs_to_a_transcript_lies_beside_it() {
-        assert_eq!(beside(Path::new("/r/s-1.jsonl")), Path::new("/r/s-1"));
-        assert_eq!(beside(Path::new("/r/s-1/subagents/agent-7.jsonl")), Path::new("/r/s-1"));
+        assert_eq!(folder_of(Path::new("/r/s-1.jsonl")), Path::new("/r/s-1"));
+        assert_eq!(folder_of(Path::new("/r/s-1/subagents/agent-7.jsonl")), Path::new("/r/s-1"));
     }
 }

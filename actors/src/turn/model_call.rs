@@ -82,7 +82,7 @@ pub(crate) fn run(
         let started = shared.world.clock.elapsed();
         let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
         let mut call =
-            Call { shared: &shared, order, sent, started, first_token_ms, parked_ms, usage };
+            Attempt { shared: &shared, order, sent, started, first_token_ms, parked_ms, usage };
         let result = call.exchange().await;
         let answered = Answered {
             attempt: call.order.attempt,
@@ -130,7 +130,7 @@ impl Drop for Parking<'_> {
     }
 }
 
-struct Call<'a> {
+struct Attempt<'a> {
     shared: &'a SessionContext,
     order: ModelCallOrder,
     /// Where somebody counts it.
@@ -142,7 +142,7 @@ struct Call<'a> {
     usage: Usage,
 }
 
-impl Call<'_> {
+impl Attempt<'_> {
     async fn exchange(&mut self) -> Result<ModelAnswer, ModelFailure> {
         let place = self.order.provider;
         let shared = self.shared;
@@ -235,7 +235,7 @@ impl Call<'_> {
         let response = sent.map_err(|error| located(&url, failure::before_head(&error)))?;
         let WireResponse { status, headers, mut body } = response;
         if let Some(report) = Report::read(&headers, self.shared.world.clock.now()) {
-            pass.heard(report);
+            pass.on_report(report);
         }
         if status != 200 {
             return Err(self.refused(&url, status, &headers, &mut body, &mut watchdog).await);
@@ -274,7 +274,7 @@ impl Call<'_> {
                         (reader, shown)
                     })
                     .await;
-                    watchdog.heard(reader.progress(), n_new);
+                    watchdog.on_progress(reader.progress(), n_new);
                 }
                 Ok(None) => break,
                 Err(error) => {

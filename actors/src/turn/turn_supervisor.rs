@@ -181,7 +181,7 @@ impl Actor for TurnSupervisor {
         let mut effects = VecDeque::from(match message {
             TurnMsg::InputsChecked(calls) => {
                 state.pending.retain(|(_, it)| !matches!(it, Pending::Inputs(_)));
-                Box::pin(state.start(&myself, execute::Child::Dispatcher(calls))).await?
+                Box::pin(state.start(&myself, execute::ChildToStart::Dispatcher(calls))).await?
             }
             message => state.on_message(&myself, message)?,
         });

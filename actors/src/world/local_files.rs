@@ -265,7 +265,7 @@ fn read_layers(
     for Fingerprint { scope, path, broken, .. } in &mut files {
         match read_settings(*scope, path, place) {
             Ok(text) => {
-                let said = good.said(*scope, path, text, is_known);
+                let said = good.layers_of(*scope, path, text, is_known);
                 layers.extend(said.layers.into_iter().map(|it| restrict(it, place.trust)));
                 *broken = said.broken;
             }

@@ -44,13 +44,13 @@ pub(super) struct RawUsage {
 /// One entry of `reply`, compiled.
 #[derive(Debug)]
 pub(super) struct BlockRule {
-    what: What,
+    what: ReplyPart,
     each: Option<String>,
     condition: Option<String>,
 }
 
 #[derive(Debug)]
-enum What {
+enum ReplyPart {
     Text(TemplateId),
     Thinking(TemplateId),
     Tool { name: TemplateId, input: Shape },
@@ -76,8 +76,8 @@ impl BlockRule {
             return Err("an input without `tool`".to_owned());
         }
         let what = match (raw.text, raw.thinking, raw.tool) {
-            (Some(text), None, None) => What::Text(templates.add(&text)?),
-            (None, Some(thinking), None) => What::Thinking(templates.add(&thinking)?),
+            (Some(text), None, None) => ReplyPart::Text(templates.add(&text)?),
+            (None, Some(thinking), None) => ReplyPart::Thinking(templates.add(&thinking)?),
             (None, None, Some(tool)) => {
                 let input = match (raw.input, raw.input_json) {
                     (None, None) => Shape::Map(Vec::new()),
@@ -87,7 +87,7 @@ impl BlockRule {
                         return Err("both `input` and `input_json` are given".to_owned());
                     }
                 };
-                What::Tool { name: templates.add(&tool)?, input }
+                ReplyPart::Tool { name: templates.add(&tool)?, input }
             }
             _ => return Err("exactly one of `text`, `thinking`, `tool` is needed".to_owned()),
         };
@@ -132,15 +132,15 @@ impl BlockRule {
         let own = own_digest(&scope.request, blocks.len());
         let block = match &self.what {
             // The API sends no empty text either.
-            What::Text(id) => match templates.render(*id, scope.value())? {
+            ReplyPart::Text(id) => match templates.render(*id, scope.value())? {
                 text if text.is_empty() => return Ok(()),
                 text => Block::Text(text),
             },
-            What::Thinking(id) => Block::Thinking {
+            ReplyPart::Thinking(id) => Block::Thinking {
                 text: templates.render(*id, scope.value())?,
                 signature: format!("sim{own}"),
             },
-            What::Tool { name, input } => {
+            ReplyPart::Tool { name, input } => {
                 let name = templates.render(*name, scope.value())?;
                 let input = input
                     .render(scope, templates)

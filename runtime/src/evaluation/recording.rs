@@ -22,7 +22,7 @@ use crate::{
 
 /// A message, and when it was recorded.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct RecordedMessage {
     pub(super) at: Timestamp,
     pub(super) message: Arc<Message>,
     /// Of an answer: tokens of output, as the provider reported them.
@@ -32,7 +32,7 @@ pub(super) struct Said {
 /// The messages of a recorded session, and what the shapers went by.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<RecordedMessage>,
     /// Summaries that the session made, in order.
     pub(super) summaries: Vec<String>,
     /// What goes with every request in addition to the conversation: system prompt, tools, instructions.
@@ -55,7 +55,7 @@ pub enum NoRecording {
 
 #[derive(Default)]
 struct Reader {
-    said: Vec<Said>,
+    said: Vec<RecordedMessage>,
     summaries: Vec<String>,
     facts: Option<SessionFacts>,
     layers: Option<Vec<LayerText>>,
@@ -75,7 +75,7 @@ impl Recording {
         let lines = bytes.split(|byte| *byte == b'\n');
         for line in lines.filter_map(|it| std::str::from_utf8(it).ok()) {
             match read_line(line).map(|it| it.entry) {
-                Ok(Entry::Conversation { line, sidechain: false, .. }) => reader.said(&line),
+                Ok(Entry::Conversation { line, sidechain: false, .. }) => reader.add_message(&line),
                 Ok(Entry::Harness(record)) => reader.note(&record, stored),
                 _ => {}
             }
@@ -85,7 +85,7 @@ impl Recording {
 }
 
 impl Reader {
-    fn said(&mut self, line: &ConversationLine) {
+    fn add_message(&mut self, line: &ConversationLine) {
         match line.message.kind {
             MessageKind::CompactSummary => {
                 let text = line.message.text();
@@ -93,7 +93,7 @@ impl Reader {
             }
             MessageKind::Mark => {}
             _ if line.boundary.is_some() => {}
-            _ => self.said.push(Said {
+            _ => self.said.push(RecordedMessage {
                 at: line.at,
                 message: Arc::clone(&line.message),
                 output: line.answer.as_ref().map_or(0, |it| it.usage.output_tokens),

@@ -1,6 +1,6 @@
 //! The requests of a recorded session, shaped again.
 
-use super::{Recording, Request, Totals, place_of, recording::Said};
+use super::{Recording, Request, Totals, place_of, recording::RecordedMessage};
 use crate::{
     catalogue::{ModelFacts, Money},
     ids::EntryId,
@@ -72,7 +72,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// The request that was answered by `answer`, after `last` was said.
-    fn request(&mut self, last: &Said, answer: &Said) {
+    fn request(&mut self, last: &RecordedMessage, answer: &RecordedMessage) {
         self.setup.idle_ms = self.answered_at.map_or(0, |at| last.at.millis_since(at));
         let mut fired = Vec::new();
         let stages = Stage::ALL.into_iter().filter(|it| Some(*it) != self.without);

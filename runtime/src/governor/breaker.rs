@@ -21,7 +21,7 @@ pub enum Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     Closed,
     Open { until: u64, cause: Cause },
     HalfOpen { probing: bool, cause: Cause },
@@ -42,7 +42,7 @@ pub enum BreakerVerdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breaker {
     limits: BreakerLimits,
-    state: State,
+    state: BreakerState,
     /// The newest calls, the newest in the lowest bit; set: failed.
     failed: u64,
     n_seen: u32,
@@ -57,38 +57,39 @@ impl Breaker {
     /// Returns a closed breaker.
     pub fn new(limits: BreakerLimits, stream: Stream) -> Self {
         let (failed, n_seen, doublings, n_openings) = (0, 0, 0, 0);
-        Self { limits, state: State::Closed, failed, n_seen, doublings, n_openings, stream }
+        Self { limits, state: BreakerState::Closed, failed, n_seen, doublings, n_openings, stream }
     }
 
     /// May a call be made at `now`, in milliseconds?
     pub fn word(&self, now: u64) -> BreakerVerdict {
         match self.state {
-            State::Closed => BreakerVerdict::Call,
-            State::Open { until, .. } if until <= now => BreakerVerdict::Probe,
-            State::Open { until, cause } => BreakerVerdict::Wait(cause, Some(until)),
-            State::HalfOpen { probing: false, .. } => BreakerVerdict::Probe,
-            State::HalfOpen { cause, .. } => BreakerVerdict::Wait(cause, None),
+            BreakerState::Closed => BreakerVerdict::Call,
+            BreakerState::Open { until, .. } if until <= now => BreakerVerdict::Probe,
+            BreakerState::Open { until, cause } => BreakerVerdict::Wait(cause, Some(until)),
+            BreakerState::HalfOpen { probing: false, .. } => BreakerVerdict::Probe,
+            BreakerState::HalfOpen { cause, .. } => BreakerVerdict::Wait(cause, None),
         }
     }
 
     /// A call was let through as the probe.
     pub fn probe_sent(&mut self) {
-        if let State::Open { cause, .. } | State::HalfOpen { cause, .. } = self.state {
-            self.state = State::HalfOpen { probing: true, cause };
+        if let BreakerState::Open { cause, .. } | BreakerState::HalfOpen { cause, .. } = self.state
+        {
+            self.state = BreakerState::HalfOpen { probing: true, cause };
         }
     }
 
     /// The probe was given up: the next call is one.
     pub fn probe_lost(&mut self) {
-        if let State::HalfOpen { cause, .. } = self.state {
-            self.state = State::HalfOpen { probing: false, cause };
+        if let BreakerState::HalfOpen { cause, .. } = self.state {
+            self.state = BreakerState::HalfOpen { probing: false, cause };
         }
     }
 
     /// A call has been answered. True when this closed the circuit.
     pub fn succeeded(&mut self, is_probe: bool) -> bool {
         match self.state {
-            State::Closed => {
+            BreakerState::Closed => {
                 self.note(false);
                 // It has held for as long as it takes to see a storm.
                 if self.limits.min_calls <= self.n_seen && !self.is_storm() {
@@ -96,20 +97,20 @@ impl Breaker {
                 }
                 false
             }
-            State::HalfOpen { .. } if is_probe => {
-                self.state = State::Closed;
+            BreakerState::HalfOpen { .. } if is_probe => {
+                self.state = BreakerState::Closed;
                 (self.failed, self.n_seen) = (0, 0);
                 true
             }
             // Sent before the circuit opened; says nothing about now.
-            State::Open { .. } | State::HalfOpen { .. } => false,
+            BreakerState::Open { .. } | BreakerState::HalfOpen { .. } => false,
         }
     }
 
     /// A call has failed. True when this opened the circuit.
     pub fn failed(&mut self, now: u64, is_probe: bool) -> bool {
         match self.state {
-            State::Closed => {
+            BreakerState::Closed => {
                 self.note(true);
                 let storm = self.is_storm();
                 if storm {
@@ -117,20 +118,20 @@ impl Breaker {
                 }
                 storm
             }
-            State::HalfOpen { cause, .. } if is_probe => {
+            BreakerState::HalfOpen { cause, .. } if is_probe => {
                 self.open(now, cause, None);
                 true
             }
-            State::Open { .. } | State::HalfOpen { .. } => false,
+            BreakerState::Open { .. } | BreakerState::HalfOpen { .. } => false,
         }
     }
 
     /// The provider says that the account has nothing to pay with. True when this opened the circuit.
     pub fn bill_is_open(&mut self, now: u64, is_probe: bool) -> bool {
         let opens = match self.state {
-            State::Closed | State::Open { cause: Cause::Storm, .. } => true,
-            State::Open { .. } => false,
-            State::HalfOpen { .. } => is_probe,
+            BreakerState::Closed | BreakerState::Open { cause: Cause::Storm, .. } => true,
+            BreakerState::Open { .. } => false,
+            BreakerState::HalfOpen { .. } => is_probe,
         };
         if opens {
             self.open(now, Cause::Bill, None);
@@ -144,8 +145,8 @@ impl Breaker {
     pub fn quota_is_over(&mut self, now: u64, for_ms: Option<u64>, is_probe: bool) -> bool {
         let for_ms = for_ms.map(|it| it.min(self.limits.quota_cap_ms));
         let known = match self.state {
-            State::Open { cause: Cause::Quota, until } => Some(until),
-            State::HalfOpen { cause: Cause::Quota, .. } if !is_probe => return false,
+            BreakerState::Open { cause: Cause::Quota, until } => Some(until),
+            BreakerState::HalfOpen { cause: Cause::Quota, .. } if !is_probe => return false,
             _ => None,
         };
         match (known, for_ms) {
@@ -171,7 +172,7 @@ impl Breaker {
         // Up to a tenth more, so that several processes with one key do not probe together.
         let draw = self.stream.draw("breaker", self.n_openings) as u64;
         let until = now.saturating_add(ms).saturating_add(draw % (ms / 10 + 1));
-        self.state = State::Open { until, cause };
+        self.state = BreakerState::Open { until, cause };
         if cause != Cause::Bill {
             self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
         }

@@ -36,13 +36,13 @@ enum Item<'v> {
 }
 
 /// What is still to be applied, and how many steps are left.
-struct Left<'a> {
+struct PendingWork<'a> {
     schemas: Vec<(&'a Value, Item<'a>, u32)>,
     steps: u64,
     depth: u32,
 }
 
-impl<'a> Left<'a> {
+impl<'a> PendingWork<'a> {
     fn take(&mut self, steps: u64) -> Result<(), CheckTooCostly> {
         self.steps = self.steps.checked_sub(steps).ok_or(CheckTooCostly)?;
         Ok(())
@@ -66,7 +66,7 @@ impl<'a> Left<'a> {
 /// [`CheckTooCostly`], when these are more than [`MAX_STEPS`].
 pub fn steps(root: &Value, input: &Value) -> Result<u64, CheckTooCostly> {
     let schemas = vec![(root, Item::Value(input), 0)];
-    let mut left = Left { schemas, steps: MAX_STEPS, depth: 0 };
+    let mut left = PendingWork { schemas, steps: MAX_STEPS, depth: 0 };
     while let Some((schema, item, depth)) = left.schemas.pop() {
         left.depth = depth;
         let Value::Object(keywords) = schema else { continue };
@@ -105,7 +105,7 @@ fn in_place<'a>(
     schema: &'a Value,
     keywords: &'a Map<String, Value>,
     item: Item<'a>,
-    left: &mut Left<'a>,
+    left: &mut PendingWork<'a>,
 ) -> Result<(), CheckTooCostly> {
     left.take(1)?;
     if let Some(part) = reference(schema).and_then(|it| target(root, it)) {
@@ -133,7 +133,7 @@ fn in_place<'a>(
 fn of_members<'a>(
     keywords: &'a Map<String, Value>,
     members: &'a Map<String, Value>,
-    left: &mut Left<'a>,
+    left: &mut PendingWork<'a>,
 ) -> Result<(), CheckTooCostly> {
     left.take(len(keywords.get("required")))?;
     let lists = keywords.get("dependentRequired").or_else(|| keywords.get("dependencies"));
@@ -169,7 +169,7 @@ fn of_members<'a>(
 fn of_parts<'a>(
     keywords: &'a Map<String, Value>,
     parts: &'a [Value],
-    left: &mut Left<'a>,
+    left: &mut PendingWork<'a>,
 ) -> Result<(), CheckTooCostly> {
     // To find out whether all differ, each is looked at whole.
     if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
@@ -193,7 +193,7 @@ fn of_parts<'a>(
 fn of_text(
     keywords: &Map<String, Value>,
     text: &str,
-    left: &mut Left<'_>,
+    left: &mut PendingWork<'_>,
 ) -> Result<(), CheckTooCostly> {
     left.take(count(text.len()) / BYTES_OF_A_STEP)?;
     match keywords.get("pattern").and_then(Value::as_str) {
@@ -206,7 +206,7 @@ fn of_text(
 fn compared(
     keywords: &Map<String, Value>,
     value: &Value,
-    left: &mut Left<'_>,
+    left: &mut PendingWork<'_>,
 ) -> Result<(), CheckTooCostly> {
     let choices = keywords.get("enum").and_then(Value::as_array).into_iter().flatten();
     for choice in choices.chain(keywords.get("const")) {
@@ -221,7 +221,7 @@ fn compared(
 }
 
 /// A step for each value in a value, and for its text.
-fn look_at(value: &Value, left: &mut Left<'_>) -> Result<(), CheckTooCostly> {
+fn look_at(value: &Value, left: &mut PendingWork<'_>) -> Result<(), CheckTooCostly> {
     let mut values = vec![value];
     while let Some(value) = values.pop() {
         left.take(1)?;

@@ -14,3 +14,14 @@ pub enum ServerState {
     /// It cannot be had, and the session goes on without it.
     Failed,
 }
+
+impl ServerState {
+    /// Returns the stable code, for a surface that shows it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connected => "connected",
+            Self::Failed => "failed",
+        }
+    }
+}

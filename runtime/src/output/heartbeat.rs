@@ -20,11 +20,11 @@ const MAX_MARKS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edges {
     tokens: Arc<[String]>,
-    state: State,
+    state: HeartbeatState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum HeartbeatState {
     /// Nothing was said so far but blanks and tokens; the last word begins at `word`.
     Nothing { held: String, word: usize },
     /// Something was said. The blanks after it wait for what follows.
@@ -33,13 +33,13 @@ enum State {
 
 impl Edges {
     pub(super) fn new(tokens: Arc<[String]>) -> Self {
-        Self { tokens, state: State::Nothing { held: String::new(), word: 0 } }
+        Self { tokens, state: HeartbeatState::Nothing { held: String::new(), word: 0 } }
     }
 
     /// Takes a piece; pushes what is to be delivered.
     pub(super) fn push(&mut self, text: &str, out: &mut String) {
         let mut rest = text.chars();
-        while let State::Nothing { held, word } = &mut self.state {
+        while let HeartbeatState::Nothing { held, word } = &mut self.state {
             let Some(c) = rest.next() else { return };
             let fits = match c.is_whitespace() {
                 true => is_nothing(&self.tokens, &held[*word..]),
@@ -50,7 +50,7 @@ impl Edges {
                 *word = held.len();
             } else if !fits || !may_be_token(&self.tokens, &held[*word..]) {
                 let held = std::mem::take(held);
-                self.state = State::Saying { blanks: String::new() };
+                self.state = HeartbeatState::Saying { blanks: String::new() };
                 self.say(held.trim_start(), out);
             }
         }
@@ -59,7 +59,7 @@ impl Edges {
 
     /// The message is over; pushes what turned out to be something.
     pub(super) fn finish(self, out: &mut String) {
-        if let State::Nothing { held, word } = &self.state
+        if let HeartbeatState::Nothing { held, word } = &self.state
             && !is_nothing(&self.tokens, &held[*word..])
         {
             out.push_str(held.trim());
@@ -67,7 +67,7 @@ impl Edges {
     }
 
     fn say(&mut self, text: &str, out: &mut String) {
-        let State::Saying { blanks } = &mut self.state else { return };
+        let HeartbeatState::Saying { blanks } = &mut self.state else { return };
         let said = text.trim_end();
         if !said.is_empty() {
             out.push_str(blanks);

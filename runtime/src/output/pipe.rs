@@ -65,7 +65,7 @@ impl Pipe {
         self.take(segments, out);
         let mut text = String::new();
         self.edges.finish(&mut text);
-        said(&mut self.chunker, text, out);
+        push_text(&mut self.chunker, text, out);
         if let Some(chunker) = self.chunker.take() {
             let mut pieces = Vec::new();
             chunker.finish(&mut pieces);
@@ -85,7 +85,7 @@ impl Pipe {
                 Segment::Said(text) => {
                     let mut kept = String::new();
                     self.edges.push(&text, &mut kept);
-                    said(&mut self.chunker, kept, out);
+                    push_text(&mut self.chunker, kept, out);
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Pipe {
     }
 }
 
-fn said(chunker: &mut Option<Chunker>, text: String, out: &mut Vec<Out>) {
+fn push_text(chunker: &mut Option<Chunker>, text: String, out: &mut Vec<Out>) {
     if text.is_empty() {
         return;
     }

@@ -33,13 +33,13 @@ pub enum OutputTarget {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaner {
     place: OutputTarget,
-    state: State,
+    state: EscapeState,
     /// Characters of the sequence so far.
     n_chars: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After a carriage return that became a line feed: a line feed now is the same line end.
@@ -64,7 +64,7 @@ impl Cleaner {
     pub fn push(&mut self, text: &str, out: &mut String) {
         let mut rest = text;
         while !rest.is_empty() {
-            if self.state == State::Text {
+            if self.state == EscapeState::Text {
                 let n_plain = rest.find(is_special).unwrap_or(rest.len());
                 out.push_str(&rest[..n_plain]);
                 rest = &rest[n_plain..];
@@ -79,30 +79,36 @@ impl Cleaner {
 
     fn take(&mut self, c: char, out: &mut String) {
         match (self.state, c) {
-            (State::Text, c) => self.special(c, out),
-            (State::Return, '\n') => self.state = State::Text,
+            (EscapeState::Text, c) => self.special(c, out),
+            (EscapeState::Return, '\n') => self.state = EscapeState::Text,
             // A sequence of its own begins, whatever came before.
-            (_, '\u{1b}') => self.enter(State::Escape),
-            (State::Escape, '[') => self.enter(State::Control),
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => self.enter(State::Str),
-            (State::Escape | State::Intermediate, ' '..='/') => {
-                self.go_on(State::Intermediate, c, out)
+            (_, '\u{1b}') => self.enter(EscapeState::Escape),
+            (EscapeState::Escape, '[') => self.enter(EscapeState::Control),
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => self.enter(EscapeState::Str),
+            (EscapeState::Escape | EscapeState::Intermediate, ' '..='/') => {
+                self.go_on(EscapeState::Intermediate, c, out)
             }
-            (State::Escape | State::Intermediate, '0'..='~') => self.state = State::Text,
-            (State::Control, ' '..='?') => self.go_on(State::Control, c, out),
-            (State::Control, '@'..='~') => self.state = State::Text,
-            (State::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => self.state = State::Text,
-            (State::Str, c) if !matches!(c, '\n' | '\r') => self.go_on(State::Str, c, out),
+            (EscapeState::Escape | EscapeState::Intermediate, '0'..='~') => {
+                self.state = EscapeState::Text
+            }
+            (EscapeState::Control, ' '..='?') => self.go_on(EscapeState::Control, c, out),
+            (EscapeState::Control, '@'..='~') => self.state = EscapeState::Text,
+            (EscapeState::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => {
+                self.state = EscapeState::Text
+            }
+            (EscapeState::Str, c) if !matches!(c, '\n' | '\r') => {
+                self.go_on(EscapeState::Str, c, out)
+            }
             (_, c) => self.text(c, out),
         }
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: EscapeState) {
         (self.state, self.n_chars) = (state, 0);
     }
 
     /// One more character of the sequence, if it may still be one.
-    fn go_on(&mut self, state: State, c: char, out: &mut String) {
+    fn go_on(&mut self, state: EscapeState, c: char, out: &mut String) {
         self.state = state;
         self.n_chars += 1;
         if MAX_SEQUENCE < self.n_chars {
@@ -112,7 +118,7 @@ impl Cleaner {
 
     /// The sequence is over without its end, and this is no part of it.
     fn text(&mut self, c: char, out: &mut String) {
-        self.state = State::Text;
+        self.state = EscapeState::Text;
         match is_special(c) {
             true => self.special(c, out),
             false => out.push(c),
@@ -122,11 +128,11 @@ impl Cleaner {
     fn special(&mut self, c: char, out: &mut String) {
         let is_terminal = self.place == OutputTarget::Terminal;
         match c {
-            '\u{1b}' => self.enter(State::Escape),
-            '\u{9b}' => self.enter(State::Control),
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.enter(State::Str),
+            '\u{1b}' => self.enter(EscapeState::Escape),
+            '\u{9b}' => self.enter(EscapeState::Control),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.enter(EscapeState::Str),
             '\r' if is_terminal => {
-                self.state = State::Return;
+                self.state = EscapeState::Return;
                 out.push('\n');
             }
             '\u{85}' => out.push('\n'),

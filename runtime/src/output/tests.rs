@@ -11,7 +11,7 @@ use crate::event::Event;
 
 /// What a channel is told, as data.
 #[derive(Clone, Debug)]
-enum Told {
+enum Fed {
     Text(u32, &'static str),
     Think(u32, &'static str),
     Block(u32, &'static str),
@@ -26,7 +26,7 @@ enum Told {
     End,
     Fail,
 }
-use Told::{Block, Done, End, Fail, Missed, Other, Text, Think, Tool, Turn, Wait, Withdrawn};
+use Fed::{Block, Done, End, Fail, Missed, Other, Text, Think, Tool, Turn, Wait, Withdrawn};
 
 /// Payloads in short: `1 text`, `2~reasoning`, `-1..2`, `=result`, `?3`, `.` and `!` at the end.
 fn short(payload: &Payload) -> String {
@@ -41,7 +41,7 @@ fn short(payload: &Payload) -> String {
     }
 }
 
-fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Told]) -> Vec<Payload> {
+fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed]) -> Vec<Payload> {
     let mut normalizer = Normalizer::new(policy.clone(), Arc::new(settings.clone()));
     let (mut out, mut now) = (Vec::new(), 0);
     for told in told {
@@ -74,12 +74,12 @@ fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Told]) -> Vec<
 }
 
 #[track_caller]
-fn check(policy: &ChannelPolicy, told: &[Told], payloads: &[&str]) {
+fn check(policy: &ChannelPolicy, told: &[Fed], payloads: &[&str]) {
     check_with(policy, &OutputSettings::default(), told, payloads);
 }
 
 #[track_caller]
-fn check_with(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Told], payloads: &[&str]) {
+fn check_with(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed], payloads: &[&str]) {
     let found: Vec<String> = run(policy, settings, told).iter().map(short).collect();
     assert_eq!(found, payloads, "{policy:?} {told:?}");
 }

@@ -269,11 +269,11 @@ impl Conversation {
         self.memory.compactions = CompactionWatch::default();
         self.memory.stop_blocks = 0;
         self.memory.run_heads.clear();
-        self.said(HistoryUpdate::Message(prompt));
+        self.apply(HistoryUpdate::Message(prompt));
     }
 
     /// Takes in what was said.
-    pub fn said(&mut self, said: HistoryUpdate) {
+    pub fn apply(&mut self, said: HistoryUpdate) {
         match said {
             HistoryUpdate::Message(message) => {
                 self.last_entry = Some(message.id.clone());

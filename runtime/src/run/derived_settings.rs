@@ -92,7 +92,7 @@ impl DerivedSettings {
     }
 
     /// Whether it follows from these settings, given the same facts.
-    pub fn is_of(&self, resolved: &Resolved) -> bool {
+    pub fn matches(&self, resolved: &Resolved) -> bool {
         self.digest == resolved.digest
     }
 

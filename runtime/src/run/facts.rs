@@ -121,7 +121,7 @@ impl SessionFacts {
     /// Where its transcript and those of its neighbours lie.
     pub fn transcripts(&self) -> Transcripts {
         let (directories, workspaces) = (self.both(&self.directory), self.both(&self.workspace));
-        Transcripts::beside(&directories, &workspaces)
+        Transcripts::within(&directories, &workspaces)
     }
 
     /// Puts a sub-agent into a directory below the workspace that it would have.

@@ -192,7 +192,7 @@ impl Machine {
             if let (Some(active), Some(message)) = (&mut self.active, update.message()) {
                 active.remember(message);
             }
-            self.conversation.said(update);
+            self.conversation.apply(update);
         }
         self.recorder.append(Origin::Unawaited, closing.append.into(), &mut self.effects);
     }

@@ -149,7 +149,7 @@ impl Machine {
             return;
         };
         for update in append.said.drain(..) {
-            self.conversation.said(update);
+            self.conversation.apply(update);
         }
         self.recorder.append(Origin::Unawaited, (*append).into(), &mut self.effects);
     }

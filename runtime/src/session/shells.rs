@@ -73,7 +73,7 @@ impl Machine {
             let line = ConversationLine::of(now.at, last, Arc::clone(&message));
             lines.push(Line::Conversation(Box::new(line)));
             active.remember(&message);
-            self.conversation.said(HistoryUpdate::Message(message));
+            self.conversation.apply(HistoryUpdate::Message(message));
         }
         // The turn has more to write at once.
         self.recorder.hold(Lines { lines, stored: Vec::new(), sync: false });

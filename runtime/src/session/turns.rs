@@ -127,7 +127,7 @@ impl Machine {
                 }
                 HistoryUpdate::Shown(_) | HistoryUpdate::Withdrawn(_) => {}
             }
-            self.conversation.said(update);
+            self.conversation.apply(update);
         }
         if has_called {
             self.settle(now);

@@ -29,7 +29,7 @@ impl Merged {
     }
 
     /// Whether these layers were merged, with this very catalogue.
-    pub fn is_of<'a>(
+    pub fn matches<'a>(
         &self,
         layers: impl IntoIterator<Item = &'a LayerText>,
         catalogue: &Arc<Catalogue>,
@@ -54,10 +54,10 @@ mod tests {
         let merged = Merged::new(vec![layer("m-1")], &catalogue);
         assert_eq!(&*merged.resolved.settings.model, "m-1");
         assert_eq!(*merged.resolved, merge_with(&[layer("m-1")], &catalogue));
-        assert!(merged.is_of(&[layer("m-1")], &catalogue));
-        assert!(!merged.is_of(&[layer("m-2")], &catalogue));
-        assert!(!merged.is_of(&[], &catalogue));
-        assert!(!merged.is_of(&[layer("m-1"), layer("m-1")], &catalogue));
-        assert!(!merged.is_of(&[layer("m-1")], &Arc::new(Catalogue::built_in())));
+        assert!(merged.matches(&[layer("m-1")], &catalogue));
+        assert!(!merged.matches(&[layer("m-2")], &catalogue));
+        assert!(!merged.matches(&[], &catalogue));
+        assert!(!merged.matches(&[layer("m-1"), layer("m-1")], &catalogue));
+        assert!(!merged.matches(&[layer("m-1")], &Arc::new(Catalogue::built_in())));
     }
 }

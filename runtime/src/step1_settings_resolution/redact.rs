@@ -28,7 +28,7 @@ impl Default for RedactSettings {
 /// What one layer says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct LayerNames {
     model: Option<bool>,
     variables: BTreeSet<String>,
 }
@@ -39,7 +39,9 @@ pub(super) fn redact(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> Re
     let mut settings = RedactSettings::default();
     for layer in layers {
         let said = layer.values.get("ennead").and_then(|it| it.get("redact"));
-        let Some(Said { model, variables }) = said.and_then(|it| Said::deserialize(it).ok()) else {
+        let Some(LayerNames { model, variables }) =
+            said.and_then(|it| LayerNames::deserialize(it).ok())
+        else {
             continue;
         };
         settings.variables.extend(variables);

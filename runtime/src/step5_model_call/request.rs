@@ -157,7 +157,7 @@ impl EncodedHead {
     }
 
     /// Whether it was made from an equal head.
-    pub fn is_of(&self, head: &RequestHead) -> bool {
+    pub fn matches(&self, head: &RequestHead) -> bool {
         *self.head == *head
     }
 

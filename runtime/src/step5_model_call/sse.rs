@@ -49,30 +49,30 @@ pub struct SseParser {
 
 /// Where a field of the current event lies.
 #[derive(Clone, Copy)]
-enum Place<'c> {
+enum FieldAt<'c> {
     Nowhere,
     InChunk(&'c [u8]),
     Kept,
 }
 
-impl<'c> Place<'c> {
+impl<'c> FieldAt<'c> {
     fn bytes<'a>(self, kept: &'a [u8]) -> &'a [u8]
     where
         'c: 'a,
     {
         match self {
-            Place::Nowhere => &[],
-            Place::InChunk(bytes) => bytes,
-            Place::Kept => kept,
+            FieldAt::Nowhere => &[],
+            FieldAt::InChunk(bytes) => bytes,
+            FieldAt::Kept => kept,
         }
     }
 
     /// Moves it out of the chunk, so that it lives on.
     fn keep(&mut self, kept: &mut Vec<u8>) {
-        if let Place::InChunk(bytes) = *self {
+        if let FieldAt::InChunk(bytes) = *self {
             kept.clear();
             kept.extend_from_slice(bytes);
-            *self = Place::Kept;
+            *self = FieldAt::Kept;
         }
     }
 }
@@ -114,8 +114,8 @@ impl SseParser {
         mut on_event: impl FnMut(SseEvent<'_>) -> ControlFlow<()>,
     ) -> Result<(), EventTooLarge> {
         let mut rest = chunk;
-        let mut event = if self.event.is_empty() { Place::Nowhere } else { Place::Kept };
-        let mut data = if self.has_data { Place::Kept } else { Place::Nowhere };
+        let mut event = if self.event.is_empty() { FieldAt::Nowhere } else { FieldAt::Kept };
+        let mut data = if self.has_data { FieldAt::Kept } else { FieldAt::Nowhere };
         while !rest.is_empty() {
             if self.after_cr {
                 self.after_cr = false;
@@ -124,7 +124,7 @@ impl SseParser {
                     continue;
                 }
             }
-            if let (Place::Nowhere, Place::Nowhere) = (event, data)
+            if let (FieldAt::Nowhere, FieldAt::Nowhere) = (event, data)
                 && self.line.is_empty()
             {
                 match self.read_usual(rest, &mut on_event) {
@@ -146,24 +146,25 @@ impl SseParser {
             if self.line.is_empty() {
                 let line = self.without_mark(head);
                 if line.is_empty() {
-                    if let Place::InChunk(_) | Place::Kept = data {
+                    if let FieldAt::InChunk(_) | FieldAt::Kept = data {
                         let found = SseEvent {
                             event: text(event.bytes(&self.event)),
                             data: text(data.bytes(&self.data)),
                         };
                         if on_event(found).is_break() {
-                            (self.has_data, data, event) = (false, Place::Nowhere, Place::Nowhere);
+                            (self.has_data, data, event) =
+                                (false, FieldAt::Nowhere, FieldAt::Nowhere);
                             break;
                         }
                     }
-                    (data, event) = (Place::Nowhere, Place::Nowhere);
+                    (data, event) = (FieldAt::Nowhere, FieldAt::Nowhere);
                     continue;
                 }
                 match field(line) {
-                    Some((Field::Event, value)) => event = Place::InChunk(value),
+                    Some((Field::Event, value)) => event = FieldAt::InChunk(value),
                     Some((Field::Data, value)) => match data {
-                        Place::Nowhere => data = Place::InChunk(value),
-                        Place::InChunk(_) | Place::Kept => {
+                        FieldAt::Nowhere => data = FieldAt::InChunk(value),
+                        FieldAt::InChunk(_) | FieldAt::Kept => {
                             data.keep(&mut self.data);
                             self.data.push(b'\n');
                             self.data.extend_from_slice(value);
@@ -186,12 +187,12 @@ impl SseParser {
                     Some((Field::Event, value)) => {
                         self.event.clear();
                         self.event.extend_from_slice(value);
-                        event = Place::Kept;
+                        event = FieldAt::Kept;
                     }
                     Some((Field::Data, value)) => {
-                        if let Place::Nowhere = data {
+                        if let FieldAt::Nowhere = data {
                             self.data.clear();
-                            data = Place::Kept;
+                            data = FieldAt::Kept;
                         } else {
                             data.keep(&mut self.data);
                             self.data.push(b'\n');
@@ -206,8 +207,8 @@ impl SseParser {
         }
         event.keep(&mut self.event);
         data.keep(&mut self.data);
-        self.has_data = !matches!(data, Place::Nowhere);
-        if let Place::Nowhere = event {
+        self.has_data = !matches!(data, FieldAt::Nowhere);
+        if let FieldAt::Nowhere = event {
             self.event.clear();
         }
         if !self.has_data {

@@ -113,10 +113,10 @@ struct Compiler<'a> {
     /// The result of each call; `None` until one is found after it.
     results: BTreeMap<&'a ToolUseId, Option<&'a Block>>,
     /// The answer that is being put together, if its calls are not yet answered.
-    open: Option<Answer<'a>>,
+    open: Option<OpenAnswer<'a>>,
 }
 
-struct Answer<'a> {
+struct OpenAnswer<'a> {
     api_id: Option<&'a str>,
     calls: Vec<ToolUseId>,
 }
@@ -264,7 +264,7 @@ impl<'a> Compiler<'a> {
                 open.calls.extend(calls);
                 open.api_id = api_id;
             }
-            None => self.open = Some(Answer { api_id, calls: calls.collect() }),
+            None => self.open = Some(OpenAnswer { api_id, calls: calls.collect() }),
         }
         match self.view.messages.last_mut() {
             Some(last) if last.role == Role::Assistant => last.blocks.append(&mut blocks),

@@ -35,20 +35,20 @@ pub fn groups(calls: &[Scheduled]) -> Vec<Range<usize>> {
 /// Says which calls may start, as others end. Each call is started once.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    calls: Vec<Call>,
+    calls: Vec<ScheduledCall>,
     /// What is left of them, the one that is under way last.
     groups: Vec<Range<usize>>,
     max_parallel: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Call {
+struct ScheduledCall {
     call: Scheduled,
-    state: State,
+    state: CallState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CallState {
     Waiting,
     Running,
     Ended,
@@ -63,7 +63,7 @@ impl Schedule {
         Self {
             calls: calls
                 .iter()
-                .map(|call| Call { call: call.clone(), state: State::Waiting })
+                .map(|call| ScheduledCall { call: call.clone(), state: CallState::Waiting })
                 .collect(),
             groups,
             max_parallel: at_least_one(max_parallel),
@@ -75,7 +75,7 @@ impl Schedule {
     /// A call whose tool is at its limit does not hold up its neighbours.
     pub fn start_next(&mut self) -> Vec<usize> {
         while let Some(group) = self.groups.last() {
-            if self.calls[group.clone()].iter().any(|it| it.state != State::Ended) {
+            if self.calls[group.clone()].iter().any(|it| it.state != CallState::Ended) {
                 return self.start_in(group.clone());
             }
             self.groups.pop();
@@ -87,7 +87,7 @@ impl Schedule {
     /// so a late or repeated report starts nothing twice.
     pub fn finished(&mut self, index: usize) -> Vec<usize> {
         match self.calls.get_mut(index) {
-            Some(call) if call.state == State::Running => call.state = State::Ended,
+            Some(call) if call.state == CallState::Running => call.state = CallState::Ended,
             _ => return Vec::new(),
         }
         self.start_next()
@@ -95,12 +95,12 @@ impl Schedule {
 
     /// Whether every call has ended.
     pub fn is_done(&self) -> bool {
-        self.calls.iter().all(|it| it.state == State::Ended)
+        self.calls.iter().all(|it| it.state == CallState::Ended)
     }
 
     /// Calls that have been started and have not ended, in request order.
     pub fn running(&self) -> impl Iterator<Item = usize> {
-        let running = |(_, it): &(usize, &Call)| it.state == State::Running;
+        let running = |(_, it): &(usize, &ScheduledCall)| it.state == CallState::Running;
         self.calls.iter().enumerate().filter(running).map(|(i, _)| i)
     }
 
@@ -116,14 +116,14 @@ impl Schedule {
             if n_running == self.max_parallel {
                 break;
             }
-            let Call { call, state } = &mut self.calls[i];
+            let ScheduledCall { call, state } = &mut self.calls[i];
             let max = match call.concurrency {
                 Concurrency::Alone => 1,
                 Concurrency::Together { max } => at_least_one(max),
             };
             let of_tool = per_tool.entry(call.tool.clone()).or_default();
-            if *state == State::Waiting && *of_tool < max {
-                *state = State::Running;
+            if *state == CallState::Waiting && *of_tool < max {
+                *state = CallState::Running;
                 *of_tool += 1;
                 n_running += 1;
                 started.push(i);

@@ -165,7 +165,7 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
     }
     match &line.boundary {
         Some(boundary) => metadata(boundary, &message.id, out),
-        None => said(message, line, out),
+        None => write_message(message, line, out),
     }
     if let Some(asked) = line.answer.as_ref().and_then(|it| it.asked.as_ref()) {
         field("askedModel", asked, out);
@@ -179,7 +179,7 @@ fn conversation(line: &ConversationLine, frame: &LineFrame, out: &mut Vec<u8>) {
     }
 }
 
-fn said(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {
+fn write_message(message: &Message, line: &ConversationLine, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","message":{"#);
     if let Some(id) = &message.api_id {
         out.extend_from_slice(br#""id":"#);

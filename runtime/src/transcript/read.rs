@@ -171,10 +171,12 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
     };
     let seal = seal_of(text.as_bytes());
     let entry = match wire.kind.as_ref() {
-        "user" => said(&wire, Role::User)?,
-        "assistant" => said(&wire, Role::Assistant)?,
+        "user" => message_entry(&wire, Role::User)?,
+        "assistant" => message_entry(&wire, Role::Assistant)?,
         "system" if wire.subtype.as_deref() == Some("compact_boundary") => boundary(&wire)?,
-        "system" if wire.message.is_some() && wire.uuid.is_some() => said(&wire, Role::System)?,
+        "system" if wire.message.is_some() && wire.uuid.is_some() => {
+            message_entry(&wire, Role::System)?
+        }
         // A kind that a later version writes is no reason to lose the file.
         "ennead" => match serde_json::from_str(text) {
             Ok(record) => Entry::Harness(record),
@@ -275,7 +277,7 @@ fn boundary(wire: &Wire<'_>) -> Result<Entry, NotALine> {
     Ok(Entry::Conversation { line: Box::new(line), sidechain, bad_blocks: 0 })
 }
 
-fn said(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
+fn message_entry(wire: &Wire<'_>, role: Role) -> Result<Entry, NotALine> {
     let needs = |field| NotALine::Record { field };
     let id = wire.uuid.clone().ok_or(needs("uuid"))?;
     let message = wire.message.ok_or(needs("message"))?;

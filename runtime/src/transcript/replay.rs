@@ -137,7 +137,7 @@ pub fn replay_lines(
             LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {}
             LineRef::Conversation(_) => {
                 if let Some(session) = &mut session {
-                    session.said(&lines, at - 1)?;
+                    session.replay_messages(&lines, at - 1)?;
                 }
             }
             LineRef::Harness(record) => match &record.what {

@@ -35,7 +35,7 @@ pub fn render(bytes: &[u8]) -> Option<String> {
         // Writing to a string does not fail.
         let _written = match entry {
             Ok(Entry::Harness(it)) => record(&it, &mut out),
-            Ok(Entry::Conversation { line, .. }) => said(&line, &mut out),
+            Ok(Entry::Conversation { line, .. }) => message_lines(&line, &mut out),
             Ok(Entry::Other { kind, .. }) => out.end(format_args!("line {}: {kind}", i + 1)),
             Err(error) => out.end(format_args!("line {}: {error}", i + 1)),
         };
@@ -70,7 +70,7 @@ impl Write for Lines {
     }
 }
 
-fn said(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
+fn message_lines(line: &ConversationLine, out: &mut Lines) -> fmt::Result {
     if let Some(boundary) = &line.boundary {
         let tokens = boundary.pre_tokens.0;
         return out.end(format_args!("  compacted ({}) at {tokens} tokens", boundary.trigger));

@@ -51,7 +51,7 @@ impl Turn {
         let told = layers.told(is_known && self.number != 1);
         self.memory.layers = Some(layers);
         let tools = self.take_joined();
-        let kept = self.memory.derived_settings.take().filter(|it| it.is_of(&resolved));
+        let kept = self.memory.derived_settings.take().filter(|it| it.matches(&resolved));
         let derived_settings = match kept {
             Some(kept) if tools.is_none() => kept,
             before => self.put_in_force(&resolved, before.as_deref()),
@@ -121,7 +121,7 @@ impl Turn {
             .memory
             .merged
             .take()
-            .filter(|known| known.is_of(self.facts.layers.iter().chain(&read), catalogue));
+            .filter(|known| known.matches(self.facts.layers.iter().chain(&read), catalogue));
         let merged = known.unwrap_or_else(|| {
             let layers = self.facts.layers.iter().cloned().chain(read).collect();
             Arc::new(Merged::new(layers, catalogue))

@@ -36,7 +36,7 @@ impl TaskTools {
         let Some(names) = &mut *names else { return };
         if memchr::memmem::find(line, KEY).is_some() {
             // What is no list of tools is for the library to complain about.
-            let tools = serde_json::from_slice::<Answer>(line).map(|it| it.result.tools);
+            let tools = serde_json::from_slice::<ToolsAnswer>(line).map(|it| it.result.tools);
             let needs = |it: &Tool| {
                 it.execution.as_ref().and_then(|it| it.task_support.as_deref()) == Some("required")
             };
@@ -52,7 +52,7 @@ impl TaskTools {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ToolsAnswer {
     result: Tools,
 }
 

@@ -16,16 +16,16 @@ use super::pipe::Output;
 
 /// The program, as one that can be asked. Clones ask the same one.
 #[derive(Clone, Debug)]
-pub struct Host(Arc<Shared>);
+pub struct Host(Arc<HostShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct HostShared {
     output: Output,
-    state: Mutex<State>,
+    state: Mutex<HostState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HostState {
     n_questions: u64,
     open: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     is_closed: bool,
@@ -46,7 +46,7 @@ pub enum NoAnswer {
 impl Host {
     /// Asks through this output.
     pub fn new(output: Output) -> Self {
-        Self(Arc::new(Shared { output, state: Mutex::default() }))
+        Self(Arc::new(HostShared { output, state: Mutex::default() }))
     }
 
     /// Asks, and waits for the answer.
@@ -96,7 +96,7 @@ impl Host {
         !self.state().open.is_empty()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HostState> {
         // Every change is one step.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,14 +119,14 @@ impl Drop for Question<'_> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::pipe::{Shared, written},
+        super::pipe::{SharedBytes, written},
         *,
     };
 
     // REQ: SUR-3
     #[tokio::test]
     async fn answers_come_in_any_order_and_a_question_left_is_withdrawn() {
-        let place = Shared::default();
+        let place = SharedBytes::default();
         let (output, end) = Output::start(place.clone());
         let host = Host::new(output);
         let first = host.ask(json!({"subtype": "a"}));
@@ -153,7 +153,7 @@ mod tests {
     // REQ: SUR-3
     #[tokio::test]
     async fn nobody_answers_after_the_end() {
-        let (output, _end) = Output::start(Shared::default());
+        let (output, _end) = Output::start(SharedBytes::default());
         let host = Host::new(output);
         let mut open = Box::pin(host.ask(json!({"subtype": "a"})));
         assert!(futures::poll!(&mut open).is_pending());

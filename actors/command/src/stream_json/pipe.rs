@@ -118,10 +118,10 @@ pub(crate) fn written(bytes: &[u8]) -> Vec<Value> {
 /// A place in memory that several threads write to.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shared(pub(crate) std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+pub(crate) struct SharedBytes(pub(crate) std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 #[cfg(test)]
-impl Write for Shared {
+impl Write for SharedBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -161,7 +161,7 @@ mod tests {
     // REQ: SUR-3
     #[tokio::test]
     async fn lines_are_written_in_order_and_the_end_is_after_the_last() {
-        let place = Shared::default();
+        let place = SharedBytes::default();
         let (output, end) = Output::start(place.clone());
         let other = output.clone();
         (0..100).for_each(|n| output.write(json!({"n": n})));

@@ -10,8 +10,8 @@ use std::{
 };
 
 use ennead::{
-    RunEnd, SessionOptions,
-    permission::{BadMatcher, HookEvent, HookInput, HookReply, Permit},
+    OptionError, RunEnd, SessionOptions,
+    permission::{HookEvent, HookInput, HookReply, Permit},
     tool::{Access, BoxFuture, CustomTool, Tool, ToolContext, ToolEffect, ToolOutcome, ToolSpec},
 };
 use ennead_runtime::tool::ToolErrorKind;
@@ -31,10 +31,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// What is known of the answer of a run.
 #[derive(Debug, Default)]
-pub struct Structured(Mutex<State>);
+pub struct Structured(Mutex<Collected>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Collected {
     value: Option<Value>,
     n_failed: u32,
 }
@@ -46,12 +46,12 @@ pub struct BadSchema(String);
 
 /// The tool, with what it tells.
 #[derive(Debug)]
-struct Answer {
+struct AnswerTool {
     shape: Arc<CustomTool>,
     told: Arc<Structured>,
 }
 
-impl Tool for Answer {
+impl Tool for AnswerTool {
     fn spec(&self) -> &ToolSpec {
         self.shape.spec()
     }
@@ -104,13 +104,13 @@ impl Structured {
                 .build()
                 .map_err(|error| bad(&error))?;
         let told = Arc::new(Self::default());
-        let tool = Answer { shape: Arc::new(shape), told: Arc::clone(&told) };
+        let tool = AnswerTool { shape: Arc::new(shape), told: Arc::clone(&told) };
         let options = told.hooks(options.tool(Arc::new(tool))).map_err(|error| bad(&error))?;
         Ok((told, options))
     }
 
     /// Has the run end with the call, and with none.
-    fn hooks(self: &Arc<Self>, options: SessionOptions) -> Result<SessionOptions, BadMatcher> {
+    fn hooks(self: &Arc<Self>, options: SessionOptions) -> Result<SessionOptions, OptionError> {
         let done = |_: HookInput| async { HookReply::stop("the answer was given") };
         let told = Arc::clone(self);
         let failed = move |_: HookInput| {
@@ -142,7 +142,7 @@ impl Structured {
 
     /// A run begins; what is known is of the one before.
     pub fn begin(&self) {
-        *self.state() = State::default();
+        *self.state() = Collected::default();
     }
 
     /// Puts the value into the result of the run, or that there is none.
@@ -169,7 +169,7 @@ impl Structured {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Collected> {
         // Every change is one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -120,7 +120,7 @@ impl Redaction {
 
 /// What of a line of the conversation its calls are read from.
 #[derive(Deserialize)]
-struct Said<'a> {
+struct MessageLine<'a> {
     #[serde(borrow)]
     message: Content<'a>,
 }
@@ -133,7 +133,7 @@ struct Content<'a> {
 
 /// The calls of an answer, in order.
 fn calls(line: &str) -> Vec<ToolCall> {
-    let Ok(said) = serde_json::from_str::<Said<'_>>(line) else { return Vec::new() };
+    let Ok(said) = serde_json::from_str::<MessageLine<'_>>(line) else { return Vec::new() };
     let blocks = said.message.content.iter().filter_map(|it| Block::from_wire(it.get()).ok());
     let call = |it: Block| {
         let (id, name, input) = it.as_tool_use()?;

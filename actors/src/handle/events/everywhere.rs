@@ -55,17 +55,17 @@ pub struct EventsMissed {
 
 /// Where the hubs of sessions tell their events. Clones tell the same readers.
 #[derive(Clone)]
-pub(crate) struct EventsOfAll(Arc<Shared>);
+pub(crate) struct EventsOfAll(Arc<AllShared>);
 
-struct Shared {
+struct AllShared {
     clock: Arc<dyn Clock>,
     /// Read without the lock, so that a stream without readers costs nothing.
     n_readers: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<AllState>,
 }
 
 #[derive(Default)]
-struct State {
+struct AllState {
     readers: Vec<Reader>,
     /// Readers there ever were; their keys.
     n_readers: u64,
@@ -83,17 +83,17 @@ struct Reader {
 impl EventsOfAll {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let (n_readers, state) = (AtomicUsize::new(0), Mutex::default());
-        Self(Arc::new(Shared { clock, n_readers, state }))
+        Self(Arc::new(AllShared { clock, n_readers, state }))
     }
 
     /// Whether any stream is open.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn has_listeners(&self) -> bool {
         0 < self.0.n_readers.load(Ordering::Relaxed)
     }
 
     /// Tells all readers an event of a session.
     pub(super) fn tell(&self, session: &SessionId, seq: u64, event: &Event) {
-        if !self.is_heard() {
+        if !self.has_listeners() {
             return;
         }
         let at = self.0.clock.now();
@@ -121,7 +121,7 @@ impl EventsOfAll {
     }
 
     /// A panic while the lock was held leaves valid state: every change is one step.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AllState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

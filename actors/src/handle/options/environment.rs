@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use ennead_tools::withdrawn_keys;
@@ -85,13 +85,22 @@ impl Environment {
 
     /// The value of a variable. Signs that are no UTF-8 are replaced.
     pub fn variable(&self, name: &str) -> Option<String> {
-        self.variables.get(OsStr::new(name)).map(|it| it.to_string_lossy().into_owned())
+        self.var_os(name).map(|it| it.to_string_lossy().into_owned())
+    }
+
+    fn var_os(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(OsStr::new(name))
     }
 
     /// The user's configuration directory, if `CLAUDE_CONFIG_DIR` names one.
     pub(crate) fn config_directory(&self) -> Option<PathBuf> {
-        let value = self.variables.get(OsStr::new("CLAUDE_CONFIG_DIR"));
+        let value = self.var_os("CLAUDE_CONFIG_DIR");
         value.filter(|it| !it.is_empty()).map(PathBuf::from)
+    }
+
+    /// The user's home, if there is one.
+    pub(crate) fn user_home(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 
     pub(crate) fn home_directory(&self) -> PathBuf {

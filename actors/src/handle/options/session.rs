@@ -15,10 +15,9 @@ use ennead_runtime::{
         Durability,
         trust::{SettingSources, Trust},
     },
-    step7_permission_gate::rule::BadRule,
 };
 
-use super::{Endpoint, NotAnObject, Settings};
+use super::{Endpoint, OptionError, Settings};
 use crate::handle::{
     approval::{Approver, PermissionPolicy},
     in_process_hook::Hook,
@@ -37,7 +36,7 @@ use crate::handle::{
 ///     .mode(PermissionMode::AcceptEdits)
 ///     .allow("Bash(cargo test *)")?
 ///     .append_system_prompt("Answer in one line.");
-/// # Ok::<(), ennead::permission::BadRule>(())
+/// # Ok::<(), ennead::OptionError>(())
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
@@ -76,7 +75,7 @@ pub struct SessionOptions {
     /// started in it.
     pub may_bypass: bool,
     /// How far the workspace's own files are trusted. Defaults to not at all.
-    /// [`crate::permission::recorded_trust`] looks up what the user said of a directory.
+    /// [`Environment::recorded_trust`](crate::Environment::recorded_trust) looks up what the user said of a directory.
     pub trust: Trust,
     /// Whose settings and instruction files are read next to those of the organisation; all.
     pub setting_sources: SettingSources,
@@ -168,8 +167,8 @@ impl SessionOptions {
     ///
     /// # Errors
     ///
-    /// [`BadRule`] when the rule cannot be read.
-    pub fn allow(mut self, rule: &str) -> Result<Self, BadRule> {
+    /// [`OptionError::Rule`] when the rule cannot be read.
+    pub fn allow(mut self, rule: &str) -> Result<Self, OptionError> {
         self.settings = self.settings.allow(rule)?;
         Ok(self)
     }
@@ -179,7 +178,7 @@ impl SessionOptions {
     /// # Errors
     ///
     /// As [`SessionOptions::allow`].
-    pub fn deny(mut self, rule: &str) -> Result<Self, BadRule> {
+    pub fn deny(mut self, rule: &str) -> Result<Self, OptionError> {
         self.settings = self.settings.deny(rule)?;
         Ok(self)
     }
@@ -189,7 +188,7 @@ impl SessionOptions {
     /// # Errors
     ///
     /// As [`SessionOptions::allow`].
-    pub fn ask(mut self, rule: &str) -> Result<Self, BadRule> {
+    pub fn ask(mut self, rule: &str) -> Result<Self, OptionError> {
         self.settings = self.settings.ask(rule)?;
         Ok(self)
     }
@@ -210,8 +209,8 @@ impl SessionOptions {
     ///
     /// # Errors
     ///
-    /// [`NotAnObject`]. Keys that cannot be read are ignored, as in a file.
-    pub fn settings_json(self, settings: serde_json::Value) -> Result<Self, NotAnObject> {
+    /// [`OptionError::NotAnObject`]. Keys that cannot be read are ignored, as in a file.
+    pub fn settings_json(self, settings: serde_json::Value) -> Result<Self, OptionError> {
         Ok(self.settings(Settings::from_json(settings)?))
     }
 
@@ -242,8 +241,8 @@ impl SessionOptions {
 
     /// Works for this tenant.
     #[must_use]
-    pub fn tenant(self, tenant: TenantId) -> Self {
-        Self { tenant: Some(tenant), ..self }
+    pub fn tenant(self, tenant: impl Into<TenantId>) -> Self {
+        Self { tenant: Some(tenant.into()), ..self }
     }
 
     /// Names the session, or goes on with the earlier one of this name.

@@ -6,9 +6,11 @@ use ennead_runtime::{
     hook::{HookEvent, OnFailure},
     permission::{PermissionMode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Durability,
-    step7_permission_gate::rule::{BadRule, Rule},
+    step7_permission_gate::rule::Rule,
 };
 use serde_json::{Map, Value, json};
+
+use super::OptionError;
 
 /// Settings with the rank of flags of the command: above the files of the user and the repository, below
 /// those of an organisation.
@@ -27,15 +29,10 @@ use serde_json::{Map, Value, json};
 ///     .allow("Bash(cargo test *)")?
 ///     .deny("Read(.env)")?;
 /// assert!(Settings::new().deny("Bash(rm").is_err(), "a rule that cannot be read is refused at the call");
-/// # Ok::<(), ennead::permission::BadRule>(())
+/// # Ok::<(), ennead::OptionError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(Map<String, Value>);
-
-/// JSON that is no object cannot be settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("settings are a JSON object")]
-pub struct NotAnObject;
 
 impl Settings {
     /// No settings: those of files and the defaults hold.
@@ -49,11 +46,11 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`NotAnObject`].
-    pub fn from_json(settings: Value) -> Result<Self, NotAnObject> {
+    /// [`OptionError::NotAnObject`].
+    pub fn from_json(settings: Value) -> Result<Self, OptionError> {
         match settings {
             Value::Object(map) => Ok(Self(map)),
-            _ => Err(NotAnObject),
+            _ => Err(OptionError::NotAnObject),
         }
     }
 
@@ -91,8 +88,8 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`BadRule`] when it cannot be read.
-    pub fn allow(self, rule: &str) -> Result<Self, BadRule> {
+    /// [`OptionError::Rule`] when it cannot be read.
+    pub fn allow(self, rule: &str) -> Result<Self, OptionError> {
         self.rule(RuleKind::Allow, "allow", rule)
     }
 
@@ -101,7 +98,7 @@ impl Settings {
     /// # Errors
     ///
     /// As [`Settings::allow`].
-    pub fn deny(self, rule: &str) -> Result<Self, BadRule> {
+    pub fn deny(self, rule: &str) -> Result<Self, OptionError> {
         self.rule(RuleKind::Deny, "deny", rule)
     }
 
@@ -110,7 +107,7 @@ impl Settings {
     /// # Errors
     ///
     /// As [`Settings::allow`].
-    pub fn ask(self, rule: &str) -> Result<Self, BadRule> {
+    pub fn ask(self, rule: &str) -> Result<Self, OptionError> {
         self.rule(RuleKind::Ask, "ask", rule)
     }
 
@@ -228,7 +225,7 @@ impl Settings {
         })
     }
 
-    fn rule(self, kind: RuleKind, key: &str, text: &str) -> Result<Self, BadRule> {
+    fn rule(self, kind: RuleKind, key: &str, text: &str) -> Result<Self, OptionError> {
         Rule::parse(&RuleText { kind, scope: Scope::CliArg, text: text.to_owned() })?;
         Ok(self.push("permissions", key, text.into()))
     }

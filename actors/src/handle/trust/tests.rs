@@ -56,6 +56,21 @@ fn trust_is_inherited_below_and_ends_at_the_top_of_a_repository() {
 }
 
 #[test]
+fn the_record_is_looked_for_where_the_environment_says_and_nowhere_without_a_home() {
+    let world = World::new();
+    world.record("repo", true.into());
+    let repo = world.home.join("repo");
+    let empty = Environment::empty();
+    assert!(!empty.recorded_trust(&repo).unwrap());
+    assert!(empty.clone().home(&world.home).recorded_trust(&repo).unwrap());
+    let elsewhere = empty.home(&world.home).with("CLAUDE_CONFIG_DIR", world.home.join("other"));
+    assert!(!elsewhere.recorded_trust(&repo).unwrap(), "no record there");
+    fs::create_dir(world.home.join("other")).unwrap();
+    fs::rename(world.state(), world.home.join("other/.claude.json")).unwrap();
+    assert!(elsewhere.recorded_trust(&repo).unwrap());
+}
+
+#[test]
 fn only_a_plain_yes_is_trust() {
     let world = World::new();
     for value in [json!(false), json!("true"), json!(1), json!(null), json!({})] {

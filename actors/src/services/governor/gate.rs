@@ -53,10 +53,10 @@ struct Inner {
     /// Where its clock starts. The clock is the one that timers go by, so that the two agree.
     start: Instant,
     spawners: Vec<Spawner>,
-    state: Mutex<State>,
+    state: Mutex<LimiterState>,
 }
 
-struct State {
+struct LimiterState {
     rules: Governor,
     n_tickets: u64,
     /// Of parked calls: who hears what becomes of them.
@@ -101,7 +101,7 @@ impl ProviderLimiter {
         stream: Stream,
         spawners: Vec<Spawner>,
     ) -> Self {
-        let state = Mutex::new(State {
+        let state = Mutex::new(LimiterState {
             rules: Governor::new(limits, stream),
             n_tickets: 0,
             waiting: BTreeMap::new(),
@@ -208,7 +208,7 @@ impl ProviderLimiter {
     }
 }
 
-impl State {
+impl LimiterState {
     /// Takes one input and tells everybody what becomes of their calls. What becomes of `own`, which
     /// does not listen yet, comes back.
     fn handle(
@@ -266,7 +266,7 @@ pub(crate) struct CallPermit {
 
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
-    pub(crate) fn heard(&self, report: Report) {
+    pub(crate) fn on_report(&self, report: Report) {
         self.gate.hear(GovernorInput::Heard { ticket: self.ticket, report });
     }
 

@@ -44,7 +44,7 @@ const FILE: &str = ".mcp.json";
 const MANAGED: &str = "managed-mcp.json";
 
 /// Characters of a notice about one server.
-const MAX_TOLD: usize = 1000;
+const MAX_ERROR_CHARS: usize = 1000;
 
 /// Whether a session could have servers.
 pub(crate) fn wants(options: &SessionOptions) -> bool {
@@ -225,7 +225,7 @@ fn only_managed(place: &SessionDirs) -> Option<String> {
 pub(crate) fn one_line(text: &str) -> String {
     let text = clean_line(text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(MAX_TOLD) {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn what_a_server_says_is_one_harmless_line() {
         assert_eq!(one_line("a\n\u{1b}[31mb\r\u{7}\u{202e}c  d "), "a b c d");
-        let long = "ä".repeat(MAX_TOLD);
+        let long = "ä".repeat(MAX_ERROR_CHARS);
         assert_eq!(one_line(&long), long);
         assert_eq!(one_line(&format!("{long}x")), format!("{long}…"));
     }

@@ -84,7 +84,7 @@ impl Watchdog {
 
     /// A piece of this many bytes was read, after which the reader is so far. A long event that is
     /// still coming counts by its bytes, as nothing of it can be read before its end.
-    pub(super) fn heard(&mut self, progress: usize, n_bytes: usize) {
+    pub(super) fn on_progress(&mut self, progress: usize, n_bytes: usize) {
         self.n_bytes += n_bytes;
         if self.progress < progress || MANY_BYTES <= self.n_bytes {
             self.progress = progress;

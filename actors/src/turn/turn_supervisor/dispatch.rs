@@ -6,7 +6,7 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{
     ActiveTurn, Pending, TurnMsg,
-    execute::{Child, Outcome},
+    execute::{ChildToStart, Outcome},
 };
 use crate::{
     groundwork::{directory::ActorKind, mailbox::Mailbox, supervision::spawn},
@@ -25,7 +25,7 @@ pub(super) fn check_inputs(
     let n_let_in = usize::try_from(state.turn.max_tool_calls().get()).unwrap_or(usize::MAX);
     if gate_worker::is_light(&state.shared, &calls) {
         let checked = gate_worker::check(&state.shared, calls, n_let_in);
-        return Ok(Outcome::Spawn(Child::Dispatcher(checked)));
+        return Ok(Outcome::Spawn(ChildToStart::Dispatcher(checked)));
     }
     state.flush(myself)?;
     let turn = myself.clone();

@@ -42,13 +42,13 @@ pub(super) enum Outcome {
     /// Nothing is left; a result comes as a message.
     Done,
     /// A child is to be started, and its start awaited.
-    Spawn(Child),
+    Spawn(ChildToStart),
     /// The turn receives this input at once.
     Reply(TurnInput),
 }
 
 /// A child to be started.
-pub(super) enum Child {
+pub(super) enum ChildToStart {
     /// A leaf that owes an answer.
     Leaf(Job, Pending),
     /// The dispatcher, for these calls, whose inputs were checked.
@@ -229,7 +229,7 @@ impl ActiveTurn {
         &mut self,
         effects: &mut VecDeque<Effect>,
         myself: &ActorRef<TurnMsg>,
-    ) -> Result<Option<Child>, ActorProcessingErr> {
+    ) -> Result<Option<ChildToStart>, ActorProcessingErr> {
         while let Some(effect) = effects.pop_front() {
             match execute(effect, myself, self)? {
                 Outcome::Done => {}
@@ -244,15 +244,15 @@ impl ActiveTurn {
     pub(super) async fn start(
         &mut self,
         myself: &ActorRef<TurnMsg>,
-        child: Child,
+        child: ChildToStart,
     ) -> Result<Vec<Effect>, ActorProcessingErr> {
         match child {
-            Child::Leaf(job, pending) => {
+            ChildToStart::Leaf(job, pending) => {
                 let leaf = spawn_leaf(job, myself.get_cell()).await?;
                 self.pending.push((leaf.get_id(), pending));
                 Ok(Vec::new())
             }
-            Child::Dispatcher(calls) => {
+            ChildToStart::Dispatcher(calls) => {
                 let admissions = self.dispatch(calls, myself).await?;
                 Ok(self.tell(TurnInput::Dispatched(admissions)))
             }
@@ -283,7 +283,7 @@ impl ActiveTurn {
         work: BoxFuture<'static, ()>,
     ) -> Outcome {
         let job = self.shared.job(kind, work).held(self.scope.tracker.token());
-        Outcome::Spawn(Child::Leaf(job, pending))
+        Outcome::Spawn(ChildToStart::Leaf(job, pending))
     }
 
     /// The turn waits: what it said so far goes out, and what the turn before it left.

@@ -27,7 +27,7 @@ const ASK_ABOUT_ALL: &str = r#"{"permissions":{"ask":["*"]}}"#;
 pub(super) struct LastGood(Mutex<BTreeMap<PathBuf, Arc<str>>>);
 
 /// What a settings file says now.
-pub(super) struct Said {
+pub(super) struct FileLayers {
     pub(super) layers: Vec<LayerText>,
     /// Why what it said before goes on to hold, if so.
     pub(super) broken: Option<Arc<str>>,
@@ -35,23 +35,29 @@ pub(super) struct Said {
 
 impl LastGood {
     /// What a file with this text says. `is_known`: a session that looked at the files before asks.
-    pub(super) fn said(&self, scope: Scope, path: &Path, text: String, is_known: bool) -> Said {
+    pub(super) fn layers_of(
+        &self,
+        scope: Scope,
+        path: &Path,
+        text: String,
+        is_known: bool,
+    ) -> FileLayers {
         let source = path.display().to_string();
         let layer = |source: &str, text| LayerText { scope, source: source.to_owned(), text };
         let Some(why) = unreadable(&text) else {
             self.keep(path, &text);
-            return Said { layers: vec![layer(&source, text)], broken: None };
+            return FileLayers { layers: vec![layer(&source, text)], broken: None };
         };
         if let Some(good) = self.of(path).filter(|_| is_known) {
             let what = format!("{source}: {why}; what it said before goes on to hold");
-            return Said {
+            return FileLayers {
                 layers: vec![layer(&source, good.to_string())],
                 broken: Some(what.into()),
             };
         }
         // Its own text is there as well, so that what is wrong with it is told with the settings.
         let closed = layer(&format!("{source} (cannot be read)"), ASK_ABOUT_ALL.to_owned());
-        Said { layers: vec![layer(&source, text), closed], broken: None }
+        FileLayers { layers: vec![layer(&source, text), closed], broken: None }
     }
 
     fn of(&self, path: &Path) -> Option<Arc<str>> {
@@ -76,7 +82,7 @@ mod tests {
     const GOOD: &str = r#"{"permissions":{"deny":["Read(secret)"]}}"#;
     const BAD: &str = r#"{"permissions":{"deny":["Read(secret)"],}}"#;
 
-    fn texts(said: &Said) -> Vec<&str> {
+    fn texts(said: &FileLayers) -> Vec<&str> {
         said.layers.iter().map(|it| it.text.as_str()).collect()
     }
 
@@ -84,7 +90,8 @@ mod tests {
     #[test]
     fn broken_file_closes_a_new_session_and_leaves_an_open_one_what_held() {
         let (files, path) = (LastGood::default(), Path::new("/w/settings.json"));
-        let said = |text: &str, is_known| files.said(Scope::Project, path, text.into(), is_known);
+        let said =
+            |text: &str, is_known| files.layers_of(Scope::Project, path, text.into(), is_known);
         assert_eq!(texts(&said(BAD, true)), [BAD, ASK_ABOUT_ALL], "it never could be read");
         assert_eq!(texts(&said(GOOD, false)), [GOOD]);
         assert_eq!(texts(&said(BAD, false)), [BAD, ASK_ABOUT_ALL]);
@@ -100,7 +107,7 @@ mod tests {
         let files = LastGood::default();
         let long = format!(r#"{{"model":"{}"}}"#, "m".repeat(MAX_KEPT / 2));
         let keep = |name: &str| {
-            drop(files.said(Scope::User, Path::new(name), long.clone(), false));
+            drop(files.layers_of(Scope::User, Path::new(name), long.clone(), false));
         };
         keep("/a");
         keep("/b");

@@ -29,7 +29,7 @@ pub(super) const MAX_ITEMS: usize = MAX_MEMORY / ITEM;
 
 /// What one evaluation has left.
 #[derive(Debug)]
-struct Left(usize);
+struct BytesLeft(usize);
 
 /// Replaces the filters that make values grow, and adds the functions that represent operators.
 pub(super) fn install(env: &mut Environment<'_>) {
@@ -119,7 +119,7 @@ pub(super) fn sub(
 }
 
 fn take(state: &mut State<'_, '_>, size: usize) -> Result<(), Error> {
-    let left = state.get_or_insert_extension(Left(MAX_MEMORY));
+    let left = state.get_or_insert_extension(BytesLeft(MAX_MEMORY));
     left.0 = left.0.checked_sub(size).ok_or_else(too_much)?;
     Ok(())
 }

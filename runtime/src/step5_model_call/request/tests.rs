@@ -107,12 +107,12 @@ fn equal_requests_have_equal_bytes_and_digests() {
 #[test]
 fn encoded_head_knows_what_it_was_made_from() {
     let encoded = EncodedHead::new(head());
-    assert!(encoded.is_of(&head()));
-    assert!(!encoded.is_of(&RequestHead { max_tokens: 101, ..head() }));
-    assert!(!encoded.is_of(&RequestHead { tools: Vec::new(), ..head() }));
+    assert!(encoded.matches(&head()));
+    assert!(!encoded.matches(&RequestHead { max_tokens: 101, ..head() }));
+    assert!(!encoded.matches(&RequestHead { tools: Vec::new(), ..head() }));
     let other = RequestHead { model: "n".into(), max_tokens: 7, stream: false, ..head() };
     let changed = encoded.with("n", 7, false);
-    assert!(changed.is_of(&other));
+    assert!(changed.matches(&other));
     let empty = View::default();
     assert_eq!(encode_fresh(&changed, &empty), encode_fresh(&EncodedHead::new(other), &empty));
 }

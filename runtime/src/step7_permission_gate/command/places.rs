@@ -84,15 +84,15 @@ const ALWAYS: [&str; 8] =
     ["chroot", "nsenter", "bwrap", "proot", "systemd-nspawn", "machinectl", "runc", "crun"];
 
 /// Where a part runs.
-pub(super) struct Place {
+pub(super) struct PartLocation {
     pub(super) dirs: Dirs,
     /// A path may lead elsewhere than it says.
     pub(super) is_displaced: bool,
 }
 
 /// Where a part runs that the shell starts in `from`.
-pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> Place {
-    let mut place = Place { dirs: from.clone(), is_displaced: false };
+pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> PartLocation {
+    let mut place = PartLocation { dirs: from.clone(), is_displaced: false };
     for start in part.starts.iter().copied() {
         let Some((name, args)) = part.words[start..].split_first() else { continue };
         let name = base(&name.text);

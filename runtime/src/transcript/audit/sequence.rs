@@ -51,7 +51,7 @@ pub(super) fn check(
     evidence: &Evidence<'_>,
     verified: &mut Verified,
 ) -> Result<(), Violation> {
-    let mut story = SequenceChecker {
+    let mut checker = SequenceChecker {
         evidence,
         open_before: before.open_calls(),
         stop: StopState::default(),
@@ -65,36 +65,36 @@ pub(super) fn check(
         calls: 0,
     };
     for id in before.ids {
-        if story.ids.insert(id.clone(), None).is_some() {
+        if checker.ids.insert(id.clone(), None).is_some() {
             return Err(Violation { line: 1, what: ViolationKind::DoubledId { id } });
         }
     }
     for message in &before.said {
-        story.stop.note(message);
-        story.ids.insert(message.id.clone(), Some(message.role));
+        checker.stop.note(message);
+        checker.ids.insert(message.id.clone(), Some(message.role));
     }
     let last = lines.last().map_or(0, |line| line.number);
     for Sealed { number, entry, prev } in lines {
         let wrong = |what| Violation { line: number, what };
         match entry {
-            Entry::Conversation { line, .. } => story.said(line).map_err(wrong)?,
+            Entry::Conversation { line, .. } => checker.check_message(line).map_err(wrong)?,
             Entry::Harness(record) => {
-                story.record(record, prev).map_err(wrong)?;
+                checker.record(record, prev).map_err(wrong)?;
                 (evidence.also)(record).map_err(|why| wrong(ViolationKind::Other { why }))?;
             }
             // The chain has none of these.
             Entry::Other { .. } => return Err(wrong(ViolationKind::UnknownRecord)),
         }
     }
-    if story.run.is_some() {
+    if checker.run.is_some() {
         return Err(Violation { line: last, what: ViolationKind::NoEnd });
     }
-    (verified.runs, verified.turns, verified.calls) = (story.runs, story.turns, story.calls);
+    (verified.runs, verified.turns, verified.calls) = (checker.runs, checker.turns, checker.calls);
     Ok(())
 }
 
 impl SequenceChecker<'_> {
-    fn said(&mut self, line: &ConversationLine) -> Result<(), ViolationKind> {
+    fn check_message(&mut self, line: &ConversationLine) -> Result<(), ViolationKind> {
         let message = &line.message;
         let role = line.boundary.is_none().then_some(message.role);
         if self.ids.insert(message.id.clone(), role).is_some() {

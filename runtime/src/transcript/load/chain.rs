@@ -50,7 +50,7 @@ struct Compaction {
 }
 
 impl Node {
-    fn said(&self) -> Option<&Arc<Message>> {
+    fn message(&self) -> Option<&Arc<Message>> {
         match &self.what {
             ChainLink::Said(message) => Some(message),
             _ => None,
@@ -59,15 +59,15 @@ impl Node {
 
     /// Whether a user or the model says it.
     fn is_message(&self) -> bool {
-        self.said().is_some_and(|message| message.role != Role::System)
+        self.message().is_some_and(|message| message.role != Role::System)
     }
 
     fn is_summary(&self) -> bool {
-        self.said().is_some_and(|message| message.kind == MessageKind::CompactSummary)
+        self.message().is_some_and(|message| message.kind == MessageKind::CompactSummary)
     }
 
     fn results(&self) -> impl Iterator<Item = &ToolUseId> {
-        let blocks = self.said().map_or(&[][..], |message| &message.blocks[..]);
+        let blocks = self.message().map_or(&[][..], |message| &message.blocks[..]);
         blocks.iter().filter_map(Block::as_tool_result).map(|(id, ..)| id)
     }
 }
@@ -135,7 +135,7 @@ impl Nodes {
     fn follow(&self, report: &mut Vec<Report>) -> (Messages, BTreeSet<usize>) {
         let Some(leaf) = self.messages.last().copied() else {
             // Marks may be left of a prompt that was withdrawn.
-            let marks = self.nodes.iter().filter_map(Node::said).cloned();
+            let marks = self.nodes.iter().filter_map(Node::message).cloned();
             return (marks.collect(), BTreeSet::new());
         };
         let compactions = self.compactions(report);
@@ -159,11 +159,11 @@ impl Nodes {
         }
         let mut messages: Messages = Vec::new();
         for at in &chosen {
-            messages.extend(self.nodes[*at].said().cloned());
+            messages.extend(self.nodes[*at].message().cloned());
             messages.extend(behind.get(at).into_iter().flatten().map(|it| it.results()));
         }
         // What was noted after the newest message has nothing that names it yet.
-        let behind = self.nodes[leaf + 1..].iter().filter_map(Node::said).cloned();
+        let behind = self.nodes[leaf + 1..].iter().filter_map(Node::message).cloned();
         messages.extend(behind);
         taken.extend(visited);
         taken.extend(adopted.iter().map(|it| it.at));
@@ -302,7 +302,7 @@ impl Nodes {
         // long as nobody asks anew and nothing is compacted.
         let stretch = self.stretches(|it| it.kind == MessageKind::Prompt && it.role == Role::User);
         let api_id = |at: usize| {
-            let message = self.nodes[at].said()?;
+            let message = self.nodes[at].message()?;
             let id = (message.role == Role::Assistant).then_some(message.api_id.as_ref()).flatten();
             Some((stretch[at], id?))
         };
@@ -328,7 +328,7 @@ impl Nodes {
         let mut n_stretches = 0;
         let of_node = |node: &Node| {
             let is_begin = matches!(node.what, ChainLink::Boundary { .. })
-                || node.said().is_some_and(|it| begins(it));
+                || node.message().is_some_and(|it| begins(it));
             n_stretches += usize::from(is_begin);
             n_stretches
         };
@@ -343,7 +343,7 @@ impl Nodes {
     ) -> Vec<Adopted> {
         let mut calls: BTreeMap<&ToolUseId, usize> = BTreeMap::new();
         for at in chosen {
-            let message = self.nodes[*at].said();
+            let message = self.nodes[*at].message();
             calls.extend(message.iter().flat_map(|it| it.tool_uses()).map(|(id, ..)| (id, *at)));
         }
         let mut answered: BTreeSet<&ToolUseId> =
@@ -354,7 +354,7 @@ impl Nodes {
             if taken.contains(&at) {
                 continue;
             }
-            let Some(message) = node.said() else { continue };
+            let Some(message) = node.message() else { continue };
             // A call that bears the id of one before a compaction is another call.
             let open = |id: &&ToolUseId| {
                 calls.get(id).is_some_and(|of| stretch[*of] == stretch[at])

@@ -79,7 +79,7 @@ impl Loader {
                     report.push(Report::counted(ReportKind::BadBlock, number, *bad_blocks));
                 }
                 if is_ours(*sidechain) {
-                    self.used.said(said);
+                    self.used.add_message(said);
                     let message = doubted(&said.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);

@@ -66,7 +66,7 @@ impl UsageTotals {
         for line in lines::split(bytes, &mut Vec::new()) {
             match read_line(&line.text).map(|it| it.entry) {
                 Ok(Entry::Harness(record)) => used.note(&record),
-                Ok(Entry::Conversation { line, .. }) => used.said(&line),
+                Ok(Entry::Conversation { line, .. }) => used.add_message(&line),
                 Ok(Entry::Other { .. }) | Err(_) => {}
             }
         }
@@ -141,7 +141,7 @@ impl UsageTotals {
         }
     }
 
-    pub(super) fn said(&mut self, line: &ConversationLine) {
+    pub(super) fn add_message(&mut self, line: &ConversationLine) {
         if line.boundary.is_some() {
             self.since_compaction = Money::default();
             self.compactions = self.compactions.saturating_add(1);

@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Takes in a message in front of a turn, at this place.
-    pub(super) fn said(
+    pub(super) fn replay_messages(
         &mut self,
         lines: &[SealedLine<'_>],
         place: usize,
@@ -132,7 +132,7 @@ impl Session {
     fn take_in(&mut self, line: &SealedLine<'_>) {
         if let LineRef::Conversation(said) = line.line {
             let update = HistoryUpdate::Message(Arc::clone(&said.message));
-            self.machine.conversation_mut().said(update);
+            self.machine.conversation_mut().apply(update);
         }
     }
 

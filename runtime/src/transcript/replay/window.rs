@@ -177,7 +177,7 @@ impl<'a> Window<'a> {
             }
         }
         for line in lines.iter().filter_map(|it| said(it)) {
-            conversation.said(crate::turn::effect::HistoryUpdate::Message(line.message.clone()));
+            conversation.apply(crate::turn::effect::HistoryUpdate::Message(line.message.clone()));
         }
         Ok(())
     }

@@ -298,7 +298,7 @@ impl Play {
         let records = append.lines.iter().filter_map(Line::record);
         records.for_each(|it| self.conversation.memory.overrides.note(&it.what));
         self.lines.extend(append.lines);
-        append.said.into_iter().for_each(|it| self.conversation.said(it));
+        append.said.into_iter().for_each(|it| self.conversation.apply(it));
         if append.is_awaited {
             due.waiting.push(TurnInput::Recorded { ticket: append.ticket });
         }
@@ -341,7 +341,7 @@ impl Play {
         };
         let closing = close(open, self.at(), end);
         self.lines.extend(closing.append.lines);
-        closing.append.said.into_iter().for_each(|it| self.conversation.said(it));
+        closing.append.said.into_iter().for_each(|it| self.conversation.apply(it));
     }
 
     fn check_results(&self, n_before: usize) {
@@ -373,7 +373,7 @@ impl Play {
         })
     }
 
-    pub(crate) fn said(&self) -> impl Iterator<Item = &ConversationLine> {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &ConversationLine> {
         self.lines.iter().filter_map(|it| match it {
             Line::Conversation(line) => Some(&**line),
             Line::Harness(_) => None,

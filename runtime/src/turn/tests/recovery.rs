@@ -61,7 +61,7 @@ fn cut_answer_is_asked_for_again_with_more_room_and_then_taken_as_it_is() {
     );
     let play = check(vec![cut(), cut()], "withdrawn max_output_escalation answer mark");
     assert_eq!(play.ends[0].0, RunEnd::Error);
-    let said = play.said().find(|it| it.answer.is_some()).unwrap();
+    let said = play.messages().find(|it| it.answer.is_some()).unwrap();
     assert_eq!(said.message.blocks, [Block::text("half")], "an unfinished message runs nothing");
 }
 
@@ -120,7 +120,7 @@ fn what_asking_again_cannot_help_ends_the_turn() {
     check(vec![failure(Refusal)], "mark withdrawn surface");
     let play =
         check(vec![answer("refusal", vec![Block::text("I will not")])], "mark withdrawn surface");
-    assert!(play.said().all(|it| it.answer.is_none()), "what was refused is not kept");
+    assert!(play.messages().all(|it| it.answer.is_none()), "what was refused is not kept");
 }
 
 // REQ: MDL-9
@@ -191,7 +191,7 @@ fn overflow_collapses_then_compacts_then_ends() {
 #[test]
 fn reactive_compaction_is_recorded_with_its_cause_and_the_request_gets_smaller() {
     let play = overflowing(serde_json::json!({}), 1);
-    let boundary = play.said().find_map(|it| it.boundary.clone()).unwrap();
+    let boundary = play.messages().find_map(|it| it.boundary.clone()).unwrap();
     assert_eq!(boundary.trigger, "reactive");
     let sizes: Vec<_> =
         play.requests.iter().rev().take(3).map(|it| it.request.body.len()).collect();
@@ -204,7 +204,7 @@ fn reactive_compaction_is_recorded_with_its_cause_and_the_request_gets_smaller()
 fn paused_answer_is_continued_and_joined() {
     let pause = |text: &str| answer("pause_turn", vec![Block::text(text)]);
     let play = check(vec![pause("one"), pause("two"), text("three")], "answer");
-    let said = play.said().find(|it| it.answer.is_some()).unwrap();
+    let said = play.messages().find(|it| it.answer.is_some()).unwrap();
     assert_eq!(said.message.text(), "one\ntwo\nthree");
     let last = String::from_utf8(play.requests[2].request.body.to_vec()).unwrap();
     assert!(last.contains("one") && last.contains("two"));
@@ -216,7 +216,7 @@ fn paused_answer_whose_rest_fails_for_good_is_withdrawn() {
     let pause = |text: &str| answer("pause_turn", vec![Block::text(text)]);
     let failures = vec![pause("one"), pause("two"), failure(FailureClass::Auth)];
     let play = check(failures, "mark withdrawn surface withdrawn withdrawn");
-    assert!(play.said().all(|it| it.answer.is_none()));
+    assert!(play.messages().all(|it| it.answer.is_none()));
 }
 
 // REQ: MDL-8, MDL-13

@@ -104,8 +104,8 @@ fn summary_takes_the_place_of_what_is_old() {
     let play = compacting(vec![text("all was well")], json!({}));
     let log = play.log();
     assert!(log.contains("4 summary auto_compact 5"), "{log}");
-    let boundary = play.said().position(|it| it.boundary.is_some()).unwrap();
-    let said: Vec<_> = play.said().collect();
+    let boundary = play.messages().position(|it| it.boundary.is_some()).unwrap();
+    let said: Vec<_> = play.messages().collect();
     let summary = said[boundary + 1];
     assert_eq!(summary.message.kind, MessageKind::CompactSummary);
     assert_eq!(summary.parent.as_ref(), Some(&said[boundary].message.id));

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use ennead::{
-    SessionOptions,
-    internal::{state_file, unset_until_trusted, waiting_for_trust},
-    permission::{SettingSources, Trust, recorded_trust},
+    Environment, SessionOptions,
+    internal::{unset_until_trusted, waiting_for_trust},
+    permission::{SettingSources, Trust},
 };
 
 use crate::{
@@ -58,8 +58,7 @@ pub(crate) fn waiting(options: &SessionOptions) -> Vec<String> {
 }
 
 fn is_recorded(workspace: &Path) -> bool {
-    let Some(home) = std::env::home_dir() else { return false };
-    match recorded_trust(&state_file(&home), workspace, &home) {
+    match Environment::of_process().recorded_trust(workspace) {
         Ok(is_trusted) => is_trusted,
         Err(error) => {
             show::problem(&format!("{error}; this directory counts as not trusted"));

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    SessionHandle, SessionOptions,
-    permission::{BadMatcher, HookEvent, PermissionMode},
+    OptionError, SessionHandle, SessionOptions,
+    permission::{HookEvent, PermissionMode},
 };
 use ennead_runtime::catalogue::Catalogue;
 use serde_json::{Map, Value, json};
@@ -199,7 +199,7 @@ impl Face {
         &self,
         mut options: SessionOptions,
         hooks: Option<&Value>,
-    ) -> Result<SessionOptions, BadMatcher> {
+    ) -> Result<SessionOptions, OptionError> {
         for (event, matchers) in hooks.and_then(Value::as_object).into_iter().flatten() {
             let Ok(event) = serde_json::from_value::<HookEvent>(event.as_str().into()) else {
                 continue;

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ennead_runtime::hook::{BadMatcher, HookEvent, Matcher, OnFailure};
+use ennead_runtime::hook::{HookEvent, Matcher, OnFailure};
 
 use super::SessionOptions;
-use crate::handle::in_process_hook::Hook;
+use crate::handle::{in_process_hook::Hook, options::OptionError};
 
 impl SessionOptions {
     /// Has code of this process run on an event, as a hook of the settings is: after those of files and of
@@ -15,14 +15,14 @@ impl SessionOptions {
     ///
     /// # Errors
     ///
-    /// [`BadMatcher`] when the matcher is no regular expression.
+    /// [`OptionError::Matcher`] when the matcher is not a regular expression.
     pub fn hook(
         self,
         event: HookEvent,
         matcher: &str,
         limit: Duration,
         hook: Arc<dyn Hook>,
-    ) -> Result<Self, BadMatcher> {
+    ) -> Result<Self, OptionError> {
         self.add_hook(event, matcher, limit, hook, OnFailure::Ignore)
     }
 
@@ -37,7 +37,7 @@ impl SessionOptions {
         matcher: &str,
         limit: Duration,
         hook: Arc<dyn Hook>,
-    ) -> Result<Self, BadMatcher> {
+    ) -> Result<Self, OptionError> {
         self.add_hook(event, matcher, limit, hook, OnFailure::Block)
     }
 
@@ -48,7 +48,7 @@ impl SessionOptions {
         limit: Duration,
         hook: Arc<dyn Hook>,
         on_failure: OnFailure,
-    ) -> Result<Self, BadMatcher> {
+    ) -> Result<Self, OptionError> {
         Matcher::parse(Some(matcher))?;
         let name = format!("hook-{}", self.hooks.len());
         self.settings = self.settings.hook(event, matcher, limit, &name, on_failure);

@@ -24,12 +24,12 @@ struct Beside {
 
 impl Beside {
     fn note(&mut self, node: &Node) {
-        self.answers.extend(node.said().and_then(|it| it.api_id.clone()));
+        self.answers.extend(node.message().and_then(|it| it.api_id.clone()));
         self.calls.extend(node.results().cloned());
     }
 
     fn concerns(&self, node: &Node) -> bool {
-        let Some(message) = node.said() else { return false };
+        let Some(message) = node.message() else { return false };
         message.api_id.as_ref().is_some_and(|it| self.answers.contains(it))
             || message.tool_uses().any(|(id, ..)| self.calls.contains(id))
     }
@@ -58,7 +58,7 @@ impl Nodes {
         for at in base.n_nodes..self.nodes.len() {
             let node = &self.nodes[at];
             let is_next = self.follows(at) && !node.is_summary() && !base.beside.concerns(node);
-            base.recorded.push(Arc::clone(node.said().filter(|_| is_next)?));
+            base.recorded.push(Arc::clone(node.message().filter(|_| is_next)?));
         }
         base.n_nodes = self.nodes.len();
         Some(base)
@@ -68,6 +68,6 @@ impl Nodes {
     fn follows(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|it| self.nodes.get(it));
         let node = &self.nodes[at];
-        node.said().is_some() && before.is_some_and(|it| node.parent.as_ref() == Some(&it.id))
+        node.message().is_some() && before.is_some_and(|it| node.parent.as_ref() == Some(&it.id))
     }
 }

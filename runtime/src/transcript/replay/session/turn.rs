@@ -143,7 +143,7 @@ impl Session {
                 let memory = &mut self.machine.conversation_mut().memory;
                 let records = append.lines.iter().filter_map(Line::record);
                 records.for_each(|it| memory.overrides.note(&it.what));
-                append.said.into_iter().for_each(|it| self.machine.conversation_mut().said(it));
+                append.said.into_iter().for_each(|it| self.machine.conversation_mut().apply(it));
                 continue;
             };
             if append.said.iter().any(HistoryUpdate::is_stop_request) {
