@@ -3,6 +3,8 @@
 //!
 //! `ENNEAD_KILLS` sets how many; 6 unless set.
 
+mod streaming;
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -2,5 +2,5 @@
 
 mod keys;
 mod links;
-mod server;
+pub(super) mod server;
 mod starts;

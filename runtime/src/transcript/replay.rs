@@ -38,6 +38,8 @@ pub struct Replayed {
     pub turns: u64,
     /// Number of lines that turns wrote.
     pub lines: u64,
+    /// How often a line was looked at: a few times each, however long the file is.
+    pub looks: u64,
 }
 
 /// Why a transcript could not be walked again, or where it differs.
@@ -132,7 +134,7 @@ pub fn replay_lines(
     let mut at = 0;
     while let Some(file_line) = lines.get(at) {
         at += 1;
-        match file_line.line {
+        match file_line.line() {
             // It is looked at with the run that it begins.
             LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {}
             LineRef::Conversation(_) => {
@@ -183,6 +185,7 @@ pub fn replay_lines(
             },
         }
     }
+    replayed.looks = lines.iter().map(line::SealedLine::n_looks).sum();
     Ok(replayed)
 }
 

@@ -100,7 +100,7 @@ fn serve(mut stream: TcpStream, all: &Mutex<Vec<String>>, script: &Script) {
     }
 }
 
-fn read(stream: &mut TcpStream) -> Option<String> {
+pub(in super::super) fn read(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();

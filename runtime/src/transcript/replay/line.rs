@@ -1,6 +1,6 @@
 //! Lines of a file, and whether a line that a turn makes is the same.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::Cell};
 
 use serde::Deserialize;
 
@@ -24,8 +24,9 @@ pub(super) struct SealedLine<'a> {
     pub(super) number: u64,
     /// Its place among all lines of the file.
     pub(super) place: usize,
-    pub(super) line: LineRef<'a>,
+    line: LineRef<'a>,
     body: &'a [u8],
+    looks: Cell<u64>,
 }
 
 /// What a line holds.
@@ -44,7 +45,13 @@ pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
             Entry::Harness(record) => LineRef::Harness(record),
             Entry::Other { .. } => return None,
         };
-        Some(SealedLine { number: line.number, place, line: line_ref, body })
+        Some(SealedLine {
+            number: line.number,
+            place,
+            line: line_ref,
+            body,
+            looks: Cell::default(),
+        })
     };
     file.iter().enumerate().filter_map(sealed).collect()
 }
@@ -80,10 +87,21 @@ fn member<'a>(body: &'a [u8], key: &[u8], max_at: usize) -> Option<(Cow<'a, str>
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl SealedLine<'_> {
+impl<'a> SealedLine<'a> {
+    /// What it holds; each look is counted.
+    pub(super) fn line(&self) -> LineRef<'a> {
+        self.looks.update(|it| it + 1);
+        self.line
+    }
+
+    /// How often it was looked at.
+    pub(super) fn n_looks(&self) -> u64 {
+        self.looks.get()
+    }
+
     /// The clock reading of the input that caused it.
     pub(super) fn at(&self) -> Timestamp {
-        match self.line {
+        match self.line() {
             LineRef::Conversation(line) => line.at,
             LineRef::Harness(record) => record.at,
         }

@@ -88,7 +88,7 @@ impl<'a> Rerun<'a> {
         if self.told.is_over() || self.report.is_some() {
             return Ok(Walked { report: self.report, appends: self.appends });
         }
-        let found = self.told.rest().map(|it| (it.number, shown(&it.line)));
+        let found = self.told.rest().map(|it| (it.number, shown(&it.line())));
         let (line, found) = found.unwrap_or_default();
         let (step, expected) = (self.turn.step(), String::new());
         Err(ReplayError::Differs { line, step, expected, found })
@@ -160,7 +160,7 @@ impl<'a> Rerun<'a> {
             }
             _ => return,
         };
-        let mark = self.told.ahead(n_before).is_some_and(|it| match it.line {
+        let mark = self.told.ahead(n_before).is_some_and(|it| match it.line() {
             LineRef::Conversation(line) => line
                 .message
                 .blocks

@@ -42,7 +42,7 @@ impl<'a> Runs<'a> {
     pub(super) fn of(lines: &'a [SealedLine<'a>]) -> Self {
         let (mut all, mut by_place, mut last) = (Vec::new(), BTreeMap::new(), None);
         for (place, line) in lines.iter().enumerate() {
-            match line.line {
+            match line.line() {
                 LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => {
                     last = Some((line, &said.message));
                 }

@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn take_in(&mut self, line: &SealedLine<'_>) {
-        if let LineRef::Conversation(said) = line.line {
+        if let LineRef::Conversation(said) = line.line() {
             let update = HistoryUpdate::Message(Arc::clone(&said.message));
             self.machine.conversation_mut().apply(update);
         }
@@ -240,7 +240,7 @@ impl Session {
         record: &Record,
         system: Option<Arc<str>>,
     ) -> Result<(), ReplayError> {
-        let LineRef::Conversation(said) = prompt.line else { return Ok(()) };
+        let LineRef::Conversation(said) = prompt.line() else { return Ok(()) };
         let made = Line::Conversation(Box::new(said.clone()));
         if let Some((expected, found)) = prompt.difference(&made, self.facts()) {
             return Err(ReplayError::WrongPrompt { line: prompt.number, expected, found });

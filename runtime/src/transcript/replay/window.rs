@@ -36,7 +36,7 @@ impl<'a> Window<'a> {
         let mut done = None;
         let mut end = first;
         for (place, line) in all.iter().enumerate().skip(first) {
-            match line.line {
+            match line.line() {
                 LineRef::Conversation(said) if said.message.kind == MessageKind::Prompt => break,
                 LineRef::Conversation(_) => lines.push(line),
                 LineRef::Harness(other) => match &other.what {
@@ -170,7 +170,7 @@ impl<'a> Window<'a> {
                     found,
                 };
                 let made =
-                    made.next().ok_or_else(|| differs((String::new(), shown(&line.line))))?;
+                    made.next().ok_or_else(|| differs((String::new(), shown(&line.line()))))?;
                 if let Some(difference) = line.difference(made, &conversation.facts) {
                     return Err(differs(difference));
                 }
@@ -232,14 +232,14 @@ fn is_torn(line: &SealedLine<'_>) -> bool {
 }
 
 pub(super) fn record<'a>(line: &SealedLine<'a>) -> Option<&'a Record> {
-    match line.line {
+    match line.line() {
         LineRef::Harness(record) => Some(record),
         LineRef::Conversation(_) => None,
     }
 }
 
 pub(super) fn said<'a>(line: &SealedLine<'a>) -> Option<&'a ConversationLine> {
-    match line.line {
+    match line.line() {
         LineRef::Conversation(line) => Some(line),
         LineRef::Harness(_) => None,
     }

@@ -63,7 +63,7 @@ impl Session {
         let Some(mut made) = decisions.made.pop_front() else {
             return Err(unmade(line));
         };
-        if let (Line::Harness(made), LineRef::Harness(found)) = (&mut made, line.line) {
+        if let (Line::Harness(made), LineRef::Harness(found)) = (&mut made, line.line()) {
             given(&mut made.what, &found.what);
         }
         match line.difference(&made, self.facts()) {
@@ -103,7 +103,7 @@ fn given(made: &mut RecordKind, found: &RecordKind) {
 
 /// A line that the machine does not make.
 pub(super) fn unmade(line: &SealedLine<'_>) -> ReplayError {
-    let (expected, found) = (String::new(), shown(&line.line));
+    let (expected, found) = (String::new(), shown(&line.line()));
     ReplayError::Decided { line: line.number, expected, found }
 }
 

@@ -106,7 +106,7 @@ impl Session {
         if turn.is_none() || !decisions.made.is_empty() {
             let first = window.lines.first();
             let expected = decisions.made.front().map(shown).unwrap_or_default();
-            let (line, found) = first.map(|it| (it.number, shown(&it.line))).unwrap_or_default();
+            let (line, found) = first.map(|it| (it.number, shown(&it.line()))).unwrap_or_default();
             return Err(ReplayError::Decided { line, expected, found });
         }
         Ok(turn)

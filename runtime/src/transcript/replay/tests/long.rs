@@ -1,11 +1,10 @@
 //! Long transcripts, for what the length of one may cost.
 //!
-//! Nothing here measures time. The last test writes transcripts of `ENNEAD_LONG_TURNS` turns (2,500) to
-//! the directory `ENNEAD_LONG_TRANSCRIPTS`, to time `ennead verify` with:
-//!
-//! ```text
-//! cargo test -p ennead-runtime --lib --release long_transcripts_are_written -- --ignored
-//! ```
+//! Nothing here measures time. The last test writes transcripts of `ENNEAD_LONG_TURNS` turns (2,500; the
+//! one named `large` has 40 KB for each) to the directory `ENNEAD_LONG_TRANSCRIPTS`, to time `ennead verify`
+//! with; docs/figures.md has the command.
+
+use std::cell::Cell;
 
 use serde_json::json;
 
@@ -14,6 +13,7 @@ use crate::{
     step5_model_call::{ModelAnswer, ModelFailure},
     tool::ToolOutcome,
     transcript::{
+        audit::{Evidence, verify},
         load::Loader,
         read::{Entry, read_line},
     },
@@ -51,13 +51,18 @@ pub(super) fn turns(world: impl FnOnce(Answers) -> World, n_turns: usize, n_char
 
 /// A session that was opened this many times, for one short run each.
 pub(super) fn resumes(n: usize) -> Play {
+    resumed_each(n, 1)
+}
+
+/// A session of this many short runs that is opened anew for one of every `each`.
+fn resumed_each(n: usize, each: usize) -> Play {
     let answers = (0..n).flat_map(|i| [calls(&[&format!("c{i}:Read:f{i}.rs")]), text("done")]);
     let mut world = uncompacted(answers.collect());
     world.stands = false;
     world.keeps_requests = false;
     let mut play = Play::new(world);
     for i in 0..n {
-        if i != 0 {
+        if i != 0 && i % each == 0 {
             play.reopen();
         }
         play.run(&format!("prompt {i}"));
@@ -98,6 +103,91 @@ fn long_run_in_which_nothing_is_compacted_is_walked_again() {
     assert_eq!(check(&turns(uncompacted, 120, 60)).turns, 120);
 }
 
+/// Looks at lines and at stored texts that a check takes, and lines.
+fn work(play: &Play) -> (u64, u64, u64) {
+    let n_stored = Cell::new(0);
+    let stored = |digest: Digest| {
+        n_stored.update(|it| it + 1);
+        play.stored.get(&digest).cloned()
+    };
+    let bytes = play.bytes();
+    let evidence = Evidence {
+        stored: &stored,
+        sidechain: &|_| None,
+        checkpoint: None,
+        run_budget: &|_| None,
+        also: &|_| Ok(()),
+    };
+    verify(&bytes, &evidence).unwrap();
+    let looks = replay(&bytes, &stored).unwrap().looks;
+    (looks, n_stored.get(), play.lines.len() as u64)
+}
+
+// REQ: SES-9
+#[test]
+fn check_of_twice_as_many_turns_looks_at_twice_as_many_lines_and_texts() {
+    let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
+    let sessions: [(&str, &dyn Fn(usize) -> Play); 4] = [
+        ("one run", &|n| turns(uncompacted, n, 60)),
+        ("stored texts", &|n| turns(usual, n, 9_000)),
+        ("runs", &|n| resumed_each(n / 2, n)),
+        ("resumes", &|n| resumes(n / 2)),
+    ];
+    for (name, session) in sessions {
+        let (looks, stored, n_lines) = work(&session(60));
+        let (more_looks, more_stored, n_more_lines) = work(&session(120));
+        assert!(n_lines < n_more_lines && n_more_lines <= 2 * n_lines + 20, "{name}");
+        assert!(looks <= 12 * n_lines, "{name}: {looks} looks at {n_lines} lines");
+        assert!(more_looks <= 2 * looks + 200, "{name}: {looks} and {more_looks}");
+        assert!(more_stored <= 2 * stored + 20, "{name}: {stored} and {more_stored} texts");
+    }
+}
+
+/// Not a check: prints how long it takes to read what was written.
+#[test]
+#[ignore = "reads some hundred megabytes, and measures time"]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+#[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
+fn long_transcripts_are_timed() {
+    let directory = std::env::var_os("ENNEAD_LONG_TRANSCRIPTS").expect("where from?");
+    let directory = std::path::Path::new(&directory);
+    for name in ["resumes", "uncompacted", "compacted", "large"] {
+        let begun = std::time::Instant::now();
+        let bytes = std::fs::read(directory.join(format!("{name}.jsonl"))).unwrap();
+        let read = begun.elapsed();
+        let stored = |digest: Digest| {
+            let file = directory.join(name).join("stored").join(format!("{digest}.txt"));
+            std::fs::read_to_string(file).ok()
+        };
+        let evidence = Evidence {
+            stored: &stored,
+            sidechain: &|_| None,
+            checkpoint: None,
+            run_budget: &|_| None,
+            also: &|_| Ok(()),
+        };
+        let begun = std::time::Instant::now();
+        let lines = FileLines::read(&bytes);
+        let parsed = begun.elapsed();
+        crate::transcript::audit::verify_lines(&lines, &evidence).unwrap();
+        let audited = begun.elapsed();
+        replay_lines(&lines, &stored).unwrap();
+        let verified = begun.elapsed();
+        let begun = std::time::Instant::now();
+        let traced = crate::transcript::trace::render(&bytes).unwrap().len();
+        let trace = begun.elapsed();
+        let begun = std::time::Instant::now();
+        let loaded = crate::transcript::load::load(&bytes, LoadAs::Session);
+        let resume = begun.elapsed();
+        println!(
+            "{name}: {} bytes, read {read:?}; verify {verified:?} (lines {parsed:?}, audited {audited:?}); \
+             trace {trace:?} ({traced} bytes); resume {resume:?} ({} messages)",
+            bytes.len(),
+            loaded.messages.len()
+        );
+    }
+}
+
 fn write(directory: &std::path::Path, name: &str, play: &Play) {
     let stored = directory.join(name).join("stored");
     std::fs::create_dir_all(&stored).unwrap();
@@ -115,7 +205,8 @@ fn long_transcripts_are_written() {
     let directory = std::path::Path::new(&directory);
     let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
     let n_turns = std::env::var("ENNEAD_LONG_TURNS").map_or(2_500, |it| it.parse().unwrap());
-    write(directory, "resumes", &resumes(n_turns / 2));
+    // Each time it is opened, all of it is read: as often as that is still linear in its length.
+    write(directory, "resumes", &resumed_each(n_turns / 2, (n_turns / 200).max(1)));
     write(directory, "uncompacted", &turns(uncompacted, n_turns, 60));
     write(directory, "compacted", &turns(usual, n_turns, 60));
     write(directory, "large", &turns(usual, n_turns, 40_000));
