@@ -54,6 +54,7 @@ mod recovery;
 mod redaction;
 mod resume;
 mod run_request;
+mod serve;
 mod session_replay;
 mod shell_differential;
 mod shells;

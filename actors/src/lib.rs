@@ -51,6 +51,9 @@ mod storage;
 mod turn;
 mod world;
 
+#[cfg(feature = "serve")]
+pub mod serve;
+
 pub use ennead_runtime::{
     event::{Event, Numbered},
     ids::SessionId,

@@ -15,3 +15,4 @@ pub mod lines;
 pub mod load;
 pub mod replay;
 pub mod trace;
+pub mod turn_record;

@@ -168,6 +168,7 @@ const ACTORS: &[Floor] = &[
     ("turn and session", &["session", "turn::turn_supervisor"]),
     ("shard", &["shard"]),
     ("handle", &["handle::ennead"]),
+    ("server", &["serve"]),
     ("the crate", &["", "groundwork", "handle", "services", "storage", "turn"]),
 ];
 

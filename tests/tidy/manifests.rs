@@ -64,10 +64,18 @@ fn the_tools_stand_on_the_runtime_and_know_no_actor() {
 
 #[test]
 fn an_embedder_gets_none_of_the_libraries_of_the_command() {
-    let found = dependencies(&manifest("Cargo.toml"));
-    for name in ["axum", "clap", "tikv-jemallocator", "tracing-subscriber"] {
+    let manifest = manifest("Cargo.toml");
+    let found = dependencies(&manifest);
+    for name in ["clap", "tikv-jemallocator", "tracing-subscriber"] {
         assert!(!found.iter().any(|it| it == name), "{name}");
     }
+    // What serves is compiled on request alone.
+    for name in ["axum", "hyper", "hyper-util", "tokio-rustls", "utoipa"] {
+        let is_optional = manifest["dependencies"][name].get("optional");
+        assert_eq!(is_optional, Some(&Value::Boolean(true)), "{name}");
+    }
+    let default = manifest["features"]["default"].as_array().unwrap();
+    assert!(!default.iter().any(|it| it.as_str() == Some("serve")), "{default:?}");
 }
 
 /// The crates that are compiled for `ennead` with these features and no others, itself included.

@@ -3,13 +3,23 @@
 //! Nothing decides by it. It answers status queries at any moment, without a message to anybody
 //! who might be busy, and the kill tests take their victims from it.
 
-use std::{fmt, sync::Arc};
+mod watch;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use dashmap::DashMap;
 use ennead_runtime::{governor::ParkReason, ids::SessionId, step::Step};
 use foldhash::fast::RandomState;
 use ractor::{ActorCell, ActorId};
 use serde::Serialize;
+use tokio::{sync::broadcast, time::Instant};
+
+use crate::groundwork::mailbox::Gauge;
+#[cfg_attr(not(feature = "serve"), expect(unused_imports, reason = "only the server watches"))]
+pub(crate) use watch::{TreeChange, TreeWatch};
 
 /// The kinds of actors, as in the supervision tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -100,6 +110,12 @@ pub struct Live {
     pub step: Option<Step>,
     /// Handle of the actor.
     pub cell: ActorCell,
+    /// When it was entered.
+    pub since: Instant,
+    /// When it reached its step.
+    pub step_since: Option<Instant>,
+    /// The work in its bounded mailbox, if it has one.
+    pub mailbox: Option<Gauge>,
 }
 
 impl fmt::Debug for Live {
@@ -117,6 +133,8 @@ struct Entries {
     actors: DashMap<ActorId, Live, RandomState>,
     /// Sessions whose call of the model waits for the governor.
     parked: DashMap<SessionId, ParkedCall, RandomState>,
+    /// Whoever watches the tree; made when the first one does.
+    watchers: OnceLock<broadcast::Sender<TreeChange>>,
 }
 
 /// A call of the model that is not sent yet.
@@ -137,7 +155,10 @@ impl Directory {
         cell: ActorCell,
     ) -> Registration {
         let id = cell.get_id();
-        self.0.actors.insert(id, Live { kind, session: session.cloned(), step: None, cell });
+        let (session, since) = (session.cloned(), Instant::now());
+        let live = Live { kind, session, step: None, cell, since, step_since: None, mailbox: None };
+        self.tell(|| TreeChange::Started(live.clone()));
+        self.0.actors.insert(id, live);
         Registration { directory: self.clone(), id }
     }
 
@@ -183,6 +204,15 @@ impl Directory {
     fn set_step(&self, id: ActorId, step: Step) {
         if let Some(mut live) = self.0.actors.get_mut(&id) {
             live.step = Some(step);
+            live.step_since = Some(Instant::now());
+            self.tell(|| TreeChange::Changed(live.clone()));
+        }
+    }
+
+    /// Notes the bounded mailbox of an actor, so that its depth can be read.
+    pub(crate) fn note_mailbox(&self, id: ActorId, gauge: Gauge) {
+        if let Some(mut live) = self.0.actors.get_mut(&id) {
+            live.mailbox = Some(gauge);
         }
     }
 }
@@ -203,7 +233,9 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.directory.0.actors.remove(&self.id);
+        if let Some((_, live)) = self.directory.0.actors.remove(&self.id) {
+            self.directory.tell(|| TreeChange::Ended(live));
+        }
     }
 }
 

@@ -15,7 +15,11 @@
 //!
 //! Every bounded actor uses it, and it knows none of them.
 
-use std::{fmt, num::NonZeroU32, sync::Arc};
+use std::{
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, Weak},
+};
 
 use ractor::{ActorRef, ActorStatus, Message};
 use thiserror::Error;
@@ -157,6 +161,11 @@ impl<M, A: Message> Mailbox<M, A> {
         self.capacity
     }
 
+    /// What tells how much work is here, for those who look and decide nothing.
+    pub(crate) fn gauge(&self) -> Gauge {
+        Gauge { slots: Arc::downgrade(&self.slots), capacity: self.capacity }
+    }
+
     /// Slots free at this moment; by the time it is read it may have changed.
     pub fn free(&self) -> usize {
         self.slots.available_permits()
@@ -173,6 +182,27 @@ impl<M, A: Message> Mailbox<M, A> {
         }
         let message = (self.wrap)(Admitted { work, slot });
         self.actor.cast(message).map_err(|_| Refused::Stopped(None))
+    }
+}
+
+/// Tells how much work a mailbox has. Keeps nothing alive.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    slots: Weak<Semaphore>,
+    capacity: NonZeroU32,
+}
+
+impl Gauge {
+    /// Pieces of work that are queued or being done; by the time it is read it may have changed.
+    pub fn depth(&self) -> usize {
+        let free = self.slots.upgrade().map(|it| it.available_permits());
+        // More slots than a semaphore holds cannot be used.
+        free.map_or(0, |it| self.capacity().min(Semaphore::MAX_PERMITS).saturating_sub(it))
+    }
+
+    /// Pieces of work that may be there at once.
+    pub fn capacity(&self) -> usize {
+        usize::try_from(self.capacity.get()).unwrap_or(usize::MAX)
     }
 }
 

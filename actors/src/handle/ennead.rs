@@ -2,6 +2,7 @@
 
 mod approvals;
 mod check;
+mod inspect;
 mod place;
 
 use std::{
@@ -37,7 +38,7 @@ use crate::{
     handle::{
         approval::pending::Approvals,
         errors::{OpenError, StartError},
-        events::{AllEvents, EventHub, EventsOfAll},
+        events::{EventHub, EventsOfAll},
         in_process_hook::Hooks,
         options::{Endpoint, Options, SessionOptions, credentials::secret_variables},
     },
@@ -174,6 +175,7 @@ impl Ennead {
         }
         let prompts = Mailbox::new(actor.clone(), capacity, SessionMsg::Prompt);
         let directory = self.directory.clone();
+        directory.note_mailbox(actor.get_id(), prompts.gauge());
         let approvals = self.approvals.clone();
         Ok(SessionHandle {
             session,
@@ -199,16 +201,6 @@ impl Ennead {
         let (common, servers) = (&self.options, &self.mcp_servers);
         let home = Arc::new(shard.actor.clone());
         Ok(mcp_server::join(options, layers, &place, common, servers, home).await)
-    }
-
-    /// Who lives in it.
-    pub fn directory(&self) -> &Directory {
-        &self.directory
-    }
-
-    /// The events of all its sessions from now on, those that are opened later included.
-    pub fn events(&self) -> AllEvents {
-        self.events.0.subscribe()
     }
 
     /// Interrupts what runs, closes every session, and ends once everything is on disk. A run that

@@ -227,6 +227,7 @@ impl SessionState {
         });
         let request = RunRequest::new(order.prompt).origin("agent");
         let prompts = Mailbox::new(actor.clone(), NonZeroU32::MIN, SessionMsg::Prompt);
+        self.shared.directory.note_mailbox(actor.get_id(), prompts.gauge());
         // A new session has an empty queue; if it is gone already, its end is the answer.
         let _gone = prompts.try_send(Box::new(Prompt { request, reply: ended }));
         let child = RunningAgent { actor, reply: Some(reply), reader: None };

@@ -207,6 +207,12 @@ impl SessionHandle {
         changed.await.unwrap_or(Err(ModeError::Ended))
     }
 
+    /// Whether its actor lives.
+    #[cfg(feature = "serve")]
+    pub(crate) fn is_alive(&self) -> bool {
+        self.actor.get_status() < ractor::ActorStatus::Draining
+    }
+
     /// The state of the session.
     ///
     /// # Errors

@@ -42,7 +42,10 @@ impl SessionState {
             None => {
                 let shared = Arc::clone(&self.shared);
                 let actor = spawn(HookRunner, shared, myself.get_cell()).await?;
-                self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone()
+                let id = actor.get_id();
+                let runner = self.hooks.insert(Mailbox::new(actor, WINDOW, HookMsg::Run)).clone();
+                self.shared.directory.note_mailbox(id, runner.gauge());
+                runner
             }
         };
         let number = firing.firing;

@@ -48,8 +48,10 @@ impl ActiveTurn {
         let capacity = self.turn.max_tool_calls();
         let setup = ToolDispatcherSetup { shared: self.shared.clone(), turn: myself.clone() };
         let dispatcher = spawn(ToolDispatcher, setup, myself.get_cell()).await?;
-        self.pending.push((dispatcher.get_id(), Pending::Dispatcher));
+        let id = dispatcher.get_id();
+        self.pending.push((id, Pending::Dispatcher));
         let mailbox = Mailbox::new(dispatcher, capacity, DispatcherMsg::Execute);
+        self.shared.directory.note_mailbox(id, mailbox.gauge());
         let mut admissions = Vec::new();
         for (call, checked) in calls {
             let admission = match mailbox.reserve() {

@@ -7,6 +7,7 @@ use std::{num::NonZeroU32, path::PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use ennead_command::stream_json::COMPATIBLE_VERSION;
 
+pub(crate) use crate::serve::Serve;
 use crate::{
     exit::{self, Exit, Failure},
     show,
@@ -153,6 +154,8 @@ pub(crate) enum Command {
     },
     /// Serve a playbook as a model server on 127.0.0.1.
     Simulate(Simulate),
+    /// Host sessions of many tenants over HTTP, with a page to watch them.
+    Serve(Serve),
     /// Measure what the harness itself costs: time of a turn and its steps, memory of a session,
     /// how long an interrupt takes.
     ///

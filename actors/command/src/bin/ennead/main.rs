@@ -16,6 +16,7 @@ mod print;
 mod prompter;
 mod rules;
 mod screen;
+mod serve;
 mod show;
 mod simulate;
 mod stream;
@@ -80,6 +81,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Trace { file }) => transcripts::trace(&file),
             Some(Command::Verify { files }) => transcripts::verify(&files),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
+            Some(Command::Serve(serve)) => serve::run(serve).await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Evaluate(args)) => evaluate::run(&args),

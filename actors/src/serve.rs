@@ -1,0 +1,213 @@
+//! Hosts many agents of many tenants over HTTP.
+//!
+//! A [`Server`] has an [`Ennead`] and a directory, and gives the routes of the API as an [`axum::Router`]: to be
+//! served by [`Server::listen`], or to be mounted into a program of one's own.
+//!
+//! # The API
+//!
+//! `/openapi.json` describes it in full; docs/server.md is for people.
+//!
+//! | Path | What it does |
+//! |---|---|
+//! | `POST`, `GET /v1/sessions` | makes a session; lists them by pages |
+//! | `GET`, `DELETE /v1/sessions/{id}` | shows one; deletes it |
+//! | `POST`, `GET /v1/sessions/{id}/runs` | asks for a run: the receipt at once, the outcome with `Prefer: wait=S`, the events with `Accept: text/event-stream`; lists the newest |
+//! | `GET /v1/sessions/{id}/runs/{run}` | shows a run and what it left |
+//! | `POST /v1/sessions/{id}/interrupt` | ends the run under way |
+//! | `GET /v1/sessions/{id}/events` | server-sent events; `Last-Event-ID` goes on after any of them |
+//! | `GET /v1/sessions/{id}/turns`, `/turns/{number}` | the nine steps of each turn |
+//! | `GET /v1/sessions/{id}/transcript` | the transcript, JSON lines, with ranges |
+//! | `GET /v1/approvals`, `POST /v1/approvals/{id}` | questions about calls; answers one |
+//! | `GET /v1/tree`, `/v1/tree/events` | the actors that live, and their comings and goings |
+//! | `GET /healthz`, `/readyz`, `/metrics` | for load balancers and Prometheus |
+//!
+//! All but the last and `/openapi.json` want a token ([`TokenFile`]). What belongs to another tenant is not
+//! there: the answer is 404. Refusals are `application/problem+json` with a stable `code`.
+//!
+//! # How a run is taken
+//!
+//! A run is written to the journal of its session before its receipt is given. One task for each session takes
+//! its runs in order; the session becomes an actor with the first, and is let go when it was idle for
+//! [`ServeOptions::passivate_after`]. After a restart, runs that waited are run, a run that waits for an answer goes
+//! on waiting, and one that was in the middle is gone on with by another run.
+
+mod access;
+mod api;
+mod approvals;
+mod body;
+mod book;
+mod directories;
+mod drain;
+mod health;
+mod hosted;
+mod hosting;
+mod limits;
+mod listen;
+mod metrics;
+mod options;
+mod places;
+mod problem;
+mod pump;
+mod random;
+mod rates;
+mod record;
+mod replay;
+mod ring;
+mod run_routes;
+mod runs;
+mod sessions;
+mod stream;
+mod tasks;
+mod tokens;
+mod transcript;
+mod tree;
+mod turns;
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use axum::Router;
+use thiserror::Error;
+
+pub use self::options::ServeOptions;
+pub use self::tokens::{Role, TokenEntry, TokenFile};
+use self::{
+    book::Book, drain::Drain, hosted::Hosted, limits::Limits, metrics::Metrics, places::Places,
+    rates::Rates, tasks::Tasks,
+};
+use crate::Ennead;
+
+/// Readers of the changes of the tree.
+const MAX_TREE_READERS: usize = 64;
+
+/// Why a server cannot start, or why it ended.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The file of the tokens cannot be used.
+    #[error("cannot use the tokens in {}: {cause}", path.display())]
+    Tokens {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: io::Error,
+    },
+    /// The directory of what the server keeps cannot be used.
+    #[error("cannot use the directory {}: {cause}", path.display())]
+    State {
+        /// Path of the directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        cause: io::Error,
+    },
+    /// Another process serves from the same directory.
+    #[error("another server uses {}", path.display())]
+    InUse {
+        /// Path of the directory.
+        path: PathBuf,
+    },
+    /// The operating system gives no random bytes.
+    #[error("no random bytes: {0}")]
+    Random(#[source] io::Error),
+    /// An address that others can reach is served in the clear.
+    #[error("{address} can be reached by others, so TLS is needed: give a certificate and its key")]
+    NoTls {
+        /// The address.
+        address: std::net::SocketAddr,
+    },
+    /// There is no token, so nobody could ask.
+    #[error("there is no token in {}: add one", path.display())]
+    NoTokens {
+        /// Path of the file.
+        path: PathBuf,
+    },
+}
+
+/// Hosts sessions over HTTP. Clones are one server.
+///
+/// ```
+/// use ennead::{Endpoint, Ennead, SessionOptions, serve::{ServeOptions, Server}};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+/// let session = SessionOptions::new(".", Endpoint::simulated());
+/// let options = ServeOptions::new(directory.path().join("work"), directory.path().join("state"), session);
+/// let server = Server::start(Ennead::simulated().await?, options).await?;
+/// let app = axum::Router::new().merge(server.router());
+/// # drop(app);
+/// server.shutdown().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    ennead: Ennead,
+    options: ServeOptions,
+    places: record::Places,
+    tokens: TokenFile,
+    book: Book,
+    rates: Rates,
+    limits: Limits,
+    metrics: Metrics,
+    drain: Drain,
+    tree_readers: Places,
+    tasks: Tasks,
+}
+
+impl Server {
+    /// Starts to host the sessions that the directory has, and takes up what an earlier process left.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::State`] when the directory cannot be used.
+    pub async fn start(ennead: Ennead, options: ServeOptions) -> Result<Self, ServeError> {
+        let places = record::Places::new(options.state.clone());
+        let failed = |cause| ServeError::State { path: options.state.clone(), cause };
+        let at = places.clone();
+        let loaded = tokio::task::spawn_blocking(move || at.load()).await;
+        let loaded = loaded.map_err(io::Error::other).flatten().map_err(failed)?;
+        let events = ennead.events();
+        let server = Self(Arc::new(Shared {
+            tokens: TokenFile::new(options.token_file()),
+            places,
+            book: Book::default(),
+            rates: Rates::default(),
+            limits: Limits::default(),
+            metrics: Metrics::default(),
+            drain: Drain::default(),
+            tree_readers: Places::new(MAX_TREE_READERS),
+            tasks: Tasks::default(),
+            ennead,
+            options,
+        }));
+        for saved in loaded {
+            let at = server.now();
+            server.0.book.insert(Arc::new(Hosted::new(saved, at)));
+        }
+        let it = server.clone();
+        server.0.tasks.spawn(async move { it.pump(events).await });
+        let it = server.clone();
+        server.0.tasks.spawn(async move { it.passivate().await });
+        let it = server.clone();
+        server.0.tasks.spawn(async move { it.take_up_all().await });
+        Ok(server)
+    }
+
+    /// The routes of the API.
+    pub fn router(&self) -> Router {
+        api::router(self.clone())
+    }
+
+    /// The file of the tokens that are let in.
+    pub fn tokens(&self) -> &TokenFile {
+        &self.0.tokens
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}

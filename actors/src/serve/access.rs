@@ -1,0 +1,147 @@
+//! Who asks, and whether this server is the one that was meant.
+//!
+//! A page of somebody else cannot ask in the name of a browser's user: its `Origin` is not ours. A name
+//! that was bound to a loopback address for an attack is no name of this server, so its `Host` is
+//! refused.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, Response, header},
+    middleware::Next,
+    response::IntoResponse,
+};
+use ennead_runtime::ids::TenantId;
+
+use super::{
+    Role, Server,
+    problem::{Code, Problem},
+};
+
+/// Paths that need no token: they tell nothing of any tenant.
+pub(crate) const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+
+/// The bearer of a token.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) tenant: TenantId,
+    pub(crate) role: Role,
+    /// The name of the token.
+    pub(crate) name: String,
+}
+
+impl Caller {
+    /// Whether sessions of this tenant exist for the caller.
+    pub(crate) fn sees(&self, tenant: &TenantId) -> bool {
+        self.role == Role::Admin || self.tenant == *tenant
+    }
+
+    /// Refuses what takes more than this role has.
+    pub(crate) fn at_least(&self, role: Role) -> Result<(), Problem> {
+        if self.role < role {
+            return Err(Problem::new(Code::Forbidden, "the token has a lesser role"));
+        }
+        Ok(())
+    }
+}
+
+/// Lets a request through whose host, origin and token are in order.
+pub(crate) async fn check(
+    State(server): State<Server>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    match admit(&server, &request) {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        Err(problem) => {
+            server.0.metrics.refused(problem.code.code());
+            problem.into_response()
+        }
+    }
+}
+
+fn admit(server: &Server, request: &Request) -> Result<Option<Caller>, Problem> {
+    let headers = request.headers();
+    let hosts = &server.0.options.hosts;
+    let host = request.uri().authority().map(ToString::to_string);
+    let host = host.or_else(|| text(headers, header::HOST)).unwrap_or_default();
+    if !is_ours(&host, hosts) {
+        return Err(Problem::new(Code::HostRefused, "the header Host names another server"));
+    }
+    if let Some(origin) = text(headers, header::ORIGIN) {
+        let authority = origin.split_once("://").map_or("", |(_, it)| it);
+        if !authority.eq_ignore_ascii_case(&host) {
+            return Err(Problem::new(
+                Code::OriginRefused,
+                "the header Origin names another server",
+            ));
+        }
+    }
+    let path = request.uri().path();
+    if OPEN_PATHS.contains(&path) || !path.starts_with("/v1/") && path != "/metrics" {
+        return Ok(None);
+    }
+    let entry = bearer(headers).and_then(|it| server.0.tokens.bearer(it));
+    let entry = entry.ok_or_else(|| {
+        Problem::new(Code::Unauthorized, "send the header Authorization: Bearer with a token")
+    })?;
+    let caller = Caller { tenant: entry.tenant, role: entry.role, name: entry.name };
+    server.0.rates.take(&caller.name)?;
+    Ok(Some(caller))
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
+    // Two of them, or one that is no text, name nothing.
+    let mut all = headers.get_all(name).iter();
+    let first = all.next()?;
+    Some(match all.next() {
+        None => first.to_str().unwrap_or_default().to_owned(),
+        Some(_) => String::new(),
+    })
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a host with or without a port is a name of this server.
+fn is_ours(host: &str, hosts: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit()) => {
+            name
+        }
+        _ => host,
+    };
+    let loopback = ["localhost", "127.0.0.1", "[::1]"];
+    loopback
+        .into_iter()
+        .chain(hosts.iter().map(String::as_str))
+        .any(|it| it.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SUR-5
+    #[test]
+    fn only_names_of_this_server_are_its_hosts() {
+        let hosts = ["agents.example.org".to_owned()];
+        for ours in ["localhost:80", "LOCALHOST", "127.0.0.1:8080", "[::1]:9", "agents.example.org"]
+        {
+            assert!(is_ours(ours, &hosts), "{ours}");
+        }
+        for other in
+            ["", "evil.example", "127.0.0.1.evil.example:80", "localhost:80:x", "[::1", "::1"]
+        {
+            assert!(!is_ours(other, &hosts), "{other}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The routes, and the document that describes them.
+
+use axum::{
+    Json, Router,
+    extract::DefaultBodyLimit,
+    middleware,
+    routing::{get, post},
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        OpenApi as Document,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use super::{
+    Server, access, approvals, health, hosted, problem, run_routes, sessions, stream, transcript,
+    tree, turns,
+};
+
+/// Describes the API; `/openapi.json` gives it.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "ennead serve",
+        description = "Hosts many agents of many tenants. Errors are application/problem+json with a stable code."
+    ),
+    paths(
+        sessions::create, sessions::list, sessions::show, sessions::delete,
+        run_routes::create, run_routes::list, run_routes::show, run_routes::interrupt,
+        stream::events, turns::list, turns::show, transcript::show,
+        approvals::list, approvals::answer,
+        tree::show, tree::events,
+        health::live, health::ready, health::metrics,
+    ),
+    components(schemas(problem::ProblemBody, hosted::SessionView)),
+    modifiers(&Bearer),
+)]
+struct Api;
+
+/// Says how a token is sent.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut Document) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The document that describes the API.
+pub(crate) fn document() -> Document {
+    Api::openapi()
+}
+
+pub(crate) fn router(server: Server) -> Router {
+    let max_body = server.0.options.max_body;
+    Router::new()
+        .route("/v1/sessions", post(sessions::create).get(sessions::list))
+        .route("/v1/sessions/{id}", get(sessions::show).delete(sessions::delete))
+        .route("/v1/sessions/{id}/runs", post(run_routes::create).get(run_routes::list))
+        .route("/v1/sessions/{id}/runs/{run}", get(run_routes::show))
+        .route("/v1/sessions/{id}/interrupt", post(run_routes::interrupt))
+        .route("/v1/sessions/{id}/events", get(stream::events))
+        .route("/v1/sessions/{id}/turns", get(turns::list))
+        .route("/v1/sessions/{id}/turns/{number}", get(turns::show))
+        .route("/v1/sessions/{id}/transcript", get(transcript::show))
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/{id}", post(approvals::answer))
+        .route("/v1/tree", get(tree::show))
+        .route("/v1/tree/events", get(tree::events))
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(|| async { Json(document()) }))
+        .fallback(health::nothing)
+        .method_not_allowed_fallback(health::other_method)
+        .layer(DefaultBodyLimit::max(max_body))
+        .layer(middleware::from_fn_with_state(server.clone(), access::check))
+        .with_state(server)
+}

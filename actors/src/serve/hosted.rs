@@ -1,0 +1,315 @@
+//! A session that the server hosts, whether it is an actor at the moment or not.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ennead_runtime::{
+    event::Event,
+    governor::ParkReason,
+    ids::{ApprovalId, RunId, SessionId, TenantId},
+    step::Step,
+    time::Timestamp,
+};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{
+    record::{Record, Saved, Totals},
+    ring::{Kept, Ring},
+    runs::Runs,
+};
+use crate::{SessionEvent, SessionHandle};
+
+/// A session that the server hosts.
+#[derive(Debug)]
+pub(crate) struct Hosted {
+    pub(crate) record: Record,
+    pub(crate) ring: Ring,
+    state: Mutex<State>,
+    /// The actor, while there is one. Locked as long as one is made or ended.
+    pub(crate) handle: tokio::sync::Mutex<Option<SessionHandle>>,
+}
+
+/// What changes about it.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) totals: Totals,
+    /// Read when they are first asked for, and let go with the actor.
+    pub(crate) runs: Option<Box<Runs>>,
+    /// Where its run is; nothing is known of a session that is no actor.
+    pub(crate) progress: Option<Box<Progress>>,
+    /// A task takes its runs one after another.
+    pub(crate) has_worker: bool,
+    /// What keeps its next run from beginning, if something does.
+    pub(crate) held: Option<Held>,
+    pub(crate) is_deleted: bool,
+    pub(crate) last_used: Timestamp,
+    /// Readers of its events.
+    pub(crate) n_readers: usize,
+}
+
+/// Where the run under way is, as its events said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) run: Option<RunId>,
+    pub(crate) turn: u32,
+    pub(crate) step: Option<Step>,
+    pub(crate) since: Timestamp,
+    /// Questions that are open, the oldest first.
+    pub(crate) asked: Vec<ApprovalId>,
+    pub(crate) parked: Option<ParkReason>,
+    pub(crate) retry: Option<&'static str>,
+    /// Calls of tools that run.
+    pub(crate) tools: Vec<Arc<str>>,
+    pub(crate) n_agents: u32,
+}
+
+/// What keeps the next run of a session from beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Held {
+    /// The server is about to end; the next process goes on.
+    Draining,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionState {
+    /// It is an actor and has nothing to do.
+    Idle,
+    /// It is no actor; the next run or request wakes it.
+    Passive,
+    /// A run is under way.
+    Running,
+    /// The run under way waits for somebody to answer a question.
+    Waiting,
+    /// Its next run waits for a limit, which `waiting_for` names.
+    Parked,
+}
+
+/// What a session waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct WaitingFor {
+    /// `approval`, `provider` (the calls of all sessions share something that is used up), `retry` (after a
+    /// failure of the model), `model`, `tool`, `agent` or `limit`.
+    kind: &'static str,
+    /// Which: the id of the question, the reason of the provider, the code of the failure, the names of
+    /// tools, or the limit.
+    what: String,
+}
+
+impl Hosted {
+    pub(crate) fn new(saved: Saved, last_used: Timestamp) -> Self {
+        let state = State {
+            totals: saved.totals,
+            runs: None,
+            progress: None,
+            has_worker: false,
+            held: None,
+            is_deleted: false,
+            last_used,
+            n_readers: 0,
+        };
+        Self {
+            record: saved.record,
+            ring: Ring::default(),
+            state: Mutex::new(state),
+            handle: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.record.id
+    }
+
+    pub(crate) fn tenant(&self) -> &TenantId {
+        &self.record.tenant
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what its session did.
+    pub(crate) fn observe(&self, event: Arc<SessionEvent>) {
+        {
+            let mut state = self.state();
+            state.last_used = event.at;
+            let progress = state.progress.get_or_insert_default();
+            progress.observe(&event.event.event, event.at);
+        }
+        self.ring.push(Kept::Event(event));
+    }
+}
+
+impl Progress {
+    fn observe(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::RunStarted { run } => {
+                *self = Self { run: Some(run.clone()), since: at, ..Self::default() };
+            }
+            Event::RunFinished { .. } | Event::RunFailed { .. } => *self = Self::default(),
+            Event::TurnStarted { turn } => (self.turn, self.step, self.since) = (*turn, None, at),
+            Event::StepStarted { turn, step } => {
+                (self.turn, self.step, self.since) = (*turn, Some(*step), at);
+                self.retry = None;
+            }
+            Event::ModelRetry { error, .. } => self.retry = Some(error),
+            Event::TextDelta { .. } | Event::ReasoningDelta { .. } => self.retry = None,
+            Event::Parked { reason, .. } => self.parked = Some(*reason),
+            Event::Unparked { .. } => self.parked = None,
+            Event::ToolStarted { tool, .. } => self.tools.push(tool.to_string().into()),
+            Event::ToolFinished { tool, .. } => {
+                let index = self.tools.iter().position(|it| **it == *tool.as_str());
+                index.map(|it| self.tools.remove(it));
+            }
+            Event::AgentStarted { .. } => self.n_agents += 1,
+            Event::PermissionAsked { .. } | Event::PermissionSettled { .. } => self.asked(event),
+            Event::Agent { event, .. } => match &**event {
+                Event::RunFinished { .. } | Event::RunFailed { .. } => {
+                    self.n_agents = self.n_agents.saturating_sub(1);
+                }
+                event => self.asked(event),
+            },
+            _ => {}
+        }
+    }
+
+    /// Questions of the session or, however deep, of one of its sub-agents.
+    fn asked(&mut self, event: &Event) {
+        match event {
+            Event::PermissionAsked { key, .. } if !self.asked.contains(&key.id) => {
+                self.asked.push(key.id.clone());
+            }
+            Event::PermissionSettled { id, .. } => self.asked.retain(|it| it != id),
+            Event::Agent { event, .. } => self.asked(event),
+            _ => {}
+        }
+    }
+
+    fn waiting_for(&self) -> Option<WaitingFor> {
+        let wait = |kind, what: &str| Some(WaitingFor { kind, what: what.to_owned() });
+        if let Some(id) = self.asked.first() {
+            return wait("approval", id.as_str());
+        }
+        if let Some(reason) = self.parked {
+            let reason = serde_json::to_value(reason).unwrap_or_default();
+            return wait("provider", reason.as_str().unwrap_or_default());
+        }
+        if let Some(error) = self.retry {
+            return wait("retry", error);
+        }
+        match self.step? {
+            Step::ModelCall => wait("model", ""),
+            Step::ToolExecution if 0 < self.n_agents => wait("agent", &self.n_agents.to_string()),
+            Step::ToolExecution => wait("tool", &self.tools.join(", ")),
+            _ => None,
+        }
+    }
+}
+
+/// A session, as the API shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionView {
+    /// The id, a UUID.
+    #[schema(value_type = String)]
+    id: SessionId,
+    /// For whom it works.
+    #[schema(value_type = String)]
+    tenant: TenantId,
+    /// What people call it.
+    title: Option<String>,
+    /// Its directory, below that of the tenant.
+    directory: String,
+    /// The model that was asked for; `null`: that of the settings.
+    model: Option<String>,
+    /// Its permission mode as it was asked for.
+    #[schema(value_type = Option<String>)]
+    mode: Value,
+    /// When it was made, in milliseconds since 1970.
+    #[schema(value_type = u64)]
+    created_at: Timestamp,
+    /// When something last happened in it, in milliseconds since 1970.
+    #[schema(value_type = u64)]
+    last_used_at: Timestamp,
+    /// What it is doing.
+    state: SessionState,
+    /// What it waits for; `null` while it works.
+    waiting_for: Option<WaitingFor>,
+    /// Since when it is at its step, or waits, in milliseconds since 1970.
+    #[schema(value_type = Option<u64>)]
+    since: Option<Timestamp>,
+    /// The run under way.
+    #[schema(value_type = Option<String>)]
+    run: Option<RunId>,
+    /// The turn of the run, from 1; 0 without one.
+    turn: u32,
+    /// The step of the turn.
+    #[schema(value_type = Option<String>)]
+    step: Option<Step>,
+    /// Runs that wait.
+    queued: usize,
+    /// Sub-agents at work.
+    agents: u32,
+    /// Ended runs.
+    runs: u64,
+    /// Turns of ended runs.
+    turns: u64,
+    /// Tokens of ended runs, as providers reported them.
+    #[schema(value_type = Object)]
+    usage: ennead_runtime::tokens::Usage,
+    /// What ended runs cost in US dollars, as far as prices are known.
+    cost_usd: f64,
+    /// Whether some prices are not known.
+    cost_is_partial: bool,
+}
+
+impl Hosted {
+    /// The session as the API shows it.
+    pub(crate) fn view(&self) -> SessionView {
+        let state = self.state();
+        let nothing = Progress::default();
+        let progress = state.progress.as_deref().unwrap_or(&nothing);
+        let is_running = progress.run.is_some();
+        let held = state.held.map(|it| WaitingFor {
+            kind: "limit",
+            what: serde_json::to_value(it)
+                .ok()
+                .and_then(|it| it.as_str().map(str::to_owned))
+                .unwrap_or_default(),
+        });
+        let shown = match (&held, is_running) {
+            (_, true) if !progress.asked.is_empty() => SessionState::Waiting,
+            (_, true) => SessionState::Running,
+            (Some(_), false) => SessionState::Parked,
+            (None, false) if state.progress.is_none() => SessionState::Passive,
+            (None, false) => SessionState::Idle,
+        };
+        let Record { id, tenant, title, directory, model, mode, created_at, .. } = &self.record;
+        SessionView {
+            id: id.clone(),
+            tenant: tenant.clone(),
+            title: title.clone(),
+            directory: directory.clone(),
+            model: model.clone(),
+            mode: mode.map(|it| serde_json::json!(it)).unwrap_or_default(),
+            created_at: *created_at,
+            last_used_at: state.last_used,
+            state: shown,
+            waiting_for: if is_running { progress.waiting_for() } else { held },
+            since: is_running.then_some(progress.since),
+            run: progress.run.clone(),
+            turn: progress.turn,
+            step: progress.step,
+            queued: state.runs.as_ref().map_or(0, |it| it.n_queued()),
+            agents: progress.n_agents,
+            runs: state.totals.runs,
+            turns: state.totals.turns,
+            usage: state.totals.usage,
+            cost_usd: state.totals.cost.usd(),
+            cost_is_partial: state.totals.is_partial,
+        }
+    }
+}

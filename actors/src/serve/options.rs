@@ -1,0 +1,95 @@
+//! What the one that starts a server chooses.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::SessionOptions;
+
+/// What holds for a server.
+///
+/// ```
+/// use std::time::Duration;
+/// use ennead::{Endpoint, SessionOptions, serve::ServeOptions};
+///
+/// let session = SessionOptions::new(".", Endpoint::simulated());
+/// let options = ServeOptions::new("/srv/work", "/srv/state", session)
+///     .host("agents.example.org")
+///     .passivate_after(Duration::from_secs(600));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// Below it lie the directories of tenants, and in those the directories of their sessions.
+    pub workspaces: PathBuf,
+    /// Below it lie transcripts, what is known of sessions and runs, and the file of the tokens.
+    pub state: PathBuf,
+    /// What every session has in common. Its directory, id, tenant and place of transcripts are those
+    /// of the request, and questions may be answered through the server.
+    pub session: SessionOptions,
+    /// Names of this server in addition to those of loopback, as browsers and clients write them, without
+    /// a port.
+    pub hosts: Vec<String>,
+    /// Idle for so long, a session becomes no actor until it is asked again; 15 minutes.
+    pub passivate_after: Duration,
+    /// Prompts that wait in one session at most; 64.
+    pub max_queued_runs: usize,
+    /// Bytes of the body of a request at most; 1 MiB.
+    pub max_body: usize,
+    /// Readers of the events of one session at most; 64.
+    pub max_readers: usize,
+}
+
+impl ServeOptions {
+    /// A server with these places, whose sessions are made of `session`.
+    pub fn new(
+        workspaces: impl Into<PathBuf>,
+        state: impl Into<PathBuf>,
+        session: SessionOptions,
+    ) -> Self {
+        Self {
+            workspaces: workspaces.into(),
+            state: state.into(),
+            session: session.answers_by_handle(true),
+            hosts: Vec::new(),
+            passivate_after: Duration::from_secs(15 * 60),
+            max_queued_runs: 64,
+            max_body: 1024 * 1024,
+            max_readers: 64,
+        }
+    }
+
+    /// Adds a name of this server.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
+    /// Sets how long a session is idle before it is no actor any more.
+    #[must_use]
+    pub fn passivate_after(self, passivate_after: Duration) -> Self {
+        Self { passivate_after, ..self }
+    }
+
+    /// Sets how many prompts may wait in one session.
+    #[must_use]
+    pub fn max_queued_runs(self, max_queued_runs: usize) -> Self {
+        Self { max_queued_runs, ..self }
+    }
+
+    /// Sets how many bytes the body of a request may have.
+    #[must_use]
+    pub fn max_body(self, max_body: usize) -> Self {
+        Self { max_body, ..self }
+    }
+
+    /// Sets how many may read the events of one session at once.
+    #[must_use]
+    pub fn max_readers(self, max_readers: usize) -> Self {
+        Self { max_readers, ..self }
+    }
+
+    /// The file of the tokens.
+    pub fn token_file(&self) -> PathBuf {
+        self.state.join("tokens.json")
+    }
+}

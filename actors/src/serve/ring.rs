@@ -1,0 +1,207 @@
+//! The last events of a session, for those who read them as they happen and those who come back.
+//!
+//! Every reader has a place in the ring and takes from it when its connection has room: nothing waits
+//! for a slow one. When the ring has gone on without it, it reads how many events it missed.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ennead_runtime::time::Timestamp;
+use tokio::sync::Notify;
+
+use crate::SessionEvent;
+
+/// Events of one session that are kept at most.
+pub(crate) const CAPACITY: usize = 2048;
+
+/// Bytes of their texts that are kept at most.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// What the ring holds at one place.
+#[derive(Clone, Debug)]
+pub(crate) enum Kept {
+    /// An event.
+    Event(Arc<SessionEvent>),
+    /// So many events that the server itself was too slow for.
+    Missed(u64),
+}
+
+/// The last events of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The place of the oldest that is kept.
+    first: u64,
+    kept: VecDeque<Kept>,
+    n_bytes: usize,
+    is_closed: bool,
+}
+
+/// What a reader finds at its place.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// This, and then the next place.
+    Kept(Kept),
+    /// The ring has gone on; so many places are gone.
+    Gap(u64),
+    /// There is nothing yet.
+    Nothing,
+    /// The session is deleted.
+    End,
+}
+
+impl Ring {
+    /// Adds what happened, and lets the oldest go.
+    pub(crate) fn push(&self, kept: Kept) {
+        let mut inner = self.lock();
+        inner.n_bytes += n_bytes(&kept);
+        inner.kept.push_back(kept);
+        while CAPACITY < inner.kept.len() || MAX_BYTES < inner.n_bytes && 1 < inner.kept.len() {
+            if let Some(gone) = inner.kept.pop_front() {
+                inner.n_bytes -= n_bytes(&gone);
+                inner.first += 1;
+            }
+        }
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    /// Lets go of everything, as of a session that nobody has asked for long.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.lock();
+        inner.first += inner.kept.len() as u64;
+        inner.kept = VecDeque::new();
+        inner.n_bytes = 0;
+    }
+
+    /// Ends the streams of all readers.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_waiters();
+    }
+
+    /// The place after the newest.
+    pub(crate) fn end(&self) -> u64 {
+        let inner = self.lock();
+        inner.first + inner.kept.len() as u64
+    }
+
+    /// The place after the event of this number and time, if it is kept. Numbers begin anew when a session
+    /// is opened again, so the time is part of the name; without one the newest of the number is meant.
+    pub(crate) fn after(&self, seq: u64, at: Option<Timestamp>) -> Option<u64> {
+        let inner = self.lock();
+        let is_it = |kept: &Kept| match kept {
+            Kept::Event(it) => {
+                it.event.first_seq <= seq && seq <= it.event.seq && at.is_none_or(|at| at == it.at)
+            }
+            Kept::Missed(_) => false,
+        };
+        let index = inner.kept.iter().rposition(is_it)?;
+        Some(inner.first + index as u64 + 1)
+    }
+
+    /// The place of the first event that is not before this time; the end when all are.
+    pub(crate) fn since(&self, at: Timestamp) -> u64 {
+        let inner = self.lock();
+        let is_before = |kept: &Kept| match kept {
+            Kept::Event(it) => it.at < at,
+            Kept::Missed(_) => true,
+        };
+        let n = inner.kept.iter().take_while(|it| is_before(it)).count();
+        inner.first + n as u64
+    }
+
+    /// What is at a place.
+    pub(crate) fn at(&self, place: u64) -> Next {
+        let inner = self.lock();
+        if place < inner.first {
+            return Next::Gap(inner.first - place);
+        }
+        let index = usize::try_from(place - inner.first).unwrap_or(usize::MAX);
+        match inner.kept.get(index) {
+            Some(kept) => Next::Kept(kept.clone()),
+            None if inner.is_closed => Next::End,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Waits until there is something at a place.
+    pub(crate) async fn next(&self, place: u64) -> Next {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // Before looking, so that nothing is pushed in between unseen.
+            changed.as_mut().enable();
+            match self.at(place) {
+                Next::Nothing => changed.await,
+                next => return next,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn n_bytes(kept: &Kept) -> usize {
+    match kept {
+        Kept::Event(it) => it.event.event.n_bytes(),
+        Kept::Missed(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::event::{Event, Numbered};
+
+    use super::*;
+
+    fn event(seq: u64, text: &str) -> Kept {
+        let event = Event::TextDelta { attempt: 1, text: text.into() };
+        let event = Numbered::new(seq, seq, 1, event);
+        Kept::Event(Arc::new(SessionEvent { session: "s".into(), at: Timestamp(seq * 10), event }))
+    }
+
+    // REQ: INP-3
+    #[test]
+    fn reader_comes_back_to_its_place_and_reads_of_a_gap_when_that_is_gone() {
+        let ring = Ring::default();
+        (1..=CAPACITY as u64 + 2).for_each(|seq| ring.push(event(seq, "")));
+        assert!(matches!(ring.at(0), Next::Gap(2)));
+        assert_eq!(ring.after(2, None), None);
+        assert_eq!(ring.after(3, Some(Timestamp(30))), Some(3));
+        assert_eq!(ring.after(3, Some(Timestamp(31))), None, "of another opening");
+        assert_eq!(ring.since(Timestamp(35)), 3);
+        assert!(matches!(ring.at(ring.end()), Next::Nothing));
+    }
+
+    // REQ: RUN-7
+    #[test]
+    fn bytes_that_are_kept_are_bounded_and_the_newest_stays() {
+        let ring = Ring::default();
+        let text = "x".repeat(MAX_BYTES / 2);
+        (1..=5).for_each(|seq| ring.push(event(seq, &text)));
+        assert!(ring.lock().n_bytes <= MAX_BYTES);
+        ring.push(event(6, &"x".repeat(2 * MAX_BYTES)));
+        assert!(matches!(ring.at(5), Next::Kept(Kept::Event(it)) if it.event.seq == 6));
+    }
+
+    // REQ: INP-3
+    #[tokio::test]
+    async fn reader_that_waits_is_woken_by_the_next_event_and_by_the_end() {
+        let ring = Ring::default();
+        let (next, ()) = tokio::join!(ring.next(0), async { ring.push(event(1, "a")) });
+        assert!(matches!(next, Next::Kept(_)));
+        let (next, ()) = tokio::join!(ring.next(1), async { ring.close() });
+        assert!(matches!(next, Next::End));
+    }
+}

@@ -1,0 +1,233 @@
+//! `/v1/sessions`: making sessions, listing them, and deleting them.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use axum::{
+    Extension, Json,
+    body::Body,
+    extract::{Path, Request, State},
+    http::{HeaderValue, Response, StatusCode, Uri, header},
+    response::IntoResponse,
+};
+use ennead_runtime::{ids::SessionId, permission::PermissionMode, time::Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{
+    Role, Server,
+    access::Caller,
+    body, directories,
+    hosted::{Hosted, SessionView},
+    hosting::blocking,
+    problem::{Code, Problem, ProblemBody},
+    random,
+    record::{Record, Saved, Totals},
+};
+
+/// Bytes of a title, a directory or the name of a model.
+const MAX_NAME: usize = 256;
+
+/// Bytes of the text after the system prompt.
+const MAX_SYSTEM: usize = 64 * 1024;
+
+/// What a session is asked for with.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSession {
+    /// What people call it.
+    title: Option<String>,
+    /// Where it works, below the directory of the tenant; made if it is not there. The default is a
+    /// directory of its own, named by its id.
+    directory: Option<String>,
+    /// The model to ask; that of the server's settings by default.
+    model: Option<String>,
+    /// `plan`, `default`, `acceptEdits` or `dontAsk`.
+    #[schema(value_type = Option<String>)]
+    mode: Option<PermissionMode>,
+    /// Turns that a run may take.
+    #[schema(value_type = Option<u32>)]
+    max_turns: Option<NonZeroU32>,
+    /// A text after the system prompt, at most 65,536 bytes.
+    system: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    /// The youngest first.
+    sessions: Vec<SessionView>,
+    /// Where the next page begins, as `cursor`; `null` on the last one.
+    next: Option<String>,
+}
+
+/// Makes a session. It becomes an actor with its first run.
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = NewSession,
+    security(("bearer" = [])),
+    responses(
+        (status = 201, description = "The session", body = SessionView),
+        (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
+    ))]
+pub(crate) async fn create(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    caller.at_least(Role::User)?;
+    server.refuse_while_draining()?;
+    let new: NewSession = body::json(request, server.0.options.max_body).await?;
+    new.check(server.0.options.session.may_bypass)?;
+    server.0.limits.admit_session(&server, &caller.tenant)?;
+    let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
+    let directory = new.directory.unwrap_or_else(|| id.clone());
+    let (root, tenant) = (server.0.options.workspaces.clone(), caller.tenant.clone());
+    let name = directory.clone();
+    blocking(move || directories::prepare(&root, &tenant, &name)).await??;
+    let record = Record {
+        id: id.into(),
+        tenant: caller.tenant,
+        title: new.title,
+        directory,
+        model: new.model,
+        mode: new.mode,
+        max_turns: new.max_turns,
+        system: new.system,
+        created_at: server.now(),
+    };
+    let saved = Saved { record, totals: Totals::default() };
+    let places = server.0.places.clone();
+    let (saved, written) = blocking(move || {
+        let written = places.save(&saved);
+        (saved, written)
+    })
+    .await?;
+    written.map_err(|it| Problem::internal("the session cannot be written", &it))?;
+    let hosted = Arc::new(Hosted::new(saved, server.now()));
+    server.0.book.insert(Arc::clone(&hosted));
+    let mut response = (StatusCode::CREATED, Json(hosted.view())).into_response();
+    if let Ok(place) = HeaderValue::from_str(&format!("/v1/sessions/{}", hosted.id())) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+impl NewSession {
+    fn check(&self, may_bypass: bool) -> Result<(), Problem> {
+        let bad = |what: &str| Err(Problem::new(Code::BadRequest, format!("the body: {what}")));
+        for (name, text) in
+            [("title", &self.title), ("directory", &self.directory), ("model", &self.model)]
+        {
+            let Some(text) = text else { continue };
+            if text.is_empty() || MAX_NAME < text.len() || text.chars().any(char::is_control) {
+                return bad(&format!(
+                    "`{name}` has 1 to {MAX_NAME} bytes and no control characters"
+                ));
+            }
+        }
+        if self.system.as_ref().is_some_and(|it| MAX_SYSTEM < it.len()) {
+            return bad("`system` has at most 65536 bytes");
+        }
+        if self.mode == Some(PermissionMode::BypassPermissions) && !may_bypass {
+            return bad("this server gives no leave to bypass permissions");
+        }
+        Ok(())
+    }
+}
+
+/// Lists the sessions of the tenant, the youngest first; an admin sees those of all.
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", security(("bearer" = [])),
+    params(
+        ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default"),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+    ),
+    responses(
+        (status = 200, description = "A page", body = SessionList),
+        (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
+    ))]
+pub(crate) async fn list(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Json<SessionList>, Problem> {
+    let n = body::page(&uri)?;
+    let cursor = body::query(&uri, "cursor");
+    let before = cursor
+        .map(|it| {
+            let (at, id) = it.split_once('-')?;
+            Some((Timestamp(at.parse().ok()?), SessionId::from(id)))
+        })
+        .map(|it| {
+            it.ok_or_else(|| Problem::new(Code::BadRequest, "the cursor is none of this list"))
+        })
+        .transpose()?;
+    let (found, is_more) =
+        server.0.book.youngest(before.as_ref(), n, |it| caller.sees(it.tenant()));
+    let next = found.last().filter(|_| is_more);
+    let next = next.map(|it| format!("{}-{}", it.record.created_at.0, it.id()));
+    Ok(Json(SessionList { sessions: found.iter().map(|it| it.view()).collect(), next }))
+}
+
+/// Shows a session.
+#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = SessionView),
+        (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
+    ))]
+pub(crate) async fn show(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Json<SessionView>, Problem> {
+    Ok(Json(server.hosted(&caller, &id)?.view()))
+}
+
+/// Deletes a session: its run is interrupted, what waits fails, and it is known no more. Its transcript
+/// and its directory stay on the disk, for the one who runs the server.
+#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
+    ))]
+pub(crate) async fn delete(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.at_least(Role::User)?;
+    let hosted = server.hosted(&caller, &id)?;
+    let places = &server.0.places;
+    let record = places.record(hosted.tenant(), hosted.id());
+    let journal = places.runs(hosted.tenant(), hosted.id());
+    let removed = blocking(move || {
+        let _none = std::fs::remove_file(journal);
+        std::fs::remove_file(record)
+    });
+    removed.await?.map_err(|it| Problem::internal("the session cannot be deleted", &it))?;
+    server.0.book.remove(hosted.id());
+    hosted.state().is_deleted = true;
+    let handle = hosted.handle.lock().await.take();
+    {
+        let at = server.now();
+        let mut state = hosted.state();
+        if let Some(runs) = &mut state.runs {
+            runs.detach();
+            runs.fail_all(&json!({ "end": "failed", "error": "the session was deleted" }), at);
+        }
+    }
+    if let Some(handle) = handle {
+        handle.close().await;
+    }
+    hosted.ring.close();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Server {
+    /// A session that exists for the caller. One of another tenant is not there.
+    pub(crate) fn hosted(&self, caller: &Caller, id: &str) -> Result<Arc<Hosted>, Problem> {
+        let hosted = self.0.book.get(&SessionId::from(id));
+        let hosted = hosted.filter(|it| caller.sees(it.tenant()));
+        hosted.ok_or_else(|| Problem::new(Code::NoSession, "the tenant has no such session"))
+    }
+}

@@ -1,0 +1,7 @@
+//! The server, over real sockets: sessions, runs, events, records, questions, and who may what.
+
+mod access;
+mod client;
+mod events;
+mod rig;
+mod runs;
