@@ -25,7 +25,6 @@ pub(crate) enum TreeChange {
 
 /// The changes from a moment on.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "only the server watches"))]
 pub(crate) struct TreeWatch(broadcast::Receiver<TreeChange>);
 
 impl TreeWatch {
