@@ -107,7 +107,7 @@ impl Actor for Shard {
         match message {
             ShardMsg::Open(setup, reply) => {
                 if state.shutdown.is_some() {
-                    // The one that asked is told by the reply that never comes.
+                    // The one that asked learns it from the reply that never comes.
                     return Ok(());
                 }
                 let actor = spawn(Session, setup, myself.get_cell()).await.ok();
@@ -119,7 +119,7 @@ impl Actor for Shard {
                 let _gone = reply.send(actor);
             }
             ShardMsg::Govern(gate) => {
-                // At the end sessions are interrupted and nobody waits at a gate.
+                // At the end sessions are interrupted and no call waits at a limiter.
                 if state.shutdown.is_none() {
                     let governor = (gate, state.directory.clone());
                     let governor = spawn(Governor, governor, myself.get_cell()).await?;

@@ -1,4 +1,4 @@
-//! What a run tells its listeners, in order, numbered by the hub that carries it.
+//! What the listeners of a run receive, in order, numbered by the hub that carries it.
 
 mod recorded_message;
 mod weight;

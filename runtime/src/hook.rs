@@ -95,7 +95,7 @@ impl HookEvent {
     }
 
     /// Whether a handler that says no stops what the event is about. A sub-agent and a session begin
-    /// whatever is said, and of a compaction that is over nothing can be stopped.
+    /// whatever the hook answers, and of a compaction that is over nothing can be stopped.
     pub fn can_block(self) -> bool {
         !matches!(self, HookEvent::SessionStart | HookEvent::SubagentStart | HookEvent::PostCompact)
     }

@@ -50,7 +50,7 @@ pub enum RunEnd {
     TimedOut,
     /// A hook prevented continuation.
     HookStopped,
-    /// A hook left a call for whoever resumes it.
+    /// A hook left a call until the session is resumed.
     ToolDeferred,
     /// The session has cost more than it may.
     CostLimit,
@@ -130,7 +130,7 @@ pub struct Run {
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
     pub usage: Usage,
-    /// Limits of which was told that 80 % are used.
+    /// Limits of which an alert said that 80 % are used.
     warned: BTreeSet<&'static str>,
 }
 

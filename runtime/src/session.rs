@@ -75,7 +75,7 @@ pub struct Machine {
     /// What subscribers are to know of the opening. Published with the first run, since nobody can
     /// subscribe before the session is open.
     notices: Vec<Arc<str>>,
-    /// What they and the transcript are told of servers: with the next run.
+    /// What they and the transcript receive about servers, with the next run.
     alerts: Vec<Arc<str>>,
     /// Tools that join with the next turn.
     joining: Vec<Arc<ToolSpec>>,

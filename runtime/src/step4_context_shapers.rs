@@ -1,7 +1,7 @@
 //! Step 4: five shapers make the context fit, cheapest first.
 //!
 //! Every stage is a pure function of a context and a setup, so that each can be run by an actor of
-//! its own, one after another; [`chain`] runs them all at once where nobody waits. A shaper changes
+//! its own, one after another; [`chain`] runs them all at once, without an actor. A shaper changes
 //! what the model sees, never what was said: messages are immutable, a changed one is built anew
 //! under the same id, and a text that is cut is handed back whole to be stored under a reference.
 //!

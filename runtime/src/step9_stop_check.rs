@@ -29,7 +29,7 @@ impl RunBudget {
     }
 }
 
-/// Why a run is over, as far as the transcript tells. The codes are stable.
+/// Why a run is over, as far as the transcript shows. The codes are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {

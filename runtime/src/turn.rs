@@ -16,6 +16,7 @@ mod step2_state;
 mod step3_appending;
 mod step3_context;
 mod step4_shaping;
+mod step5_attempts;
 mod step5_call_ids;
 mod step5_carried_answer;
 mod step5_model_call;

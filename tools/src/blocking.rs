@@ -67,7 +67,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
     done.await
 }
 
-/// The outcome of a call that was told to stop before it changed anything.
+/// The outcome of a call that was cancelled before it changed anything.
 pub(crate) fn interrupted() -> ToolOutcome {
     ToolOutcome::failed(ToolErrorKind::Interrupted, "Interrupted; no file was changed.")
 }

@@ -59,7 +59,7 @@ impl Declaration {
     }
 }
 
-/// The input of a call, or what the model is told.
+/// The input of a call, or the error that the model reads.
 pub(crate) fn parsed<I: DeserializeOwned>(input: &str) -> Result<I, Box<ToolOutcome>> {
     serde_json::from_str(input).map_err(|error| {
         let why = format!("InputValidationError: {error}");

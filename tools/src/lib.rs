@@ -16,7 +16,7 @@ pub mod shells;
 pub mod source_file;
 pub mod withdrawn_keys;
 
-// The tools, in the order the model is told of them.
+// The tools, in the order in which the model is offered them.
 mod agent;
 mod bash;
 mod edit;

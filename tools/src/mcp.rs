@@ -70,7 +70,7 @@ pub enum CallError {
         /// Whose tool it is.
         server: String,
     },
-    /// The server wrote something during the call of which nobody knows what it answers. Its process
+    /// The server wrote a message during the call that answers no known request. Its process
     /// is ended, and all calls under way fail.
     #[error(
         "MCP server `{server}` wrote {what} during the call, so it was ended; what it did until then stays done"

@@ -13,7 +13,7 @@ pub(crate) fn push_numbered(out: &mut String, number: usize, line: &str) {
     let _ = writeln!(out, "{number:>6}\t{line}");
 }
 
-/// The line, cut to this many characters if it is longer, and told so.
+/// The line, cut to this many characters if it is longer, with a mark at the cut.
 pub(crate) fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
     match line.char_indices().nth(max_chars) {
         None => Cow::Borrowed(line),

@@ -1,6 +1,6 @@
 //! The tools that come with ennead.
 //!
-//! Alone here is their order: it is the order in which the model is told of them, so it is fixed,
+//! Alone here is their order: it is the order in which the model is offered them, so it is fixed,
 //! or the prefix of every request would change.
 
 use std::sync::{Arc, LazyLock};

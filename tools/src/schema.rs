@@ -23,7 +23,7 @@ use self::checked::Validator;
 #[cfg(not(feature = "schema"))]
 use self::unchecked::Validator;
 
-/// Complaints about one input that the model is told; the rest is counted.
+/// Complaints about one input that the model reads; the rest is counted.
 const MAX_COMPLAINTS: usize = 8;
 
 /// The schema of a tool's input, and its validator.

@@ -1,4 +1,4 @@
-//! Takes the secrets out of what a session receives, writes and tells (`ennead_runtime::redaction`).
+//! Takes the secrets out of what a session receives, writes and publishes (`ennead_runtime::redaction`).
 //!
 //! A session and its sub-agents have one [`Redaction`]: it knows the values that are secrets there and
 //! numbers what it finds, so that a placeholder means one secret in all of them.
@@ -78,7 +78,7 @@ impl Redaction {
         }
     }
 
-    /// Takes the secrets out of what the embedder is told of a run.
+    /// Takes the secrets out of the outcome of a run.
     pub(crate) fn result(&self, result: &mut Result<RunOutcome, RunError>) {
         match result {
             // What was said in it was redacted when it was said.

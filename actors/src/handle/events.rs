@@ -52,7 +52,7 @@ struct HubShared {
     parent: Option<(EventHub, AgentId)>,
     /// The events of all sessions, and the id of this one. Sub-agents are heard through their parents.
     all: Option<(EventsOfAll, SessionId)>,
-    /// Takes secrets out of what is told. `None`: those who publish have done so.
+    /// Takes secrets out of events. `None`: those who publish have done so.
     redactor: Option<Redactor>,
 }
 
@@ -79,7 +79,7 @@ struct Listener {
 }
 
 impl EventHub {
-    /// A hub for a session; that of a sub-agent tells its parent's listeners, too.
+    /// A hub for a session; that of a sub-agent publishes to its parent's listeners, too.
     pub fn new(parent: Option<(EventHub, AgentId)>) -> Self {
         let redactor = parent.as_ref().and_then(|(it, _)| it.0.redactor.clone());
         Self(Arc::new(HubShared { state: Mutex::default(), parent, all: None, redactor }))

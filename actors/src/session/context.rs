@@ -71,7 +71,7 @@ pub(crate) struct SessionContext {
     pub(crate) hook_chain: Arc<[String]>,
     /// Variables that hold credentials of the model servers, without a value.
     pub(crate) secret_variables: Arc<[(String, String)]>,
-    /// Takes secrets out of what it receives, writes and tells; shared with its sub-agents.
+    /// Takes secrets out of what it receives, writes and publishes; shared with its sub-agents.
     pub(crate) redaction: Redaction,
     /// Whether instruction files, git and memory are read.
     pub(crate) reads_sources: bool,

@@ -93,7 +93,7 @@ impl SessionHandle {
     pub async fn run(&self, request: RunRequest) -> Result<RunOutcome, RunError> {
         let (reply, outcome) = oneshot::channel();
         let back = Box::new(move |result| {
-            // An embedder that no longer waits is told by events.
+            // An embedder that no longer waits receives events.
             let _gone = reply.send(result);
         });
         match self.prompts.try_send(Box::new(Prompt { request, reply: back })) {
@@ -147,7 +147,7 @@ impl SessionHandle {
     }
 
     /// Its MCP servers and how far they are, the caller's own before those of the project. One that may
-    /// not start is not there. [`Event::McpServer`](crate::Event::McpServer) tells of changes.
+    /// not start is not there. [`Event::McpServer`](crate::Event::McpServer) reports changes.
     pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
         self.servers.all()
     }

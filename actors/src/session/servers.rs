@@ -28,7 +28,7 @@ pub(super) async fn wait(
 }
 
 impl SessionState {
-    /// Takes over the tools of a server, or tells why there are none.
+    /// Takes over the tools of a server, or reports why there are none.
     pub(super) fn server_answered(&mut self, answered: Answered) -> SessionInput {
         let server = answered.server();
         let joining = answered.joining(&mut self.shared.tools.names());

@@ -280,7 +280,7 @@ async fn open(myself: &ActorRef<ArchiveMsg>, transcript: OpenTranscript, state: 
     if let Some(owner) = &transcript.owner {
         myself.monitor(owner.clone());
         if has_ended(owner) {
-            // It ended before it was watched; nobody would close this.
+            // It ended before it was watched; nothing else would close this.
             return;
         }
         state.by_owner.insert(owner.get_id(), Arc::clone(&file));

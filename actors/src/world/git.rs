@@ -1,4 +1,4 @@
-//! The state of the git repository that a session works in, as git tells it, once per session.
+//! The state of the git repository that a session works in, as git prints it, once per session.
 //!
 //! Git runs programs that a repository's own configuration names: monitors, filters, hooks, pagers,
 //! verifiers of signatures, helpers of transports. None of them may run because a session starts, so

@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
     /// The beginning of a file that the model knows.
     fn content(&self, path: &str) -> Option<FileContent> {
         let opened = open_chosen(Path::new(path)).ok()?;
-        // A link that was put in its place since leads to what nobody has allowed.
+        // A link that was put in its place since leads to what was not allowed.
         if opened.real != Path::new(path) || self.hides(&opened.real) {
             return None;
         }

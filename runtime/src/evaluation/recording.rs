@@ -1,4 +1,4 @@
-//! What a transcript tells about a session for an evaluation.
+//! What an evaluation reads of the transcript of a session.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 pub const MAX_STOP_HOLDS: u32 = 8;
 
 /// Whether Stop hooks that have held the run `n_held` times in a row may do so again. When not,
-/// the run ends and the user is told.
+/// the run ends and the user receives an alert.
 pub fn may_hold(n_held: u32) -> bool {
     n_held < MAX_STOP_HOLDS
 }

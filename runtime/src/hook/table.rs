@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS, OnFailure};
 use crate::permission::Scope;
 
-/// Milliseconds a command may take when nothing is said.
+/// Milliseconds a command may take if its entry sets none.
 const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
 /// Reads the `hooks` value of one layer. A bad entry is dropped with a warning, the others hold.

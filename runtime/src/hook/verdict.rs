@@ -23,7 +23,7 @@ pub enum HookDecision {
         /// The reason, which the user sees.
         reason: String,
     },
-    /// The run ends, and the call is left for whoever resumes it.
+    /// The run ends, and the call waits until the session is resumed.
     Defer {
         /// The reason, which the user sees.
         reason: String,
@@ -153,7 +153,7 @@ impl HookVerdict {
 
 /// Joins the answers of one firing, given in configuration order. `continue: false` of any ends the
 /// run; deny wins over ask over allow; of several new inputs or outputs the last one holds, and the
-/// user is told.
+/// user receives an alert.
 pub fn merge(event: HookEvent, answers: Vec<HookAnswer>) -> HookVerdict {
     let mut merged = HookVerdict::default();
     let (mut n_inputs, mut n_outputs) = (0, 0);

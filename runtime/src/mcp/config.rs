@@ -1,6 +1,6 @@
 //! What `.mcp.json` and `--mcp-config` say: `{"mcpServers": {"name": {…}}}`.
 //!
-//! An entry that cannot be used is skipped and told; the others stay. Only a text that is no such
+//! An entry that cannot be used is skipped and named in an alert; the others stay. Only a text that is no such
 //! object at all is an error.
 
 use std::{collections::BTreeMap, sync::Arc};

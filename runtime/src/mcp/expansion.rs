@@ -1,7 +1,7 @@
 //! `${VAR}` and `${VAR:-default}` in a server's configuration.
 //!
 //! The environment is an argument. A variable that is not set and has no default stays as it is
-//! written; the server is started all the same, and it is told.
+//! written; the server is started all the same, and an alert names it.
 
 /// Reads one variable of the environment.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

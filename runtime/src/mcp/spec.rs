@@ -31,7 +31,7 @@ const READS_AT_ONCE: u32 = 10;
 pub struct Listed {
     /// As the server knows it.
     pub name: String,
-    /// What the model is told.
+    /// The description that the model reads.
     pub description: String,
     /// JSON schema of its input.
     pub input_schema: Map<String, Value>,

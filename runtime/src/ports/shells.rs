@@ -95,7 +95,7 @@ pub trait BackgroundShell: Send + Sync + fmt::Debug {
     /// Whether a result has shown the model how it ended.
     fn is_end_known(&self) -> bool;
 
-    /// Notes that a result tells the model how it ended.
+    /// Notes that a result shows the model how it ended.
     fn end_is_known(&self);
 
     /// Reads what was printed since the last [`NewOutput::take`]: its last `max_chars` characters. With a

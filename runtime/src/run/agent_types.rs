@@ -225,7 +225,7 @@ impl AgentType {
     }
 }
 
-/// What the model is told of the types that a session was opened with; `None` when there are none.
+/// Returns the list of the types that a session was opened with, as the model reads it; `None` when there are none.
 pub fn listing(own: &[AgentType]) -> Option<String> {
     let list = own.iter().map(|it| format!("\n- {}: {}", it.name, it.description));
     (!own.is_empty()).then(|| format!("\n\nAgents of this session:{}", list.collect::<String>()))

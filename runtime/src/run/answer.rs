@@ -33,7 +33,7 @@ pub struct RunFailed {
     pub reason: RunEnd,
     /// What went wrong, in words; of an error of the model, what the provider wrote about it.
     pub message: String,
-    /// What it left: what was said, what it cost, which calls were denied.
+    /// What it left: its messages, what it cost, which calls were denied.
     pub outcome: Box<RunOutcome>,
 }
 

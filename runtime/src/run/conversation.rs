@@ -57,7 +57,7 @@ pub struct Conversation {
     pub facts: Arc<SessionFacts>,
     /// The key of all draws of the session.
     pub stream: Stream,
-    /// What was said since the last compaction, oldest first.
+    /// The messages since the last compaction, oldest first.
     pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,
@@ -133,9 +133,9 @@ pub struct TurnMemory {
     pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
     /// The same for a run that has a system prompt of its own.
     pub run_heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
-    /// Digests of what was told of repairs of the view.
+    /// Digests of the repairs of the view that an alert named.
     pub repairs_told: BTreeSet<Digest>,
-    /// What was changed for which model, as far as people were told.
+    /// What was changed for which model, as far as an alert named it.
     pub changes_told: BTreeSet<(Arc<str>, Change)>,
     /// Digests of the messages that were sent before, for each model that was asked. Boxed, because a
     /// map sets aside room for eleven entries.
@@ -193,7 +193,7 @@ impl Anchor {
 }
 
 impl Conversation {
-    /// A conversation in which nothing was said yet.
+    /// A conversation without messages.
     pub fn new(facts: Arc<SessionFacts>, stream: Stream) -> Self {
         Self {
             facts,
@@ -272,7 +272,7 @@ impl Conversation {
         self.apply(HistoryUpdate::Message(prompt));
     }
 
-    /// Takes in what was said.
+    /// Applies an update to the history.
     pub fn apply(&mut self, said: HistoryUpdate) {
         match said {
             HistoryUpdate::Message(message) => {
@@ -298,7 +298,7 @@ impl Conversation {
         }
     }
 
-    /// Goes on with what an earlier process recorded: what was said, and the counters of the session.
+    /// Goes on with what an earlier process recorded: the messages, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
         self.go_on(recorded, loaded.last.clone(), &loaded.used, &loaded.appended);

@@ -78,7 +78,7 @@ pub struct SessionFacts {
     /// Whether a policy is asked before that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_policy: bool,
-    /// Whether the session may be put into the mode that asks nobody.
+    /// Whether the session may be put into the mode that asks no questions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_bypass: bool,
     /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
@@ -99,7 +99,7 @@ impl SessionFacts {
         json::to_string(self).unwrap_or_default()
     }
 
-    /// Where the model is told to read what was too long for it, as written and as it really is.
+    /// Where results that are too long for the model are kept for it to read, as written and as it really is.
     pub fn kept_directories(&self) -> Vec<String> {
         self.both(&self.directory).iter().map(|it| format!("{it}/tool-results")).collect()
     }

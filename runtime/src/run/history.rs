@@ -1,4 +1,4 @@
-//! What was said since the last compaction, and what every turn asks about it.
+//! The messages since the last compaction, and what every turn asks about it.
 //!
 //! The session keeps the history before a turn until the lines of the turn are recorded, so each turn
 //! has one of its own, which it adds to. A clone therefore shares what is there, and what a turn
@@ -41,7 +41,7 @@ pub enum HistoryUpdate {
     },
     /// A message that follows shows a part of the context.
     Shown(ShownPart),
-    /// A prompt that nobody answers is no part of the conversation any more.
+    /// A prompt that gets no answer is not part of the conversation any more.
     Withdrawn(EntryId),
 }
 
@@ -78,7 +78,7 @@ impl History {
         self.messages.len()
     }
 
-    /// Whether nothing was said.
+    /// Whether there is no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::{digest::Digest, tool::ToolCall};
 
-/// Equal calls with equal results at which the model is told.
+/// Equal calls with equal results at which the model gets a reminder.
 pub const REMIND_AT: u32 = 3;
 /// Equal calls with equal results at which the run ends with `no_progress`.
 pub const END_AT: u32 = 5;
@@ -37,7 +37,7 @@ impl NoProgressWatch {
     /// Takes in a call that has run, and the digest of what the model reads of its result.
     ///
     /// `polls` is the tool's own word (`ToolSpec::polls`) that asking again is its purpose; such
-    /// calls are not counted. The model is told once, at [`REMIND_AT`].
+    /// calls are not counted. The model gets one reminder, at [`REMIND_AT`].
     pub fn note(&mut self, call: &ToolCall, result: Digest, polls: bool) -> Repetition {
         if polls {
             return Repetition::Fine;

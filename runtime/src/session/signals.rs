@@ -1,4 +1,4 @@
-//! What a session tells its operator of itself: limits that are near, and compactions that are frequent.
+//! Alerts of a session about itself: limits that are near, and compactions that are frequent.
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ impl ShownParts {
         Self { base: BTreeMap::new(), shown }
     }
 
-    /// Takes in what stands in front of the conversation.
+    /// Takes in what precedes the conversation.
     pub fn begin(&mut self, parts: &[DuePart]) {
         self.base = parts.iter().map(|it| (it.name.clone(), it.state)).collect();
     }
@@ -215,7 +215,7 @@ mod tests {
         known.show(shown_in("1", &due[0]));
         assert_eq!(known.sizes()[2], due[0].text.chars().count() as u64);
         assert!(known.due(files(&seen("new"), &[], "F"), "F").is_empty());
-        // Back to what stands in front: that is a change as well.
+        // Back to what precedes the conversation: that is a change as well.
         assert_eq!(known.due(files(&seen("old"), &[], "F"), "F").len(), 1);
         known.keep(|_| false);
         assert_eq!(known.due(files(&seen("new"), &[], "F"), "F").len(), 1);

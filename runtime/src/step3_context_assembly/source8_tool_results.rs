@@ -1,4 +1,4 @@
-//! Source 8: results of tools, and how text that nobody vouches for is marked.
+//! Source 8: results of tools, and how text that is not trusted is marked.
 //!
 //! Results go to the model as blocks of their own kind, so they need no frame of ours. What could
 //! be taken for a frame of ours inside them is made harmless when the block is made.

@@ -160,7 +160,7 @@ fn cut(block: &Block, limit: u64, setup: &ShaperSetup) -> Option<(Block, (Digest
         let is_cut = marker::is_worth_it(cut.chars, block.chars());
         return is_cut.then(|| (Block::tool_result(id, &cut.text, *is_error), cut.stored));
     };
-    // The end of an output is where failures are told.
+    // Failures are at the end of an output.
     let tail = room / 3;
     let cut = marker::cut(text, room - tail, tail, &setup.reference_prefix);
     Some((Block::tool_result(id, &cut.text, *is_error), cut.stored))

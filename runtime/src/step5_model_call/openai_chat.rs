@@ -9,4 +9,5 @@ mod stream;
 mod whole;
 mod wire;
 
-pub use self::{request::encode, stream::ChatReader, whole::read_whole};
+pub(crate) use self::stream::Chat;
+pub use self::{request::encode, whole::read_whole};

@@ -12,4 +12,5 @@ mod stream;
 mod whole;
 mod wire;
 
-pub use self::{request::encode, stream::ResponsesReader, whole::read_whole};
+pub(crate) use self::stream::Responses;
+pub use self::{request::encode, whole::read_whole};

@@ -8,11 +8,8 @@ use http::HeaderMap;
 use super::{
     ModelAnswer, ModelFailure,
     bedrock::BedrockReader,
-    failure, openai_chat,
-    openai_chat::ChatReader,
-    openai_responses,
-    openai_responses::ResponsesReader,
-    openai_shared,
+    failure, openai_chat, openai_responses, openai_shared,
+    openai_shared::reader::Reader,
     request::{EncodedHead, EncodedRequest, PrefixChain, encode},
     stream::{StreamDelta, StreamReader, StreamReport},
     view::View,
@@ -41,16 +38,17 @@ impl WireFormat {
     /// Reads one stream: the answer to this request. Where a server gives calls no ids, or ids that
     /// may come again, they are made from the request.
     pub fn reader(self, request: Digest) -> AnswerReader {
-        match self {
-            Self::AnthropicMessages | Self::VertexRawPredict => {
-                AnswerReader::Messages(Box::default())
+        AnswerReader(match self {
+            Self::AnthropicMessages | Self::VertexRawPredict => ByFormat::Messages(Box::default()),
+            Self::BedrockInvoke => ByFormat::Bedrock(Box::default()),
+            Self::OpenAiChat => {
+                ByFormat::Chat(Box::new(Reader::new(openai_chat::Chat::new(request))))
             }
-            Self::BedrockInvoke => AnswerReader::Bedrock(Box::default()),
-            Self::OpenAiChat => AnswerReader::Chat(Box::new(ChatReader::new(request))),
             Self::OpenAiResponses => {
-                AnswerReader::Responses(Box::new(ResponsesReader::new(request)))
+                let format = openai_responses::Responses::new(request);
+                ByFormat::Responses(Box::new(Reader::new(format)))
             }
-        }
+        })
     }
 
     /// The answer to this request in the body of a response with status 200 that is no stream.
@@ -90,67 +88,66 @@ impl WireFormat {
     }
 }
 
-/// Reads a stream of whatever format: bytes in, things to show and one report out.
+/// Reads a stream of any format: bytes in, things to show and one report out.
 #[derive(Clone, Debug)]
-pub enum AnswerReader {
-    /// Of [`WireFormat::AnthropicMessages`] and [`WireFormat::VertexRawPredict`].
+pub struct AnswerReader(ByFormat);
+
+#[derive(Clone, Debug)]
+enum ByFormat {
     Messages(Box<StreamReader>),
-    /// Reads answers in [`WireFormat::BedrockInvoke`].
     Bedrock(Box<BedrockReader>),
-    /// Reads answers in [`WireFormat::OpenAiChat`].
-    Chat(Box<ChatReader>),
-    /// Reads answers in [`WireFormat::OpenAiResponses`].
-    Responses(Box<ResponsesReader>),
+    Chat(Box<Reader<openai_chat::Chat>>),
+    Responses(Box<Reader<openai_responses::Responses>>),
 }
 
 impl AnswerReader {
     /// Shows the events of the Messages API as they come, too. The other formats have none to show.
     pub fn keep_events(&mut self) {
-        match self {
-            Self::Messages(reader) => reader.keep_events(),
-            Self::Bedrock(reader) => reader.keep_events(),
-            Self::Chat(_) | Self::Responses(_) => {}
+        match &mut self.0 {
+            ByFormat::Messages(reader) => reader.keep_events(),
+            ByFormat::Bedrock(reader) => reader.keep_events(),
+            ByFormat::Chat(_) | ByFormat::Responses(_) => {}
         }
     }
 
     /// Feeds bytes. See [`StreamReader::push_chunk`].
     pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
-        match self {
-            Self::Messages(reader) => reader.push_chunk(bytes, out),
-            Self::Bedrock(reader) => reader.push_chunk(bytes, out),
-            Self::Chat(reader) => reader.push_chunk(bytes, out),
-            Self::Responses(reader) => reader.push_chunk(bytes, out),
+        match &mut self.0 {
+            ByFormat::Messages(reader) => reader.push_chunk(bytes, out),
+            ByFormat::Bedrock(reader) => reader.push_chunk(bytes, out),
+            ByFormat::Chat(reader) => reader.push_chunk(bytes, out),
+            ByFormat::Responses(reader) => reader.push_chunk(bytes, out),
         }
     }
 
     /// A number that grows with everything that belongs to an answer, and not with what only keeps a
     /// connection open.
     pub fn progress(&self) -> usize {
-        match self {
-            Self::Messages(reader) => reader.progress(),
-            Self::Bedrock(reader) => reader.progress(),
-            Self::Chat(reader) => reader.progress(),
-            Self::Responses(reader) => reader.progress(),
+        match &self.0 {
+            ByFormat::Messages(reader) => reader.progress(),
+            ByFormat::Bedrock(reader) => reader.progress(),
+            ByFormat::Chat(reader) => reader.progress(),
+            ByFormat::Responses(reader) => reader.progress(),
         }
     }
 
     /// True once the outcome is settled.
     pub fn is_complete(&self) -> bool {
-        match self {
-            Self::Messages(reader) => reader.is_complete(),
-            Self::Bedrock(reader) => reader.is_complete(),
-            Self::Chat(reader) => reader.is_complete(),
-            Self::Responses(reader) => reader.is_complete(),
+        match &self.0 {
+            ByFormat::Messages(reader) => reader.is_complete(),
+            ByFormat::Bedrock(reader) => reader.is_complete(),
+            ByFormat::Chat(reader) => reader.is_complete(),
+            ByFormat::Responses(reader) => reader.is_complete(),
         }
     }
 
     /// The connection has ended, or [`AnswerReader::is_complete`].
     pub fn finish(self) -> StreamReport {
-        match self {
-            Self::Messages(reader) => reader.finish(),
-            Self::Bedrock(reader) => reader.finish(),
-            Self::Chat(reader) => reader.finish(),
-            Self::Responses(reader) => reader.finish(),
+        match self.0 {
+            ByFormat::Messages(reader) => reader.finish(),
+            ByFormat::Bedrock(reader) => reader.finish(),
+            ByFormat::Chat(reader) => reader.finish(),
+            ByFormat::Responses(reader) => reader.finish(),
         }
     }
 }

@@ -108,7 +108,7 @@ impl ShellCommand {
         self.parts.iter().filter(|it| !it.is_hidden)
     }
 
-    /// Why nobody can say what it does.
+    /// Why the gate cannot read it.
     pub(crate) fn fault(&self) -> Option<Fault> {
         self.fault
     }
@@ -139,7 +139,7 @@ impl ShellCommand {
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
 
-    /// Whether nobody knows what its paths mean: it makes links and climbs afterwards, or links to something
+    /// Whether its paths may lead elsewhere than they read: it makes links and climbs afterwards, or links to something
     /// that is not known, or moves directories out of the workspace.
     pub(crate) fn is_relinked(&self) -> bool {
         let makes_links = self.changes.iter().any(|it| it.makes_links);
@@ -156,7 +156,7 @@ impl ShellCommand {
             || makes_links && climbs()
     }
 
-    /// Whether it writes, and nobody knows where that is.
+    /// Whether it writes to a place that the text does not show.
     pub(crate) fn writes_anywhere(&self) -> bool {
         let n_written = self.changes.iter().filter(|it| it.altered().next().is_some()).count();
         let is_known = |it: &Named| matches!(it.target, Target::Known(_));
@@ -204,7 +204,7 @@ impl ShellCommand {
         globs.flat_map(|it| &it.paths).map(String::as_str)
     }
 
-    /// Whether it names a file of which nobody knows where it is.
+    /// Whether it names a file whose directory is not known.
     pub(crate) fn is_placeless(&self) -> bool {
         self.changes().any(|(part, changes)| {
             let mut named = changes.reads.iter().chain(&changes.trees).chain(changes.altered());
@@ -212,7 +212,7 @@ impl ShellCommand {
         }) || self.mentions().iter().any(|it| !it.is_placed)
     }
 
-    /// Whether a part of it runs something that nobody sees.
+    /// Whether a part of it runs code that is not in the text.
     pub(crate) fn is_unseen(&self) -> bool {
         self.parts.iter().any(|it| it.is_unseen)
     }

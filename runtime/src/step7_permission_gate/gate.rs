@@ -297,7 +297,7 @@ impl Gate {
         GateStep::Decided { decision, permit }
     }
 
-    /// An answer nobody waits for changes nothing and permits nothing.
+    /// An answer to a question that is not open changes nothing and permits nothing.
     fn out_of_order(&mut self) -> GateStep {
         let reason = "the gate was answered out of order".into();
         self.deny(GateStage::PermissionHandler, None, reason)

@@ -182,7 +182,7 @@ impl RuleBook {
         part: &Part,
         around: &CommandContext,
     ) -> Option<RuleRef> {
-        // What nobody sees may be what another rule is about.
+        // Code that is not in the text may do what another rule is about.
         let is_hidden = part.is_unseen && self.restricts(tool);
         let covers = |it: &&Compiled| match &it.spec {
             _ if !it.rule.names(tool) => false,
@@ -333,7 +333,7 @@ fn parameter(text: &str, subject: &Subject<'_>) -> Match {
     yes(wildcard(value, &found))
 }
 
-/// The host of an http(s) URL, in lower case; `None` when it cannot be told for sure.
+/// The host of an http(s) URL, in lower case; `None` when it is not certain.
 fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {

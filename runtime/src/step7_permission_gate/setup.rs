@@ -121,7 +121,7 @@ impl GateSetup {
         }
     }
 
-    /// With directories in which the harness keeps what it told the model to read there; absolute,
+    /// With directories in which the harness keeps results that the model may read there; absolute,
     /// as they really are. Reading in them needs no rule.
     #[must_use]
     pub fn keeping(self, kept: impl Into<Arc<[String]>>) -> Self {

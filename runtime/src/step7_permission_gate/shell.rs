@@ -30,7 +30,7 @@ pub(crate) const MAX_BYTES: usize = 32 * 1024;
 /// Constructions within each other that are read.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Why nobody can say what a command does.
+/// Why the gate cannot read a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It does not follow bash's grammar.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{GateSetup, RuleRef};
 use crate::tool::ToolSpec;
 
-/// Which of these tools the model is told about, in the same order.
+/// Returns the tools that the model is offered, in the same order.
 pub fn offered(specs: &[Arc<ToolSpec>], setup: &GateSetup) -> Vec<bool> {
     specs.iter().map(|it| denied(it.name.as_str(), setup).is_none()).collect()
 }

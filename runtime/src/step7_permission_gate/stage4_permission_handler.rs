@@ -1,4 +1,4 @@
-//! Stage 4: what no rule decided is asked, or denied where nobody can be asked.
+//! Stage 4: what no rule decided is asked, or denied where there is no handler to ask.
 
 use super::{Decision, GateStage, ResolvedPath, RuleRef, path_rule::escape};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     tool::{Access, ToolCall},
 };
 
-/// The decision about a call where nobody can be asked.
+/// Returns the decision about a call where there is no handler to ask.
 pub(super) fn without_handler(reason: &str, rule: Option<RuleRef>) -> Decision {
     let (stage, reason) = (GateStage::PermissionHandler, nobody(reason));
     Decision { allowed: false, stage, rule, reason, class: None }
 }
 
-/// Why a call is denied that nobody could be asked about.
+/// Returns why a call is denied where there is no handler to ask.
 pub fn nobody(reason: &str) -> String {
     format!("permission was needed ({reason}) and nobody can be asked for it")
 }

@@ -347,7 +347,7 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,
     },
-    /// A command goes on in the background, or has ended there and the model is told. Of the session:
+    /// A command goes on in the background, or has ended there and the model is notified. Of the session:
     /// its turn is 0, wherever it is.
     Shell {
         /// Which.

@@ -58,7 +58,7 @@ pub enum ReplayError {
         /// What is there; empty when nothing does.
         found: String,
     },
-    /// The turn asks for something that no line tells.
+    /// The turn asks for something that no line holds.
     #[error("line {line}, {}: no line tells {what}", step.name())]
     Untold {
         /// The line at which it should be.

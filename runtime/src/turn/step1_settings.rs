@@ -39,7 +39,7 @@ impl Turn {
         let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
         let models = if is_due { self.models_to_record(&resolved) } else { None };
-        // A run tells them once, in its first turn, and when they change.
+        // A run records them once, in its first turn, and when they change.
         let (layers, is_known) = match (layers, self.memory.layers.take()) {
             (None, Some(kept)) => (kept, true),
             (layers, before) => {
@@ -129,7 +129,7 @@ impl Turn {
         let resolved = Arc::clone(&merged.resolved);
         let text = Arc::clone(&merged.text);
         self.memory.merged = Some(merged);
-        // Sub-agents have their parent's settings, and it was told.
+        // Sub-agents have their parent's settings, of which there was an alert.
         let told = if self.facts.agent.is_none() { &resolved.warnings[..] } else { &[] };
         let (_, left_out) = chain(&resolved.settings, &self.facts.providers);
         let left_out = if self.facts.agent.is_none() { &left_out[..] } else { &[] };

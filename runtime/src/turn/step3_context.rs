@@ -97,7 +97,7 @@ impl Turn {
         self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
         self.tell(Event::ContextAssembled { tokens });
         // The cache is as cold as it was when the context was put together, so that the record of
-        // this step tells when that was.
+        // this step records when that was.
         let answered_at = self.memory.last_answer_at;
         self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
         self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });

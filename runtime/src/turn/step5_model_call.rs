@@ -22,9 +22,7 @@ use crate::{
         wire_format::WireFormat,
     },
     tokens::Tokens,
-    transcript::entry::{
-        AnswerFields, DiscardedAnswer, RecordKind, StepDetail, UnconfirmedUsage, clip,
-    },
+    transcript::entry::{AnswerFields, StepDetail, clip},
     turn::{
         effect::{ModelCallOrder, Purpose},
         input::Answered,
@@ -237,54 +235,6 @@ impl Turn {
         new.into_iter().any(|it| it.kind == MessageKind::ToolResults)
     }
 
-    fn record_attempt(
-        &mut self,
-        purpose: Purpose,
-        answered: &Answered,
-        in_doubt: Option<UnconfirmedUsage>,
-        decided: Option<&(ModelFailure, Remedy)>,
-    ) {
-        let answer = answered.result.as_ref().ok();
-        let is_unsaid = purpose == Purpose::Compaction || decided.is_some_and(is_not_said);
-        let unsaid = answer.filter(|_| is_unsaid).map(|answer| DiscardedAnswer {
-            stop_reason: answer.stop_reason.as_wire().into(),
-            content: self.journal.stored(&wire_of(&answer.blocks)),
-        });
-        let asked = self.state.model.asked.take();
-        let settings = self.settings();
-        let name = asked.as_ref().map_or(settings.model.as_str(), |it| &it.model);
-        let known = settings.models.find(name).map(|it| &**it);
-        let cost = self.cost_of(known, &answered.usage);
-        let cache_drop = self.cache_drop(purpose, known, answered);
-        let failure = answered.result.as_ref().err();
-        let RequestParams { max_tokens, streamed } = *self.state.model.asking(purpose);
-        let model = &self.state.model;
-        let what = RecordKind::ModelAttempt {
-            attempt: answered.attempt,
-            purpose: purpose.name().into(),
-            cause: model.cause.map(Into::into),
-            provider: asked.as_ref().map(|it| it.provider.to_string()),
-            model: asked.map(|it| it.model.to_string()),
-            streamed,
-            max_tokens,
-            request: model.request.0,
-            request_bytes: model.request.1,
-            outcome: failure.map_or("ok", |it| it.class.code()).into(),
-            message: failure.map(|it| it.message.clone()),
-            retry_after_ms: failure.and_then(|it| it.retry_after_ms),
-            status: failure.and_then(|it| it.status),
-            usage: answered.usage,
-            in_doubt,
-            cost,
-            first_token_ms: answered.first_token_ms,
-            duration_ms: answered.duration_ms,
-            parked_ms: answered.parked_ms,
-            unsaid: unsaid.map(Box::new),
-            cache_drop: cache_drop.map(Box::new),
-        };
-        self.journal.record(self.now, what);
-    }
-
     pub(super) fn count_failure(&mut self) {
         self.memory.retries += 1;
         if self.memory.retries == ALERT_AT {
@@ -363,14 +313,6 @@ impl Turn {
         let (text, attempt) = (message.text().into(), self.state.model.attempt);
         self.history.push(message);
         self.tell(Event::MessageCompleted { attempt, text, usage: answer.usage });
-    }
-}
-
-/// Whether no line of the conversation will hold the answer.
-fn is_not_said((failure, remedy): &(ModelFailure, Remedy)) -> bool {
-    match failure.class {
-        FailureClass::PauseTurn | FailureClass::EmptyAnswer => *remedy != Remedy::Surface,
-        _ => true,
     }
 }
 

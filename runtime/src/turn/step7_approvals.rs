@@ -107,7 +107,7 @@ impl Turn {
             Some(AnsweredBy::Surface) => {
                 open.is_shown = true;
                 self.awaits = Some(Awaits::Permission);
-                // It can be answered before anybody is told of it.
+                // It can be answered before its event is sent.
                 self.effects.push(Effect::AskPermission(Arc::clone(&question)));
                 self.tell(asked(&question));
             }

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use super::Turn;
+use super::{
+    Turn,
+    step5_attempts::{AttemptFindings, AttemptOrder},
+};
 use crate::{
     approval::{
         AnsweredBy, GivenAnswer, PermissionAnswer,
@@ -22,7 +25,7 @@ use crate::{
         wire_format::WireFormat,
     },
     tokens::Tokens,
-    transcript::entry::{DiscardedAnswer, RecordKind, UnconfirmedUsage, clip},
+    transcript::entry::{DiscardedAnswer, UnconfirmedUsage, clip},
     turn::{
         Effect,
         effect::{ModelCallOrder, Purpose},
@@ -136,33 +139,18 @@ impl Turn {
         let cost = self.cost_of(known, &answered.usage);
         let unsaid = answered.result.as_ref().ok().map(|answer| {
             let content = self.journal.stored(&super::step5_model_call::wire_of(&answer.blocks));
-            Box::new(DiscardedAnswer { stop_reason: answer.stop_reason.as_wire().into(), content })
+            DiscardedAnswer { stop_reason: answer.stop_reason.as_wire().into(), content }
         });
-        let failure = answered.result.as_ref().err();
-        let what = RecordKind::ModelAttempt {
-            attempt: answered.attempt,
-            purpose: Purpose::Classification.name().into(),
+        let order = AttemptOrder {
+            purpose: Purpose::Classification,
             cause: None,
             provider: None,
             model: Some(link.model.to_string()),
             streamed: self.facts.streams,
             max_tokens: MAX_TOKENS,
-            request: self.state.model.request.0,
-            request_bytes: self.state.model.request.1,
-            outcome: failure.map_or("ok", |it| it.class.code()).into(),
-            message: failure.map(|it| it.message.clone()),
-            retry_after_ms: failure.and_then(|it| it.retry_after_ms),
-            status: failure.and_then(|it| it.status),
-            usage: answered.usage,
-            in_doubt,
-            cost,
-            first_token_ms: answered.first_token_ms,
-            duration_ms: answered.duration_ms,
-            parked_ms: answered.parked_ms,
-            unsaid,
-            cache_drop: None,
         };
-        self.journal.record(self.now, what);
+        let found = AttemptFindings { in_doubt, cost, unsaid, cache_drop: None };
+        self.record_model_attempt(order, &answered, found);
         self.state.model.usage = self.state.model.usage + answered.usage;
         let by = AnsweredBy::Classifier;
         let verdict = match answered.result {

@@ -1,4 +1,4 @@
-//! What the model is told about a command that ran.
+//! What the model reads about a command that ran.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ pub(super) fn start(context: &ToolContext) -> Start {
     Start { path: path.to_owned(), lost }
 }
 
-/// What the session and the model are told about where the shell ended.
+/// What the session and the model receive about where the shell ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct CwdChange {
     pub(super) note: Option<ToolNote>,

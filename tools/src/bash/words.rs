@@ -17,7 +17,7 @@ pub(super) fn one_is_valid(command: &str) -> bool {
 }
 
 /// Whether a command that has reached its time limit may go on. One that only sleeps does nothing, one
-/// of git holds locks that others wait for, and of one that cannot be read nobody knows what it does.
+/// of git holds locks that others wait for, and what one does that cannot be read is not known.
 pub(super) fn is_worth_waiting_for(command: &str) -> bool {
     let Some(all) = outline(command) else { return false };
     let program = |words: &[String]| {

@@ -31,7 +31,7 @@ use crate::{
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
 
-/// A server that is asked to end, or told of the end of a call, has so long before each sterner way.
+/// A server that is asked to end, or told of the end of a call, has this long before each sterner way.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// A server that answers.

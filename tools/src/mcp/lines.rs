@@ -244,7 +244,7 @@ fn judge(line: &[u8], tasks: &TaskTools) -> Verdict {
 }
 
 /// Of a line that cannot be read: whom it answers, as far as its beginning says. A request or a
-/// notification answers nobody.
+/// notification answers no request.
 fn told_apart(line: &[u8], what: String) -> Verdict {
     let mut head = Head::default();
     // Where the line cannot be read any further, what was read before counts.

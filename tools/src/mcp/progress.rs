@@ -1,4 +1,4 @@
-//! What a server tells of a call under way, in the words of the harness.
+//! What a server reports of a call under way, in the words of the harness.
 
 use ennead_runtime::ports::Progress;
 use rmcp::model::ProgressNotificationParam;

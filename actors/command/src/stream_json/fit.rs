@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-/// Characters of a line at most. Programs read 1,048,576 unless told otherwise.
+/// Characters of a line at most. Programs read 1,048,576 unless they are configured otherwise.
 pub const MAX_LINE: usize = 1_000_000;
 
 /// Characters that one text may keep, tried one after the other until the line is short enough.

@@ -44,7 +44,7 @@ struct Collected {
 #[error("--json-schema: {0}")]
 pub struct BadSchema(String);
 
-/// The tool, with what it tells.
+/// The tool, and where its answers are collected.
 #[derive(Debug)]
 struct AnswerTool {
     shape: Arc<CustomTool>,

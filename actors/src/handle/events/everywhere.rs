@@ -43,7 +43,7 @@ pub struct SessionEvent {
     pub event: Numbered,
 }
 
-/// A reader was too slow: so many events, of whatever sessions, were left out here. What happened is in
+/// A reader was too slow: this many events, of any sessions, were left out here. What happened is in
 /// the transcripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{missed} events were left out, because the reader was too slow")]
@@ -137,7 +137,7 @@ impl Reader {
         let n_bytes = event.event.event.n_bytes();
         let is_full = CAPACITY <= self.waiting.len()
             || (!self.waiting.is_empty() && MAX_BYTES < self.n_bytes + n_bytes);
-        // One hole at a time: what comes after it is left out as well until it was told.
+        // One hole at a time: what comes after it is left out as well until its reader has received it.
         if is_full || 0 < self.missed {
             self.missed += 1;
             return;

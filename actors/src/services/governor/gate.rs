@@ -149,7 +149,7 @@ impl ProviderLimiter {
                     let for_ms = parking.until.map(|it| it.saturating_sub(self.now()));
                     told(Parked { reason: parking.reason, for_ms });
                 }
-                // The rules always answer; without an answer nobody is to wait.
+                // The rules always answer; without an answer no call is to wait.
                 None => return Ok(pass),
             }
             output = match &mut next {
@@ -209,7 +209,7 @@ impl ProviderLimiter {
 }
 
 impl LimiterState {
-    /// Takes one input and tells everybody what becomes of their calls. What becomes of `own`, which
+    /// Takes one input and sends what becomes of each parked call to what waits for it. What becomes of `own`, which
     /// does not listen yet, comes back.
     fn handle(
         &mut self,

@@ -66,7 +66,7 @@ impl SessionState {
                 let _gone = archive.cast(ArchiveMsg::Close { file, done: Some(done) });
             }
             drop(closed);
-            // Over when all who would tell have told or are gone.
+            // Over when all that report have reported or are gone.
             while open.recv().await.is_some() {}
             let read = tokio::task::spawn_blocking(move || orphans::find(&*store, files));
             let (found, unread) = read.await.unwrap_or_default();

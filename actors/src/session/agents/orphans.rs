@@ -42,7 +42,7 @@ use crate::{
 /// than what a result may hold.
 const MAX_WORDS: usize = 20_000;
 
-/// A sub-agent as its transcript tells of it.
+/// A sub-agent as its transcript shows it.
 pub(in crate::session) struct Found {
     pub(in crate::session) agent: AgentId,
     file: PathBuf,

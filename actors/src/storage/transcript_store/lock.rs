@@ -89,7 +89,7 @@ impl SessionLock {
         .map_err(|error| named(path.parent().unwrap_or(path), &error))?;
         let locked = file.try_lock();
         let mut text = Vec::new();
-        // What cannot be read names nobody; the lock itself is what counts.
+        // What cannot be read names no holder; the lock itself is what counts.
         // With a bound, or its size would be asked for first.
         let (old, old_len): (Option<Holder>, _) =
             match (&file).take(MAX_TEXT).read_to_end(&mut text) {

@@ -12,7 +12,7 @@ use super::watchdog::Watchdog;
 /// is read on the blocking pool.
 const IN_PLACE: usize = 128 * 1024;
 
-/// Whether an answer of so many bytes is read where other sessions wait.
+/// Whether an answer of this many bytes is read where other sessions wait.
 pub(super) fn is_little(n_bytes: usize) -> bool {
     n_bytes <= IN_PLACE
 }

@@ -296,7 +296,7 @@ impl ActiveTurn {
         Ok(())
     }
 
-    /// A step is reached: at a breakpoint the turn stands still until it is let go on.
+    /// A step is reached: at a breakpoint the turn waits until it is let go on.
     pub(super) fn enter_step(
         &mut self,
         myself: &ActorRef<TurnMsg>,

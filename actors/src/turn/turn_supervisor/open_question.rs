@@ -87,7 +87,7 @@ impl ActiveTurn {
     pub(super) fn close_question(&mut self, is_answered: bool) {
         let asked = self.turn.open_question().map(|it| it.key());
         if let Some(mut closed) = self.question.take_if(|it| Some(it.key()) != asked) {
-            // The turn itself tells of an answer.
+            // The turn itself sends the event of an answer.
             closed.end = (!is_answered).then_some(AnsweredBy::Change);
         }
     }

@@ -55,7 +55,7 @@ impl LastGood {
                 broken: Some(what.into()),
             };
         }
-        // Its own text is there as well, so that what is wrong with it is told with the settings.
+        // Its own text is there as well, so that the alert about the settings shows what is wrong with it.
         let closed = layer(&format!("{source} (cannot be read)"), ASK_ABOUT_ALL.to_owned());
         FileLayers { layers: vec![layer(&source, text), closed], broken: None }
     }

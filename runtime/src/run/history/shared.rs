@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Elements that are copied when a list is cloned before each of so many additions, as turns do.
+    /// Elements that are copied when a list is cloned before each of this many additions, as turns do.
     fn n_copied(n: u32) -> u64 {
         let count = Rc::new(Cell::new(0));
         let mut list = SharedList::default();

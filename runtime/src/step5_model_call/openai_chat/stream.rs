@@ -22,48 +22,16 @@ use crate::{
         openai_shared::{
             call::{Ids, PartialCall},
             failure,
-            reader::{Broken, Format, Progress, Reader},
+            reader::{Broken, Format, Progress},
         },
         sse::SseEvent,
-        stream::{Batch, MAX_BLOCKS, StreamDelta, StreamPhase, StreamReport, wire::Text},
+        stream::{Batch, MAX_BLOCKS, StreamPhase, wire::Text},
     },
 };
 
-/// Reads the stream of one chat completion.
-#[derive(Clone, Debug)]
-pub struct ChatReader(Reader<Chat>);
-
-impl ChatReader {
-    /// At the start of the answer to this request; ids that a server leaves out are made from it.
-    pub fn new(request: Digest) -> Self {
-        Self(Reader::new(Chat::new(request)))
-    }
-
-    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes after
-    /// the outcome are not looked at.
-    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
-        self.0.push_chunk(bytes, out);
-    }
-
-    /// A number that grows with everything that belongs to an answer.
-    pub fn progress(&self) -> usize {
-        self.0.progress()
-    }
-
-    /// True once the outcome is settled.
-    pub fn is_complete(&self) -> bool {
-        self.0.is_complete()
-    }
-
-    /// The connection has ended, or [`ChatReader::is_complete`].
-    pub fn finish(self) -> StreamReport {
-        self.0.finish()
-    }
-}
-
 /// What has been read of a message.
 #[derive(Clone, Debug)]
-pub(super) struct Chat {
+pub(crate) struct Chat {
     id: Arc<str>,
     model: Arc<str>,
     text: String,
@@ -86,7 +54,8 @@ struct Slot {
 }
 
 impl Chat {
-    pub(super) fn new(request: Digest) -> Self {
+    /// At the start of the answer to this request; ids that a server leaves out are made from it.
+    pub(crate) fn new(request: Digest) -> Self {
         Self {
             id: Arc::default(),
             model: Arc::default(),

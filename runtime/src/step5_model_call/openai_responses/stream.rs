@@ -24,51 +24,16 @@ use crate::{
         openai_shared::{
             call::{Ids, PartialCall},
             failure,
-            reader::{Broken, Format, Progress, Reader},
+            reader::{Broken, Format, Progress},
         },
         sse::SseEvent,
-        stream::{
-            Batch, MAX_BLOCKS, StreamDelta, StreamPhase, StreamReport, block_builder::single_line,
-            wire::Text,
-        },
+        stream::{Batch, MAX_BLOCKS, StreamPhase, block_builder::single_line, wire::Text},
     },
 };
 
-/// Reads the stream of one response.
-#[derive(Clone, Debug)]
-pub struct ResponsesReader(Reader<Responses>);
-
-impl ResponsesReader {
-    /// At the start of the answer to this request; ids that a server leaves out are made from it.
-    pub fn new(request: Digest) -> Self {
-        Self(Reader::new(Responses::new(request)))
-    }
-
-    /// Feeds bytes; pushes what can be shown to `out`. Texts of one chunk come as one. Bytes after
-    /// the outcome are not looked at.
-    pub fn push_chunk(&mut self, bytes: &[u8], out: &mut Vec<StreamDelta>) {
-        self.0.push_chunk(bytes, out);
-    }
-
-    /// A number that grows with everything that belongs to an answer.
-    pub fn progress(&self) -> usize {
-        self.0.progress()
-    }
-
-    /// True once the outcome is settled.
-    pub fn is_complete(&self) -> bool {
-        self.0.is_complete()
-    }
-
-    /// The connection has ended, or [`ResponsesReader::is_complete`].
-    pub fn finish(self) -> StreamReport {
-        self.0.finish()
-    }
-}
-
 /// What has been read of a response.
 #[derive(Clone, Debug)]
-pub(super) struct Responses {
+pub(crate) struct Responses {
     id: Arc<str>,
     model: Arc<str>,
     slots: Vec<Slot>,
@@ -86,7 +51,8 @@ pub(super) struct Responses {
 }
 
 impl Responses {
-    pub(super) fn new(request: Digest) -> Self {
+    /// At the start of the answer to this request; ids that a server leaves out are made from it.
+    pub(crate) fn new(request: Digest) -> Self {
         Self {
             id: Arc::default(),
             model: Arc::default(),

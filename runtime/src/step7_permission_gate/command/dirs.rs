@@ -75,7 +75,7 @@ impl Dirs {
 }
 
 /// Where a path leads that goes through what a process has open: `/proc/self/cwd/x`, `/dev/fd/3/x`. `None`
-/// for every other path; nothing where nobody knows.
+/// for every other path; nothing where that is not known.
 pub(super) fn through_process(text: &str, dirs: &Dirs) -> Option<Vec<String>> {
     if !text.contains("proc") && !text.contains("fd") {
         return None;

@@ -58,7 +58,7 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         "date" => args.iter().any(|it| sets_date(&it.text)),
         "ssh" | "scp" | "sftp" => runs_for_connection(name, args),
         // less 590: commands, of which `!` runs others. GNU binutils and gcc 12: files of options, plugins, and
-        // what stands in front of each step. TeX Live 2022.
+        // what precedes each step. TeX Live 2022.
         "less" | "more" | "man" => args.iter().any(|it| it.text.starts_with('+')),
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
             let runs = ["@", "-wrapper", "-fplugin", "-specs", "--specs", "-B", "-Xclang"];

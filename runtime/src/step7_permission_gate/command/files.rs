@@ -55,11 +55,11 @@ pub(crate) struct Changes {
     pub(crate) links: Vec<Named>,
     /// Some of those are links: what climbs from there climbs from where they lead.
     pub(crate) makes_links: bool,
-    /// It puts whole directories out of the workspace, or nobody knows where.
+    /// It puts whole directories out of the workspace, or to a place that is not known.
     pub(crate) leads_out: bool,
-    /// Protected paths that it names, of a program of which nobody knows what it does with them.
+    /// Protected paths that it names, of a program whose use of them is not known.
     pub(crate) suspected: Vec<Named>,
-    /// It removes what nobody should remove unasked.
+    /// It removes something that needs a question first.
     pub(crate) is_critical: bool,
 }
 

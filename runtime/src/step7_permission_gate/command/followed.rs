@@ -57,7 +57,7 @@ struct Seen {
 }
 
 impl Follower {
-    /// Looks at the world, at so many paths at most.
+    /// Looks at the world, at this many paths at most.
     pub(crate) fn looking(look: Look, n_looks: usize) -> Self {
         let seen = Seen { n_left: n_looks, ..Seen::default() };
         Self { look: Some(look), seen: Rc::new(RefCell::new(seen)) }

@@ -2,7 +2,7 @@
 //! clients with an escape to a shell, debuggers, schedulers.
 //!
 //! A rule for the whole tool does not cover them where other rules deny or ask about commands, since
-//! nobody sees whether such a command is in the text. A program that runs a file by its name is not
+//! the gate cannot see whether such a command is in the text. A program that runs a file by its name is not
 //! among them: what a file does is the sandbox's work. Sources: the manual of each program, as of 2025.
 
 use super::options::{has_letter, is_long};

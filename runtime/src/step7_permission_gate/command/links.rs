@@ -1,6 +1,6 @@
 //! What a part gives another name: links, mounts and moves.
 //!
-//! The source is judged where it gets the name, since nobody recognises it by the new one.
+//! The source is judged where it gets the name, since the new one does not show it.
 //! Sources: GNU coreutils 9.1, util-linux 2.38.
 
 use super::{
@@ -83,7 +83,7 @@ fn above(path: &str, part: &Part, around: &CommandContext) -> Dirs {
     part.dirs.join(&format!("{path}/.."), around)
 }
 
-/// Whether a path climbs: after a link nobody knows where to.
+/// Whether a path climbs: after a link the target is not known.
 pub(super) fn climbs(target: &Target) -> bool {
     target.text().split('/').any(|it| it == "..")
 }

@@ -1,6 +1,6 @@
 //! Files that the words of a part name, whatever its program does with them.
 //!
-//! There are more programs that read what they are told to than a list can hold. So a rule that denies a
+//! There are more programs that read what their arguments name than a list can hold. So a rule that denies a
 //! path holds for each word that names it, except of programs that are known to open no such word.
 
 use std::collections::BTreeSet;

@@ -30,11 +30,11 @@ pub(crate) struct Part {
     pub(crate) start: usize,
     /// More words come from its input.
     pub(crate) is_fed: bool,
-    /// A function of this name is defined in the command, so nobody knows what it does with the words.
+    /// A function of this name is defined in the command, so what it does with the words is not known.
     pub(crate) is_function: bool,
     /// What comes through the pipe in front of it.
     pub(crate) piped: Option<Piped>,
-    /// It runs something that nobody sees: a program of another language, a file as a script, or what
+    /// It runs code that is not in the text: a program of another language, a file as a script, or what
     /// comes from its input.
     pub(crate) is_unseen: bool,
     /// How many programs run it, one the other, that are not stepped over: `env nice find -exec`.
@@ -96,7 +96,7 @@ impl Part {
         self.words.get(self.start..).unwrap_or_default()
     }
 
-    /// The name of the inner command; empty when it has none or nobody knows it.
+    /// The name of the inner command; empty when it has none or it is not known.
     pub(crate) fn name(&self) -> &str {
         self.inner().first().and_then(Word::literal).unwrap_or_default()
     }

@@ -37,7 +37,7 @@ impl Piped {
         Some(Self { text: printed(last).map(Arc::from), words })
     }
 
-    /// The words that `xargs` makes of it; `None` where nobody knows.
+    /// The words that `xargs` makes of it; `None` if they are not known.
     pub(super) fn arguments(&self) -> Option<Vec<Word>> {
         let text = self.text.as_ref().filter(|it| !it.contains(['\'', '"', '\\']))?;
         Some(text.split_whitespace().map(Word::plain).collect())

@@ -1,7 +1,7 @@
 //! Directories that options lead a program to, and places where paths mean something else: `env -C`,
 //! `make -C`, `find -execdir`, `chroot`, `docker run -v`.
 //!
-//! The shell stays where it is, and of a chain of programs nobody says which one moves first. So a part is
+//! The shell stays where it is, and in a chain of programs it is not known which one moves first. So a part is
 //! judged from each directory that it may be in. Sources: the manual of each program, as of 2025.
 
 use super::{
@@ -18,7 +18,7 @@ use crate::step7_permission_gate::shell::word::Word;
 pub(crate) enum Effect {
     /// The program runs in the directory that is its value.
     Enters,
-    /// The program runs in a directory that nobody knows.
+    /// The program runs in a directory that is not known.
     Strays,
     /// Its value is the root from then on, or other paths mean something else.
     Displaces,
@@ -185,7 +185,7 @@ fn operand<'a>(name: &str, args: &'a [Word]) -> Option<&'a Word> {
     }
 }
 
-/// Whether a program runs others in directories that nobody knows.
+/// Whether a program runs others in directories that are not known.
 fn strays(name: &str, args: &[Word]) -> bool {
     let has = |word: &str| args.iter().any(|it| it.text == word);
     match name {

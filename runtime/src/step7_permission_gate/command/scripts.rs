@@ -1,5 +1,5 @@
 //! Texts that a part runs: scripts in scripts, shown to deny and ask rules only; and whether it runs
-//! what nobody sees.
+//! code that is not in the text.
 
 use super::{
     Part,
@@ -158,7 +158,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
         }
         "su" | "runuser" | "script" | "flock" | "sg" => {
             add_values(args, 'c', "--command", found);
-            // A shell for whoever writes to it.
+            // A shell that runs what another process writes to it.
             found.is_unseen |= matches!(name, "su" | "runuser") && part.piped.is_some();
         }
         "enable" | "hash" | "bind" => {
@@ -181,7 +181,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             for at in 1..args.len().min(MAX_STARTS) {
                 found.text(&joined(&args[at..args.len().min(at + MAX_STARTS)]));
             }
-            // Without a command it is a shell for whoever writes to it.
+            // Without a command it is a shell that runs what another process writes to it.
             found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
         }
         "watch" | "parallel" | "entr" | "hyperfine" | "watchexec" | "concurrently" | "nodemon"

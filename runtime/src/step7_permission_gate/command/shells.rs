@@ -50,7 +50,7 @@ pub(super) fn program(args: &[Word]) -> Program<'_> {
     }
 }
 
-/// Whether a path is the input of whoever opens it.
+/// Whether a path is the input of the process that opens it.
 pub(super) fn is_input(path: &str) -> bool {
     matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }

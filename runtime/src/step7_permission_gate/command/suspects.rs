@@ -1,8 +1,8 @@
-//! Protected paths that a program names of which nobody knows what it does with them: `gcc -o`,
+//! Protected paths that are named to a program whose use of them is not known: `gcc -o`,
 //! `wget -P`, `python -c`.
 //!
 //! The other way round than for what only reads: there are more programs that write what they are
-//! told to than a list can hold. A path that is read after all costs a question and nothing more.
+//! told by an argument than a list can hold. A path that is read after all costs a question and nothing more.
 
 use super::{
     CommandContext, Part,

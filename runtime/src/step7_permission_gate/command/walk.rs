@@ -32,7 +32,7 @@ const MAX_TEXTS: usize = 8;
 /// Bytes of all such texts.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// The parts of a command, and why nobody can say what it does.
+/// The parts of a command, or why the gate cannot read it.
 pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fault>) {
     let script = shell::read(raw);
     let start = Dirs::one(&around.cwd, around);
@@ -76,7 +76,7 @@ struct Walk<'a> {
     /// Variables whose values are not known.
     unknown: Vec<String>,
     is_hidden: bool,
-    /// What is looked at holds something that nobody sees.
+    /// The text runs code that is not in it.
     is_unseen: bool,
     /// What is looked at runs where paths mean something else.
     is_displaced: bool,
@@ -146,7 +146,7 @@ impl Walk<'_> {
         ends
     }
 
-    /// Something that moves nobody else.
+    /// Leaves the directory of the other parts as it is.
     fn with_isolation(&mut self, from: &Dirs, look: impl FnOnce(&mut Self) -> Ends) -> Ends {
         let repeats = std::mem::replace(&mut self.repeats, false);
         look(self);
@@ -176,7 +176,7 @@ impl Walk<'_> {
             [command] => self.command(command, from),
             commands => {
                 for (i, command) in commands.iter().enumerate() {
-                    // Of a compound nobody knows who in it reads the input first.
+                    // Which part of a compound reads the input first is not known.
                     self.piped = match &command.kind {
                         Kind::Simple(it) => Piped::from(&commands[..i], it),
                         _ => None,

@@ -96,7 +96,7 @@ pub(super) fn evaluate(
     }
 }
 
-/// Whether the sandbox holds what no rule allows. What nobody sees may still not do what rules are about.
+/// Whether the sandbox holds what no rule allows. Code that is not in the text may still not do what rules are about.
 fn is_confined(facts: &Facts<'_>, command: &ShellCommand, setup: &GateSetup) -> bool {
     let sandbox = &setup.settings().sandbox;
     let book = setup.book();

@@ -44,7 +44,7 @@ pub(super) struct SeenSources {
 }
 
 impl SeenSources {
-    /// Takes what a step tells; a text that is told again must have been told before.
+    /// Takes what a step records; a text that is named by its digest must have been recorded before.
     pub(super) fn tell(
         &mut self,
         detail: &StepDetail,

@@ -81,7 +81,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::Question { reason, .. }
         | RecordKind::Passed { reason, .. }
         | RecordKind::TurnEnd { reason, .. } => vec![reason],
-        // Its input is stored beside where it is long, and its rules are short.
+        // Its input is stored next to the transcript where it is long, and its rules are short.
         RecordKind::Approval { reason, surface, .. } => {
             surface.iter_mut().chain([reason]).collect()
         }

@@ -25,7 +25,7 @@ pub enum Stored {
     Again(Digest),
 }
 
-/// A text that turn after turn tells: whole the first time, then by its digest.
+/// A text that each turn records: whole the first time, then by its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
     stored: Stored,

@@ -299,7 +299,7 @@ impl Nodes {
         report: &mut Vec<Report>,
     ) -> Vec<usize> {
         // Some servers count their answers from 0 in each process: an id names one answer only as
-        // long as nobody asks anew and nothing is compacted.
+        // long as there is no new prompt and nothing is compacted.
         let stretch = self.stretches(|it| it.kind == MessageKind::Prompt && it.role == Role::User);
         let api_id = |at: usize| {
             let message = self.nodes[at].message()?;

@@ -111,7 +111,7 @@ impl UsageTotals {
                 self.in_doubt = self.in_doubt + Spent::from(*call);
             }
             RecordKind::TurnEnd { reason, .. } => {
-                // Any other end was one in order: whoever waited for the call let it go.
+                // Any other end was one in order: what waited for the call let it go.
                 match reason == RunEnd::Crashed.code() {
                     true => self.loses_call(),
                     false => self.begun = None,
@@ -165,7 +165,7 @@ impl UsageTotals {
                 None => return,
             },
         };
-        // A clock that was put back stands still here.
+        // A clock that was put back does not move here.
         let at = before.max(record.at);
         self.worked_ms = self.worked_ms.saturating_add(at.0 - before.0);
         self.latest = (!matches!(record.what, RecordKind::RunEnd { .. })).then_some(at);

@@ -66,13 +66,13 @@ impl<'a> Rerun<'a> {
             }
             let turn = &self.turn;
             self.asked.retain(|it| match it {
-                // One that was judged anew is answered by nobody.
+                // One that was judged anew has no answer.
                 Effect::ConsultPolicy(question) | Effect::AskPermission(question) => {
                     turn.is_open(question)
                 }
                 _ => true,
             });
-            // Calls run side by side; which has ended is told by the line that comes next.
+            // Calls run side by side; which has ended is in the line that comes next.
             let is_due = |it: &Effect| match it {
                 Effect::ExecuteTool { call, .. } => self.told.is_about(&call.id),
                 _ => true,

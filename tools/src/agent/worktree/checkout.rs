@@ -106,7 +106,7 @@ impl Site {
             && self.forget(git, commit).await
     }
 
-    /// Removes what nobody was ever sent to.
+    /// Removes a checkout in which no sub-agent was started.
     pub(super) async fn discard(&self, git: &Git, base: Option<&str>) {
         let _not_one_yet = self.of_worktree(git, REMOVE_LOCKED).await;
         // If git has removed it, or it holds something, this does nothing.

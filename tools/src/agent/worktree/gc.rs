@@ -57,7 +57,7 @@ async fn settle(git: &Git, site: &Site) {
     }
 }
 
-/// The directories of our names that are nobody's any longer.
+/// The directories of our names that have no owner any longer.
 fn take_over(directory: &Path) -> Vec<(String, Claim)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|it| it.file_name().into_string().ok());

@@ -1,7 +1,7 @@
 //! Whose a directory of a worktree is.
 //!
 //! A lock of the kernel on the directory itself: it goes with the last holder, however that ends,
-//! and with its process at the latest. So nobody has to guess whether the owner still lives.
+//! and with its process at the latest. So it is certain whether the owner still lives.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -37,7 +37,7 @@ impl Claim {
         Ok((is_locked && is_still(path, &directory)).then(|| Self::of(directory)))
     }
 
-    /// Takes over a directory that is nobody's any longer.
+    /// Takes over a directory that has no owner any longer.
     pub(super) fn take_over(path: &Path) -> Option<Self> {
         let directory = open(path).ok()?;
         directory.try_lock().ok()?;

@@ -36,12 +36,12 @@ use crate::{
     stream, trusted,
 };
 
-/// How long standard input may be silent before that is told.
+/// How long standard input may be silent before a line says so.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let given = args.print.clone().flatten().or_else(|| args.prompt.clone());
-    // What can be wrong with flags is told before anything is waited for.
+    // What is wrong with flags is printed before anything is waited for.
     let options = session_options(&args, Endpoint::messages("http://unknown.invalid", None))?;
     let options = stream::without_lines(options, &args.protocol)?;
     let prompt = join_input(given.as_deref(), &piped_in().await?)
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
     let mut watched = Watched::new(&session, args.output_format, asks);
     let (outcome, ended_by) = converse(&session, request, &mut signals, &mut watched).await;
     session.close().await;
-    // What was told before the outcome came is shown before it.
+    // Events that came before the outcome are shown before it.
     while let Some(event) = watched.events.next().await {
         watched.show(&event);
     }
@@ -121,7 +121,7 @@ pub(crate) async fn run(args: Print) -> Result<Exit, Failure> {
 
 type Ended = Option<Result<RunOutcome, ennead::RunError>>;
 
-/// What a run tells, and where it is shown.
+/// The events of a run, and where they are shown.
 struct Watched {
     events: Events,
     screen: Screen,
@@ -233,7 +233,7 @@ pub(crate) fn exit_of(error: &OpenError) -> Exit {
 }
 
 /// What is piped in; nothing when standard input is a terminal. A pipe that somebody holds open and
-/// writes nothing into is waited for, and that is told.
+/// writes nothing into is waited for, and a line says so.
 async fn piped_in() -> Result<Vec<u8>, Failure> {
     if io::stdin().is_terminal() {
         return Ok(Vec::new());
@@ -376,7 +376,7 @@ fn settings_of(given: &str) -> Result<Value, Failure> {
     if !value.is_object() {
         return Err(bad(format!("the settings of {source} are no JSON object")));
     }
-    // What cannot be used in them is told by the session, as for every other file.
+    // What cannot be used in them is an alert of the session, as for every other file.
     Ok(value)
 }
 

@@ -36,7 +36,7 @@ impl Face {
         self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
     }
 
-    /// Writes a line that tells people something about the session.
+    /// Writes a line about the session for people to read.
     pub(super) fn warn(&mut self, what: &str) {
         let fields = json!({"content": what, "level": "warning"});
         let line = self.translator.frame().system("informational", fields);

@@ -272,7 +272,7 @@ const COMMANDS: &[&str] = &[
     "write-tree",
 ];
 
-/// Whether a call runs what nobody sees: an alias, or what a value of the configuration names.
+/// Whether a call runs code that is not in the text: an alias, or what a value of the configuration names.
 pub(in super::super) fn runs_unseen(args: &[Word]) -> bool {
     let call = call(args);
     let mut options = call.global.iter();

@@ -34,7 +34,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where `cd` or `pushd` leads; `None` where nobody can say.
+/// Returns where `cd` or `pushd` leads; `None` if that is not known.
 pub(crate) fn destination(part: &Part, home: &str) -> Option<Target> {
     let mut to = None;
     let mut is_over = false;

@@ -111,7 +111,7 @@ pub(crate) struct Ignored {
     /// Accepted without an effect: lines of the transcript are not shown again as they are written.
     #[arg(long)]
     session_mirror: bool,
-    /// Accepted without an effect: there is no debug log beside RUST_LOG.
+    /// Accepted without an effect: there is no debug log next to RUST_LOG.
     #[arg(long)]
     debug_to_stderr: bool,
 }
