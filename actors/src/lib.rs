@@ -40,8 +40,8 @@
 //!
 #![doc = include_str!("front_door/runs.md")]
 
-// From the outside to the inside: a handle opens sessions on shards, a session runs turns, a turn
-// starts leaves. The rest serves them.
+// From the outside to the inside: `handle` opens sessions on a `shard`, a `session` runs turns, a `turn`
+// starts leaves. `services`, `storage`, `groundwork` and `world` serve them all.
 mod groundwork;
 mod handle;
 mod services;

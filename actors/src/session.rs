@@ -4,6 +4,9 @@
 //! actor holds what the decisions name by number: the replies to prompts, the turn's supervisor, the
 //! timer, the sub-agents, the writer of the transcript. Child of a shard, or of the session that
 //! started it as a sub-agent. Idle, a session is this actor, its writer and nothing else.
+//!
+//! A prompt arrives from [`SessionHandle`] as [`SessionMsg::Prompt`]; the machine queues it
+//! (`session/queue.rs` in `runtime`), and `execute.rs` starts the supervisor of its first turn.
 
 pub(crate) mod agents;
 pub(crate) mod background;

@@ -1,5 +1,9 @@
 //! The actors of one turn: the supervisor, which feeds `runtime`'s `Turn` and carries out its effects,
 //! and the leaves that wait for it. Each is a child of the supervisor or of its session.
+//!
+//! By step: [`source_reader`] 1 and 3, [`shaper_stage`] 4, [`model_call`] 5, [`tool_dispatcher`] 6 and 8,
+//! [`gate_worker`] and [`hook_runner`] 7. What each step makes of their results is in `turn/stepN_*.rs` of
+//! `runtime`.
 
 pub(crate) mod gate_worker;
 pub(crate) mod hook_runner;

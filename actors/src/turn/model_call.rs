@@ -1,8 +1,9 @@
 //! Asks the model once. A leaf of the turn supervisor; dropped to give an attempt up.
 //!
 //! What can be shown goes straight to the event hub, one batch per read; the supervisor hears the
-//! settled answer or why there is none. Before it sends it passes the gate of the provider and key,
-//! where it may be parked.
+//! settled answer or why there is none. Before it sends it passes the limiter of the provider and key
+//! (`services/governor/gate.rs`), where it may be parked. Bytes come from a `Transport` (`world/http.rs`), are read
+//! by `AnswerReader` (`step5_model_call/provider.rs` in `runtime`), and deltas leave for `handle/events.rs`.
 
 mod body;
 mod headers;

@@ -4,6 +4,10 @@
 //! session. Hears its children (through their answers), the transcript writer and the session. It
 //! never waits inside a handler: whatever takes time is a child, so an interrupt is served at
 //! once, and stopping this actor stops everything that the turn has started.
+//!
+//! An effect is carried out in `execute.rs`. A tool call takes its slot in `dispatch.rs`, is run by
+//! `tool_dispatcher.rs`, and comes back as an input of the turn; what the session must write goes to it as a
+//! message.
 
 mod dispatch;
 mod execute;
