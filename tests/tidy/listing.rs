@@ -49,6 +49,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
             "step3_appending",
             "step3_context",
             "step4_shaping",
+            "step5_attempts",
             "step5_call_ids",
             "step5_carried_answer",
             "step5_model_call",
