@@ -92,7 +92,7 @@ pub struct TokenEntry {
 /// let entry = &file.list()?[0];
 /// assert_eq!((entry.name.as_str(), entry.tenant.as_str()), ("laptop", "acme"));
 /// assert!(file.remove("laptop")?);
-/// # Ok::<(), ennead::serve::ServeError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct TokenFile {
