@@ -46,6 +46,7 @@ mod learned_limits;
 mod library;
 mod limits;
 mod mcp;
+mod older_forms;
 mod openai;
 mod output;
 mod overflow;

@@ -17,20 +17,45 @@ use crate::support::{
 
 /// The lines with other bytes, sealed anew as their writer would have done.
 fn resealed(text: &str, change: &dyn Fn(&str) -> String) -> String {
-    let (mut prev, mut sealed) = (Digest::default().to_string(), String::new());
+    let (mut link, mut hash, mut write) = ("0".repeat(8), Digest::default(), String::new());
+    let mut sealed = String::new();
     for (n, line) in text.lines().enumerate() {
-        let body = &line[..line.rfind(r#","seq":"#).unwrap()];
+        let body = &line[..body_end(line)];
         let mut body = change(body);
         let is_end = body.contains(r#""kind":"run_end""#);
         if let Some(at) = body.find(r#","head":""#).filter(|_| is_end) {
             body.truncate(at);
-            body += &format!(r#","head":"{prev}""#);
+            body += &format!(r#","head":"{hash}""#);
         }
-        let covered = format!(r#"{body},"seq":{},"prev":"{prev}""#, n + 1);
-        prev = Digest::of(covered.as_bytes()).to_string();
-        sealed += &format!("{covered},\"hash\":\"{prev}\"}}\n");
+        let mut line_text = format!(r#"{body},"seq":{},"prev":"{link}""#, n + 1);
+        let bears_hash = line[body_end(line)..].contains(r#","hash":""#);
+        if bears_hash {
+            let covered = [&hash.0[..], write.as_bytes(), line_text.as_bytes()];
+            hash = Digest::of_parts(covered);
+            line_text += &format!(r#","hash":"{hash}""#);
+        }
+        let sum = format!("{:08x}", crc32(line_text.as_bytes()));
+        line_text += &format!(",\"sum\":\"{sum}\"}}\n");
+        (link, write) = match bears_hash {
+            true => (hash.to_string()[..8].to_owned(), String::new()),
+            false => (sum, write + &line_text),
+        };
+        sealed += &line_text;
     }
     sealed
+}
+
+fn body_end(line: &str) -> usize {
+    line.rfind(r#","seq":"#).unwrap()
+}
+
+/// The check sum of gzip and PNG, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, byte: &u8| {
+        let shift = |it: u32, _| if it & 1 == 1 { it >> 1 ^ 0xedb8_8320 } else { it >> 1 };
+        (0..8).fold(sum ^ u32::from(*byte), shift)
+    };
+    !bytes.iter().fold(!0, step)
 }
 
 /// Checks a copy of a transcript in which something else was decided.

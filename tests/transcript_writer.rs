@@ -16,6 +16,7 @@ use ennead_runtime::transcript::{
     entry::{Record, RecordKind, StoredText, TextFolder},
     load::{LoadAs, ReportKind, load},
     read::{Entry, Read, read_line},
+    seal::Link,
 };
 
 /// The facts below hold for every store.
@@ -58,7 +59,7 @@ on_every_store! {
 /// The file as a log: names of lines, `repair`, `?` for what is no line. Checks the chain.
 #[track_caller]
 fn log(bytes: &[u8]) -> String {
-    let mut expected = (1, ennead_runtime::digest::Digest::default());
+    let mut expected = (1, Link::to_hash(ennead_runtime::digest::Digest::default()));
     let mut log = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
         let Ok(Read { entry, seal: Some(seal), .. }) = read_line(line) else {
@@ -67,7 +68,7 @@ fn log(bytes: &[u8]) -> String {
         };
         assert!(seal.intact);
         assert_eq!((seal.seq, seal.prev), expected);
-        expected = (seal.seq + 1, seal.hash);
+        expected = (seal.seq + 1, seal.link);
         log.push(match entry {
             Entry::Conversation { line, .. } => line.message.id.to_string(),
             Entry::Harness(record) => record.what.kind().to_owned(),

@@ -29,6 +29,15 @@ impl Digest {
         Self::cut(&blake3::hash(bytes))
     }
 
+    /// The digest of these bytes one after the other.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self::cut(&hasher.finalize())
+    }
+
     /// The digest of a sequence, given what came before and what is added. With the digest of the
     /// first part at hand, a long sequence is extended without being read again.
     pub fn chain(self, next: Digest) -> Self {

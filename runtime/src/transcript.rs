@@ -8,6 +8,7 @@ pub mod entry;
 // Writing and reading one line.
 pub mod codec;
 pub mod read;
+pub mod seal;
 
 // Reading a whole file: to go on with it, to check it, to look at it.
 pub mod audit;

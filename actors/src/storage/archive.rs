@@ -20,7 +20,7 @@ use std::{
 use ennead_runtime::{
     ports::Clock,
     step1_settings_resolution::Durability,
-    transcript::{codec::Head, entry::LineFrame},
+    transcript::{entry::LineFrame, seal::Head},
 };
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorStatus, SupervisionEvent,

@@ -12,7 +12,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ennead_runtime::{digest::Digest, ids::EntryId, transcript::codec::Head};
+use ennead_runtime::{
+    digest::Digest,
+    ids::EntryId,
+    transcript::seal::{Head, OpenLines},
+};
 
 use crate::storage::transcript_store::{StoreError, TranscriptStore};
 
@@ -34,6 +38,8 @@ pub(crate) struct Checkpoint {
     pub head: Head,
     /// The newest conversation line.
     pub last: Option<EntryId>,
+    /// Lines that no hash covers yet. A checkpoint that is left behind has none.
+    pub open: Option<Arc<OpenLines>>,
 }
 
 #[derive(bincode::Encode, bincode::Decode)]
@@ -48,8 +54,11 @@ struct Wire {
 /// come a second time.
 pub(crate) type Acknowledged = Arc<Mutex<Option<Checkpoint>>>;
 
-/// The frame, or nothing if it cannot be encoded.
+/// The frame, or nothing if it cannot be encoded or lines have no hash yet.
 pub(crate) fn encode(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
+    if checkpoint.open.is_some() {
+        return None;
+    }
     let wire = Wire {
         offset: checkpoint.offset,
         seq: checkpoint.head.seq,
@@ -85,6 +94,7 @@ pub(crate) fn decode(frame: &[u8]) -> Option<Checkpoint> {
         offset: wire.offset,
         head: Head { seq: wire.seq, hash: Digest(wire.hash) },
         last: wire.last.map(EntryId::from),
+        open: None,
     })
 }
 
@@ -109,6 +119,8 @@ pub(crate) fn write(
 
 #[cfg(test)]
 mod tests {
+    use ennead_runtime::transcript::seal::Link;
+
     use super::*;
 
     fn checkpoint() -> Checkpoint {
@@ -116,6 +128,7 @@ mod tests {
             offset: 7,
             head: Head { seq: 3, hash: Digest::of(b"x") },
             last: Some("u1".into()),
+            open: None,
         }
     }
 
@@ -124,6 +137,13 @@ mod tests {
     fn frame_reads_back() {
         let frame = encode(&checkpoint()).unwrap();
         assert_eq!(decode(&frame), Some(checkpoint()));
+    }
+
+    // REQ: SES-5
+    #[test]
+    fn end_without_a_hash_is_none() {
+        let open = OpenLines { bytes: b"{}\n".to_vec(), link: Link::to_hash(Digest::default()) };
+        assert_eq!(encode(&Checkpoint { open: Some(Arc::new(open)), ..checkpoint() }), None);
     }
 
     // REQ: SES-5

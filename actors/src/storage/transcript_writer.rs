@@ -14,8 +14,8 @@ use ennead_runtime::{
     ports::Clock,
     step1_settings_resolution::Durability,
     transcript::{
-        codec::Head,
         entry::{Line, LineFrame, StoredText},
+        seal::Head,
     },
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};

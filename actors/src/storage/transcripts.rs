@@ -18,11 +18,11 @@ use ennead_runtime::{
     step1_settings_resolution::merge,
     transcript::{
         audit::{self, Evidence, Verified, Violation},
-        codec::Head,
         entry::{Record, RecordKind, Stored},
         lines::FileLines,
         load::tail,
         replay::{ReplayError, replay_lines},
+        seal::Head,
         trace,
     },
 };

@@ -20,7 +20,7 @@ pub use violation::{Violation, ViolationKind};
 use crate::{
     digest::Digest,
     ids::AgentId,
-    transcript::{codec::Head, entry::Record, lines::FileLines},
+    transcript::{entry::Record, lines::FileLines, seal::Head},
 };
 
 /// A further check of one record. The error says what is wrong.

@@ -1,76 +1,26 @@
 //! Writing lines.
 //!
-//! [`encode`] writes a line without its closing brace, [`seal`] adds its place in the chain and the
-//! brace. Blocks are joined from the text they already have. What is hashed is the exact bytes of
-//! the line in front of `,"hash":`, so a reader needs no canonical form to check it.
+//! [`encode`] writes a line without its closing brace; [`seal`](super::seal) adds its place in the chain
+//! and the brace. Blocks are joined from the text they already have. What is hashed is the exact
+//! bytes of lines, so a reader needs no canonical form to check it.
 
 mod cut;
 
 use crate::{
-    digest::Digest,
     ids::EntryId,
     json::{self, key, number, push_quoted},
     message::{Message, MessageKind, Role},
-    transcript::entry::{Boundary, ConversationLine, Line, LineFrame, Record, RecordKind},
+    transcript::{
+        entry::{Boundary, ConversationLine, Line, LineFrame, Record},
+        seal::SEAL,
+    },
 };
 
 /// Bytes of a record at most, newline included.
 pub const MAX_RECORD: usize = 4096;
 
-/// Bytes that [`seal`] adds at most: keys, a number of 20 digits and two digests.
-const SEAL: usize = 128;
-
-/// The end of the chain: number and hash of the last line. Zero before the first line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
-    /// The number of the last line; the first line is 1.
-    pub seq: u64,
-    /// Hash of the last line.
-    pub hash: Digest,
-}
-
-/// Appends a whole sealed line, newline included, and moves the head to it.
-///
-/// A `run_end` learns the hash of the record before it here, since only who seals knows it.
-pub fn append(line: &Line, frame: &LineFrame, head: &mut Head, out: &mut Vec<u8>) {
-    append_edited(line, frame, head, |_, _| {}, out);
-}
-
-/// The same for a line that is changed before it is sealed: `edit` is given the buffer and the place at
-/// which its JSON object begins, whole and with its brace, and leaves one there. A record
-/// that is too long then is shortened again.
-pub fn append_edited(
-    line: &Line,
-    frame: &LineFrame,
-    head: &mut Head,
-    edit: impl Fn(&mut Vec<u8>, usize),
-    out: &mut Vec<u8>,
-) {
-    let start = out.len();
-    match line {
-        Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
-            let mut record = record.clone();
-            if let RecordKind::RunEnd { head: before, .. } = &mut record.what {
-                *before = Some(head.hash);
-            }
-            encode(&Line::Harness(record), frame, out);
-        }
-        line => encode(line, frame, out),
-    }
-    out.push(b'}');
-    edit(out, start);
-    if let Line::Harness(_) = line
-        && MAX_RECORD - SEAL < out.len() - start
-        && let Ok(record) = serde_json::from_slice::<Record>(&out[start..])
-    {
-        out.truncate(start);
-        encode(&Line::Harness(Box::new(record)), frame, out);
-    } else {
-        out.pop();
-    }
-    head.seq += 1;
-    head.hash = seal(out, start, head.seq, head.hash);
-}
+/// What records say their version is, with its key. In version 1 every line had a hash of its own.
+const RECORD_VERSION: &str = r#"","v":2,"at":"#;
 
 /// Appends the JSON object of a line without closing brace, number and hashes.
 ///
@@ -91,25 +41,10 @@ pub fn encode(line: &Line, frame: &LineFrame, out: &mut Vec<u8>) {
     }
 }
 
-/// Ends the line that begins at `start` with its number, the hash of the line before and its own
-/// hash, and a newline.
-pub fn seal(out: &mut Vec<u8>, start: usize, seq: u64, prev: Digest) -> Digest {
-    out.extend_from_slice(br#","seq":"#);
-    number(seq, out);
-    out.extend_from_slice(br#","prev":""#);
-    prev.push_hex(out);
-    out.push(b'"');
-    let hash = Digest::of(&out[start..]);
-    out.extend_from_slice(br#","hash":""#);
-    hash.push_hex(out);
-    out.extend_from_slice(b"\"}\n");
-    hash
-}
-
 fn harness(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"type":"ennead","kind":""#);
     out.extend_from_slice(record.what.kind().as_bytes());
-    out.extend_from_slice(br#"","v":1,"at":"#);
+    out.extend_from_slice(RECORD_VERSION.as_bytes());
     number(record.at.0, out);
     if let Some(run) = &record.run {
         field("run", run.as_str(), out);

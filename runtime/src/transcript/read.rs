@@ -7,12 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::{
     block::{Block, BlockKind},
-    digest::Digest,
     ids::EntryId,
     message::{Message, MessageKind, Role},
     time::Timestamp,
     tokens::{Tokens, Usage},
-    transcript::entry::{AnswerFields, Boundary, ConversationLine, Line, Record, ToolResultFields},
+    transcript::{
+        entry::{AnswerFields, Boundary, ConversationLine, Line, Record, ToolResultFields},
+        seal::{Seal, seal_of},
+    },
 };
 
 /// One line of a file, as it was read.
@@ -66,19 +68,6 @@ impl Entry {
             Self::Other { .. } => None,
         }
     }
-}
-
-/// A line's place in the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seal {
-    /// Sequence number of the record.
-    pub seq: u64,
-    /// Hash of the line before, as the line says.
-    pub prev: Digest,
-    /// Its own hash, as the line says.
-    pub hash: Digest,
-    /// Whether `hash` is the hash of its bytes.
-    pub intact: bool,
 }
 
 /// Why a text is no line of a transcript.
@@ -196,35 +185,6 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
 /// Tells a member that is null from one that is not there.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<EntryId>>, D::Error> {
     Option::deserialize(from).map(Some)
-}
-
-/// The place in the chain that a line names, read off its end. `None` if it does not end like a
-/// line of ours. Does not look at the rest of the line but to hash it.
-pub fn seal_of(line: &[u8]) -> Option<Seal> {
-    const HASH: &[u8] = br#","hash":""#;
-    const PREV: &[u8] = br#","prev":""#;
-    const SEQ: &[u8] = br#","seq":"#;
-    let (rest, hash) = split_digest(line.strip_suffix(b"\"}")?, HASH)?;
-    let (before, prev) = split_digest(rest.strip_suffix(b"\"")?, PREV)?;
-    let n_digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    let (before, digits) = before.split_at(before.len() - n_digits);
-    before.ends_with(SEQ).then_some(())?;
-    let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(Seal { seq, prev, hash, intact: Digest::of(rest) == hash })
-}
-
-/// What was on the line before it was sealed, without the closing brace. `None` for lines of others.
-pub fn body_of(line: &[u8]) -> Option<&[u8]> {
-    let Seal { seq, .. } = seal_of(line)?;
-    // Two digests with their keys, the number with its key, and the closing brace.
-    let n_tail = 9 + 32 + 2 + 9 + 32 + 1 + 7 + seq.to_string().len();
-    line.get(..line.len().checked_sub(n_tail)?)
-}
-
-fn split_digest<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Digest)> {
-    let (rest, digits) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
-    let digest = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some((rest.strip_suffix(key)?, digest))
 }
 
 fn other(wire: &Wire<'_>) -> Entry {

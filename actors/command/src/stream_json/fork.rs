@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// What only holds where a line was written.
-const OF_CHAIN: [&str; 3] = ["seq", "prev", "hash"];
+const OF_CHAIN: [&str; 4] = ["seq", "prev", "hash", "sum"];
 
 /// Copies the conversation of `source` to `target`, which must not be there, for the session `id`; up to and
 /// including the message `until`, if it is named. The source stays as it is. Cost: linear in the file.
@@ -79,7 +79,7 @@ mod tests {
     fn fork_is_a_copy_up_to_a_message_and_the_source_stays() {
         let place = tempfile::tempdir().unwrap();
         let (source, target) = (place.path().join("a.jsonl"), place.path().join("x/b.jsonl"));
-        let line = |kind: &str, uuid: &str| json!({"type": kind, "uuid": uuid, "sessionId": "a", "seq": 1, "prev": "0", "hash": "1"});
+        let line = |kind: &str, uuid: &str| json!({"type": kind, "uuid": uuid, "sessionId": "a", "seq": 1, "prev": "0", "hash": "1", "sum": "2"});
         let lines =
             [line("user", "1"), line("ennead", "-"), line("assistant", "2"), line("user", "3")];
         let text = lines.map(|it| it.to_string()).join("\n");
@@ -89,7 +89,11 @@ mod tests {
         let copy: Vec<Value> = copy.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
         let uuids: Vec<_> = copy.iter().map(|it| it["uuid"].as_str().unwrap()).collect();
         assert_eq!(uuids, ["1", "2"]);
-        assert!(copy.iter().all(|it| it["sessionId"] == "b" && it.get("hash").is_none()));
+        assert!(
+            copy.iter()
+                .all(|it| it["sessionId"] == "b"
+                    && OF_CHAIN.iter().all(|name| it.get(name).is_none()))
+        );
         assert_eq!(copy[0]["forkedFrom"], json!({"sessionId": "a", "messageUuid": "1"}));
         assert_eq!(fs::read_to_string(&source).unwrap(), text);
         assert!(fork(&source, &target, "b", None).is_err(), "nothing is written over");

@@ -10,8 +10,8 @@ use ennead_runtime::{
     digest::Digest,
     tool::ToolCall,
     transcript::{
-        codec::{self, Head},
         entry::{Line, LineFrame, StoredText, TextFolder},
+        seal::LineBatch,
     },
 };
 use serde::Deserialize;
@@ -23,15 +23,9 @@ use super::Redaction;
 const RECORD: &str = r#"{"type":"ennead""#;
 
 impl Redaction {
-    /// Appends a sealed line without secrets.
-    pub(crate) fn append(
-        &self,
-        line: &Line,
-        frame: &LineFrame,
-        head: &mut Head,
-        out: &mut Vec<u8>,
-    ) {
-        codec::append_edited(line, frame, head, |out, start| self.line(out, start), out);
+    /// Appends a line without secrets.
+    pub(crate) fn append(&self, line: &Line, frame: &LineFrame, batch: &mut LineBatch<'_>) {
+        batch.push(line, frame, |out, start| self.line(out, start));
     }
 
     /// Takes the secrets out of a line, the JSON object from `start` on.

@@ -2,6 +2,8 @@
 //!
 //! No actor. Everything about short writes, torn ends and lines that come twice is here.
 
+mod end;
+
 use std::{
     collections::{HashSet, VecDeque},
     fs::File,
@@ -12,10 +14,9 @@ use ennead_runtime::{
     digest::Digest,
     time::Timestamp,
     transcript::{
-        codec::Head,
         entry::{Line, LineFrame, Record, RecordKind, StoredText, TextFolder},
-        load::{Torn, tail},
-        read::{body_of, seal_of},
+        load::Torn,
+        seal::{Head, LineBatch, body_of},
     },
 };
 
@@ -65,9 +66,10 @@ pub(crate) struct TranscriptFile {
 #[derive(Debug)]
 struct Again {
     body: Digest,
-    prev: Digest,
-    head: Head,
-    end: u64,
+    /// The end of the chain before it.
+    before: Head,
+    /// The end of the file after it, and of the chain.
+    end: Checkpoint,
 }
 
 impl TranscriptFile {
@@ -86,7 +88,7 @@ impl TranscriptFile {
             redaction,
             store,
             log,
-            end: Checkpoint { offset: 0, head: Head::default(), last: None },
+            end: Checkpoint { offset: 0, head: Head::default(), last: None, open: None },
             is_new: false,
             newline: false,
             torn: None,
@@ -164,6 +166,7 @@ impl TranscriptFile {
     pub(crate) fn needs_checkpoint(&self) -> bool {
         !self.newline
             && !self.doubtful
+            && self.end.open.is_none()
             && WINDOW < self.end.offset
             && checkpoint::read(&*self.store, &self.place.checkpoint()).as_ref() != Some(&self.end)
     }
@@ -208,19 +211,23 @@ impl TranscriptFile {
         if self.newline {
             buffer.push(b'\n');
         }
+        let mut batch = LineBatch::new(end.head, self.end.open.as_deref(), &mut buffer);
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
             let what = RecordKind::Repair { offset, length, digest };
             let record = Record { at: at(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
-            self.redaction.append(&line, &self.frame, &mut end.head, &mut buffer);
+            self.redaction.append(&line, &self.frame, &mut batch);
         }
         for line in lines {
-            self.redaction.append(line, &self.frame, &mut end.head, &mut buffer);
+            self.redaction.append(line, &self.frame, &mut batch);
             if let Line::Conversation(line) = line {
                 end.last = Some(line.message.id.clone());
             }
         }
+        let open;
+        (end.head, open) = batch.finish();
+        end.open = open.map(Arc::new);
         // Until all of it is written.
         self.doubtful = true;
         self.write_all(&buffer)?;
@@ -245,9 +252,9 @@ impl TranscriptFile {
     fn pass_over(&mut self, lines: &mut &[Line]) -> Option<Checkpoint> {
         let mut passed = None;
         while let (Some(known), Some((line, rest))) = (self.again.front(), lines.split_first()) {
-            let before = Head { seq: known.head.seq.saturating_sub(1), hash: known.prev };
             let mut bytes = Vec::new();
-            self.redaction.append(line, &self.frame, &mut before.clone(), &mut bytes);
+            let mut batch = LineBatch::new(known.before, None, &mut bytes);
+            self.redaction.append(line, &self.frame, &mut batch);
             let same = bytes
                 .strip_suffix(b"\n")
                 .and_then(body_of)
@@ -261,7 +268,7 @@ impl TranscriptFile {
                 Line::Conversation(line) => Some(line.message.id.clone()),
                 Line::Harness(_) => self.acknowledged().and_then(|it| it.last),
             };
-            passed = Some(Checkpoint { offset: known.end, head: known.head, last });
+            passed = Some(Checkpoint { last, ..known.end.clone() });
             self.again.pop_front();
             *lines = rest;
         }
@@ -294,100 +301,6 @@ impl TranscriptFile {
 
     fn acknowledged(&self) -> Option<Checkpoint> {
         self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Reads what lies after the last acknowledged line.
-    fn look_again(&mut self) -> Result<(), StoreError> {
-        let from = self.acknowledged().unwrap_or_else(|| self.end.clone());
-        let bytes = self.read_from(from.offset)?;
-        let found = tail(&bytes, from.offset);
-        self.again.clear();
-        let mut end = from.offset;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            end += line.len() as u64;
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            if let (Some(seal), Some(body)) = (seal_of(line), body_of(line))
-                && seal.intact
-                && !line.starts_with(br#"{"type":"ennead","kind":"repair""#)
-            {
-                let head = Head { seq: seal.seq, hash: seal.hash };
-                self.again.push_back(Again { body: Digest::of(body), prev: seal.prev, head, end });
-            }
-        }
-        let head = if found.head == Head::default() { from.head } else { found.head };
-        self.end = Checkpoint { offset: found.offset, head, last: from.last };
-        self.newline = found.needs_newline;
-        self.torn = found.torn;
-        self.doubtful = false;
-        Ok(())
-    }
-
-    /// Finds the end of the chain of a file that this process has not written to yet.
-    fn find_end(&mut self) -> Result<(), StoreError> {
-        let length = self.log.n_bytes()?;
-        if length == 0 {
-            return Ok(());
-        }
-        if let Some(known) = checkpoint::read(&*self.store, &self.place.checkpoint())
-            && self.agrees(&known, length)?
-        {
-            let found = tail(&self.read_from(known.offset)?, known.offset);
-            let head = if found.head == Head::default() { known.head } else { found.head };
-            let Checkpoint { last, .. } = known;
-            self.end = Checkpoint { offset: found.offset, head, last };
-            self.newline = found.needs_newline;
-            self.torn = found.torn;
-            return Ok(());
-        }
-        let mut window = WINDOW;
-        loop {
-            let from = self.line_start(length.saturating_sub(window))?;
-            let found = tail(&self.read_from(from)?, from);
-            if !found.headless || from == 0 {
-                self.end = Checkpoint { offset: found.offset, head: found.head, last: None };
-                self.newline = found.needs_newline;
-                self.torn = found.torn;
-                return Ok(());
-            }
-            window = window.saturating_mul(16);
-        }
-    }
-
-    /// Whether the line that ends where the checkpoint points is the one it names.
-    fn agrees(&mut self, known: &Checkpoint, length: u64) -> Result<bool, StoreError> {
-        // Enough for number and hashes at the end of a line.
-        let from = known.offset.saturating_sub(160);
-        if length < known.offset {
-            return Ok(false);
-        }
-        let bytes = self.log.read(from, known.offset - from)?;
-        let seal = bytes.strip_suffix(b"\n").and_then(seal_of);
-        Ok(seal.is_some_and(|it| it.seq == known.head.seq && it.hash == known.head.hash))
-    }
-
-    /// Whether the line that a checkpoint names is on the file.
-    fn holds(&mut self, known: &Checkpoint) -> Result<bool, StoreError> {
-        if self.agrees(known, self.end.offset)? {
-            return Ok(true);
-        }
-        // After its line there may have been one of another program.
-        let bytes = self.read_from(0)?;
-        let mut seals = bytes.split(|byte| *byte == b'\n').filter_map(seal_of);
-        Ok(seals.any(|it| it.seq == known.head.seq && it.hash == known.head.hash))
-    }
-
-    /// The start of the first line that begins at or after `from`, or 0.
-    fn line_start(&mut self, from: u64) -> Result<u64, StoreError> {
-        if from == 0 {
-            return Ok(0);
-        }
-        let bytes = self.read_from(from)?;
-        let newline = bytes.iter().position(|byte| *byte == b'\n');
-        Ok(newline.map_or(0, |at| from + at as u64 + 1))
-    }
-
-    fn read_from(&mut self, from: u64) -> Result<Vec<u8>, StoreError> {
-        self.log.read(from, u64::MAX)
     }
 }
 

@@ -7,11 +7,11 @@ use super::{
 use crate::{
     digest::Digest,
     transcript::{
-        codec::Head,
         entry::RecordKind,
         lines::FileLines,
         load::BYTE_ORDER_MARK,
-        read::{Entry, seal_of},
+        read::Entry,
+        seal::{Head, Link, Proof, Seal, hashed_part, seal_of},
     },
 };
 
@@ -27,13 +27,64 @@ const METADATA: [&str; 8] = [
     "permission-mode",
 ];
 
-/// A line of ours with its number and the hash of the one before.
+/// A line of ours with its number and the last hash before it.
 pub(super) struct Sealed<'a> {
     pub(super) number: u64,
     pub(super) entry: &'a Entry,
     pub(super) prev: Digest,
 }
 
+/// The chain up to a line.
+#[derive(Default)]
+struct Chain<'a> {
+    head: Head,
+    link: Option<Link>,
+    /// Lines since the last hash, each with its number.
+    open: Vec<(u64, &'a [u8])>,
+}
+
+impl<'a> Chain<'a> {
+    /// Goes on to the next line.
+    fn take(&mut self, number: u64, line: &'a [u8], seal: &Seal) -> Result<(), Violation> {
+        let wrong = |what| Violation { line: number, what };
+        if !seal.intact {
+            return Err(wrong(ViolationKind::Altered));
+        }
+        let expected = self.head.seq + 1;
+        if seal.seq != expected {
+            return Err(wrong(ViolationKind::OutOfSequence { expected, found: seal.seq }));
+        }
+        let last = self.link.unwrap_or(Link::to_hash(self.head.hash));
+        let is_linked = match seal.proof {
+            Proof::Line { prev, .. } => prev == self.head.hash && self.open.is_empty(),
+            Proof::Open | Proof::Lines { .. } => seal.prev == last,
+        };
+        if !is_linked {
+            return Err(wrong(ViolationKind::NotLinked));
+        }
+        if let Proof::Lines { hash } = seal.proof {
+            let open = self.open.iter().flat_map(|it| [it.1, b"\n"]);
+            let parts = std::iter::once(&self.head.hash.0[..]).chain(open);
+            if Digest::of_parts(parts.chain(hashed_part(line))) != hash {
+                let from = self.open.first().map_or(number, |it| it.0);
+                let what = ViolationKind::AlteredWithSum { to: number };
+                return Err(Violation { line: from, what });
+            }
+        }
+        self.link = Some(seal.link);
+        self.head.seq = seal.seq;
+        match seal.hash() {
+            Some(hash) => {
+                self.head.hash = hash;
+                self.open.clear();
+            }
+            None => self.open.push((number, line)),
+        }
+        Ok(())
+    }
+}
+
+/// What is known before the first line of ours, and the lines of ours.
 pub(super) fn check<'a>(
     file: &'a FileLines<'_>,
     checkpoint: Option<Head>,
@@ -41,7 +92,7 @@ pub(super) fn check<'a>(
 ) -> Result<(Before, Vec<Sealed<'a>>), Violation> {
     let mut before = Before::default();
     let mut lines = Vec::new();
-    let mut head = Head::default();
+    let mut chain = Chain::default();
     let mut skipped: Option<(u64, u64, Digest)> = None;
     for line in file.iter() {
         let number = line.number;
@@ -65,7 +116,7 @@ pub(super) fn check<'a>(
         };
         let Some(seal) = read.seal else {
             // Behind a line of ours a copy could represent something that was never said.
-            let may_be_copy = head == Head::default() && verified.foreign.is_empty();
+            let may_be_copy = chain.head == Head::default() && verified.foreign.is_empty();
             let is_copy = may_be_copy
                 && forked::take(line.text(), &read.entry, &mut before).map_err(wrong)?;
             if !is_copy {
@@ -88,35 +139,24 @@ pub(super) fn check<'a>(
             }
             _ => return Err(wrong(ViolationKind::WrongRepair)),
         }
-        if !seal.intact {
-            return Err(wrong(ViolationKind::Altered));
-        }
-        if seal.seq != head.seq + 1 {
-            return Err(wrong(ViolationKind::OutOfSequence {
-                expected: head.seq + 1,
-                found: seal.seq,
-            }));
-        }
-        if seal.prev != head.hash {
-            return Err(wrong(ViolationKind::NotLinked));
-        }
-        head = Head { seq: seal.seq, hash: seal.hash };
-        if checkpoint.is_some_and(|it| it.seq == head.seq && it.hash != head.hash) {
+        let prev = chain.head.hash;
+        chain.take(number, line.bytes, &seal)?;
+        if checkpoint.is_some_and(|it| it.seq == seal.seq && Some(it.hash) != seal.hash()) {
             return Err(wrong(ViolationKind::NotAsClosed));
         }
         if let Entry::Other { .. } = read.entry {
             return Err(wrong(ViolationKind::UnknownRecord));
         }
-        lines.push(Sealed { number, entry: &read.entry, prev: seal.prev });
+        lines.push(Sealed { number, entry: &read.entry, prev });
     }
     if let Some((line, ..)) = skipped {
         return Err(Violation { line, what: ViolationKind::NotALine });
     }
-    if let Some(Head { seq, .. }) = checkpoint.filter(|it| head.seq < it.seq) {
+    if let Some(Head { seq, .. }) = checkpoint.filter(|it| chain.head.seq < it.seq) {
         let n_lines = file.bytes().iter().filter(|byte| **byte == b'\n').count() as u64;
         return Err(Violation { line: n_lines + 1, what: ViolationKind::CutOff { seq } });
     }
-    verified.head = head;
+    verified.head = chain.head;
     verified.forked = before.forked.clone();
     Ok((before, lines))
 }
@@ -150,3 +190,6 @@ fn foreign(entry: &Entry, number: u64, verified: &mut Verified) -> Result<(), Vi
     };
     Err(ViolationKind::ForeignLine { kind })
 }
+
+#[cfg(test)]
+mod tests;

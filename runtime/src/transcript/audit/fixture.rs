@@ -13,27 +13,33 @@ use crate::{
     tokens::{Tokens, Usage},
     tool::{ToolCall, ToolEffect, ToolErrorKind},
     transcript::{
-        codec::{Head, append},
         entry::{
             AnswerFields, Boundary, ConversationLine, Line, LineFrame, Record, RecordKind,
             StepDetail, Stored, ToolResultFields,
         },
+        seal::{Head, LineBatch},
     },
 };
 
 pub(super) const INPUT: &str = r#"{"command":"ls"}"#;
 
-pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
-    let frame = LineFrame {
+pub(super) fn frame() -> LineFrame {
+    LineFrame {
         session: "s".into(),
         agent: None,
         cwd: "/app".into(),
         git_branch: None,
         version: "0.1.0",
-    };
-    let (mut head, mut bytes) = (Head::default(), Vec::new());
+    }
+}
+
+/// The lines as a file.
+pub(super) fn seal(lines: &[Line]) -> Vec<u8> {
+    let frame = frame();
+    let mut bytes = Vec::new();
+    let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
     for line in lines {
-        append(line, &frame, &mut head, &mut bytes);
+        batch.push(line, &frame, |_, _| {});
     }
     bytes
 }

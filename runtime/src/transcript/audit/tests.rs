@@ -72,8 +72,8 @@ fn checkpoint_testifies_to_the_line_that_it_names() {
     assert_eq!(known(head.seq, other), Err((n_lines, "not_as_closed")));
     assert_eq!(known(2, other), Err((2, "not_as_closed")));
     let second = std::str::from_utf8(&bytes).unwrap().lines().nth(1).unwrap();
-    let second = crate::transcript::read::seal_of(second.as_bytes()).unwrap();
-    assert_eq!(known(2, second.hash), Ok(head));
+    let second = crate::transcript::seal::seal_of(second.as_bytes()).unwrap();
+    assert_eq!(known(2, second.hash().unwrap()), Ok(head));
 }
 
 #[track_caller]

@@ -48,6 +48,8 @@ wrong! {
     TornTail, "torn_tail", "the file ends within a line";
     /// The bytes are not those that were hashed.
     Altered, "altered", "the line was altered";
+    /// Of lines that one hash covers one was altered, and its check sum with it.
+    AlteredWithSum { to: u64 }, "altered_with_sum", "a line from here to line {to} was altered, its check sum with it";
     /// A line before it is missing, doubled or somewhere else.
     OutOfSequence { expected: u64, found: u64 }, "out_of_sequence", "line number {found} stands where {expected} should";
     /// It was sealed after another line.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Report, ReportKind};
-use crate::transcript::read::seal_of;
+use crate::transcript::seal::seal_of;
 
 /// A line that is not blank.
 pub(super) struct RawLine<'a> {

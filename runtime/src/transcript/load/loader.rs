@@ -19,7 +19,8 @@ use crate::{
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind},
-        read::{Entry, Read, Seal},
+        read::{Entry, Read},
+        seal::Seal,
     },
 };
 

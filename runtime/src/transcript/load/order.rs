@@ -1,12 +1,15 @@
 //! Lines in the order in which they were written, and what is missing between them.
 //!
-//! Each line of the writer names its number, its hash and the hash of the line before it. What was
+//! Each line of the writer names its number, its check sum and that of the line before it. What was
 //! moved can be put back by them, and what is gone or was changed is named.
 
 use std::collections::BTreeSet;
 
 use super::{Report, ReportKind};
-use crate::transcript::read::{Read, Seal};
+use crate::transcript::{
+    read::Read,
+    seal::{Link, Seal},
+};
 
 /// A line that can be read.
 pub(super) struct Placed {
@@ -21,17 +24,17 @@ impl Placed {
     }
 }
 
-/// The lines in the order of their numbers where hashes confirm it, else as they are. What was written
+/// The lines in the order of their numbers where check sums confirm it, else as they are. What was written
 /// twice is there once. Lines of others stay after the line that they follow.
 pub(super) fn settle(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
-    let mut seen: BTreeSet<(u64, [u8; 16])> = BTreeSet::new();
+    let mut seen: BTreeSet<(u64, Link, Link)> = BTreeSet::new();
     let mut kept: Vec<Placed> = Vec::with_capacity(lines.len());
     for line in lines {
         match line.seal() {
             Some(seal) if !seal.intact => {
                 report.push(Report::at(ReportKind::Altered, line.number));
             }
-            Some(seal) if !seen.insert((seal.seq, seal.hash.0)) => {
+            Some(seal) if !seen.insert((seal.seq, seal.prev, seal.link)) => {
                 report.push(Report::at(ReportKind::DuplicateId, line.number));
                 continue;
             }
@@ -75,7 +78,7 @@ fn in_order(lines: Vec<Placed>, report: &mut Vec<Report>) -> Vec<Placed> {
     order.sort_unstable();
     let seals = || order.iter().filter_map(|(_, at)| lines[*at].seal());
     let is_told = seals().zip(seals().skip(1)).all(|(before, after)| {
-        before.seq < after.seq && (before.seq + 1 < after.seq || after.prev == before.hash)
+        before.seq < after.seq && (before.seq + 1 < after.seq || after.prev == before.link)
     });
     if !is_told {
         report.push(misplaced);

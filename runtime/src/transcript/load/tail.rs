@@ -5,8 +5,8 @@ use super::lines::is_ended_by_returns;
 use crate::{
     digest::Digest,
     transcript::{
-        codec::Head,
-        read::{read_line, seal_of},
+        read::read_line,
+        seal::{Head, OpenLines, Seal, seal_of},
     },
 };
 
@@ -17,13 +17,35 @@ pub struct Tail {
     pub offset: u64,
     /// The end of the chain.
     pub head: Head,
+    /// Lines at the end that no hash covers.
+    pub open: Option<OpenLines>,
     /// The file does not end with a newline: the next write begins with one.
     pub needs_newline: bool,
     /// The file ends with bytes that are no whole line. They stay, and a `repair` record names
     /// them.
     pub torn: Option<Torn>,
-    /// No line of ours was among the bytes looked at, although there were others: look at more.
+    /// No line with a hash was among the bytes looked at, although there were others: look at more.
     pub headless: bool,
+}
+
+impl Tail {
+    /// The same for bytes that follow a known end of the chain: what they do not tell it tells.
+    #[must_use]
+    pub fn after(mut self, known: Head, open: Option<&OpenLines>) -> Self {
+        let has_hash = self.head.hash != Digest::default();
+        if !has_hash {
+            self.head.seq = self.head.seq.max(known.seq);
+            self.head.hash = known.hash;
+            self.open = match (open, self.open) {
+                (Some(first), Some(rest)) => {
+                    let bytes = [&*first.bytes, &*rest.bytes].concat();
+                    Some(OpenLines { bytes, link: rest.link })
+                }
+                (first, rest) => rest.or(first.cloned()),
+            };
+        }
+        self
+    }
 }
 
 /// Bytes at the end of a file that are no whole line.
@@ -52,30 +74,52 @@ pub fn tail(bytes: &[u8], from: u64) -> Tail {
     });
     let sealed = match last.strip_suffix(b"\r").unwrap_or(last) {
         // The last of several lines: its end is what a seal is read from.
-        all if is_ended_by_returns(last) => seal_of(all),
-        _ if is_whole => seal_of(last),
+        all if is_ended_by_returns(last) => seal_of(all).map(|it| (all, it)),
+        _ if is_whole => seal_of(last).map(|it| (last, it)),
         _ => None,
     };
-    let sealed = sealed.or_else(|| last_seal(whole));
+    let (head, open) = end_of(sealed.into_iter().chain(sealed_lines(whole)));
     Tail {
         offset,
-        head: sealed.map_or_else(Head::default, |seal| Head { seq: seal.seq, hash: seal.hash }),
+        head,
         needs_newline: !last.is_empty(),
         torn,
-        headless: sealed.is_none() && (from != 0 || !whole.is_empty()),
+        headless: head.hash == Digest::default() && (from != 0 || !whole.is_empty()),
+        open,
     }
 }
 
-fn last_seal(mut whole: &[u8]) -> Option<crate::transcript::read::Seal> {
-    while let Some(line) = whole.strip_suffix(b"\n") {
-        let start = memchr::memrchr(b'\n', line).map_or(0, |at| at + 1);
-        // A line that was edited still has its place: what follows hangs on the hash it names.
-        let line = &line[start..];
-        // Somebody may have given all lines the line ends of another system.
-        if let Some(seal) = seal_of(line.strip_suffix(b"\r").unwrap_or(line)) {
-            return Some(seal);
+/// The end of the chain, of lines with their seals, the last one first.
+fn end_of<'a>(lines: impl Iterator<Item = (&'a [u8], Seal)>) -> (Head, Option<OpenLines>) {
+    let mut open: Vec<(&[u8], Seal)> = Vec::new();
+    let mut sealed = Head::default();
+    for (line, seal) in lines {
+        if let Some(hash) = seal.hash() {
+            sealed = Head { seq: seal.seq, hash };
+            break;
         }
-        whole = &whole[..start];
+        open.push((line, seal));
     }
-    None
+    let Some((_, last)) = open.first() else { return (sealed, None) };
+    let (seq, link) = (last.seq, last.link);
+    let bytes = open.iter().rev().flat_map(|(line, _)| [*line, b"\n"]).collect::<Vec<_>>().concat();
+    (Head { seq, ..sealed }, Some(OpenLines { bytes, link }))
+}
+
+/// Lines of ours, the last one first.
+fn sealed_lines(mut whole: &[u8]) -> impl Iterator<Item = (&[u8], Seal)> {
+    std::iter::from_fn(move || {
+        while let Some(line) = whole.strip_suffix(b"\n") {
+            let start = memchr::memrchr(b'\n', line).map_or(0, |at| at + 1);
+            // A line that was edited still has its place: what follows hangs on the hash it names.
+            let line = &line[start..];
+            whole = &whole[..start];
+            // Somebody may have given all lines the line ends of another system.
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if let Some(seal) = seal_of(line) {
+                return Some((line, seal));
+            }
+        }
+        None
+    })
 }

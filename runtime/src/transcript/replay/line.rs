@@ -11,7 +11,8 @@ use crate::{
         codec::encode,
         entry::{ConversationLine, Line, LineFrame, Record},
         lines::{FileLine, FileLines},
-        read::{Entry, body_of},
+        read::Entry,
+        seal::body_of,
     },
 };
 
@@ -138,6 +139,9 @@ impl<'a> SealedLine<'a> {
         };
         let mut encoded = Vec::with_capacity(self.body.len() + SHOWN);
         encode(made, &frame, &mut encoded);
+        if let Line::Harness(_) = made {
+            self.take_version(&mut encoded);
+        }
         match version.filter(|it| it != frame.version) {
             // Other versions may have written the file; inside of texts quotes are escaped.
             Some(version) => {
@@ -147,6 +151,18 @@ impl<'a> SealedLine<'a> {
                 text.replacen(&ours, &theirs, 1).into_bytes()
             }
             None => encoded,
+        }
+    }
+
+    /// Gives a record the version that this one has.
+    fn take_version(&self, made: &mut [u8]) {
+        // Right after the kind, whose name has no comma.
+        let at = |bytes: &[u8]| memchr::memmem::find(bytes, br#","v":"#).map(|it| it + 5);
+        if let (Some(from), Some(to)) = (at(self.body), at(made))
+            && let (Some(theirs @ b'1'..=b'9'), Some(ours)) =
+                (self.body.get(from), made.get_mut(to))
+        {
+            *ours = *theirs;
         }
     }
 }

@@ -23,9 +23,9 @@ use crate::{
     time::Timestamp,
     tokens::Usage,
     transcript::{
-        codec::{Head, append},
         entry::{ConversationLine, Line, LineFrame, Record, RecordKind, Stored},
         load::{Ended, LoadAs, load},
+        seal::{Head, LineBatch},
     },
     turn::{
         Denial, Effect, OpenTurn, Turn, TurnInput, close,
@@ -389,9 +389,10 @@ impl Play {
             git_branch: Some("main".into()),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let (mut head, mut bytes) = (Head::default(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut batch = LineBatch::new(Head::default(), None, &mut bytes);
         for line in &self.lines {
-            append(line, &frame, &mut head, &mut bytes);
+            batch.push(line, &frame, |_, _| {});
         }
         bytes
     }

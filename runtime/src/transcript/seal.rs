@@ -1,0 +1,318 @@
+//! The place of a line in the chain: how lines are sealed, and what of it is read off a line.
+//!
+//! Each line ends in its number, a link to the line before it and a check sum of its own bytes, which name the
+//! line that was altered, removed or moved. Some lines also hold a hash, of the hash before it and of
+//! all lines since, which holds the chain together:
+//!
+//! ```text
+//! …,"seq":7,"prev":"61d4a8b0","sum":"0b7e55c2"}
+//! …,"seq":8,"prev":"0b7e55c2","hash":"8f0c…32 digits","sum":"a94f0e77"}
+//! …,"seq":9,"prev":"8f0c61d3","sum":"…"}
+//! ```
+//!
+//! Which lines hold one follows from the lines alone and not from how they were written, so that the same
+//! session leaves the same bytes: those at which a turn waits for something (the model, a call with side effects),
+//! those of no turn, and the one with which 4 KiB have no hash yet.
+//!
+//! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
+//! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
+
+use std::fmt;
+
+use crate::{
+    digest::{Digest, HEX},
+    json::number,
+    step::Step,
+    transcript::{
+        codec::{self, MAX_RECORD},
+        entry::{Line, LineFrame, Record, RecordKind},
+    },
+};
+
+/// Bytes that a seal adds at most: keys, a number of 20 digits, a link, a hash and a sum.
+pub(super) const SEAL: usize = 128;
+
+const SEQ: &[u8] = br#","seq":"#;
+const PREV: &[u8] = br#","prev":""#;
+const HASH: &[u8] = br#","hash":""#;
+const SUM: &[u8] = br#","sum":""#;
+
+/// The end of the chain: number of the last line, and the last hash. Zero before the first line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last line; the first line is 1.
+    pub seq: u64,
+    /// Hash of the last line that holds one.
+    pub hash: Digest,
+}
+
+/// What a line says of the one before it: the check sum of that, or the beginning of its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link(u32);
+
+impl Link {
+    /// What follows a line with this hash names.
+    pub fn to_hash(hash: Digest) -> Self {
+        let [a, b, c, d, ..] = hash.0;
+        Self(u32::from_be_bytes([a, b, c, d]))
+    }
+
+    fn sum_of(bytes: &[u8]) -> Self {
+        Self(crc32fast::hash(bytes))
+    }
+
+    fn hex(self) -> [u8; 8] {
+        let mut hex = [0; 8];
+        for (digits, byte) in hex.as_chunks_mut().0.iter_mut().zip(self.0.to_be_bytes()) {
+            *digits = HEX[usize::from(byte)];
+        }
+        hex
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
+    }
+}
+
+/// A line's place in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// Sequence number of the record.
+    pub seq: u64,
+    /// The line before, as the line says.
+    pub prev: Link,
+    /// What the next line names.
+    pub link: Link,
+    /// How it is held in the chain of hashes.
+    pub proof: Proof,
+    /// Whether its bytes are those that were written, by its own hash or check sum.
+    pub intact: bool,
+}
+
+impl Seal {
+    /// The hash that the line bears; `None` where that of a later line covers it.
+    pub fn hash(&self) -> Option<Digest> {
+        match self.proof {
+            Proof::Line { hash, .. } | Proof::Lines { hash } => Some(hash),
+            Proof::Open => None,
+        }
+    }
+}
+
+/// How a line is held in the chain of hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// By itself, as before version 2.
+    Line {
+        /// Hash of the line before, as the line says.
+        prev: Digest,
+        /// Hash of its own bytes, as the line says.
+        hash: Digest,
+    },
+    /// By a later line.
+    Open,
+    /// By its hash, which covers all lines since the last one with a hash.
+    Lines {
+        /// The hash as the line says.
+        hash: Digest,
+    },
+}
+
+/// Bytes that have no hash at most, but for those of one line.
+const MAX_OPEN: usize = 4096;
+
+/// Whether a line holds a hash, with which so many bytes are without one.
+fn bears_hash(line: &Line, n_open: usize) -> bool {
+    let at_rest = match line {
+        Line::Conversation(_) => false,
+        Line::Harness(record) => {
+            record.turn == 0
+                || match &record.what {
+                    RecordKind::TurnStep { step, .. } => {
+                        matches!(step, Step::ContextShaping | Step::PermissionGate)
+                    }
+                    RecordKind::ToolIntent { .. } | RecordKind::TurnEnd { .. } => true,
+                    _ => false,
+                }
+        }
+    };
+    at_rest || MAX_OPEN <= n_open
+}
+
+/// Lines at the end of a file that no hash covers yet; the next one does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenLines {
+    /// Their bytes, each line with a newline, lines of others left out.
+    pub bytes: Vec<u8>,
+    /// What the next line names.
+    pub link: Link,
+}
+
+/// Lines that are appended one after the other.
+#[derive(Debug)]
+pub struct LineBatch<'a> {
+    out: &'a mut Vec<u8>,
+    /// Lines of earlier writes without a hash.
+    open: &'a [u8],
+    head: Head,
+    link: Link,
+    /// Where in `out` the lines without a hash begin.
+    start: usize,
+}
+
+impl<'a> LineBatch<'a> {
+    /// Lines that go on from `head` and, where there are some, from lines without a hash; to be appended
+    /// to `out`.
+    pub fn new(head: Head, open: Option<&'a OpenLines>, out: &'a mut Vec<u8>) -> Self {
+        let start = out.len();
+        let link = open.map_or(Link::to_hash(head.hash), |it| it.link);
+        let open = open.map_or(&[][..], |it| &it.bytes);
+        Self { out, open, head, link, start }
+    }
+
+    /// Appends a whole line, newline included, which `edit` may change before: it is given the buffer
+    /// and the place at which the JSON object begins, whole and with its brace, and leaves one there. A
+    /// record that is too long then is shortened again.
+    ///
+    /// A `run_end` learns the last hash before it here, since only who seals knows it.
+    pub fn push(&mut self, line: &Line, frame: &LineFrame, edit: impl Fn(&mut Vec<u8>, usize)) {
+        let start = self.out.len();
+        match line {
+            Line::Harness(record) if matches!(record.what, RecordKind::RunEnd { .. }) => {
+                let mut record = record.clone();
+                if let RecordKind::RunEnd { head: before, .. } = &mut record.what {
+                    *before = Some(self.head.hash);
+                }
+                codec::encode(&Line::Harness(record), frame, self.out);
+            }
+            line => codec::encode(line, frame, self.out),
+        }
+        self.out.push(b'}');
+        edit(self.out, start);
+        if let Line::Harness(_) = line
+            && MAX_RECORD - SEAL < self.out.len() - start
+            && let Ok(record) = serde_json::from_slice::<Record>(&self.out[start..])
+        {
+            self.out.truncate(start);
+            codec::encode(&Line::Harness(Box::new(record)), frame, self.out);
+        } else {
+            self.out.pop();
+        }
+        self.seal(start, line);
+    }
+
+    /// Ends the line that begins at `start`.
+    fn seal(&mut self, start: usize, line: &Line) {
+        self.head.seq += 1;
+        self.out.extend_from_slice(SEQ);
+        number(self.head.seq, self.out);
+        self.out.extend_from_slice(PREV);
+        self.out.extend_from_slice(&self.link.hex());
+        self.out.push(b'"');
+        let is_sealed = bears_hash(line, self.open.len() + self.out.len() - self.start);
+        if is_sealed {
+            let before = &self.head.hash.0[..];
+            let hash = Digest::of_parts([before, self.open, &self.out[self.start..]]);
+            self.out.extend_from_slice(HASH);
+            hash.push_hex(self.out);
+            self.out.push(b'"');
+            self.head.hash = hash;
+        }
+        self.link = Link::sum_of(&self.out[start..]);
+        self.out.extend_from_slice(SUM);
+        self.out.extend_from_slice(&self.link.hex());
+        self.out.extend_from_slice(b"\"}\n");
+        if is_sealed {
+            self.link = Link::to_hash(self.head.hash);
+            self.open = &[];
+            self.start = self.out.len();
+        }
+    }
+
+    /// The end of the chain, and the lines that no hash covers.
+    pub fn finish(self) -> (Head, Option<OpenLines>) {
+        let bytes = [self.open, &self.out[self.start..]].concat();
+        let open = (!bytes.is_empty()).then_some(OpenLines { bytes, link: self.link });
+        (self.head, open)
+    }
+}
+
+/// The place in the chain that a line names, read off its end. `None` if it does not end like a
+/// line of ours. Does not look at the rest of the line but to check it.
+pub fn seal_of(line: &[u8]) -> Option<Seal> {
+    split(line).map(|it| it.1)
+}
+
+/// What was on the line before it was sealed, without the closing brace. `None` for lines of others.
+pub fn body_of(line: &[u8]) -> Option<&[u8]> {
+    split(line).map(|it| it.0)
+}
+
+/// What the hash of a line covers of it; `None` where it bears none.
+pub(super) fn hashed_part(line: &[u8]) -> Option<&[u8]> {
+    let (rest, _) = split_sum(line.strip_suffix(b"\"}")?)?;
+    Some(split_digest(rest.strip_suffix(b"\"")?, HASH)?.0)
+}
+
+fn split(line: &[u8]) -> Option<(&[u8], Seal)> {
+    let ended = line.strip_suffix(b"\"}")?;
+    let Some((rest, sum)) = split_sum(ended) else { return split_first_form(ended) };
+    let quoted = rest.strip_suffix(b"\"")?;
+    let (linked, proof) = match split_digest(quoted, HASH) {
+        Some((before, hash)) => (before.strip_suffix(b"\"")?, Proof::Lines { hash }),
+        None => (quoted, Proof::Open),
+    };
+    let (before, prev) = split_link(linked, PREV)?;
+    let (body, seq) = split_seq(before)?;
+    let intact = Link::sum_of(rest) == sum;
+    let link = match proof {
+        Proof::Lines { hash } => Link::to_hash(hash),
+        _ => sum,
+    };
+    Some((body, Seal { seq, prev, link, proof, intact }))
+}
+
+/// Every line by itself, as before version 2.
+fn split_first_form(ended: &[u8]) -> Option<(&[u8], Seal)> {
+    let (rest, hash) = split_digest(ended, HASH)?;
+    let (before, prev) = split_digest(rest.strip_suffix(b"\"")?, PREV)?;
+    let (body, seq) = split_seq(before)?;
+    let seal = Seal {
+        seq,
+        prev: Link::to_hash(prev),
+        link: Link::to_hash(hash),
+        proof: Proof::Line { prev, hash },
+        intact: Digest::of(rest) == hash,
+    };
+    Some((body, seal))
+}
+
+fn split_seq(before: &[u8]) -> Option<(&[u8], u64)> {
+    let n_digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, digits) = before.split_at(before.len() - n_digits);
+    let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((before.strip_suffix(SEQ)?, seq))
+}
+
+fn split_sum(bytes: &[u8]) -> Option<(&[u8], Link)> {
+    split_link(bytes, SUM)
+}
+
+fn split_link<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Link)> {
+    let (rest, digits) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
+    let rest = rest.strip_suffix(key)?;
+    let link = Link(u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+    // No other spelling of the number is one that was written.
+    (link.hex() == digits).then_some((rest, link))
+}
+
+fn split_digest<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Digest)> {
+    let (rest, digits) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
+    let rest = rest.strip_suffix(key)?;
+    Some((rest, std::str::from_utf8(digits).ok()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;
