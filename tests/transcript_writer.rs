@@ -1,6 +1,7 @@
 //! Lines reach the file once, in order, and stay, whatever fails on the way.
 
 mod lock;
+mod looks;
 mod world;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};

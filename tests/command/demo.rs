@@ -155,6 +155,8 @@ fn many_surveys_at_once_are_measured() {
     assert_eq!(figure("sub-agents"), 18);
     assert_eq!(figure("turns  "), 6 * 3 + 18 * 3);
     assert!(0 < figure("turns per second"));
+    assert!(0 < figure("time of all agents"));
+    assert!(0 < figure("time of hosting them"));
     assert!(0 < figure("added latency per turn"));
     assert!(0 < figure("the same, all at once"));
     assert!(ended.stdout.contains("memory per conversation"), "{}", ended.stdout);

@@ -4,24 +4,23 @@
 
 use std::{
     collections::VecDeque,
-    fs::File,
+    fs::{File, Metadata},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use ennead::{
-    Clock,
     internal::{
         Append, Archive, ArchiveMsg, ArchiveSetup, Directory, FileOps, Layout, OpenTranscript,
         Opened, RealFiles, Recorded, Redaction, WriteError, WriterHandle,
     },
     model::Message,
     settings::Durability,
+    testing::ManualClock,
     transcript::{FileStore, TranscriptStore},
 };
 use ennead_runtime::{
@@ -33,19 +32,6 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::support::memory_store::{MemoryOps, MemoryStore};
-
-#[derive(Debug)]
-pub(super) struct FixedClock;
-
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(1_790_000_000_007)
-    }
-
-    fn elapsed(&self) -> Duration {
-        Duration::ZERO
-    }
-}
 
 /// What the next write does; writes beyond the plan succeed.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +48,8 @@ pub(super) struct Faults {
     pub(super) plan: Mutex<VecDeque<Fault>>,
     pub(super) syncs: AtomicUsize,
     pub(super) sync_fails: Mutex<bool>,
+    /// How often the name of a file was looked at.
+    pub(super) looks: AtomicUsize,
 }
 
 impl Faults {
@@ -101,6 +89,11 @@ impl FileOps for Faults {
     fn sync(&self, file: &File) -> io::Result<()> {
         self.sync(|| RealFiles.sync(file))
     }
+
+    fn look(&self, name: &Path, file: &File) -> (io::Result<Metadata>, io::Result<Metadata>) {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        RealFiles.look(name, file)
+    }
 }
 
 impl MemoryOps for Faults {
@@ -129,6 +122,7 @@ pub(super) struct World {
     pub(super) faults: Arc<Faults>,
     pub(super) store: Arc<dyn TranscriptStore>,
     pub(super) durability: Durability,
+    pub(super) clock: Arc<ManualClock>,
 }
 
 pub(super) struct Session {
@@ -148,8 +142,9 @@ impl World {
             Kept::InFiles => Arc::new(FileStore::with_ops(faults.clone())),
             Kept::InMemory => Arc::new(MemoryStore::with_ops(faults.clone())),
         };
-        let archive = archive(&store).await;
-        Self { directory, archive, faults, store, durability }
+        let clock = Arc::new(ManualClock::at(1_790_000_000_007));
+        let archive = archive_at(&store, &clock).await;
+        Self { directory, archive, faults, store, durability, clock }
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -214,8 +209,15 @@ impl World {
 
 /// An archive of its own over a store.
 pub(super) async fn archive(store: &Arc<dyn TranscriptStore>) -> ActorRef<ArchiveMsg> {
+    archive_at(store, &Arc::new(ManualClock::at(1_790_000_000_007))).await
+}
+
+async fn archive_at(
+    store: &Arc<dyn TranscriptStore>,
+    clock: &Arc<ManualClock>,
+) -> ActorRef<ArchiveMsg> {
     let setup = ArchiveSetup {
-        clock: Arc::new(FixedClock),
+        clock: clock.clone(),
         store: store.clone(),
         directory: Directory::default(),
     };
@@ -224,7 +226,18 @@ pub(super) async fn archive(store: &Arc<dyn TranscriptStore>) -> ActorRef<Archiv
 
 impl Session {
     pub(super) fn send(&self, ticket: u64, names: &[&str], sync: bool, stored: Vec<StoredText>) {
-        let lines = Arc::new(names.iter().map(|name| said(name)).collect());
+        let lines = names.iter().map(|name| said(name)).collect();
+        self.send_lines(ticket, lines, sync, stored);
+    }
+
+    pub(super) fn send_lines(
+        &self,
+        ticket: u64,
+        lines: Vec<Line>,
+        sync: bool,
+        stored: Vec<StoredText>,
+    ) {
+        let lines = Arc::new(lines);
         let answer = self.answer.clone();
         let reply = Arc::new(move |it| answer.send(it).unwrap());
         self.handle.append(Append { lines, stored, sync, ticket, reply }).unwrap();

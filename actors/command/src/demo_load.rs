@@ -5,8 +5,9 @@
 //! least one of its tools ran, less the time from sending each request to the last byte of its
 //! answer; divided by the turns. It holds the waiting for a free core, so it grows with the load.
 
+mod times;
+
 use std::{
-    collections::HashMap,
     fs,
     sync::{
         Arc,
@@ -20,8 +21,6 @@ use std::{
 use dashmap::DashMap;
 use ennead::{Ennead, Options, SessionHandle, SystemClock, internal::Http};
 use ennead_runtime::{
-    event::Event,
-    ids::AgentId,
     ports::{BoxFuture, Clock, Transport, TransportError, WireRequest, WireResponse},
     run::RunRequest,
     step1_settings_resolution::Durability,
@@ -29,6 +28,7 @@ use ennead_runtime::{
 use futures::{future, stream};
 use tokio_util::sync::CancellationToken;
 
+use self::times::Times;
 use super::{
     demo::{Demo, DemoError, Survey, is_last, listen, simulator},
     simulate,
@@ -47,6 +47,8 @@ pub struct Load {
     pub n_turns: u64,
     /// From the first prompt to the last end.
     pub elapsed: Duration,
+    /// What the runs of all agents took together, by what they waited for.
+    pub spent: Spent,
     /// Added per turn, on average.
     pub added_per_turn: Duration,
     /// The same of one conversation that ran before, alone.
@@ -55,6 +57,25 @@ pub struct Load {
     pub before_kib: u64,
     /// The most resident memory seen when a conversation ended, in kibibytes.
     pub peak_kib: u64,
+}
+
+/// Where the time of agents went. Agents that run side by side count each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// At least one of the agent's tools ran, those that wait for its sub-agents left out.
+    pub in_tools: Duration,
+    /// An answer of the model was waited for, from sending the request to its last byte.
+    pub in_model: Duration,
+    /// The rest: what hosting took, waiting for a free core included.
+    pub hosting: Duration,
+}
+
+impl Spent {
+    /// Parts of a thousand that hosting took.
+    pub fn hosting_per_mille(&self) -> u64 {
+        let all = (self.in_tools + self.in_model + self.hosting).as_nanos().max(1);
+        u64::try_from(self.hosting.as_nanos() * 1000 / all).unwrap_or(1000)
+    }
 }
 
 impl Load {
@@ -137,6 +158,11 @@ async fn converse(
         n_agents: ended.iter().map(|it| it.times.n_agents).sum(),
         n_turns,
         elapsed,
+        spent: Spent {
+            in_tools: ended.iter().map(|it| it.times.tools).sum(),
+            in_model: model,
+            hosting: own.saturating_sub(model),
+        },
         added_per_turn: own.saturating_sub(model) / turns,
         added_alone: Duration::ZERO,
         before_kib,
@@ -173,67 +199,6 @@ async fn one(session: &SessionHandle, request: RunRequest, clock: &dyn Clock) ->
     };
     let ((answered, resident_kib), times) = future::join(run, watching).await;
     Ended { answered, times, resident_kib }
-}
-
-/// Where the time of one conversation went.
-#[derive(Debug, Default)]
-struct Times {
-    open: HashMap<Option<AgentId>, OpenRun>,
-    n_agents: u64,
-    n_turns: u64,
-    /// Of ended runs, without their tools.
-    own: Duration,
-}
-
-#[derive(Debug, Default)]
-struct OpenRun {
-    start: Duration,
-    n_tools: u32,
-    tools_since: Duration,
-    tools: Duration,
-}
-
-impl Times {
-    fn observe(&mut self, event: &Event, now: Duration) {
-        match event {
-            Event::Agent { agent, event } => self.observe_one(Some(agent), event, now),
-            event => self.observe_one(None, event, now),
-        }
-    }
-
-    fn observe_one(&mut self, agent: Option<&AgentId>, event: &Event, now: Duration) {
-        let key = agent.cloned();
-        match event {
-            Event::RunStarted { .. } => {
-                self.n_agents += u64::from(agent.is_some());
-                self.open.insert(key, OpenRun { start: now, ..OpenRun::default() });
-            }
-            Event::TurnStarted { .. } => self.n_turns += 1,
-            Event::ToolStarted { .. } => {
-                if let Some(run) = self.open.get_mut(&key) {
-                    if run.n_tools == 0 {
-                        run.tools_since = now;
-                    }
-                    run.n_tools += 1;
-                }
-            }
-            Event::ToolFinished { .. } => {
-                // A call that was denied ends without having started.
-                if let Some(run) = self.open.get_mut(&key).filter(|it| 0 < it.n_tools) {
-                    run.n_tools -= 1;
-                    if run.n_tools == 0 {
-                        run.tools += now.saturating_sub(run.tools_since);
-                    }
-                }
-            }
-            Event::RunFinished { .. } | Event::RunFailed { .. } => {
-                if let Some(run) = self.open.remove(&key) {
-                    self.own += now.saturating_sub(run.start).saturating_sub(run.tools);
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Resident memory of this process in kibibytes; 0 where the system does not say.
@@ -319,27 +284,12 @@ impl Drop for Stopwatch {
 mod tests {
     use super::*;
 
-    // REQ: RUN-3
     #[test]
-    fn tools_that_overlap_are_taken_off_once() {
+    fn hosting_is_told_apart_from_tools_and_model() {
         let ms = Duration::from_millis;
-        let tool = |start: bool| match start {
-            true => Event::ToolStarted { call: "c".into(), tool: "Grep".into() },
-            false => Event::ToolFinished {
-                call: "c".into(),
-                tool: "Grep".into(),
-                is_error: false,
-                text: "".into(),
-            },
-        };
-        let mut times = Times::default();
-        times.observe(&Event::RunStarted { run: "r".into() }, ms(0));
-        times.observe(&Event::TurnStarted { turn: 1 }, ms(0));
-        for (start, at) in [(true, 10), (true, 20), (false, 30), (false, 40)] {
-            times.observe(&tool(start), ms(at));
-        }
-        times.observe(&Event::RunFinished { run: "r".into(), reason: "x" }, ms(100));
-        assert_eq!((times.own, times.n_turns), (ms(70), 1));
+        let spent = Spent { in_tools: ms(900), in_model: ms(80), hosting: ms(20) };
+        assert_eq!(spent.hosting_per_mille(), 20);
+        assert_eq!(Spent::default().hosting_per_mille(), 0);
     }
 
     #[test]
@@ -350,6 +300,7 @@ mod tests {
             n_agents: 0,
             n_turns: 30,
             elapsed: Duration::from_millis(500),
+            spent: Spent::default(),
             added_per_turn: Duration::ZERO,
             added_alone: Duration::ZERO,
             before_kib: 1000,

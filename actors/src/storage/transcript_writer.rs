@@ -14,7 +14,7 @@ use ennead_runtime::{
     ports::Clock,
     step1_settings_resolution::Durability,
     transcript::{
-        entry::{Line, LineFrame, StoredText},
+        entry::{Line, LineFrame, RecordKind, StoredText},
         seal::Head,
     },
 };
@@ -112,6 +112,10 @@ pub(crate) struct WriterSetup {
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
+/// Time in which the name of a file is not looked at twice while a run goes on. Nobody who takes a transcript
+/// away is faster, and a run of many short rounds would look at nothing else.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// The reason with which a writer ends that could not open its file and has said so.
 pub(crate) const NOT_OPENED: &str = "not opened";
 
@@ -128,6 +132,8 @@ pub(crate) struct TranscriptWriterState {
     syncing: bool,
     synced: u64,
     closing: bool,
+    /// When it was last looked whether the file still has its name.
+    looked: Option<Duration>,
     /// The lines that could not be written, or not be forced to disk. Others wait until these come
     /// again.
     failed: Option<(Arc<Vec<Line>>, WriteError)>,
@@ -166,6 +172,7 @@ impl Actor for TranscriptWriter {
             syncing: false,
             synced: 0,
             closing: false,
+            looked: None,
             failed: None,
             _registration: registration,
         })
@@ -271,13 +278,21 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
         Durability::Turn => sync,
         Durability::Entry => true,
     };
+    let now = state.setup.clock.elapsed();
+    let is_due = state.looked.is_none_or(|it| LOOK_EVERY <= now.saturating_sub(it));
+    // Not at every write: what is to be safe by now is to be found by now.
+    let looks = sync && (is_due || lines.iter().any(bounds_run));
     let result = match (&mut state.file, &state.failed) {
         // What follows lost lines would be in their place: they come first.
         (Some(_), Some((failed, error))) if **failed != *lines => Err(error.clone()),
         (Some(file), _) if !state.closing => {
             let written = file.append(&lines, &stored);
-            // Not at every write: what is to be safe by now is to be found by now.
-            if sync { written.and_then(|end| file.stay().map(|()| end)) } else { written }
+            if looks {
+                state.looked = Some(now);
+                written.and_then(|end| file.stay().map(|()| end))
+            } else {
+                written
+            }
         }
         _ => Err(WriteError::Closed),
     };
@@ -289,6 +304,12 @@ fn write(append: Append, state: &mut TranscriptWriterState) {
         Err(_) => {}
     }
     state.waiting.push_back(Waiting { ticket, lines, reply, needs_sync, result });
+}
+
+/// Whether a run begins or ends with this line.
+fn bounds_run(line: &Line) -> bool {
+    let Line::Harness(record) = line else { return false };
+    matches!(record.what, RecordKind::RunStart { .. } | RecordKind::RunEnd { .. })
 }
 
 fn synced(upto: u64, result: Result<(), StoreError>, state: &mut TranscriptWriterState) {

@@ -2,8 +2,9 @@
 
 use std::{
     fmt::Debug,
-    fs::File,
+    fs::{self, File, Metadata},
     io::{self, Write},
+    path::Path,
 };
 
 /// Writes and syncs the bytes of transcripts.
@@ -21,6 +22,11 @@ pub trait FileOps: Send + Sync + Debug {
     ///
     /// Those of the file system.
     fn sync(&self, file: &File) -> io::Result<()>;
+
+    /// What bears this name, and what is open: two system calls.
+    fn look(&self, name: &Path, file: &File) -> (io::Result<Metadata>, io::Result<Metadata>) {
+        (fs::metadata(name), file.metadata())
+    }
 }
 
 /// Writes to the file system.

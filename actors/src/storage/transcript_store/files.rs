@@ -140,13 +140,13 @@ impl TranscriptLog for FileLog {
     }
 
     fn ensure_in_place(&mut self, n_bytes: u64) -> Result<(), StoreError> {
-        if let Some(file) = in_place::restored(&self.file, &self.path, n_bytes)? {
+        if let Some(file) = in_place::restored(&*self.ops, &self.file, &self.path, n_bytes)? {
             self.file = Arc::new(file);
         }
         Ok(())
     }
 
     fn is_in_place(&self, n_bytes: u64) -> bool {
-        in_place::is_in_place(&self.file, &self.path, n_bytes)
+        in_place::is_in_place(&*self.ops, &self.file, &self.path, n_bytes)
     }
 }

@@ -4,13 +4,13 @@
 //! written then is gone with the last handle. No lock prevents that, so somebody has to look.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use super::StoreError;
+use super::{StoreError, file_ops::FileOps};
 use crate::storage::archive::files;
 
 /// Makes sure that an open file of this many bytes at least is the file of its name, where those who
@@ -19,8 +19,13 @@ use crate::storage::archive::files;
 /// # Errors
 ///
 /// [`StoreError::Replaced`], with a copy of what was written.
-pub(super) fn restored(file: &File, path: &Path, n_bytes: u64) -> Result<Option<File>, StoreError> {
-    if matches!(standing(file, path, n_bytes), Standing::Kept | Standing::Moved) {
+pub(super) fn restored(
+    ops: &dyn FileOps,
+    file: &File,
+    path: &Path,
+    n_bytes: u64,
+) -> Result<Option<File>, StoreError> {
+    if matches!(standing(ops, file, path, n_bytes), Standing::Kept | Standing::Moved) {
         return Ok(None);
     }
     match whole(file).and_then(|bytes| keep(path, &bytes)) {
@@ -35,8 +40,8 @@ pub(super) fn restored(file: &File, path: &Path, n_bytes: u64) -> Result<Option<
 }
 
 /// Whether an open file is still the file of its name.
-pub(super) fn is_in_place(file: &File, path: &Path, n_bytes: u64) -> bool {
-    standing(file, path, n_bytes) == Standing::Kept
+pub(super) fn is_in_place(ops: &dyn FileOps, file: &File, path: &Path, n_bytes: u64) -> bool {
+    standing(ops, file, path, n_bytes) == Standing::Kept
 }
 
 fn whole(mut file: &File) -> io::Result<Vec<u8>> {
@@ -60,9 +65,9 @@ enum Standing {
 }
 
 /// Looks what has become of the name of a file that has this many bytes at least.
-fn standing(file: &File, path: &Path, length: u64) -> Standing {
+fn standing(ops: &dyn FileOps, file: &File, path: &Path, length: u64) -> Standing {
     let id = |it: &Metadata| (it.dev(), it.ino());
-    match (fs::metadata(path), file.metadata()) {
+    match ops.look(path, file) {
         (_, Err(_)) => Standing::Kept,
         (_, Ok(here)) if here.len() < length => Standing::Replaced,
         (Ok(there), Ok(here)) if id(&there) == id(&here) => Standing::Kept,

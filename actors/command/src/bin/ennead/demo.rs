@@ -89,14 +89,17 @@ fn table(load: &Load) -> String {
          sub-agents               {}\n\
          turns                    {}\n\
          time                     {} ms\n\
-         turns per second         {}\n\
+         turns per second         {}, tools included\n\
+         time of all agents       {} ms in tools, {} ms in answers of the model\n\
+         time of hosting them     {} ms, {}.{} % of all\n\
          added latency per turn   {} us, in one survey alone\n\
          the same, all at once    {} us, waiting for a free core included\n\
          memory per conversation  {} KiB\n\
          \n\
-         Added latency is what the runs of all agents took, without the time in which their\n\
-         tools ran and without the time from sending a request to the last byte of its answer,\n\
-         divided by the turns. Memory is the growth of resident memory (from {} to {} KiB at\n\
+         The tools search real files, and most of the time is theirs. The time of hosting is what the\n\
+         runs of all agents took, without the time in which their tools ran and without the time from\n\
+         sending a request to the last byte of its answer, waiting for a free core included; added\n\
+         latency is that divided by the turns. Memory is the growth of resident memory (from {} to {} KiB at\n\
          most) divided by the conversations; their sub-agents and the simulated server, which\n\
          runs in this process, are in it.",
         load.n_conversations,
@@ -104,6 +107,11 @@ fn table(load: &Load) -> String {
         load.n_turns,
         load.elapsed.as_millis(),
         load.turns_per_second(),
+        load.spent.in_tools.as_millis(),
+        load.spent.in_model.as_millis(),
+        load.spent.hosting.as_millis(),
+        load.spent.hosting_per_mille() / 10,
+        load.spent.hosting_per_mille() % 10,
         load.added_alone.as_micros(),
         load.added_per_turn.as_micros(),
         load.kib_per_conversation(),

@@ -1,0 +1,48 @@
+//! How often a writer looks whether its file still has its name.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use ennead::settings::Durability;
+use ennead_runtime::{
+    time::Timestamp,
+    tokens::Usage,
+    transcript::entry::{Line, Record, RecordKind},
+};
+
+use super::world::{Kept, World, said};
+
+/// A record of a run.
+fn record(what: RecordKind) -> Line {
+    let at = Timestamp(7);
+    Line::Harness(Box::new(Record { at, run: Some("r".into()), turn: 0, what }))
+}
+
+// REQ: SES-2, RUN-2
+#[tokio::test]
+async fn name_of_a_file_is_looked_at_once_in_200_ms_and_always_as_a_run_ends() {
+    let world = World::new(Kept::InFiles, Durability::Process).await;
+    let mut session = world.open().await;
+    let n_looks = || world.faults.looks.load(Ordering::SeqCst);
+    let mut ticket = 0;
+    let mut write = async |lines: Vec<Line>, sync: bool| {
+        ticket += 1;
+        session.send_lines(ticket, lines, sync, Vec::new());
+        session.answer().await.1.unwrap();
+    };
+    write(vec![said("a")], true).await;
+    assert_eq!(n_looks(), 1);
+    for _ in 0..5 {
+        write(vec![said("b")], true).await;
+    }
+    assert_eq!(n_looks(), 1);
+    world.clock.advance(Duration::from_millis(200));
+    write(vec![said("c")], false).await;
+    assert_eq!(n_looks(), 1, "only what is to be safe is to be found");
+    write(vec![said("c")], true).await;
+    write(vec![said("c")], true).await;
+    assert_eq!(n_looks(), 2);
+    let usage = Usage::default();
+    let end = RecordKind::RunEnd { reason: "x".into(), turns: 1, usage, head: None };
+    write(vec![record(end)], true).await;
+    assert_eq!(n_looks(), 3);
+}
