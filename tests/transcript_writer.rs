@@ -2,6 +2,7 @@
 
 mod lock;
 mod looks;
+mod open_lines;
 mod world;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent_files;
 pub(crate) mod clock;
+mod compiled_patterns;
 mod git;
 pub(crate) mod hook_process;
 #[cfg(feature = "http")]

@@ -12,9 +12,9 @@ use ennead_runtime::{
 use super::world::{Kept, World, said};
 
 /// A record of a run.
-fn record(what: RecordKind) -> Line {
+pub(super) fn record(turn: u32, what: RecordKind) -> Line {
     let at = Timestamp(7);
-    Line::Harness(Box::new(Record { at, run: Some("r".into()), turn: 0, what }))
+    Line::Harness(Box::new(Record { at, run: Some("r".into()), turn, what }))
 }
 
 // REQ: SES-2, RUN-2
@@ -43,6 +43,6 @@ async fn name_of_a_file_is_looked_at_once_in_200_ms_and_always_as_a_run_ends() {
     assert_eq!(n_looks(), 2);
     let usage = Usage::default();
     let end = RecordKind::RunEnd { reason: "x".into(), turns: 1, usage, head: None };
-    write(vec![record(end)], true).await;
+    write(vec![record(0, end)], true).await;
     assert_eq!(n_looks(), 3);
 }

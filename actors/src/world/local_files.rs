@@ -29,6 +29,7 @@ mod last_good;
 use last_good::LastGood;
 
 use super::{
+    compiled_patterns::CompiledPatterns,
     git,
     sources::{self, EmptyDirs},
 };
@@ -108,6 +109,7 @@ pub trait SourceFiles: Send + Sync + fmt::Debug {
 pub struct LocalFiles {
     barren: EmptyDirs,
     good: Arc<LastGood>,
+    patterns: Arc<CompiledPatterns>,
 }
 
 impl SourceFiles for LocalFiles {
@@ -136,16 +138,26 @@ impl SourceFiles for LocalFiles {
     }
 
     fn sources(&self, place: &SessionDirs) -> BoxFuture<'static, SourceTexts> {
-        if !sources::has_files(place, &self.barren) && !sources::has_entries(place) {
+        let has_files = sources::has_files(place, &self.barren);
+        if !has_files && !sources::has_entries(place) {
             return Box::pin(std::future::ready(sources::without_files(place)));
         }
-        let place = place.clone();
+        let (place, patterns) = (place.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
+            // Where no file contributes, nothing is looked for.
+            let of_files = async {
+                match has_files {
+                    true => tokio::join!(
+                        of_place(&place, &patterns, sources::instructions),
+                        of_place(&place, &patterns, |place, _| sources::memory(place)),
+                    ),
+                    false => Default::default(),
+                }
+            };
             // All at once: the slowest of them is what the session waits for.
-            let (seen, tree, memory, git) = tokio::join!(
-                of_place(&place, sources::instructions),
-                of_place(&place, sources::tree_of),
-                of_place(&place, sources::memory),
+            let (tree, (seen, memory), git) = tokio::join!(
+                of_place(&place, &patterns, sources::tree_of),
+                of_files,
                 git::state(&place.workspace, place.trust),
             );
             SourceTexts {
@@ -175,10 +187,13 @@ impl SourceFiles for LocalFiles {
             let found = SourcesLook::Found(Box::default(), SourceMarks(Arc::default()));
             return Box::pin(std::future::ready(found));
         }
-        let (place, order) = (place.clone(), order.clone());
+        let order = order.clone();
+        let (place, patterns) = (place.clone(), Arc::clone(&self.patterns));
         Box::pin(async move {
-            let (seen, marks) =
-                blocking(move || sources::look(&place, &order)).await.unwrap_or_default();
+            let look = move |place: &SessionDirs, patterns: &CompiledPatterns| {
+                sources::look(place, &order, patterns)
+            };
+            let (seen, marks) = of_place(&place, &patterns, look).await;
             let marks = std::iter::once((name, None)).chain(marks).collect();
             SourcesLook::Found(Box::new(seen), SourceMarks(marks))
         })
@@ -188,10 +203,11 @@ impl SourceFiles for LocalFiles {
 /// Reads something of a place on the blocking pool; nothing when the reader panics.
 async fn of_place<T: Default + Send + 'static>(
     place: &SessionDirs,
-    read: impl FnOnce(&SessionDirs) -> T + Send + 'static,
+    patterns: &Arc<CompiledPatterns>,
+    read: impl FnOnce(&SessionDirs, &CompiledPatterns) -> T + Send + 'static,
 ) -> T {
-    let place = place.clone();
-    blocking(move || read(&place)).await.unwrap_or_default()
+    let (place, patterns) = (place.clone(), Arc::clone(patterns));
+    blocking(move || read(&place, &patterns)).await.unwrap_or_default()
 }
 
 /// Names what a look was for: another order is not answered by the same marks.

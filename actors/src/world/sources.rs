@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ennead_runtime::{
@@ -18,6 +19,7 @@ use ennead_runtime::{
 use ennead_tools::source_file::{Opened, Root, open_chosen, read_chosen_text};
 
 use super::{
+    compiled_patterns::CompiledPatterns,
     local_files::{SessionDirs, state_of},
     negative_dir_cache::NegativeDirCache,
     rules,
@@ -94,15 +96,19 @@ pub(super) fn has_entries(place: &SessionDirs) -> bool {
 
 /// Reads the instruction files and rules. What cannot be read is left out: a missing source is no
 /// reason not to run.
-pub(super) fn instructions(place: &SessionDirs) -> SourcesSeen {
-    let mut reader = Reader::new(place);
+pub(super) fn instructions(place: &SessionDirs, patterns: &CompiledPatterns) -> SourcesSeen {
+    let mut reader = Reader::new(place, patterns);
     reader.hierarchy();
     reader.seen()
 }
 
 /// Reads what an order of a later look names, and the state of everything that it depends on.
-pub(super) fn look(place: &SessionDirs, order: &SourcesOrder) -> (SourcesSeen, Vec<SourceMark>) {
-    let mut reader = Reader::new(place);
+pub(super) fn look(
+    place: &SessionDirs,
+    order: &SourcesOrder,
+    patterns: &CompiledPatterns,
+) -> (SourcesSeen, Vec<SourceMark>) {
+    let mut reader = Reader::new(place, patterns);
     reader.hierarchy();
     let from_start = std::mem::take(&mut reader.files);
     for directory in &order.directories {
@@ -115,10 +121,10 @@ pub(super) fn look(place: &SessionDirs, order: &SourcesOrder) -> (SourcesSeen, V
 }
 
 /// The tree of the working directory.
-pub(super) fn tree_of(place: &SessionDirs) -> String {
-    let hidden = (!place.hidden.is_empty()).then(|| PathPattern::hidden(&place.hidden));
+pub(super) fn tree_of(place: &SessionDirs, patterns: &CompiledPatterns) -> String {
+    let hidden = patterns.of(&place.hidden);
     let directory = place.worktree.as_ref().unwrap_or(&place.workspace);
-    super::tree::tree(directory, hidden.as_ref())
+    super::tree::tree(directory, hidden.as_deref())
 }
 
 /// What a place contributes that has no files of its own.
@@ -140,9 +146,9 @@ pub(super) fn without_files(place: &SessionDirs) -> SourceTexts {
 struct Reader<'a> {
     place: &'a SessionDirs,
     /// What `Read` deny rules hide.
-    hidden: Option<PathPattern>,
+    hidden: Option<Arc<PathPattern>>,
     /// What settings leave out, but for files of the organisation.
-    excluded: Option<PathPattern>,
+    excluded: Option<Arc<PathPattern>>,
     workspace: Option<Root>,
     /// The files that were read, so that nothing comes twice.
     seen: BTreeSet<(u64, u64)>,
@@ -154,12 +160,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(place: &'a SessionDirs) -> Self {
-        let patterns = |it: &[String]| (!it.is_empty()).then(|| PathPattern::hidden(it));
+    fn new(place: &'a SessionDirs, patterns: &CompiledPatterns) -> Self {
         Self {
             place,
-            hidden: patterns(&place.hidden),
-            excluded: patterns(&place.excludes),
+            hidden: patterns.of(&place.hidden),
+            excluded: patterns.of(&place.excludes),
             workspace: Root::open(&place.workspace).ok(),
             seen: BTreeSet::new(),
             files: Vec::new(),
@@ -299,7 +304,7 @@ impl<'a> Reader<'a> {
     /// The text of a file that was not read yet.
     fn load(&mut self, scope: Scope, root: Option<&Root>, path: &Path) -> Option<String> {
         let is_excluded = |it: &PathPattern| it.matches(&path.to_string_lossy());
-        if scope != Scope::Policy && self.excluded.as_ref().is_some_and(is_excluded) {
+        if scope != Scope::Policy && self.excluded.as_deref().is_some_and(is_excluded) {
             return None;
         }
         let state = state_of(path);

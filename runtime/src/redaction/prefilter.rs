@@ -1,7 +1,8 @@
 //! Passes quickly over text in which no pattern begins.
 //!
 //! The first step of the algorithm of Wu and Manber ("A fast algorithm for multi-pattern searching",
-//! 1994): two bytes of a window say how far the next pattern is at least.
+//! 1994): two bytes of a window say how far the next pattern is at least. Whole texts, which mostly hold
+//! none, are asked for the patterns themselves.
 
 use super::{MIN_VALUE, SecretValue, table::TABLE};
 
@@ -11,11 +12,16 @@ const WINDOW: usize = 3;
 /// Places of the tables: pairs of bytes fall into these.
 const PLACES: usize = 4096;
 
+/// Patterns with the same first bytes that are looked at one by one.
+const MAX_ALIKE: usize = 16;
+
 /// The steps that may be made, and the pairs that a pattern begins with.
 #[derive(Debug)]
 pub(super) struct Prefilter {
     steps: Box<[u8; PLACES]>,
     begins: Box<[bool; PLACES]>,
+    /// The patterns by their first bytes, in small letters, and whether they are of any case.
+    words: Vec<([u8; WINDOW], Box<[u8]>, bool)>,
 }
 
 const _: () = assert!(WINDOW <= MIN_VALUE);
@@ -26,18 +32,24 @@ fn place(first: u8, second: u8) -> usize {
 
 impl Prefilter {
     pub(super) fn new(values: &[SecretValue]) -> Self {
-        let mut filter = Self { steps: Box::new([2; PLACES]), begins: Box::new([false; PLACES]) };
+        let mut filter = Self {
+            steps: Box::new([2; PLACES]),
+            begins: Box::new([false; PLACES]),
+            words: Vec::new(),
+        };
         for rule in TABLE {
             for anchor in rule.anchors {
                 filter.add(anchor.as_bytes(), rule.any_case);
             }
         }
         values.iter().for_each(|it| filter.add(it.value.as_bytes(), false));
+        filter.words.sort();
         filter
     }
 
     fn add(&mut self, pattern: &[u8], any_case: bool) {
-        let Some(window) = pattern.get(..WINDOW) else { return };
+        let Some(window) = pattern.first_chunk::<WINDOW>() else { return };
+        self.words.push((window.map(|it| it.to_ascii_lowercase()), pattern.into(), any_case));
         let cases = |byte: u8| match any_case {
             true => [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()],
             false => [byte; 2],
@@ -71,9 +83,79 @@ impl Prefilter {
         at.min(bytes.len())
     }
 
-    /// The first place at which a whole pattern may begin; the length if there is none.
+    /// The first place from `at` on at which a pattern is, whole or cut off by the end; the length if there
+    /// is none.
     pub(super) fn next(&self, bytes: &[u8], at: usize) -> usize {
-        let next = self.next_or_end(bytes, at);
-        if bytes.len() < next + WINDOW { bytes.len() } else { next }
+        let mut at = at;
+        loop {
+            at = self.next_or_end(bytes, at);
+            match bytes.get(at..).and_then(|it| it.first_chunk::<WINDOW>()) {
+                None => return bytes.len(),
+                Some(window) if self.is_pattern(window, &bytes[at..]) => return at,
+                Some(_) => at += 1,
+            }
+        }
+    }
+
+    fn is_pattern(&self, window: &[u8; WINDOW], rest: &[u8]) -> bool {
+        let window = window.map(|it| it.to_ascii_lowercase());
+        let from = self.words.partition_point(|it| it.0 < window);
+        let same = self.words[from..].iter().take_while(|it| it.0 == window);
+        // Of a great many that are alike none is looked at: one of them is taken to be there.
+        same.enumerate().any(|(n_before, (_, pattern, any_case))| {
+            if n_before == MAX_ALIKE {
+                return true;
+            }
+            let n_bytes = pattern.len().min(rest.len());
+            let (pattern, text) = (&pattern[..n_bytes], &rest[..n_bytes]);
+            if *any_case { pattern.eq_ignore_ascii_case(text) } else { pattern == text }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filter(values: &[&str]) -> Prefilter {
+        let value = |it: &&str| SecretValue { is_credential: false, value: (*it).into() };
+        Prefilter::new(&values.iter().map(value).collect::<Vec<_>>())
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn lines_of_a_transcript_without_secrets_are_passed_over() {
+        let filter = filter(&["hunter2-hunter2"]);
+        for line in [
+            r#"{"type":"ennead","kind":"shapers_passed","v":2,"at":1795383319724,"turn":1}"#,
+            r#"{"type":"assistant","message":{"usage":{"input_tokens":7,"output_tokens":3}}}"#,
+            r#"{"kind":"model_attempt","request":"8f0cd3a94f0e770b7e55c261d4a8b061"}"#,
+            r#"{"sessionId":"5f1c0000-0000-4000-8000-000000000001","cwd":"/home/dev/hunting"}"#,
+        ] {
+            assert_eq!(filter.next(line.as_bytes(), 0), line.len(), "{line}");
+        }
+    }
+
+    proptest! {
+        // REQ: SES-8
+        #[test]
+        fn first_place_of_a_pattern_is_found_whatever_is_around_it(
+            before in "[a-zA-Z_\\-0-9]{0,40}", after in "[a-z ]{0,9}", pick in any::<prop::sample::Index>(),
+            cut in 3..40_usize, shout in any::<bool>(),
+        ) {
+            let filter = filter(&["hunter2-hunter2", "Hunger-and-thirst"]);
+            let (_, pattern, any_case) = &filter.words[pick.index(filter.words.len())];
+            let mut word = pattern.to_vec();
+            if shout && *any_case {
+                word.make_ascii_uppercase();
+            }
+            let whole = [before.as_bytes(), &word, after.as_bytes()].concat();
+            prop_assert!(filter.next(&whole, 0) <= before.len());
+            // The end of the text may have cut it off.
+            let end = before.len() + cut.min(word.len());
+            prop_assert!(filter.next(&whole[..end], 0) <= before.len());
+        }
     }
 }

@@ -61,16 +61,15 @@ impl PathPattern {
     /// Reads what [`Permit::hidden`](super::Permit::hidden) holds. Patterns that cannot be read
     /// are left out.
     pub fn hidden(patterns: &[String]) -> Self {
-        let absolute: Vec<String> = patterns
-            .iter()
-            .map(|it| it.strip_prefix('/').unwrap_or(it).to_owned())
-            .filter(|it| Self::compile(vec![it.clone()], true).is_ok())
-            .collect();
-        Self::compile(absolute, true).unwrap_or_else(|_| Self {
-            globs: GlobSet::empty(),
-            absolute: Vec::new(),
-            folded: true,
-        })
+        let own = |it: &String| it.strip_prefix('/').unwrap_or(it).to_owned();
+        let absolute: Vec<String> = patterns.iter().map(own).collect();
+        // Nearly always all of them can be read, and each costs as much as a turn.
+        let readable = |all: &[String]| {
+            let is_readable = |it: &&String| Self::compile(vec![(*it).clone()], true).is_ok();
+            Self::compile(all.iter().filter(is_readable).cloned().collect(), true)
+        };
+        let all = Self::compile(absolute.clone(), true).or_else(|_| readable(&absolute));
+        all.unwrap_or_else(|_| Self { globs: GlobSet::empty(), absolute: Vec::new(), folded: true })
     }
 
     fn compile(absolute: Vec<String>, folded: bool) -> Result<Self, globset::Error> {

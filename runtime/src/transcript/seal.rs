@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Which lines hold one follows from the lines alone and not from how they were written, so that the same
-//! session leaves the same bytes: those at which a turn waits for something (the model, a call with side effects),
-//! those of no turn, and the one with which 4 KiB have no hash yet.
+//! session leaves the same bytes: prompts, those at which a turn waits for something (the model, a call with side
+//! effects), those of no turn, and the one with which 4 KiB have no hash yet.
 //!
 //! Before version 2 every line held a hash, of its own bytes, and the whole hash of the line before:
 //! `…,"seq":7,"prev":"…32 digits","hash":"…32 digits"}`. Both forms may follow one another in a file.
@@ -22,6 +22,7 @@ use std::fmt;
 use crate::{
     digest::{Digest, HEX},
     json::number,
+    message::MessageKind,
     step::Step,
     transcript::{
         codec::{self, MAX_RECORD},
@@ -126,7 +127,7 @@ const MAX_OPEN: usize = 4096;
 /// Whether a line holds a hash, with which so many bytes are without one.
 fn bears_hash(line: &Line, n_open: usize) -> bool {
     let at_rest = match line {
-        Line::Conversation(_) => false,
+        Line::Conversation(line) => line.message.kind == MessageKind::Prompt,
         Line::Harness(record) => {
             record.turn == 0
                 || match &record.what {

@@ -108,7 +108,8 @@ mod tests {
         let ms = Duration::from_millis;
         let mut times = Times::default();
         let (agent, run) = (AgentId::from("a"), || Event::RunStarted { run: "r".into() });
-        let of_agent = |event| Event::Agent { agent: agent.clone(), event: std::sync::Arc::new(event) };
+        let of_agent =
+            |event| Event::Agent { agent: agent.clone(), event: std::sync::Arc::new(event) };
         let started = |tool: &str| Event::ToolStarted { call: "c".into(), tool: tool.into() };
         let finished = |tool: &str| Event::ToolFinished {
             call: "c".into(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
+    block::Block,
     message::Message,
     time::Timestamp,
     tokens::Usage,
@@ -26,7 +27,7 @@ fn said(text: &str) -> Line {
     Line::Conversation(Box::new(ConversationLine {
         at: Timestamp(7),
         parent: None,
-        message: Arc::new(Message::prompt("u".into(), text)),
+        message: Arc::new(Message::user("u".into(), MessageKind::Meta, vec![Block::text(text)])),
         answer: None,
         tool_result: None,
         boundary: None,

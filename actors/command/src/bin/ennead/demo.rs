@@ -89,7 +89,7 @@ fn table(load: &Load) -> String {
          sub-agents               {}\n\
          turns                    {}\n\
          time                     {} ms\n\
-         turns per second         {}, tools included\n\
+         turns per second         {} (tools included)\n\
          time of all agents       {} ms in tools, {} ms in answers of the model\n\
          time of hosting them     {} ms, {}.{} % of all\n\
          added latency per turn   {} us, in one survey alone\n\
