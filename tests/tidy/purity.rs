@@ -207,6 +207,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/http/pools.rs", "the HTTP clients of a thread"),
     ("world/simulated.rs", "the simulated server's log"),
     ("world/local_files/last_good.rs", "settings files that could be read"),
+    ("world/compiled_patterns.rs", "patterns of paths that sessions of a place have"),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
 ];
 

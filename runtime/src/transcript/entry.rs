@@ -1,7 +1,7 @@
 //! What is on one line.
 //!
 //! A conversation line is a [`ConversationLine`]. Everything else the harness did is a [`Record`]:
-//! `{"type":"ennead","kind":…,"v":1,"at":…,"run":…,"turn":…,…}`. A record is at most 4 KiB, holds
+//! `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}`. A record is at most 4 KiB, holds
 //! foreign JSON only as digest or escaped text, and uses none of the keys that text-scanning
 //! readers look for (`timestamp`, `cwd`, `gitBranch`, `summary`, `customTitle`, `lastPrompt`, …).
 
