@@ -2,6 +2,10 @@
 //!
 //! `cargo bench -p ennead-runtime --bench shell_gate` prints microseconds for an ordinary command and
 //! for ones of up to 1,000 parts, each judged by a gate with fifty rules. The best of many runs counts.
+//!
+//! With `ENNEAD_GATE_ONCE=KIND` one command of that kind, or the one in a file of that name, is judged once, so
+//! that the instructions can be counted, which other programs on the machine do not change:
+//! `valgrind --tool=callgrind --toggle-collect='*judged_once*' PROGRAM`.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -23,8 +27,21 @@ const RULES: usize = 20;
 /// Parts of the commands that show whether the work is in proportion to them.
 const SIZES: [usize; 3] = [250, 500, 1_000];
 
+/// A command as it is typed.
+const ORDINARY: &str =
+    "cd src && RUST_BACKTRACE=1 cargo test --workspace 2>&1 | grep -E 'FAILED|panicked' | head -20";
+
 /// Kinds of commands: what is repeated, and how many parts each repetition has.
-const LONG: [(&str, &str, &str, usize); 3] = [
+const LONG: [(&str, &str, &str, usize); 12] = [
+    ("reads", "cat a/b.rs", "; ", 1),
+    ("pipes", "grep -rn 'x y' src", " | ", 1),
+    ("directories", "cd a", "; ", 1),
+    ("branches", "cd a && ls ../b", " || ", 2),
+    ("git", "git -C . log --oneline -- a/b", "; ", 1),
+    ("writes", "sed -n 1p a > b/c 2>&1", "\n", 1),
+    ("wrapped", "sudo nice -n 5 timeout 5 rm -r a/b", "; ", 1),
+    ("scripts", "sh -c 'rm a; ls b'", "; ", 3),
+    ("links", "ln -s a b", "; ", 1),
     ("substitutions", "cargo test \"$(git log -1)\" > /dev/null", " && ", 2),
     ("unknown programs", "tool --in=a/b.c -ox x:y", "; ", 1),
     ("copies", "env A=b cp -r a/b c", "\n", 1),
@@ -32,14 +49,31 @@ const LONG: [(&str, &str, &str, usize); 3] = [
 
 fn main() {
     let setup = setup();
-    let ordinary = "cd src && RUST_BACKTRACE=1 cargo test --workspace 2>&1 | grep -E 'FAILED|panicked' | head -20";
-    measure("ordinary", &setup, ordinary, 2_000);
-    for (name, one, joint, n_parts) in LONG {
+    if let Ok(kind) = std::env::var("ENNEAD_GATE_ONCE") {
+        let long = LONG.iter().find(|it| it.0 == kind);
+        let other = || std::fs::read_to_string(&kind).unwrap_or_else(|_| ORDINARY.to_owned());
+        let command = long.map_or_else(other, |it| repeated(it, 1_000));
+        // What is made at the first use is no part of it.
+        black_box(judged::outcome(&setup, ORDINARY));
+        println!("{kind}: {:?}", judged_once(&setup, &command));
+        return;
+    }
+    measure("ordinary", &setup, ORDINARY, 2_000);
+    for kind in &LONG {
         for size in SIZES {
-            let command = vec![one; size / n_parts].join(joint);
-            measure(&format!("{size} parts, {name}"), &setup, &command, 50);
+            measure(&format!("{size} parts, {}", kind.0), &setup, &repeated(kind, size), 50);
         }
     }
+}
+
+/// A command of so many parts.
+fn repeated((_, one, joint, n_parts): &(&str, &str, &str, usize), size: usize) -> String {
+    vec![*one; size / n_parts].join(joint)
+}
+
+#[inline(never)]
+fn judged_once(setup: &GateSetup, command: &str) -> judged::Outcome {
+    black_box(judged::outcome(setup, black_box(command)))
 }
 
 /// Prints the best time of many runs.

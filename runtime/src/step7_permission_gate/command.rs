@@ -13,6 +13,7 @@ mod git_files;
 mod interpreters;
 mod links;
 mod mentions;
+mod names;
 pub(crate) mod options;
 mod outputs;
 mod part;
@@ -39,10 +40,13 @@ pub(crate) use mentions::Mention;
 pub(crate) use part::Part;
 pub(crate) use part::base;
 pub(super) use read_only::reads_only;
-pub(super) use rules::{Pattern, covered_by};
+pub(super) use rules::{Pattern, Ruled};
 pub(crate) use walk::destination;
 
 use super::shell::Fault;
+
+/// Allow rules that an answer names.
+const MAX_SUGGESTIONS: usize = 6;
 
 /// Where a command runs and what counts as the workspace. All paths are absolute.
 #[derive(Clone, Debug)]
@@ -86,9 +90,7 @@ impl ShellCommand {
     /// Takes a command apart. Work is linear in its bytes.
     pub(crate) fn read(raw: &str, around: CommandContext) -> Self {
         let (mut parts, fault) = walk::parts(raw, &around);
-        for part in &mut parts {
-            part.called = rules::called(part);
-        }
+        parts.iter_mut().for_each(rules::recognise);
         let changes = parts.iter().map(|it| files::changes(it, &around)).collect();
         Self { raw: raw.into(), parts, changes, mentions: OnceLock::new(), fault, around }
     }
@@ -101,11 +103,6 @@ impl ShellCommand {
     /// Everything in it that may run, scripts in scripts included.
     pub(crate) fn parts(&self) -> &[Part] {
         &self.parts
-    }
-
-    /// What the shell itself runs.
-    pub(crate) fn visible(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().filter(|it| !it.is_hidden)
     }
 
     /// Why the gate cannot read it.
@@ -228,17 +225,17 @@ impl ShellCommand {
         class::class(self)
     }
 
-    /// Allow rules that would let it pass next time, for each part that needs one; at most six.
-    pub(super) fn suggestions(&self, is_covered: impl Fn(&Part) -> bool) -> Vec<String> {
+    /// Allow rules that would let these parts pass next time; at most six.
+    pub(super) fn suggestions<'a>(uncovered: impl Iterator<Item = &'a Part>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
-        for part in self.visible().filter(|it| !is_covered(it)) {
-            for rule in rules::suggested(part) {
-                if !found.contains(&rule) {
-                    found.push(rule);
-                }
+        for rule in uncovered.flat_map(rules::suggested) {
+            if !found.contains(&rule) {
+                found.push(rule);
+            }
+            if found.len() == MAX_SUGGESTIONS {
+                break;
             }
         }
-        found.truncate(6);
         found
     }
 }

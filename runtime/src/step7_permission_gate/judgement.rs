@@ -11,7 +11,7 @@ use super::{
     command::Follower,
     gate::CallInput,
     stage2_pre_tool_use_hooks::Remembered,
-    stage3_rule_evaluation::{self as stage3, Facts, RuleVerdict},
+    stage3_rule_evaluation::{self as stage3, Coverage, Facts, RuleVerdict},
 };
 use crate::{
     ids::ToolName,
@@ -97,10 +97,11 @@ impl CommandOrder {
             hooks: &self.hooks,
         };
         let command = stage3::command_of(&self.access, &input, &self.setup, links.clone());
-        let found = stage3::evaluate(&facts, command.as_ref(), &self.setup);
-        let suggestions = match (&command, found.answer) {
-            (Some(command), answer) if answer == RuleVerdict::Ask || found.wants_rule => {
-                stage3::suggestions(facts.tool, command, &self.setup)
+        let coverage = command.as_ref().map(|it| Coverage::new(facts.tool, it, &self.setup));
+        let found = stage3::evaluate(&facts, coverage.as_ref(), &self.setup);
+        let suggestions = match (&coverage, found.answer) {
+            (Some(coverage), answer) if answer == RuleVerdict::Ask || found.wants_rule => {
+                coverage.suggestions()
             }
             _ => Vec::new(),
         };

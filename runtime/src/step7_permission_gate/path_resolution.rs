@@ -144,17 +144,41 @@ fn note(passed: &mut Vec<String>, path: String) {
 
 /// Removes `.`, `..` and doubled slashes by text.
 pub(crate) fn by_text(absolute: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in absolute.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
+    let mut path = String::with_capacity(absolute.len() + 1);
+    append(&mut path, absolute);
+    if path.is_empty() {
+        path.push('/');
     }
-    format!("/{}", parts.join("/"))
+    path
+}
+
+/// Where a path leads from a directory, by text. The directory is absolute, and so is what comes of it.
+pub(crate) fn joined(directory: &str, path: &str) -> String {
+    let mut all = String::with_capacity(directory.len() + path.len() + 2);
+    append(&mut all, directory);
+    append(&mut all, path);
+    if all.is_empty() {
+        all.push('/');
+    }
+    all
+}
+
+/// Goes on from a path that has no slash at its end.
+fn append(at: &mut String, path: &str) {
+    let mut rest = path;
+    while !rest.is_empty() {
+        // Names are short: a search made for long texts costs more than it saves.
+        let end = rest.bytes().position(|it| it == b'/').unwrap_or(rest.len());
+        match &rest[..end] {
+            "" | "." => {}
+            ".." => at.truncate(at.rfind('/').unwrap_or(0)),
+            part => {
+                at.push('/');
+                at.push_str(part);
+            }
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
 }
 
 #[cfg(test)]

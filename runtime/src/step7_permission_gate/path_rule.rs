@@ -96,7 +96,10 @@ impl PathPattern {
 
     /// Whether it covers this absolute path.
     pub fn matches(&self, path: &str) -> bool {
-        if self.folded { self.globs.is_match(fold(path)) } else { self.globs.is_match(path) }
+        match self.folded && !is_folded(path) {
+            true => self.globs.is_match(fold(path)),
+            false => self.globs.is_match(path),
+        }
     }
 
     /// Whether it covers any path that was passed through.
@@ -237,6 +240,11 @@ pub(super) fn fold(text: &str) -> String {
         .flat_map(char::to_lowercase)
         .collect();
     composed(lower.into()).into_owned()
+}
+
+/// Whether folding changes nothing for sure.
+fn is_folded(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii() && !it.is_ascii_uppercase())
 }
 
 /// The same text with each character in its composed form (NFC).

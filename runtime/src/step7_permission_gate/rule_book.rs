@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     ResolvedPath, RuleRef,
-    command::{CommandContext, Mention, Part, Pattern, ShellCommand, Target, covered_by},
+    command::{CommandContext, Mention, Part, Pattern, Ruled, ShellCommand, Target},
     gate::CallInput,
     path_rule::{Anchors, PathPattern},
     rule::{Rule, wildcard},
@@ -133,6 +133,10 @@ impl RuleBook {
 
     /// The first deny or ask rule for this tool whose specifier is not understood.
     pub(super) fn first_unknown(&self, subject: &Subject<'_>) -> Option<RuleRef> {
+        // Of a command every specifier is understood: it is a pattern.
+        if subject.command.is_some() {
+            return None;
+        }
         self.rules
             .iter()
             .filter(|it| it.rule.kind != RuleKind::Allow)
@@ -184,11 +188,12 @@ impl RuleBook {
     ) -> Option<RuleRef> {
         // Code that is not in the text may do what another rule is about.
         let is_hidden = part.is_unseen && self.restricts(tool);
+        let ruled = Ruled::of(part, around);
         let covers = |it: &&Compiled| match &it.spec {
             _ if !it.rule.names(tool) => false,
-            Spec::Whole => !is_hidden && covered_by(None, part, around),
+            Spec::Whole => !is_hidden,
             Spec::Text(_, pattern) if is_hidden && pattern.is_open() => false,
-            Spec::Text(_, pattern) => covered_by(Some(pattern), part, around),
+            Spec::Text(_, pattern) => ruled.is_covered_by(pattern),
             Spec::Path(_) => false,
         };
         self.of_kind(RuleKind::Allow).find(covers).map(Compiled::reference)

@@ -5,8 +5,9 @@
 //! How specific a rule is never matters.
 
 mod command;
+mod coverage;
 
-pub(super) use command::suggestions;
+pub(super) use coverage::Coverage;
 
 use super::{
     GateSetup, PathKind, ResolvedPath, RuleRef,
@@ -71,21 +72,17 @@ pub(super) fn command_of(
 /// The stricter of this gate's answer and its parent's.
 pub(super) fn evaluate(
     facts: &Facts<'_>,
-    command: Option<&ShellCommand>,
+    command: Option<&Coverage<'_>>,
     setup: &GateSetup,
 ) -> Evaluated {
-    strictest(facts, command, setup)
-}
-
-fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetup) -> Evaluated {
     let mut own = evaluate_alone(facts, command, setup);
     if own.answer == RuleVerdict::Ask && setup.mode() == PermissionMode::DontAsk {
         own.answer = RuleVerdict::Deny;
         own.reason = format!("{}, and the mode dontAsk denies what would be asked", own.reason);
     }
-    let Some(parents) = setup.parent().map(|parent| strictest(facts, command, parent)) else {
-        return own;
-    };
+    let Some(parent) = setup.parent() else { return own };
+    let of_parent = command.map(|it| it.under(parent));
+    let parents = evaluate(facts, of_parent.as_ref(), parent);
     // A rule helps where it lacks; the other gate must let the call pass, or lack it as well.
     let would_pass = |it: &Evaluated| it.wants_rule || it.answer == RuleVerdict::Allow;
     let wants_rule = would_pass(&own) && would_pass(&parents);
@@ -95,9 +92,10 @@ fn strictest(facts: &Facts<'_>, command: Option<&ShellCommand>, setup: &GateSetu
 
 fn evaluate_alone(
     facts: &Facts<'_>,
-    command: Option<&ShellCommand>,
+    coverage: Option<&Coverage<'_>>,
     setup: &GateSetup,
 ) -> Evaluated {
+    let command = coverage.map(Coverage::command);
     let subject = Subject {
         tool: facts.tool,
         access: facts.access,
@@ -125,8 +123,8 @@ fn evaluate_alone(
     if setup.transcripts().are_changed(written(facts), command) {
         return plain(RuleVerdict::Deny, "it would change the transcript of this session");
     }
-    if let Some(command) = command {
-        return command::evaluate(facts, command, &subject, setup);
+    if let Some(coverage) = coverage {
+        return command::evaluate(facts, coverage, &subject);
     }
     let is_note = facts.path.is_some_and(|it| is_note(it, setup));
     if !is_note && writes_protected(facts, setup) {

@@ -132,7 +132,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
         }
         "command" => ReadOnly,
         "trap" | "eval" if args.iter().all(Word::is_known) => ReadOnly,
-        _ if SHELLS.contains(&name) => {
+        _ if SHELLS.contains(name) => {
             let script = texts
                 .iter()
                 .any(|it| it.starts_with('-') && !it.starts_with("--") && it.contains('c'));
@@ -145,7 +145,7 @@ fn of_words(words: &[Word], part: &Part, found: &Changes, around: &CommandContex
             if (script || document) && is_known { ReadOnly } else { Dangerous }
         }
         _ if escapes(part) => Dangerous,
-        _ if READERS.contains(&name) || PRINTERS.contains(&name) => ReadOnly,
+        _ if READERS.contains(name) || PRINTERS.contains(name) => ReadOnly,
         "cd" | "pushd" | "popd" => ReadOnly,
         _ => tables::class(name, first, &texts),
     }

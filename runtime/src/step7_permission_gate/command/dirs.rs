@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::CommandContext;
 use crate::step7_permission_gate::{
-    path_resolution::by_text,
+    path_resolution::{by_text, joined},
     shell::word::{Piece, Word},
 };
 
-/// Directories that are followed; more are as good as unknown.
-const MAX_DIRS: usize = 32;
+/// Directories that are followed; more are as good as unknown. Each relative path is looked at from each of them.
+const MAX_DIRS: usize = 8;
 
 /// Expansions that give the directory the shell is in.
 const HERE: [&str; 5] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`", "~+"];
@@ -92,11 +92,11 @@ pub(super) fn through_process(text: &str, dirs: &Dirs) -> Option<Vec<String>> {
             Some(Through::Root(rest)) => found.push(by_text(&rest)),
             Some(Through::Directory(rest)) => {
                 let all = dirs.all().into_iter().flatten();
-                found.extend(all.map(|it| by_text(&format!("{it}/{rest}"))));
+                found.extend(all.map(|it| joined(it, &rest)));
             }
             Some(Through::Nowhere) => return Some(Vec::new()),
             None => {
-                found.push(by_text(&format!("{start}/{text}")));
+                found.push(joined(start, text));
                 continue;
             }
         }

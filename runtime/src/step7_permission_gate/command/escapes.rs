@@ -15,6 +15,7 @@ pub(super) use sed::{files as sed_files, scripts_are_harmless as runs_nothing};
 
 use super::{
     Part,
+    names::{Glance, Names},
     options::{has_letter, is_long},
     part::base,
 };
@@ -24,21 +25,32 @@ use crate::step7_permission_gate::shell::word::Word;
 pub(crate) fn escapes(part: &Part) -> bool {
     let name = base(part.name());
     let args = part.args();
-    if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(&name)) {
+    if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(name)) {
         // Nobody knows what comes from the input.
         return true;
     }
     holds(name, args) || is_escape(name, args)
 }
 
+/// The programs of [`TABLES`], at a glance.
+static IN_TABLES: Glance = {
+    let mut glance = Glance::new();
+    let mut i = 0;
+    while i < TABLES.len() {
+        glance = glance.with(&[TABLES[i].name]);
+        i += 1;
+    }
+    glance
+};
+
 /// Whether one of the arguments is in the table of the program.
 pub(super) fn holds(name: &str, args: &[Word]) -> bool {
-    TABLES.iter().any(|it| it.name == name && it.holds(args))
+    IN_TABLES.may_hold(name) && TABLES.iter().any(|it| it.name == name && it.holds(args))
 }
 
 /// Programs whose arguments are looked at more closely than a table can say.
-pub(super) const SPECIAL: [&str; 9] =
-    ["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"];
+pub(super) static SPECIAL: Names =
+    Names::of(&["find", "git", "sed", "awk", "gawk", "mawk", "nawk", "tar", "uniq"]);
 
 /// Whether it has an argument that a table cannot say.
 pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {

@@ -11,7 +11,7 @@ use super::{
     suspects, writers,
 };
 use crate::step7_permission_gate::{
-    path_resolution::by_text,
+    path_resolution::{by_text, joined},
     protected::is_protected,
     shell::{
         tree::Redirect,
@@ -110,9 +110,9 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
     let Some((name, args)) = part.words[start..].split_first() else { return };
     let name = base(&name.text);
     let at = |word: &Word| named(word, part, around);
-    let only_reads = READERS.contains(&name) || PRINTERS.contains(&name);
-    let reads = READERS.contains(&name) && !LISTERS.contains(&name)
-        || MORE_READERS.contains(&name)
+    let only_reads = READERS.contains(name) || PRINTERS.contains(name);
+    let reads = READERS.contains(name) && !LISTERS.contains(name)
+        || MORE_READERS.contains(name)
         || matches!(name, "cp" | "install" | "git");
     let piped = part.piped.as_ref();
     if let Some(words) = piped.and_then(Piped::arguments) {
@@ -184,14 +184,14 @@ fn operands_of(
 ) {
     let at = |word: &Word| named(word, part, around);
     super::outputs::outputs(name, args, part, around, found);
-    if WRITERS.contains(&name) {
+    if WRITERS.contains(name) {
         writers::writer(name, args, part, around, found);
-    } else if READERS.contains(&name) || MORE_READERS.contains(&name) {
+    } else if READERS.contains(name) || MORE_READERS.contains(name) {
         let n_skipped = usize::from(has_pattern(name, args));
         let words: Vec<Word> = included(args).cloned().collect();
         let files: Vec<Named> = operands(&words).skip(n_skipped).map(at).collect();
         let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
-        if !LISTERS.contains(&name) || name == "find" && args.iter().any(runs) {
+        if !LISTERS.contains(name) || name == "find" && args.iter().any(runs) {
             found.trees.extend(files.iter().cloned());
         }
         if reads_below(name, args) {

@@ -7,12 +7,13 @@ use super::{
     dirs::{Dirs, Target, target},
     escapes::{GitCall, call},
     files::{Changes, Named, has_pattern, place_in, shortened},
+    names::Names,
     options::{has_letter, is_long},
 };
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Commands whose operands name no file that they read.
-const READ_NO_FILE: [&str; 18] = [
+static READ_NO_FILE: Names = Names::of(&[
     "",
     "branch",
     "check-ignore",
@@ -31,17 +32,18 @@ const READ_NO_FILE: [&str; 18] = [
     "remote",
     "switch",
     "version",
-];
+]);
 
 /// Those of them whose operands or options name a file or a repository all the same.
-const OPEN_PLACES: [&str; 8] =
-    ["clone", "config", "fetch", "init", "ls-remote", "pull", "push", "remote"];
+static OPEN_PLACES: Names =
+    Names::of(&["clone", "config", "fetch", "init", "ls-remote", "pull", "push", "remote"]);
 
 /// Commands that read names of files, and nothing of what is in them.
-const LIST: [&str; 5] = ["ls-files", "ls-tree", "rev-list", "rev-parse", "status"];
+static LIST: Names = Names::of(&["ls-files", "ls-tree", "rev-list", "rev-parse", "status"]);
 
 /// Commands whose `-m` is a message.
-const TAKE_MESSAGES: [&str; 6] = ["commit", "merge", "notes", "stash", "tag", "cherry-pick"];
+static TAKE_MESSAGES: Names =
+    Names::of(&["commit", "merge", "notes", "stash", "tag", "cherry-pick"]);
 
 /// Adds what a call of git reads; `args` are the words after `git`.
 pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {

@@ -5,7 +5,10 @@
 //! the gate cannot see whether such a command is in the text. A program that runs a file by its name is not
 //! among them: what a file does is the sandbox's work. Sources: the manual of each program, as of 2025.
 
-use super::options::{has_letter, is_long};
+use super::{
+    names::Glance,
+    options::{has_letter, is_long},
+};
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Where a program takes such a text from.
@@ -87,6 +90,17 @@ pub(crate) const INTERPRETERS: &[Interpreter] = &[
     row(&["zip"], Source::Options, "T", &["--unzip-command"]),
 ];
 
+/// The programs of [`INTERPRETERS`], at a glance.
+static NAMED: Glance = {
+    let mut glance = Glance::new();
+    let mut i = 0;
+    while i < INTERPRETERS.len() {
+        glance = glance.with(INTERPRETERS[i].names);
+        i += 1;
+    }
+    glance
+};
+
 /// Whether a program runs a text that cannot be read.
 pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {
     let Some(row) = of(name) else { return false };
@@ -111,6 +125,9 @@ pub(super) fn is_interpreter(name: &str) -> bool {
 fn of(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_numbered = plain.len() < name.len();
+    if !NAMED.may_hold(name) && !(is_numbered && NAMED.may_hold(plain)) {
+        return None;
+    }
     INTERPRETERS
         .iter()
         .find(|it| it.names.contains(&name) || is_numbered && it.names.contains(&plain))

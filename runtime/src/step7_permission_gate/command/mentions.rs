@@ -13,6 +13,7 @@ use super::{
     files::{Named, has_pattern, place_in, shortened},
     git_files,
     interpreters::is_interpreter,
+    names::Names,
     options::included,
     outputs::{self, values},
     part::base,
@@ -37,21 +38,29 @@ pub(crate) struct Mention {
 }
 
 /// Builtins that open no operand, and programs that are looked at elsewhere.
-const OPEN_NOTHING: [&str; 31] = [
+static OPEN_NOTHING: Names = Names::of(&[
     "cd", "pushd", "popd", "dirs", "export", "local", "declare", "typeset", "readonly", "set",
     "unset", "let", "exit", "return", "umask", "ulimit", "getopts", "shift", "jobs", "fg", "bg",
     "kill", "eval", "trap", "alias", "unalias", "shopt", "git", "mkfifo", "mknod", "mktemp",
-];
+]);
 
 /// Programs whose bare operands are names of targets, scripts or tests. A word with a slash or a dot is a path.
-const TAKE_TARGETS: [&str; 14] = [
+static TAKE_TARGETS: Names = Names::of(&[
     "make", "gmake", "cargo", "npm", "npx", "yarn", "pnpm", "bun", "just", "task", "rake", "ninja",
     "docker", "pytest",
-];
+]);
 
 /// Options whose value is a text for people.
-const MESSAGES: [&str; 8] =
-    ["-m", "--message", "--body", "--title", "--description", "--notes", "--text", "--label"];
+static MESSAGES: Names = Names::of(&[
+    "-m",
+    "--message",
+    "--body",
+    "--title",
+    "--description",
+    "--notes",
+    "--text",
+    "--label",
+]);
 
 /// The files that the words of parts name, each once.
 pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention> {
@@ -127,7 +136,7 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
     for word in outputs::words(name, args) {
         add(&word, WRITE);
     }
-    if OPEN_NOTHING.contains(&name) || PRINTERS.contains(&name) {
+    if OPEN_NOTHING.contains(name) || PRINTERS.contains(name) {
         return;
     }
     if is_interpreter(name) {
@@ -140,22 +149,22 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
     if name == "sed" && escapes::sed_files(args).is_none() {
         outputs::of_script(args).iter().for_each(|it| add(it, READ));
     }
-    if READERS.contains(&name) || MORE_READERS.contains(&name) || WRITERS.contains(&name) {
+    if READERS.contains(name) || MORE_READERS.contains(name) || WRITERS.contains(name) {
         of_options(name, args, add);
         return;
     }
-    let only_reads = SHELLS.contains(&name) || READS.contains(&name);
+    let only_reads = SHELLS.contains(name) || READS.contains(name);
     let kind = if only_reads { READ } else { BOTH };
-    let has_targets = TAKE_TARGETS.contains(&name);
+    let has_targets = TAKE_TARGETS.contains(name);
     let mut is_skipped = false;
     let mut is_value = false;
     for arg in included(args) {
         let text = arg.text.as_str();
-        if std::mem::replace(&mut is_skipped, MESSAGES.contains(&text)) {
+        if std::mem::replace(&mut is_skipped, MESSAGES.contains(text)) {
             continue;
         }
         // The text after `-c` is taken apart as a command.
-        if SHELLS.contains(&name) && text.contains(char::is_whitespace) {
+        if SHELLS.contains(name) && text.contains(char::is_whitespace) {
             continue;
         }
         let follows = std::mem::replace(&mut is_value, text.starts_with('-'));
@@ -168,7 +177,7 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
 
 /// Values that are joined to options of a program whose operands are looked at elsewhere.
 fn of_options(name: &str, args: &[Word], add: &mut impl FnMut(&Word, Kind<'_>)) {
-    if matches!(name, "find" | "chmod" | "chown" | "chgrp") || LISTERS.contains(&name) {
+    if matches!(name, "find" | "chmod" | "chown" | "chgrp") || LISTERS.contains(name) {
         return;
     }
     let takes_pattern = has_pattern(name, &[]);

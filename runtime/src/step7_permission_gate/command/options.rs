@@ -1,11 +1,16 @@
 //! Options of programs, read as their manuals say.
 
+use super::names::Names;
 use crate::step7_permission_gate::shell::word::Word;
 
 /// Whether a long option is this one, or may be an abbreviation of it.
 pub(crate) fn is_long(arg: &str, option: &str) -> bool {
+    // Most words are none, and each is compared with many options.
+    if !arg.starts_with("--") {
+        return false;
+    }
     let name = arg.split_once('=').map_or(arg, |it| it.0);
-    name.len() > 2 && name.starts_with("--") && option.starts_with(name)
+    name.len() > 2 && option.starts_with(name)
 }
 
 /// Whether a cluster of short options holds this letter. `valued` are letters whose value is the rest
@@ -64,7 +69,7 @@ pub(crate) fn value_of<'a>(arg: &'a str, option: &str) -> Option<&'a str> {
 }
 
 /// Options whose next word names what is left out.
-const LEAVE_OUT: [&str; 9] = [
+static LEAVE_OUT: Names = Names::of(&[
     "--exclude",
     "--exclude-dir",
     "--exclude-pattern",
@@ -74,15 +79,15 @@ const LEAVE_OUT: [&str; 9] = [
     "--ignore-dir",
     "--skip",
     "--except",
-];
+]);
 
 /// Words without the options that leave files out, and without what those name.
 pub(crate) fn included(args: &[Word]) -> impl Iterator<Item = &Word> {
     let mut is_left_out = false;
     args.iter().filter(move |it| {
         let text = it.text.as_str();
-        let follows = std::mem::replace(&mut is_left_out, LEAVE_OUT.contains(&text));
-        let leaves_out = LEAVE_OUT.contains(&text) || text.contains('=') && names_left_out(text);
+        let follows = std::mem::replace(&mut is_left_out, LEAVE_OUT.contains(text));
+        let leaves_out = LEAVE_OUT.contains(text) || text.contains('=') && names_left_out(text);
         !follows && !leaves_out
     })
 }

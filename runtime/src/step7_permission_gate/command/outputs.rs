@@ -9,6 +9,7 @@ use super::{
     escapes,
     files::{Changes, Named, named, place_in, shortened},
     git_files,
+    names::Names,
     options::{has_letter, is_long, operands, value_of},
     part::base,
     programs::{PRINTERS, READERS},
@@ -19,13 +20,13 @@ use crate::step7_permission_gate::{
 };
 
 /// Programs whose every word may be a file that they write.
-const ANY_WORD: [&str; 14] = [
+static ANY_WORD: Names = Names::of(&[
     "split", "csplit", "patch", "unzip", "dos2unix", "unix2dos", "ed", "ex", "cpio", "zip",
     "bzip2", "bunzip2", "sponge", "7z",
-];
+]);
 
 /// Commands of git whose every word may be a file that they write.
-const GIT_WRITES: [&str; 8] = [
+static GIT_WRITES: Names = Names::of(&[
     "fast-import",
     "fast-export",
     "mailsplit",
@@ -34,7 +35,7 @@ const GIT_WRITES: [&str; 8] = [
     "diagnose",
     "credential-store",
     "unpack-file",
-];
+]);
 
 /// Adds the protected files that a part may write.
 pub(super) fn outputs(
@@ -104,7 +105,7 @@ pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
         "history" | "fc" => all(),
         "yq" if has(&['i']) => all(),
         "sort" | "tree" | "file" if escapes::holds(name, args) => all(),
-        _ if ANY_WORD.contains(&name) => all(),
+        _ if ANY_WORD.contains(name) => all(),
         _ => Vec::new(),
     }
 }
@@ -179,7 +180,7 @@ fn of_find(args: &[Word]) -> Vec<Word> {
             found.extend(next.cloned());
         } else if text.starts_with("-exec") || text.starts_with("-ok") {
             let run = next.map_or("", |it| base(&it.text));
-            changes |= !READERS.contains(&run) && !PRINTERS.contains(&run);
+            changes |= !READERS.contains(run) && !PRINTERS.contains(run);
         }
         changes |= text == "-delete";
     }

@@ -41,10 +41,15 @@ pub(crate) struct Part {
     pub(crate) n_outer: usize,
     /// Where commands may begin in its words.
     pub(crate) starts: Vec<usize>,
-    /// The texts by which deny and ask rules know it; found once, since there may be many rules.
+    /// The texts by which deny and ask rules know it, but for those that are the end of `whole`; found once, since
+    /// there may be many rules.
     pub(crate) called: Vec<String>,
+    /// Where further such texts begin in `whole`.
+    pub(crate) ends: Vec<usize>,
     /// What is wrong with the wrappers or the name.
     pub(crate) fault: Option<Fault>,
+    /// The name of the inner command is known.
+    pub(crate) has_name: bool,
     /// All its words as text.
     pub(crate) whole: String,
     /// The words of the inner command as text.
@@ -66,7 +71,8 @@ impl Part {
             start => canonical(&words[start..]),
         };
         let name = words.get(wrapped.start);
-        let is_named = name.is_none_or(|it| it.is_literal() && it.text.is_ascii());
+        let has_name = name.is_some_and(Word::is_literal);
+        let is_named = name.is_none_or(|it| has_name && it.text.is_ascii());
         let fault = wrapped.fault.or((!is_named).then_some(Fault::Name));
         Self {
             assignments,
@@ -85,7 +91,9 @@ impl Part {
             n_outer: 0,
             starts,
             called: Vec::new(),
+            ends: Vec::new(),
             fault,
+            has_name,
             whole,
             text,
         }
@@ -98,7 +106,8 @@ impl Part {
 
     /// The name of the inner command; empty when it has none or it is not known.
     pub(crate) fn name(&self) -> &str {
-        self.inner().first().and_then(Word::literal).unwrap_or_default()
+        let name = self.inner().first().filter(|_| self.has_name);
+        name.map(|it| it.text.as_str()).unwrap_or_default()
     }
 
     /// Whether it is known where a path leads from these directories, as far as it is written.
@@ -110,6 +119,20 @@ impl Part {
     pub(crate) fn args(&self) -> &[Word] {
         self.inner().get(1..).unwrap_or_default()
     }
+}
+
+/// Where each of the words begins in their [`canonical`] text.
+pub(crate) fn places(words: &[Word]) -> Vec<usize> {
+    let mut text = String::new();
+    let mut at = 0;
+    let place = |word: &Word| {
+        text.clear();
+        word.write_canonical(&mut text);
+        let place = at;
+        at += text.len() + 1;
+        place
+    };
+    words.iter().map(place).collect()
 }
 
 /// Words as one text that the shell would take apart into the same words.

@@ -8,6 +8,7 @@ use super::{
     CommandContext, Part,
     dirs::{Dirs, Target, target},
     files::shortened,
+    names::{Glance, Names},
     options::{has_letter, is_long, operands},
     part::base,
 };
@@ -80,8 +81,16 @@ pub(crate) const ROWS: &[Row] = &[
 ];
 
 /// Programs in which paths lead elsewhere, whatever their options.
-const ALWAYS: [&str; 8] =
-    ["chroot", "nsenter", "bwrap", "proot", "systemd-nspawn", "machinectl", "runc", "crun"];
+static ALWAYS: Names = Names::of(&[
+    "chroot",
+    "nsenter",
+    "bwrap",
+    "proot",
+    "systemd-nspawn",
+    "machinectl",
+    "runc",
+    "crun",
+]);
 
 /// Where a part runs.
 pub(super) struct PartLocation {
@@ -122,18 +131,40 @@ pub(super) fn of(part: &Part, from: &Dirs, around: &CommandContext) -> PartLocat
         if holds(Strays) || strays(name, args) {
             place.dirs = Dirs::unknown();
         }
-        place.is_displaced |= ALWAYS.contains(&name) || holds(Displaces) || contains(name, args);
+        place.is_displaced |= ALWAYS.contains(name) || holds(Displaces) || contains(name, args);
     }
     place
 }
 
 /// Programs that are looked at for more than the options of the table.
-const MORE: [&str; 9] =
-    ["direnv", "cmake", "find", "su", "runuser", "systemd-run", "lerna", "yarn", "docker-compose"];
+static MORE: Names = Names::of(&[
+    "direnv",
+    "cmake",
+    "find",
+    "su",
+    "runuser",
+    "systemd-run",
+    "lerna",
+    "yarn",
+    "docker-compose",
+]);
+
+/// The programs of [`ROWS`], at a glance.
+static IN_ROWS: Glance = {
+    let mut glance = Glance::new();
+    let mut i = 0;
+    while i < ROWS.len() {
+        glance = glance.with(ROWS[i].names);
+        i += 1;
+    }
+    glance
+};
 
 /// Whether a program may run elsewhere than the shell is.
 fn is_about(name: &str) -> bool {
-    ROWS.iter().any(|it| it.names.contains(&name)) || ALWAYS.contains(&name) || MORE.contains(&name)
+    IN_ROWS.may_hold(name) && ROWS.iter().any(|it| it.names.contains(&name))
+        || ALWAYS.contains(name)
+        || MORE.contains(name)
 }
 
 impl Row {

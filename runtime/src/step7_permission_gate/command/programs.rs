@@ -1,14 +1,16 @@
 //! Names of programs that the gate knows something about; data. From cases A3, A4 and A7.
 
+use super::names::{Glance, Names};
+
 /// Programs that run another one given as arguments, and change something about it.
-pub(crate) const OPAQUE: &[&str] = &[
+pub(crate) static OPAQUE: Names = Names::of(&[
     "sudo", "doas", "env", "xargs", "watch", "setsid", "ionice", "flock", "chrt", "taskset",
     "unshare", "nsenter", "chroot", "strace", "ltrace", "script", "parallel", "exec", "su",
     "runuser", "busybox",
-];
+]);
 
 /// More of them, which only deny and ask rules look through.
-pub(crate) const LOOKED_THROUGH: &[&str] = &[
+pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "asdf",
     "aws-vault",
     "bunx",
@@ -108,7 +110,7 @@ pub(crate) const LOOKED_THROUGH: &[&str] = &[
     "winpty",
     "x86_64",
     "xvfb-run",
-];
+]);
 
 /// Programs that run another one after a subcommand. Sources: their manuals, as of 2025.
 pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
@@ -153,17 +155,35 @@ pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
     ("yarn", "exec"),
 ];
 
+/// The programs of [`WITH_SUBCOMMAND`], at a glance.
+static HAVE_SUBCOMMAND: Glance = {
+    let mut glance = Glance::new();
+    let mut i = 0;
+    while i < WITH_SUBCOMMAND.len() {
+        glance = glance.with(&[WITH_SUBCOMMAND[i].0]);
+        i += 1;
+    }
+    glance
+};
+
+/// Whether one of these words makes a program run another one.
+pub(crate) fn has_runner<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> bool {
+    HAVE_SUBCOMMAND.may_hold(name)
+        && WITH_SUBCOMMAND.iter().any(|it| it.0 == name && words.clone().any(|word| word == it.1))
+}
+
 /// Programs that read shell scripts.
-pub(crate) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"];
+pub(crate) static SHELLS: Names =
+    Names::of(&["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"]);
 
 /// Builtins that run a text or a file, or change what names mean.
-pub(crate) const RUNS_TEXT: &[&str] = &[
+pub(crate) static RUNS_TEXT: Names = Names::of(&[
     "eval", "trap", "source", ".", "alias", "enable", "hash", "bind", "complete", "compgen",
     "shopt",
-];
+]);
 
 /// Variables that change no more than how things look.
-pub(crate) const HARMLESS: &[&str] = &[
+pub(crate) static HARMLESS: Names = Names::of(&[
     "LANG",
     "LANGUAGE",
     "LC_ALL",
@@ -188,16 +208,16 @@ pub(crate) const HARMLESS: &[&str] = &[
     "CI",
     "PYTHONUNBUFFERED",
     "PYTHONDONTWRITEBYTECODE",
-];
+]);
 
 /// Names in capitals that scripts use for what they go through.
-pub(crate) const ORDINARY: &[&str] = &[
+pub(crate) static ORDINARY: Names = Names::of(&[
     "LINE", "REPLY", "FILE", "DIR", "NAME", "OPTARG", "OPTIND", "OPT", "KEY", "VALUE", "COUNT",
     "INDEX", "NUM", "TOTAL", "RANDOM", "SECONDS", "LINENO",
-];
+]);
 
 /// Programs of the read-only set that open the files that their operands name.
-pub(crate) const READERS: &[&str] = &[
+pub(crate) static READERS: Names = Names::of(&[
     "ls",
     "cat",
     "head",
@@ -231,21 +251,21 @@ pub(crate) const READERS: &[&str] = &[
     "rev",
     "tac",
     "column",
-];
+]);
 
 /// Readers that show names and sizes, and nothing of what is in a directory's files.
-pub(crate) const LISTERS: &[&str] =
-    &["ls", "find", "stat", "du", "file", "tree", "realpath", "readlink"];
+pub(crate) static LISTERS: Names =
+    Names::of(&["ls", "find", "stat", "du", "file", "tree", "realpath", "readlink"]);
 
 /// Programs of the read-only set that open no operand.
-pub(crate) const PRINTERS: &[&str] = &[
+pub(crate) static PRINTERS: Names = Names::of(&[
     "tr", "test", "[", "[[", "echo", "printf", "pwd", "true", "false", ":", "whoami", "id",
     "uname", "date", "seq", "sleep", "basename", "dirname", "which", "type", "read", "wait",
     "break", "continue", "shift", "hostname",
-];
+]);
 
 /// Programs that are not in the set, but whose operands are files that they read.
-pub(crate) const MORE_READERS: &[&str] = &[
+pub(crate) static MORE_READERS: Names = Names::of(&[
     "sed",
     "awk",
     "gawk",
@@ -301,18 +321,18 @@ pub(crate) const MORE_READERS: &[&str] = &[
     "sdiff",
     "diff3",
     "colordiff",
-];
+]);
 
 /// Programs whose operands are files that they change.
-pub(crate) const WRITERS: &[&str] = &[
+pub(crate) static WRITERS: Names = Names::of(&[
     "cp", "mv", "ln", "install", "rm", "rmdir", "mkdir", "touch", "truncate", "chmod", "chown",
     "chgrp", "tee", "dd", "sed", "unlink", "shred",
-];
+]);
 
 /// Whether a variable may be set without anybody being asked, other than by an assignment.
 pub(crate) fn is_ordinary(name: &str) -> bool {
-    name.contains(|c: char| c.is_ascii_lowercase())
+    name.bytes().any(|it| it.is_ascii_lowercase())
         || name.len() <= 1
-        || HARMLESS.contains(&name)
-        || ORDINARY.contains(&name)
+        || HARMLESS.contains(name)
+        || ORDINARY.contains(name)
 }

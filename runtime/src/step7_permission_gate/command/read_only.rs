@@ -57,8 +57,8 @@ fn is_in_set(part: &Part, around: &CommandContext) -> bool {
             true => true,
             false => return false,
         },
-        _ if READERS.contains(&name) => true,
-        _ if PRINTERS.contains(&name) => false,
+        _ if READERS.contains(name) => true,
+        _ if PRINTERS.contains(name) => false,
         _ => return false,
     };
     // What its input names is not known.

@@ -1,9 +1,11 @@
 //! Rules against parts (cases A4 to A6).
 
+use std::cell::OnceCell;
+
 use super::{
     CommandContext, Part, ShellCommand,
     escapes::{call, escapes},
-    part::{base, canonical},
+    part::{base, canonical, places},
     programs::OPAQUE,
     read_only::{enters_workspace, has_harmless_assignments},
     scripts::is_interpreter,
@@ -16,10 +18,42 @@ use crate::step7_permission_gate::{
 /// What is in the brackets of a rule.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Pattern {
-    /// As written, one blank between words.
+    /// As written, one blank between words; and its words as the shell would read them, where that differs.
+    forms: Vec<Form>,
+}
+
+/// One text of a pattern, read once: rules are compared with every part of every command.
+#[derive(Clone, Debug)]
+struct Form {
     text: String,
-    /// Its words as the shell would read them.
-    words: Option<String>,
+    /// Bytes in front of the first `*`; all of them if there is none.
+    n_plain: usize,
+    /// What is in front of a ` *` at the end that need not match, if there is one.
+    n_before_end: Option<usize>,
+}
+
+impl Form {
+    fn of(text: String) -> Self {
+        let n_before_end = text.strip_suffix(" *").map(str::len);
+        let n_plain = text.bytes().position(|it| it == b'*').unwrap_or(text.len());
+        Self { text, n_plain, n_before_end }
+    }
+
+    /// Against a text: `*` matches anything, a ` *` at the end also nothing.
+    fn covers(&self, text: &str) -> bool {
+        let (pattern, bytes) = (self.text.as_bytes(), text.as_bytes());
+        let n_fixed = self.n_before_end.map_or(self.n_plain, |it| it.min(self.n_plain));
+        if !bytes.starts_with(&pattern[..n_fixed]) {
+            return false;
+        }
+        match self.n_before_end {
+            Some(n_before) if n_fixed == n_before => {
+                bytes.len() == n_before || bytes[n_before] == b' '
+            }
+            Some(n_before) => wildcard(&self.text[..n_before], text) || wildcard(&self.text, text),
+            None => wildcard(&self.text, text),
+        }
+    }
 }
 
 impl Pattern {
@@ -34,26 +68,23 @@ impl Pattern {
             true => text,
             false => text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
-        Self { words: words.filter(|it| *it != text), text }
-    }
-
-    fn forms(&self) -> impl Iterator<Item = &str> {
-        [Some(self.text.as_str()), self.words.as_deref()].into_iter().flatten()
+        let words = words.filter(|it| *it != text);
+        Self { forms: [text].into_iter().chain(words).map(Form::of).collect() }
     }
 
     /// Whether it names no program.
     pub(in super::super) fn is_open(&self) -> bool {
-        self.text.starts_with('*')
+        self.forms.first().is_some_and(|it| it.text.starts_with('*'))
     }
 
     /// Whether it is this text word for word.
     fn equals(&self, text: &str) -> bool {
-        self.forms().any(|it| it == text)
+        self.forms.iter().any(|it| it.text == text)
     }
 
     /// Whether it covers this text.
     fn covers(&self, text: &str) -> bool {
-        self.forms().any(|it| covers(it, text))
+        self.forms.iter().any(|it| it.covers(text))
     }
 
     /// Whether a deny or ask rule with it is about any part; of a command that cannot be read also
@@ -65,16 +96,14 @@ impl Pattern {
 
     fn names(&self, part: &Part) -> bool {
         part.called.iter().any(|it| self.covers(it))
+            || part.ends.iter().any(|it| part.whole.get(*it..).is_some_and(|it| self.covers(it)))
     }
 }
 
-/// The texts by which deny and ask rules know a part: its words, without what is in front of them, and
+/// Finds the texts by which deny and ask rules know a part: its words, without what is in front of them, and
 /// by the name of each program that it may run.
-pub(super) fn called(part: &Part) -> Vec<String> {
-    let mut found = vec![part.whole.clone()];
-    if part.start > 0 {
-        found.push(part.text.clone());
-    }
+pub(super) fn recognise(part: &mut Part) {
+    let mut called = Vec::new();
     if !part.assignments.is_empty() && !part.words.is_empty() {
         let mut with = String::new();
         for it in &part.assignments {
@@ -84,16 +113,18 @@ pub(super) fn called(part: &Part) -> Vec<String> {
             with.push(' ');
         }
         with.push_str(&part.whole);
-        found.push(with);
+        called.push(with);
     }
-    for start in &part.starts {
-        let words = &part.words[*start..];
-        if *start > part.start {
-            found.push(canonical(words));
+    called.extend(part.starts.iter().filter_map(|it| called_by_name(&part.words[*it..])));
+    part.called = called;
+    part.ends = match part.starts[..] {
+        [] | [0] => vec![0],
+        _ => {
+            let places = places(&part.words);
+            let starts = part.starts.iter().filter_map(|it| places.get(*it)).copied();
+            [0].into_iter().chain(starts.filter(|it| *it > 0)).collect()
         }
-        found.extend(called_by_name(words));
-    }
-    found
+    };
 }
 
 /// The words of a text that is one simple command.
@@ -135,56 +166,62 @@ fn called_by_name(words: &[Word]) -> Option<String> {
     })
 }
 
-/// The pattern against a text: `*` matches anything, a ` *` at the end also nothing.
-fn covers(pattern: &str, text: &str) -> bool {
-    match pattern.strip_suffix(" *") {
-        Some(prefix) => {
-            let has_star = prefix.contains('*');
-            let begins = text.strip_prefix(prefix);
-            if !has_star {
-                return begins.is_some_and(|it| it.is_empty() || it.starts_with(' '));
-            }
-            wildcard(prefix, text) || wildcard(pattern, text)
-        }
-        None => wildcard(pattern, text),
-    }
+/// What allow rules look at in one part, found once for all of them.
+#[derive(Debug)]
+pub(in super::super) struct Ruled<'a> {
+    part: &'a Part,
+    around: &'a CommandContext,
+    /// Whether rules with words may cover it at all.
+    is_fit: OnceCell<bool>,
+    /// Whether only a rule that equals it covers it.
+    is_confined: OnceCell<bool>,
+    /// A call of git without the options that change nothing about what runs.
+    git: OnceCell<Option<String>>,
 }
 
-/// Whether an allow rule with this pattern covers a part; without one it is about the whole tool.
-pub(in super::super) fn covered_by(
-    pattern: Option<&Pattern>,
-    part: &Part,
-    around: &CommandContext,
-) -> bool {
-    let Some(pattern) = pattern else { return true };
-    // Of many rules few are about a part at all, and the rest is dear.
-    let is_equal = pattern.equals(&part.whole) || pattern.equals(&part.text);
-    let is_named = is_equal || pattern.covers(&part.text);
-    let is_git = part.name() == "git";
-    if !is_named && !is_git || part.words.is_empty() || part.fault.is_some() || part.is_function {
-        return false;
+impl<'a> Ruled<'a> {
+    pub(in super::super) fn of(part: &'a Part, around: &'a CommandContext) -> Self {
+        let (is_fit, is_confined, git) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { part, around, is_fit, is_confined, git }
     }
-    if !has_harmless_assignments(part) {
-        return false;
+
+    /// Whether an allow rule with this pattern covers the part.
+    pub(in super::super) fn is_covered_by(&self, pattern: &Pattern) -> bool {
+        let part = self.part;
+        let is_equal = pattern.equals(&part.whole) || pattern.equals(&part.text);
+        let is_named = is_equal
+            || pattern.covers(&part.text)
+            || self.git().is_some_and(|it| pattern.covers(it));
+        // Of many rules few are about a part at all, and the rest is dear.
+        is_named && self.is_fit() && (is_equal || !self.is_confined())
     }
-    let name = base(part.name());
-    let moves = matches!(name, "cd" | "pushd") && !enters_workspace(part, around);
-    let is_elsewhere = name == "git" && (part.has_moved || part.dirs.is_unknown());
-    if moves || is_elsewhere {
-        return false;
+
+    fn git(&self) -> Option<&str> {
+        self.git.get_or_init(|| git_in_workspace(self.part, self.around)).as_deref()
     }
-    if is_equal {
-        return true;
+
+    fn is_confined(&self) -> bool {
+        *self.is_confined.get_or_init(|| is_confined(self.part))
     }
-    let covers =
-        || is_named || git_in_workspace(part, around).is_some_and(|it| pattern.covers(&it));
-    covers() && !is_confined(part)
+
+    fn is_fit(&self) -> bool {
+        *self.is_fit.get_or_init(|| {
+            let part = self.part;
+            if part.words.is_empty() || part.fault.is_some() || part.is_function {
+                return false;
+            }
+            let name = base(part.name());
+            let moves = matches!(name, "cd" | "pushd") && !enters_workspace(part, self.around);
+            let is_elsewhere = name == "git" && (part.has_moved || part.dirs.is_unknown());
+            has_harmless_assignments(part) && !moves && !is_elsewhere
+        })
+    }
 }
 
 /// Whether only a rule for the whole tool, or one that is the part word for word, covers it.
 pub(in super::super) fn is_confined(part: &Part) -> bool {
     let name = base(part.name());
-    OPAQUE.contains(&name) || is_interpreter(name, part.args()) || escapes(part)
+    OPAQUE.contains(name) || is_interpreter(name, part.args()) || escapes(part)
 }
 
 /// A call of git without the options that change nothing about what runs.

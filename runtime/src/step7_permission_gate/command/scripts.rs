@@ -84,8 +84,8 @@ pub(super) fn runs(part: &Part) -> Runs {
 fn chooses(name: &str, args: &[Word]) -> bool {
     let is_program = |it: &str| {
         is_wrapper(it)
-            || SHELLS.contains(&it)
-            || RUNS_TEXT.contains(&it)
+            || SHELLS.contains(it)
+            || RUNS_TEXT.contains(it)
             || escapes::TABLES.iter().any(|table| table.name == it)
     };
     match name {
@@ -125,7 +125,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
         found.is_unseen |= is_unseen;
     };
     match name {
-        _ if SHELLS.contains(&name) => match shells::program(args) {
+        _ if SHELLS.contains(name) => match shells::program(args) {
             Program::Text(script) => found.word(&script.text, script),
             Program::Input => from_input(found, false),
             Program::File => found.is_unseen = true,
@@ -310,11 +310,11 @@ fn values<'a>(args: &'a [Word], short: char, long: &str) -> Vec<&'a str> {
 
 /// Whether a part runs a text, or a program in a way that a rule with a `*` cannot mean.
 pub(crate) fn is_interpreter(name: &str, args: &[Word]) -> bool {
-    if RUNS_TEXT.contains(&name) {
+    if RUNS_TEXT.contains(name) {
         return true;
     }
     match name {
-        _ if SHELLS.contains(&name) => {
+        _ if SHELLS.contains(name) => {
             // With the name of a script it runs that, as any program does what is in it.
             let first = args.iter().find(|it| !it.text.starts_with(['-', '+']));
             let asks = args.iter().any(|it| it.text == "--version" || it.text == "--help");

@@ -4,7 +4,7 @@ use super::{
     Part,
     options::is_long,
     part::base,
-    programs::{LOOKED_THROUGH, OPAQUE, WITH_SUBCOMMAND},
+    programs::{LOOKED_THROUGH, OPAQUE, has_runner},
 };
 use crate::step7_permission_gate::shell::word::Word;
 
@@ -26,7 +26,8 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
     let name = base(&name.text);
     let next = words.get(stripped.start + 1).map_or("", |it| it.text.as_str());
     let asks = name == "command" && next.starts_with('-') && next.contains(['v', 'V']);
-    if is_wrapper(name) && !asks || name == "find" || has_runner(name, words) {
+    let first_words = || words.iter().take(MAX_STARTS).map(|it| it.text.as_str());
+    if is_wrapper(name) && !asks || name == "find" || has_runner(name, first_words()) {
         let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
         let later = match name {
             "find" => words.iter().position(runs).map(|it| it + 1),
@@ -44,13 +45,7 @@ pub(crate) fn starts(words: &[Word]) -> Vec<usize> {
 pub(super) fn is_wrapper(name: &str) -> bool {
     let same =
         matches!(name, "timeout" | "time" | "nice" | "nohup" | "stdbuf" | "command" | "builtin");
-    same || OPAQUE.contains(&name) || LOOKED_THROUGH.contains(&name)
-}
-
-/// Whether a program has a subcommand here that runs another one: `poetry run`.
-fn has_runner(name: &str, words: &[Word]) -> bool {
-    let runs = |sub: &str| words.iter().take(MAX_STARTS).any(|it| it.text == sub);
-    WITH_SUBCOMMAND.iter().any(|it| it.0 == name && runs(it.1))
+    same || OPAQUE.contains(name) || LOOKED_THROUGH.contains(name)
 }
 
 /// Where the command begins that gets more arguments from the input.

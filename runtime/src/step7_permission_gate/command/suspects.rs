@@ -9,6 +9,7 @@ use super::{
     class::READS,
     files::{Changes, named, shortened},
     interpreters::is_interpreter,
+    names::Names,
     options::included,
     outputs::values,
     part::base,
@@ -23,16 +24,16 @@ use crate::step7_permission_gate::{
 };
 
 /// Programs that are looked at elsewhere, and builtins that open no file.
-const LOOKED_AT: [&str; 34] = [
+static LOOKED_AT: Names = Names::of(&[
     "cd", "pushd", "popd", "dirs", "export", "local", "declare", "typeset", "readonly", "set",
     "unset", "let", "exit", "return", "umask", "ulimit", "getopts", "shift", "jobs", "fg", "bg",
     "kill", "git", "find", "tar", "rsync", "scp", "gzip", "gunzip", "xz", "unxz", "zstd", "unzstd",
     "ssh",
-];
+]);
 
 /// Programs that run another one and write files of their own. Sources: GNU time 1.9, strace 6.1, ltrace 0.7,
 /// util-linux 2.38 (`script`, `flock`), perf 6.1, valgrind 3.19, rr 5.6.
-pub(crate) const WRITING_WRAPPERS: [&str; 14] = [
+pub(crate) static WRITING_WRAPPERS: Names = Names::of(&[
     "time",
     "strace",
     "ltrace",
@@ -47,7 +48,7 @@ pub(crate) const WRITING_WRAPPERS: [&str; 14] = [
     "gdbserver",
     "systemd-run",
     "bwrap",
-];
+]);
 
 /// Adds the protected paths among the words of a program that is not known to leave them alone.
 pub(super) fn suspected(
@@ -57,10 +58,9 @@ pub(super) fn suspected(
     around: &CommandContext,
     found: &mut Changes,
 ) {
-    // Each protected name has a dot.
-    let is_dotted = part.dirs.all().is_none_or(|mut it| it.any(|it| it.contains('.')));
+    let is_dotted = is_dotted(part);
     let mut add = |word: &Word| {
-        if !is_dotted && !word.text.contains(['.', '~', '$']) {
+        if !is_dotted && !may_have_dot(word) {
             return;
         }
         let file = named(word, part, around);
@@ -89,18 +89,18 @@ pub(super) fn suspected(
         }
         return;
     }
-    let lists: [&[&str]; 9] = [
-        READERS,
-        PRINTERS,
-        MORE_READERS,
-        WRITERS,
-        SHELLS,
-        RUNS_TEXT,
-        OPAQUE,
-        LOOKED_THROUGH,
-        READS,
+    let lists: [&Names; 9] = [
+        &READERS,
+        &PRINTERS,
+        &MORE_READERS,
+        &WRITERS,
+        &SHELLS,
+        &RUNS_TEXT,
+        &OPAQUE,
+        &LOOKED_THROUGH,
+        &READS,
     ];
-    if LOOKED_AT.contains(&name) || lists.iter().any(|it| it.contains(&name)) {
+    if LOOKED_AT.contains(name) || lists.iter().any(|it| it.contains(name)) {
         return;
     }
     for arg in included(args) {
@@ -123,7 +123,11 @@ pub(super) fn of_wrappers(
     let writes = part.words.iter().take(MAX_STARTS.min(program + 1)).any(names);
     // Those with options for files take them wherever they are.
     let n_words = if writes { part.words.len() } else { program };
+    let is_dotted = is_dotted(part);
     let mut add = |word: &Word| {
+        if !is_dotted && !may_have_dot(word) {
+            return;
+        }
         let file = named(word, part, around);
         if file.paths.iter().any(|it| is_protected(it)) {
             found.suspected.push(file);
@@ -134,6 +138,16 @@ pub(super) fn of_wrappers(
     if program > 0 && !writes {
         part.words.get(program).into_iter().for_each(add);
     }
+}
+
+/// Whether a directory that the part may run in has a dot in its path, as each protected name has.
+fn is_dotted(part: &Part) -> bool {
+    part.dirs.all().is_none_or(|mut it| it.any(|it| it.contains('.')))
+}
+
+/// Whether a path that a word names may have a dot that its directory has not.
+fn may_have_dot(word: &Word) -> bool {
+    word.text.bytes().any(|it| matches!(it, b'.' | b'~' | b'$'))
 }
 
 /// A word, and the values and paths in it.

@@ -19,12 +19,17 @@ fn command(raw: &str) -> ShellCommand {
     ShellCommand::read(raw, surroundings("/w"))
 }
 
+/// What the shell itself runs.
+fn visible(command: &ShellCommand) -> impl Iterator<Item = &Part> {
+    command.parts().iter().filter(|it| !it.is_hidden)
+}
+
 /// Whether a rule covers every part of a command.
 fn is_allowed(pattern: &str, raw: &str) -> bool {
     let command = command(raw);
     let pattern = Pattern::read(pattern);
     command.fault().is_none()
-        && command.visible().all(|it| covered_by(Some(&pattern), it, command.around()))
+        && visible(&command).all(|it| Ruled::of(it, command.around()).is_covered_by(&pattern))
 }
 
 #[track_caller]
@@ -116,8 +121,6 @@ fn options_that_run_others_or_write_are_not_covered_by_a_star() {
         ("xargs", "xargs sort"),
     ] {
         check_allowed(&format!("{program} *"), raw, false);
-        let command = command(raw);
-        assert!(covered_by(None, &command.parts()[0], command.around()), "{raw}");
     }
     for raw in [
         "sed -n '10,20p;30q' f",
@@ -235,7 +238,7 @@ fn files_of_known_programs_are_found() {
 fn what_a_command_reads_for_itself_needs_no_rule() {
     let reads = |raw: &str| {
         let command = command(raw);
-        command.fault().is_none() && command.visible().all(|it| reads_only(it, command.around()))
+        command.fault().is_none() && visible(&command).all(|it| reads_only(it, command.around()))
     };
     for raw in [
         "ls | head -2",

@@ -8,7 +8,10 @@ mod branches;
 mod follow;
 mod texts;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 pub(crate) use follow::destination;
 
@@ -56,7 +59,8 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         fault: script.fault,
     };
     walk.script(script, &start);
-    let is_evaluated = walk.names.iter().any(|it| walk.unknown.contains(it));
+    let unknown: HashSet<&String> = walk.unknown.iter().collect();
+    let is_evaluated = walk.names.iter().any(|it| unknown.contains(it));
     let fault = walk.fault.or(is_evaluated.then_some(Fault::Arithmetic));
     for part in &mut walk.parts {
         part.is_function = walk.functions.contains_key(part.name());

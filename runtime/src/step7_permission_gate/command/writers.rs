@@ -14,6 +14,10 @@ use crate::step7_permission_gate::{
     shell::word::{Piece, Word},
 };
 
+/// Directories of `-t` that are looked at. `cp` refuses a second one; with more of them nobody knows where it
+/// writes.
+const MAX_INTO: usize = 4;
+
 /// Adds what such a program does to its operands.
 pub(super) fn writer(
     name: &str,
@@ -24,7 +28,11 @@ pub(super) fn writer(
 ) {
     let at = |word: &Word| named(word, part, around);
     let plain: Vec<&Word> = operands(args).collect();
-    let into = into(args);
+    let mut into = into(args);
+    if into.len() > MAX_INTO {
+        into.clear();
+        found.changes.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+    }
     match name {
         "cp" | "mv" | "install" | "ln" => {
             let makes_directories = name == "install"

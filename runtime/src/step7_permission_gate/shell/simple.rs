@@ -132,6 +132,9 @@ impl Reader<'_> {
 
     /// A redirection, if one is here.
     pub(super) fn redirection(&mut self) -> Option<Redirection> {
+        if !matches!(self.peek(), Some(b'<' | b'>' | b'&' | b'{' | b'0'..=b'9')) {
+            return None;
+        }
         let before = self.at;
         let both = self.eat("&>>") || self.eat("&>");
         let has_number = !both && self.descriptor();

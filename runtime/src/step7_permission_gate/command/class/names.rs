@@ -2,8 +2,10 @@
 //!
 //! Sources: the manuals of the programs, as of 2025.
 
+use crate::step7_permission_gate::command::names::Names;
+
 /// Programs that read and have no subcommands.
-pub(in super::super) const READS: &[&str] = &[
+pub(in super::super) static READS: Names = Names::of(&[
     "ps",
     "df",
     "free",
@@ -107,7 +109,7 @@ pub(in super::super) const READS: &[&str] = &[
     "top",
     "vmstat",
     "pstree",
-];
+]);
 
 /// Programs that change the workspace and nothing else: builds, tests, linters, formatters.
 pub(super) const CHANGES: &[&str] = &[

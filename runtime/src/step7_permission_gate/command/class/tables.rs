@@ -130,7 +130,7 @@ pub(in super::super) fn is_run(name: &str) -> bool {
         "NPM_CONFIG",
         "npm_config",
     ];
-    let is_harmless = crate::step7_permission_gate::command::programs::HARMLESS.contains(&name);
+    let is_harmless = crate::step7_permission_gate::command::programs::HARMLESS.contains(name);
     !is_harmless
         && (RUN.contains(&name)
             || begins.iter().any(|it| name.starts_with(it))
@@ -148,7 +148,7 @@ pub(super) fn only_tells(name: &str, args: &[&str]) -> bool {
         "helm", "rsync", "curl", "wget", "ssh",
     ];
     let is_known = tools.contains(&name)
-        || READS.contains(&name)
+        || READS.contains(name)
         || CHANGES.contains(&name)
         || TOOLS.iter().any(|it| it.names.contains(&name));
     asks && is_known
@@ -203,7 +203,7 @@ pub(super) fn class(name: &str, first: &str, args: &[&str]) -> CommandClass {
                 ReadOnly
             }
         }
-        _ if READS.contains(&name) => ReadOnly,
+        _ if READS.contains(name) => ReadOnly,
         _ if CHANGES.contains(&name) => WorkspaceWrite,
         _ => Dangerous,
     }

@@ -1,0 +1,206 @@
+//! Which parts of a shell command rules and mode cover, and which rules would cover the others.
+
+use std::cell::OnceCell;
+
+use crate::{
+    permission::PermissionMode,
+    step7_permission_gate::{
+        GateSetup, RuleRef,
+        command::{Changes, Named, Part, ShellCommand, Target, edits, reads_only},
+        path_rule::escape,
+    },
+};
+
+/// Files for which a rule is named.
+const MAX_WRITES: usize = 3;
+
+/// What one gate says about the parts of one command. Each part is looked at once, however often its answer
+/// is needed.
+#[derive(Debug)]
+pub(in super::super) struct Coverage<'a> {
+    pub(super) tool: &'a str,
+    pub(super) command: &'a ShellCommand,
+    pub(super) setup: &'a GateSetup,
+    /// The answer for each of the command's parts.
+    parts: Vec<OnceCell<Covering>>,
+}
+
+/// What covers something.
+#[derive(Clone, Debug)]
+enum Covering {
+    /// Nothing does.
+    No,
+    /// It needs no rule.
+    Free,
+    /// This rule does.
+    By(RuleRef),
+}
+
+impl Covering {
+    fn rule(&self) -> Option<&RuleRef> {
+        match self {
+            Self::By(rule) => Some(rule),
+            Self::No | Self::Free => None,
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        matches!(self, Self::No)
+    }
+}
+
+impl From<Option<RuleRef>> for Covering {
+    fn from(rule: Option<RuleRef>) -> Self {
+        rule.map_or(Self::No, Self::By)
+    }
+}
+
+/// What no rule covers.
+pub(super) enum Uncovered<'a> {
+    Part(&'a Part),
+    Write(&'a Named),
+}
+
+impl<'a> Coverage<'a> {
+    pub(in super::super) fn new(
+        tool: &'a str,
+        command: &'a ShellCommand,
+        setup: &'a GateSetup,
+    ) -> Self {
+        let parts = command.parts().iter().map(|_| OnceCell::new()).collect();
+        Self { tool, command, setup, parts }
+    }
+
+    pub(super) fn command(&self) -> &'a ShellCommand {
+        self.command
+    }
+
+    /// The same of another gate.
+    pub(super) fn under<'b>(&self, setup: &'b GateSetup) -> Coverage<'b>
+    where
+        'a: 'b,
+    {
+        Coverage::new(self.tool, self.command, setup)
+    }
+
+    /// The first rule that it took, when every part and every write is covered.
+    pub(super) fn of_all(&self) -> Result<Option<RuleRef>, Uncovered<'a>> {
+        let mut first = None;
+        for (i, part, changes) in self.visible() {
+            match self.of_part(i, part) {
+                Covering::No => return Err(Uncovered::Part(part)),
+                it => first = first.or_else(|| it.rule().cloned()),
+            }
+            for file in &changes.writes {
+                match self.of_write(file, part) {
+                    Covering::No => return Err(Uncovered::Write(file)),
+                    it => first = first.or_else(|| it.rule().cloned()),
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    /// Whether a rule for a single part is all that is missing.
+    pub(super) fn lacks_one(&self) -> bool {
+        let uncovered = self.uncovered().map(drop);
+        uncovered.chain(self.refused().map(drop)).take(2).count() == 1
+    }
+
+    /// Allow rules that would let the command pass next time.
+    pub(in super::super) fn suggestions(&self) -> Vec<String> {
+        if self.command.fault().is_some() {
+            return Vec::new();
+        }
+        let specs = ShellCommand::suggestions(self.uncovered());
+        let mut rules: Vec<String> =
+            specs.into_iter().map(|it| format!("{}({it})", self.tool)).collect();
+        if self.setup.mode() != PermissionMode::Plan {
+            let files = self.refused().filter(|(part, it)| is_acceptable(it, part));
+            // Where it may be one of several, no rule for one of them is enough.
+            let paths = files
+                .filter_map(|(_, it)| if let [path] = &it.paths[..] { Some(path) } else { None });
+            rules.extend(paths.take(MAX_WRITES).map(|it| format!("Edit(/{})", escape(it))));
+        }
+        rules
+    }
+
+    /// What the shell itself runs, by its number.
+    fn visible(&self) -> impl Iterator<Item = (usize, &'a Part, &'a Changes)> {
+        let all = self.command.changes().enumerate().map(|(i, (part, changes))| (i, part, changes));
+        all.filter(|it| !it.1.is_hidden)
+    }
+
+    fn uncovered(&self) -> impl Iterator<Item = &'a Part> {
+        self.visible().filter(|it| self.of_part(it.0, it.1).is_none()).map(|it| it.1)
+    }
+
+    /// The files that it writes and nothing accepts.
+    fn refused(&self) -> impl Iterator<Item = (&'a Part, &'a Named)> {
+        let writes =
+            self.visible().flat_map(|(_, part, it)| it.writes.iter().map(move |it| (part, it)));
+        writes.filter(|(part, it)| self.of_write(it, part).is_none())
+    }
+
+    fn of_part(&self, i: usize, part: &Part) -> &Covering {
+        self.parts[i].get_or_init(|| covering(self.tool, part, self.command, self.setup))
+    }
+
+    /// What accepts a file that is written.
+    fn of_write(&self, file: &Named, part: &Part) -> Covering {
+        let (book, mode) = (self.setup.book(), self.setup.mode());
+        if edits::is_device(file) {
+            return Covering::Free;
+        }
+        if !is_acceptable(file, part) || mode == PermissionMode::Plan {
+            return Covering::No;
+        }
+        if file.is_inside(&part.dirs, self.command.around()) {
+            if mode == PermissionMode::AcceptEdits {
+                return Covering::Free;
+            }
+            // Who allows every command allows it to write where it works.
+            if let Some(rule) = book.allows_whole(self.tool, part) {
+                return Covering::By(rule);
+            }
+        }
+        let mut rule = None;
+        for path in &file.paths {
+            match book.lets_edit(path) {
+                Some(it) => rule = Some(it),
+                None => return Covering::No,
+            }
+        }
+        rule.into()
+    }
+}
+
+/// What covers a part.
+fn covering(tool: &str, part: &Part, command: &ShellCommand, setup: &GateSetup) -> Covering {
+    let around = command.around();
+    // What is written by `tee` is judged as a write.
+    let only_writes = part.name() == "tee"
+        && part.fault.is_none()
+        && part.assignments.is_empty()
+        && !part.is_fed
+        && part
+            .args()
+            .iter()
+            .all(|it| !it.text.starts_with('-') || matches!(&*it.text, "-a" | "--append" | "-i"));
+    if only_writes || reads_only(part, around) {
+        return Covering::Free;
+    }
+    match setup.mode() {
+        PermissionMode::AcceptEdits if edits::is_accepted(part, around) => Covering::Free,
+        PermissionMode::Plan => Covering::No,
+        _ => setup.book().covering(tool, part, around).into(),
+    }
+}
+
+/// Whether a rule may accept a file: it is known where it is, and is no peer.
+fn is_acceptable(file: &Named, part: &Part) -> bool {
+    let is_known = matches!(file.target, Target::Known(_));
+    let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();
+    let is_net = |it: &String| it.starts_with("/dev/tcp/") || it.starts_with("/dev/udp/");
+    is_known && is_placed && !file.paths.iter().any(is_net)
+}
