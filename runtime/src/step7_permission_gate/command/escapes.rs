@@ -83,6 +83,26 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
                     .any(|run| it.text.contains(run))
             })
         }
+        // GNU binutils 2.40: options from a file, shown in complaints about them; plugins.
+        "strings" | "ar" | "as" | "ld" | "nm" | "objcopy" | "objdump" | "readelf" => {
+            args.iter().any(|it| it.text.starts_with('@') || it.text.contains("-plugin"))
+        }
+        // go 1.22, go help build, go help testflag, go help vet.
+        "go" => args.iter().any(|it| {
+            let option = it.text.trim_start_matches('-');
+            let runs = ["exec", "toolexec", "vettool"];
+            let name = option.split_once('=').map_or(option, |it| it.0);
+            option.len() < it.text.len() && runs.contains(&name)
+        }),
+        // rustc 1.80, codegen options; java(1) of OpenJDK 21.
+        "rustc" => args.iter().any(|it| {
+            it.text.starts_with('@') || it.text.contains("linker=") || it.text.contains("sysroot")
+        }),
+        "java" => args.iter().any(|it| {
+            ["@", "-agent", "-javaagent", "-XX:On", "-XX:Flags", "-XX:VMOptionsFile"]
+                .iter()
+                .any(|run| it.text.starts_with(run))
+        }),
         // iproute2 6.1, ip(8); OpenSSL 3.0.
         "ip" => args.iter().any(|it| {
             "exec".starts_with(&it.text) && it.text.starts_with('e') || it.text.starts_with("-b")

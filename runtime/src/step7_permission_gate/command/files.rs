@@ -199,6 +199,11 @@ fn operands_of(
             found.trees.push(at(&Word::plain(".")));
         }
         found.reads.extend(files);
+        if name == "strings" {
+            // Options from a file; what is in it is shown when they are none.
+            let given = words.iter().filter_map(|it| it.text.strip_prefix('@'));
+            found.reads.extend(given.map(|it| at(&Word::plain(it))));
+        }
         let valued = words.iter().filter_map(|it| it.text.split_once('='));
         let valued = valued.filter(|it| it.0.starts_with('-'));
         found.reads.extend(valued.map(|it| at(&Word::plain(it.1))));

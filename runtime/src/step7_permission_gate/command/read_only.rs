@@ -94,8 +94,10 @@ fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> 
     if text.starts_with('-') && text.len() > 1 {
         // The rest of a short option may be a file.
         let attached = text.char_indices().nth(2).map_or("", |(at, _)| &text[at..]);
-        let is_file =
-            opens && !text.starts_with("--") && attached.len() > 1 && leads_away(attached);
+        let is_file = (opens || part.name() == "date")
+            && !text.starts_with("--")
+            && attached.len() > 1
+            && leads_away(attached);
         return !is_file || holds(attached, part, around);
     }
     if !opens && !leads_away(text) {

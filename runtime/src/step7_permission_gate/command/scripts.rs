@@ -185,7 +185,7 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
         }
         "watch" | "parallel" | "entr" | "hyperfine" | "watchexec" | "concurrently" | "nodemon"
-        | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc" => {
+        | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc" | "snap" | "execlineb" => {
             for arg in args.iter().take(MAX_STARTS) {
                 let value = arg.text.split_once('=').map_or("", |it| it.1);
                 for text in [arg.text.as_str(), value] {

@@ -25,6 +25,7 @@ mod hostile;
 mod linked;
 mod properties;
 mod protected_writes;
+mod rare_ways;
 mod unseen;
 
 const FILE: &str = "file_path";

@@ -37,8 +37,22 @@ const ANYWHERE: [&str; 15] = [
 ];
 
 /// Commands that run what they are given, or what is configured.
-const RUNNERS: [&str; 7] =
-    ["filter-branch", "difftool", "mergetool", "daemon", "instaweb", "shell", "hook"];
+const RUNNERS: [&str; 11] = [
+    "filter-branch",
+    "difftool",
+    "mergetool",
+    "daemon",
+    "instaweb",
+    "shell",
+    "hook",
+    "for-each-repo",
+    "credential",
+    "web--browse",
+    "quiltimport",
+];
+
+/// Strategies of merging that git has itself. Any other is a program of that name. Source: git-merge(1).
+const STRATEGIES: [&str; 6] = ["ours", "octopus", "ort", "recursive", "resolve", "subtree"];
 
 /// Pieces of configuration keys whose values are run, or point to more configuration.
 const RUN_KEYS: [&str; 26] = [
@@ -131,6 +145,7 @@ pub(in super::super) fn escapes(args: &[Word]) -> bool {
     texts().any(|it| ANYWHERE.iter().any(|option| is_long(it, option)))
         || call.args.iter().any(|it| it.text.contains("ext::") || it.text.starts_with("fd::"))
         || RUNNERS.contains(&call.command)
+        || MERGERS.contains(&call.command) && merges_by_program(call.args)
         || match call.command {
             "grep" => has_short('O'),
             "rebase" => has_short('x'),
@@ -142,6 +157,7 @@ pub(in super::super) fn escapes(args: &[Word]) -> bool {
             "fetch" | "pull" => {
                 has("-u") || texts().any(|it| it.starts_with("-u") && !it.starts_with("--"))
             }
+            "help" => has_short('w') || texts().any(|it| is_long(it, "--web")),
             "bisect" => has("run"),
             "submodule" => has("foreach"),
             "archive" => has_short('o'),
@@ -155,6 +171,26 @@ pub(in super::super) fn escapes(args: &[Word]) -> bool {
             }
             _ => false,
         }
+}
+
+/// Commands that take a strategy.
+const MERGERS: [&str; 5] = ["merge", "pull", "rebase", "cherry-pick", "revert"];
+
+/// Whether an option names a strategy that git does not have itself.
+fn merges_by_program(args: &[Word]) -> bool {
+    let own = |it: &str| STRATEGIES.contains(&it);
+    let next = |i: usize| args.get(i + 1).map_or("", |it| it.text.as_str());
+    args.iter().enumerate().take_while(|it| it.1.text != "--").any(|(i, arg)| {
+        let text = arg.text.as_str();
+        match text.strip_prefix("-s") {
+            Some("") => !own(next(i)) && !next(i).starts_with('-'),
+            Some(attached) => !own(attached),
+            None if is_long(text, "--strategy") => {
+                !own(text.split_once('=').map_or_else(|| next(i), |it| it.1))
+            }
+            None => false,
+        }
+    })
 }
 
 /// Commands of git itself: what is not one of them is an alias of whatever configuration holds, or a

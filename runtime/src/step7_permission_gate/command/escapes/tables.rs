@@ -120,6 +120,37 @@ pub(in super::super) const TABLES: &[Table] = &[
     Table { name: "mailx", short: "SX:", valued: "abcfqrsTu", long: &[] },
     // nmap 7.93.
     Table { name: "nmap", short: "", valued: "", long: &["--script", "--datadir"] },
+    // GNU coreutils 9.1, install(1); dpkg 1.21, dpkg(1); rpm 4.18, rpm(8).
+    Table { name: "install", short: "", valued: "", long: &["--strip-program"] },
+    Table { name: "dpkg", short: "", valued: "", long: &["--pre-invoke", "--post-invoke"] },
+    Table {
+        name: "rpm",
+        short: "ED",
+        valued: "",
+        long: &["--eval", "--pipe", "--define", "--load", "--macros", "--rcfile"],
+    },
+    // GnuPG 2.2, gpg(1).
+    Table {
+        name: "gpg",
+        short: "",
+        valued: "",
+        long: &[
+            "--agent-program",
+            "--dirmngr-program",
+            "--pinentry-program",
+            "--photo-viewer",
+            "--exec-path",
+            "--options",
+            "--homedir",
+        ],
+    },
+    // Bazel 7, command-line reference.
+    Table {
+        name: "bazel",
+        short: "",
+        valued: "",
+        long: &["--run_under", "--bazelrc", "--shell_executable"],
+    },
     // OpenSSH 9.2: libraries of tokens.
     Table { name: "ssh-add", short: "s", valued: "EHhSt", long: &[] },
     Table { name: "ssh-keygen", short: "Dw", valued: "aCbEfFImnNOPrRsStVYz", long: &[] },
