@@ -5,14 +5,14 @@ mod linked;
 use std::{os::unix::fs::symlink, sync::Arc};
 
 use ennead::{
-    RunEnd, SessionOptions,
+    OpenError, RunEnd, SessionOptions,
     permission::{Approver, PermissionAnswer, PermissionMode, Question},
     tool::BoxFuture,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::support::scripted::{Place, call, says, text};
+use crate::support::scripted::{Place, alerts, call, says, text};
 use crate::support::settings::SettingsJson as _;
 
 /// One call; what the model reads of it.
@@ -221,4 +221,27 @@ async fn long_command_is_judged_to_its_end() {
     assert_eq!(model.last().result("a"), "over");
     check_denied(&model.last().result("b"), "Bash(touch *)");
     assert!(!place.has("workspace/made"));
+}
+
+// REQ: TOL-10
+#[tokio::test]
+async fn session_whose_sandbox_cannot_be_had_says_so_or_is_not_opened() {
+    let place = Place::new();
+    let model = says(vec![call("t", "Bash", json!({"command": "touch unconfined"})), text("done")]);
+    // This program is not its own helper, so nothing that it starts can be confined on any kernel.
+    let with = |required: bool| {
+        let sandbox = json!({"enabled": true, "required": required});
+        place.session().setting("sandbox", sandbox).allow("Bash").unwrap()
+    };
+    let ennead = place.start(&model).await;
+    let refused = ennead.open(with(true)).await.map(drop).unwrap_err();
+    assert!(matches!(&refused, OpenError::NoSandbox { why } if why.contains("serve")), "{refused}");
+    ennead.shutdown().await;
+    let (_, told) = place.run_with_events(&model, with(false)).await;
+    let [told] = &alerts(&told)[..] else { panic!("{told:?}") };
+    assert!(told.starts_with("the sandbox is on, but commands cannot be confined: "), "{told}");
+    let records = place.lines();
+    assert!(records.iter().any(|it| it.to_string().contains(told.as_str())), "{records:?}");
+    assert!(model.last().result("t").contains("cannot be confined"));
+    assert!(!place.has("workspace/unconfined"));
 }

@@ -146,20 +146,21 @@ impl Ennead {
     /// [`OpenError`]; a transcript that another process holds names the holder.
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
         // Before servers are started for what cannot be opened.
-        let first_look = self.looked_at(&options).await?;
+        let looked = self.looked_at(&options).await?;
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
         let id = self.session_id(&options, number)?;
         // The run under way keeps its place.
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
-        let joined = match mcp_server::wants(&options) {
+        let mut joined = match mcp_server::wants(&options) {
             // In a box, since few sessions have any and every caller's future would carry it.
             true => Box::pin(self.join_mcp(&mut options, shard)).await?,
             false => Joined::default(),
         };
+        joined.notices.extend(looked.notice.map(Into::into));
         // Behind the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
-        let setup = self.setup(options, shard, id, joined, first_look)?;
+        let setup = self.setup(options, shard, id, joined, looked.first)?;
         let servers = setup.shared.servers.clone();
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();

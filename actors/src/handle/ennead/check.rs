@@ -47,12 +47,8 @@ impl Ennead {
         Ok(explain(&all))
     }
 
-    /// As [`Ennead::check`]; what the settings files hold, where they could be read, so that the first turn
-    /// need not read them again.
-    pub(super) async fn looked_at(
-        &self,
-        options: &SessionOptions,
-    ) -> Result<Option<FirstLook>, OpenError> {
+    /// As [`Ennead::check`]; with what was found on the way.
+    pub(super) async fn looked_at(&self, options: &SessionOptions) -> Result<Looked, OpenError> {
         if let Some(id) = options.id.as_ref().filter(|it| !is_uuid(it.as_str())) {
             return Err(OpenError::BadId(id.to_string()));
         }
@@ -69,7 +65,7 @@ impl Ennead {
                     first = Some(FirstLook { layers: read, seen });
                 }
                 // Its first run says that they cannot be read.
-                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(None),
+                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(Looked::default()),
             }
         }
         // Most have neither question, and merging is not for nothing.
@@ -79,36 +75,46 @@ impl Ennead {
         let merged = (!has_model || is_about_sandbox).then(|| merge(&[&own, read].concat()));
         // A session that waits for its first prompt keeps what was read, unless that is much.
         first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
-        let Some(merged) = merged else { return Ok(first) };
-        check_sandbox(merged.settings.sandbox).await?;
+        let Some(merged) = merged else { return Ok(Looked { first, notice: None }) };
+        let notice = check_sandbox(merged.settings.sandbox).await?;
         match has_model || merged.provenance.contains_key("model") {
-            true => Ok(first),
+            true => Ok(Looked { first, notice }),
             false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
         }
     }
 }
 
-/// Whether what is asked of the sandbox can be had.
-async fn check_sandbox(settings: SandboxSettings) -> Result<(), OpenError> {
+/// What a look at the options of a session finds.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// What the settings files hold, where they could be read, so that the first turn need not read them
+    /// again.
+    pub(super) first: Option<FirstLook>,
+    /// What is to be told with the first run.
+    pub(super) notice: Option<String>,
+}
+
+/// Whether what is asked of the sandbox can be had. A notice where it cannot and need not be.
+async fn check_sandbox(settings: SandboxSettings) -> Result<Option<String>, OpenError> {
     if !settings.enabled && !settings.required {
-        return Ok(());
+        return Ok(None);
     }
     if !settings.unsupported.is_empty() {
         return Err(OpenError::UnsupportedSandbox { keys: settings.unsupported });
-    }
-    if !settings.required {
-        // Every command that cannot be confined says so and does not run.
-        return Ok(());
     }
     if !settings.enabled {
         let why = "`sandbox.enabled` is not true".to_owned();
         return Err(OpenError::NoSandbox { why });
     }
     // A look at the kernel may take a millisecond, once.
-    match tokio::task::spawn_blocking(lacks).await {
-        Ok(None) => Ok(()),
-        Ok(Some(why)) => Err(OpenError::NoSandbox { why }),
-        Err(error) => Err(OpenError::NoSandbox { why: error.to_string() }),
+    let lacks = tokio::task::spawn_blocking(lacks).await.unwrap_or_else(|it| Some(it.to_string()));
+    match lacks {
+        None => Ok(None),
+        Some(why) if settings.required => Err(OpenError::NoSandbox { why }),
+        // Every command that cannot be confined says so and does not run.
+        Some(why) => {
+            Ok(Some(format!("the sandbox is on, but {why}; what it is to confine does not run")))
+        }
     }
 }
 
