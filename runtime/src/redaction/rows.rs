@@ -17,27 +17,34 @@ use super::{
 
 const GITLEAKS: &str = "gitleaks, config/gitleaks.toml";
 const TRUFFLEHOG: &str = "TruffleHog, pkg/detectors";
+const BOTH: &str = "gitleaks, config/gitleaks.toml; TruffleHog, pkg/detectors";
 const GITHUB_PATTERNS: &str = "GitHub documentation, Supported secret scanning patterns";
 
 /// The rows. Where two take the same bytes the first one names them.
 pub const TABLE: &[Rule] = &[
     token("anthropic-key", &["sk-ant-"], &[secret(URL64, 20, 300)], mixed, GITLEAKS),
-    token("openrouter-key", &["sk-or-v1-"], &[secret(HEX, 64, 64)], mixed, GITHUB_PATTERNS),
+    token("openrouter-key", &["sk-or-v1-"], &[secret(HEX, 64, 64)], mixed, TRUFFLEHOG),
     token(
         "openai-key",
-        &["sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"],
+        &["sk-proj-", "sk-svcacct-", "sk-service-", "sk-admin-", "sk-None-"],
         &[secret(URL64, 20, 400)],
         mixed,
-        GITLEAKS,
+        BOTH,
     ),
     // Also that of other providers with the same interface.
     token("openai-key", &["sk-"], &[secret(DIGIT_LETTER, 32, 128)], mixed, GITLEAKS),
     token("groq-key", &["gsk_"], &[secret(DIGIT_LETTER, 40, 80)], mixed, TRUFFLEHOG),
-    token("xai-key", &["xai-"], &[secret(DIGIT_LETTER, 60, 120)], mixed, TRUFFLEHOG),
+    token("xai-key", &["xai-"], &[secret(WORD, 60, 120)], mixed, TRUFFLEHOG),
     token("perplexity-key", &["pplx-"], &[secret(DIGIT_LETTER, 40, 80)], mixed, GITLEAKS),
     token("nvidia-key", &["nvapi-"], &[secret(URL64, 60, 90)], mixed, TRUFFLEHOG),
     token("replicate-key", &["r8_"], &[secret(URL64, 37, 37)], mixed, TRUFFLEHOG),
-    token("hugging-face-token", &["hf_"], &[secret(DIGIT_LETTER, 30, 60)], both_cases, GITLEAKS),
+    token(
+        "hugging-face-token",
+        &["hf_", "api_org_"],
+        &[secret(DIGIT_LETTER, 30, 60)],
+        both_cases,
+        BOTH,
+    ),
     token(
         "aws-access-key-id",
         &["AKIA", "ASIA", "ABIA", "ACCA"],
@@ -118,10 +125,14 @@ pub const TABLE: &[Rule] = &[
         with_anchor: false,
         ..token(
             "slack-webhook",
-            &["hooks.slack.com/services/", "hooks.slack.com/workflows/"],
+            &[
+                "hooks.slack.com/services/",
+                "hooks.slack.com/workflows/",
+                "hooks.slack.com/triggers/",
+            ],
             &[secret(BASE64, 20, 100)],
             mixed,
-            "Slack documentation, Sending messages using incoming webhooks",
+            GITLEAKS,
         )
     },
     token(
@@ -193,7 +204,7 @@ pub const TABLE: &[Rule] = &[
         &["tskey-"],
         &[secret(DASHED, 20, 100)],
         mixed,
-        "Tailscale documentation, Key prefixes",
+        "Tailscale documentation, tailscale.com/kb/1277/key-prefixes",
     ),
     token("supabase-key", &["sbp_"], &[secret(DIGIT_LETTER, 40, 40)], mixed, TRUFFLEHOG),
     token(

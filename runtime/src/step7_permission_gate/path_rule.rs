@@ -31,6 +31,9 @@ pub struct PathPattern {
     globs: GlobSet,
     absolute: Vec<String>,
     folded: bool,
+    /// A text that every path has which it covers; empty where there is none. Most paths do not have it, and to
+    /// look for it costs less than to match.
+    literal: String,
 }
 
 impl PathPattern {
@@ -69,7 +72,12 @@ impl PathPattern {
             Self::compile(all.iter().filter(is_readable).cloned().collect(), true)
         };
         let all = Self::compile(absolute.clone(), true).or_else(|_| readable(&absolute));
-        all.unwrap_or_else(|_| Self { globs: GlobSet::empty(), absolute: Vec::new(), folded: true })
+        all.unwrap_or_else(|_| Self {
+            globs: GlobSet::empty(),
+            absolute: Vec::new(),
+            folded: true,
+            literal: String::new(),
+        })
     }
 
     fn compile(absolute: Vec<String>, folded: bool) -> Result<Self, globset::Error> {
@@ -91,15 +99,19 @@ impl PathPattern {
                 add(&join(&pattern, "**"))?;
             }
         }
-        Ok(Self { globs: globs.build()?, absolute, folded })
+        let mut literals = absolute.iter().map(|it| last_literal(it));
+        let first = literals.next().unwrap_or_default();
+        let literal = if literals.all(|it| it == first) { first } else { "" };
+        let literal = if folded { fold(literal) } else { literal.to_owned() };
+        Ok(Self { globs: globs.build()?, absolute, folded, literal })
     }
 
     /// Whether it covers this absolute path.
     pub fn matches(&self, path: &str) -> bool {
-        match self.folded && !is_folded(path) {
-            true => self.globs.is_match(fold(path)),
-            false => self.globs.is_match(path),
+        if self.folded && !is_folded(path) {
+            return self.globs.is_match(fold(path));
         }
+        path.contains(&self.literal) && self.globs.is_match(path)
     }
 
     /// Whether it covers any path that was passed through.
@@ -150,6 +162,15 @@ impl PathPattern {
     pub fn as_hidden(&self) -> impl Iterator<Item = String> {
         self.absolute.iter().map(|it| format!("/{it}"))
     }
+}
+
+/// The last piece of a pattern that is written out and not short: what is in front of it is often the workspace,
+/// which all paths have.
+fn last_literal(pattern: &str) -> &str {
+    // What is in brackets is one of several.
+    let plain = &pattern[..pattern.find('[').unwrap_or(pattern.len())];
+    let mut pieces = plain.split(['/', '*', '?', '\\']);
+    pieces.rfind(|it| it.len() > 2 && it.is_ascii()).unwrap_or_default()
 }
 
 /// The directories of a shell's pattern that are written out.

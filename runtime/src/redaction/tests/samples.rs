@@ -71,6 +71,21 @@ fn secret_of_every_row_is_taken_out_and_one_character_less_is_not() {
     }
 }
 
+// REQ: SES-8
+#[test]
+fn characters_that_a_provider_puts_into_its_keys_do_not_end_them() {
+    let redactor = redactor(&[]);
+    let part = "aB3dE5gH7jK9mN2pQ4rS";
+    for (key, kind) in [
+        (format!("xai-{part}_{part}_{part}{part}"), "xai-key"),
+        (format!("sk-service-{part}_{part}-T3BlbkFJ{part}"), "openai-key"),
+        (format!("api_org_{part}{}", &part[..14]), "hugging-face-token"),
+    ] {
+        let (found, rest) = kinds(&redactor, &format!("({key})"));
+        assert_eq!((found, rest.as_str()), (vec![kind.to_owned()], "(§)"));
+    }
+}
+
 #[test]
 fn rows_begin_with_three_bytes_and_their_kinds_are_words() {
     for rule in TABLE {
