@@ -11,7 +11,7 @@ use super::{
     suspects, writers,
 };
 use crate::step7_permission_gate::{
-    path_resolution::{by_text, joined},
+    path_resolution::by_text,
     protected::is_protected,
     shell::{
         tree::Redirect,

@@ -58,11 +58,7 @@ pub(super) fn suspected(
     around: &CommandContext,
     found: &mut Changes,
 ) {
-    let is_dotted = is_dotted(part);
     let mut add = |word: &Word| {
-        if !is_dotted && !may_have_dot(word) {
-            return;
-        }
         let file = named(word, part, around);
         if file.paths.iter().any(|it| is_protected(it)) {
             found.suspected.push(file);
@@ -123,11 +119,7 @@ pub(super) fn of_wrappers(
     let writes = part.words.iter().take(MAX_STARTS.min(program + 1)).any(names);
     // Those with options for files take them wherever they are.
     let n_words = if writes { part.words.len() } else { program };
-    let is_dotted = is_dotted(part);
     let mut add = |word: &Word| {
-        if !is_dotted && !may_have_dot(word) {
-            return;
-        }
         let file = named(word, part, around);
         if file.paths.iter().any(|it| is_protected(it)) {
             found.suspected.push(file);
@@ -138,16 +130,6 @@ pub(super) fn of_wrappers(
     if program > 0 && !writes {
         part.words.get(program).into_iter().for_each(add);
     }
-}
-
-/// Whether a directory that the part may run in has a dot in its path, as each protected name has.
-fn is_dotted(part: &Part) -> bool {
-    part.dirs.all().is_none_or(|mut it| it.any(|it| it.contains('.')))
-}
-
-/// Whether a path that a word names may have a dot that its directory has not.
-fn may_have_dot(word: &Word) -> bool {
-    word.text.bytes().any(|it| matches!(it, b'.' | b'~' | b'$'))
 }
 
 /// A word, and the values and paths in it.

@@ -78,6 +78,9 @@ fn protected_file_is_asked_for_through_a_linked_directory() {
     for command in [
         "cd g; echo >> config",
         "cd g && touch hooks/pre-commit",
+        "gcc -o g/config a.c",
+        "mytool g/config",
+        "flock g/config true",
         "env -C g tee config",
         "(cd g; cp /w/src/a.rs config)",
         "pushd g; sed -i s/a/b/ config",
