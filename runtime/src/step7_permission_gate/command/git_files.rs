@@ -53,7 +53,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     let given = call.global.iter().filter(|it| !it.text.starts_with('-'));
     let given = given.filter_map(|it| it.text.split_once('=').map(|value| shortened(it, value.1)));
     found.reads.extend(given.map(|it| super::files::named(&it, part, around)));
-    if OPEN_PLACES.contains(&call.command) {
+    if OPEN_PLACES.contains(call.command) {
         // Repositories, and files of configuration.
         let operands = call.args.iter().flat_map(super::outputs::values);
         let here = |it: Word| place_in(target(&it, &around.home, part.is_lost), &dirs, around);
@@ -66,7 +66,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
         let here = |it: &&Word| place_in(target(it, &around.home, part.is_lost), &dirs, around);
         found.links.extend(sources.iter().map(here));
     }
-    if READ_NO_FILE.contains(&call.command) {
+    if READ_NO_FILE.contains(call.command) {
         return;
     }
     let mut named = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
         }
         is_operand |= text == "--";
         if !is_operand && text.starts_with('-') && text != "-" {
-            let takes_message = TAKE_MESSAGES.contains(&call.command);
+            let takes_message = TAKE_MESSAGES.contains(call.command);
             let is_long_message = is_long(text, "--message");
             if takes_message && (is_long_message || has_letter(text, 'm', "FCct")) {
                 let is_apart =
@@ -124,7 +124,7 @@ pub(super) fn reads(args: &[Word], part: &Part, around: &CommandContext, found: 
     }
     // Before `--` it may be a branch.
     let is_branch = call.command == "checkout" && !call.args.iter().any(|it| it.text == "--");
-    if !LIST.contains(&call.command) && !is_branch {
+    if !LIST.contains(call.command) && !is_branch {
         found.trees.extend(named.iter().cloned());
     }
     if is_grep || call.args.iter().any(|it| is_long(&it.text, "--relative")) {

@@ -125,7 +125,7 @@ pub(super) fn is_interpreter(name: &str) -> bool {
 fn of(name: &str) -> Option<&'static Interpreter> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_numbered = plain.len() < name.len();
-    if !NAMED.may_hold(name) && !(is_numbered && NAMED.may_hold(plain)) {
+    if !(NAMED.may_hold(name) || is_numbered && NAMED.may_hold(plain)) {
         return None;
     }
     INTERPRETERS

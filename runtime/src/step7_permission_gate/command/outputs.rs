@@ -281,7 +281,7 @@ pub(super) fn of_git(args: &[Word]) -> Vec<Word> {
         "worktree" | "bundle" | "mv" | "submodule" | "rm" | "update-index" | "merge-file" => {
             found.extend(operands(call.args).cloned());
         }
-        command if GIT_WRITES.contains(&command) => {
+        command if GIT_WRITES.contains(command) => {
             found.extend(call.args.iter().flat_map(values));
         }
         "checkout" | "restore" | "clean" | "reset" | "apply" | "am" | "stash"

@@ -27,7 +27,7 @@ pub(in super::super) fn reads_only(part: &Part, around: &CommandContext) -> bool
 pub(super) fn has_harmless_assignments(part: &Part) -> bool {
     part.assignments.iter().all(|it| {
         let is_known = it.value.is_known() && it.value.inner.is_empty();
-        is_known && HARMLESS.contains(&it.name.as_str())
+        is_known && HARMLESS.contains(it.name.as_str())
     })
 }
 

@@ -115,7 +115,7 @@ pub(super) fn of_wrappers(
     around: &CommandContext,
     found: &mut Changes,
 ) {
-    let names = |it: &Word| WRITING_WRAPPERS.contains(&base(&it.text));
+    let names = |it: &Word| WRITING_WRAPPERS.contains(base(&it.text));
     let writes = part.words.iter().take(MAX_STARTS.min(program + 1)).any(names);
     // Those with options for files take them wherever they are.
     let n_words = if writes { part.words.len() } else { program };
