@@ -176,6 +176,8 @@ pub mod internal {
         ResponseBody, Transport, TransportError, WireRequest, WireResponse,
     };
 
+    #[cfg(feature = "serve")]
+    pub use crate::serve::page::{PAGE_INDEX, PAGE_SCRIPTS, PAGE_STYLE};
     #[cfg(feature = "http")]
     pub use crate::world::http::Http;
     #[cfg(feature = "simulated")]

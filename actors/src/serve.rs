@@ -19,6 +19,7 @@
 //! | `GET /v1/sessions/{id}/transcript` | the transcript, JSON lines, with ranges |
 //! | `GET /v1/approvals`, `POST /v1/approvals/{id}` | questions about calls; answers one |
 //! | `GET /v1/tree`, `/v1/tree/events` | the actors that live, and their comings and goings |
+//! | `GET /`, `/page/{file}` | the live page |
 //! | `GET /healthz`, `/readyz`, `/metrics` | for load balancers and Prometheus |
 //!
 //! All but the last and `/openapi.json` want a token ([`TokenFile`]). What belongs to another tenant is not
@@ -45,6 +46,7 @@ mod limits;
 mod listen;
 mod metrics;
 mod options;
+pub(crate) mod page;
 mod places;
 mod problem;
 mod pump;

@@ -15,8 +15,8 @@ use utoipa::{
 };
 
 use super::{
-    Server, access, approvals, health, hosted, problem, run_routes, sessions, stream, transcript,
-    tree, turns,
+    Server, access, approvals, health, hosted, page, problem, run_routes, sessions, stream,
+    transcript, tree, turns,
 };
 
 /// Describes the API; `/openapi.json` gives it.
@@ -75,6 +75,7 @@ pub(crate) fn router(server: Server) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(|| async { Json(document()) }))
+        .merge(page::routes())
         .fallback(health::nothing)
         .method_not_allowed_fallback(health::other_method)
         .layer(DefaultBodyLimit::max(max_body))
