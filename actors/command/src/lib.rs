@@ -14,6 +14,7 @@ pub mod evaluation;
 pub mod exit;
 pub mod print;
 pub mod print_view;
+pub mod recorded_page;
 pub mod signals;
 pub mod simulate;
 pub mod stream_json;

@@ -145,6 +145,11 @@ pub(crate) enum Command {
     Trace {
         /// Path of the transcript.
         file: PathBuf,
+
+        /// Write a page instead that shows the transcript and those of its sub-agents offline, in one file: PAGE, or the name of the
+        /// transcript with the ending html, in this directory
+        #[arg(long, value_name = "PAGE", num_args = 0..=1, require_equals = true)]
+        html: Option<Option<PathBuf>>,
     },
     /// Check transcripts and the sidechains that belong to them: chain, steps, decisions, results, ends.
     Verify {

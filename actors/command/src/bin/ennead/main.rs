@@ -78,7 +78,8 @@ fn run(args: Args) -> Result<Exit, Failure> {
         signals::let_large_writes_fail();
         match args.command {
             Some(Command::Demo(demo)) => demo::run(demo).await,
-            Some(Command::Trace { file }) => transcripts::trace(&file),
+            Some(Command::Trace { file, html: None }) => transcripts::trace(&file),
+            Some(Command::Trace { file, html: Some(page) }) => transcripts::page(&file, page),
             Some(Command::Verify { files }) => transcripts::verify(&files),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
             Some(Command::Serve(serve)) => serve::run(serve).await,

@@ -1,8 +1,14 @@
 //! `trace` and `verify`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
 use ennead::{transcript, transcript::TranscriptError};
+use ennead_command::recorded_page;
 use ennead_runtime::output::terminal::clean_line;
 
 use crate::{
@@ -13,6 +19,29 @@ use crate::{
 pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
     show::result(&transcript::trace(file).map_err(failure)?)?;
     Ok(Exit::Success)
+}
+
+/// Writes the page that shows a transcript. A file that is there already is kept as it is.
+pub(crate) fn page(file: &Path, page: Option<PathBuf>) -> Result<Exit, Failure> {
+    // It also says what is no transcript.
+    transcript::trace(file).map_err(failure)?;
+    let unreadable = |cause| failure(TranscriptError::Unreadable { file: file.to_owned(), cause });
+    let shown = recorded_page::read(file).map_err(unreadable)?;
+    let page = page.unwrap_or_else(|| {
+        PathBuf::from(file.file_stem().unwrap_or_default()).with_added_extension("html")
+    });
+    write(&page, &recorded_page::page(&shown)).map_err(|error| {
+        Failure::new(Exit::BadInput, format!("cannot write {}: {error}", page.display()))
+    })?;
+    show::result(&clean_line(&page.display().to_string()))?;
+    Ok(Exit::Success)
+}
+
+/// Writes a new file that only its owner can read, as transcripts are.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 /// Checks every file, also after one that is not in order; ends as the worst of them does.
