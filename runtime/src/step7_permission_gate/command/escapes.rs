@@ -33,7 +33,9 @@ pub(crate) fn escapes(part: &Part) -> bool {
 }
 
 /// The programs of [`TABLES`], at a glance.
-static IN_TABLES: Glance = {
+static IN_TABLES: Glance = in_tables();
+
+const fn in_tables() -> Glance {
     let mut glance = Glance::new();
     let mut i = 0;
     while i < TABLES.len() {
@@ -41,7 +43,7 @@ static IN_TABLES: Glance = {
         i += 1;
     }
     glance
-};
+}
 
 /// Whether one of the arguments is in the table of the program.
 pub(super) fn holds(name: &str, args: &[Word]) -> bool {

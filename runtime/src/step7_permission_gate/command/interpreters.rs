@@ -91,7 +91,9 @@ pub(crate) const INTERPRETERS: &[Interpreter] = &[
 ];
 
 /// The programs of [`INTERPRETERS`], at a glance.
-static NAMED: Glance = {
+static NAMED: Glance = named();
+
+const fn named() -> Glance {
     let mut glance = Glance::new();
     let mut i = 0;
     while i < INTERPRETERS.len() {
@@ -99,7 +101,7 @@ static NAMED: Glance = {
         i += 1;
     }
     glance
-};
+}
 
 /// Whether a program runs a text that cannot be read.
 pub(super) fn runs_unseen(name: &str, args: &[Word], is_fed: bool) -> bool {

@@ -150,7 +150,9 @@ static MORE: Names = Names::of(&[
 ]);
 
 /// The programs of [`ROWS`], at a glance.
-static IN_ROWS: Glance = {
+static IN_ROWS: Glance = in_rows();
+
+const fn in_rows() -> Glance {
     let mut glance = Glance::new();
     let mut i = 0;
     while i < ROWS.len() {
@@ -158,7 +160,7 @@ static IN_ROWS: Glance = {
         i += 1;
     }
     glance
-};
+}
 
 /// Whether a program may run elsewhere than the shell is.
 fn is_about(name: &str) -> bool {

@@ -197,7 +197,9 @@ pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
 ];
 
 /// The programs of [`WITH_SUBCOMMAND`], at a glance.
-static HAVE_SUBCOMMAND: Glance = {
+static HAVE_SUBCOMMAND: Glance = have_subcommand();
+
+const fn have_subcommand() -> Glance {
     let mut glance = Glance::new();
     let mut i = 0;
     while i < WITH_SUBCOMMAND.len() {
@@ -205,7 +207,7 @@ static HAVE_SUBCOMMAND: Glance = {
         i += 1;
     }
     glance
-};
+}
 
 /// Whether one of these words makes a program run another one.
 pub(crate) fn has_runner<'a>(name: &str, words: impl Iterator<Item = &'a str> + Clone) -> bool {

@@ -9,7 +9,7 @@ mod follow;
 mod texts;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -59,7 +59,7 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         fault: script.fault,
     };
     walk.script(script, &start);
-    let unknown: HashSet<&String> = walk.unknown.iter().collect();
+    let unknown: BTreeSet<&String> = walk.unknown.iter().collect();
     let is_evaluated = walk.names.iter().any(|it| unknown.contains(it));
     let fault = walk.fault.or(is_evaluated.then_some(Fault::Arithmetic));
     for part in &mut walk.parts {
