@@ -3,5 +3,7 @@
 mod access;
 mod client;
 mod events;
+mod limits;
+mod process;
 mod rig;
 mod runs;

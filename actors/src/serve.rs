@@ -64,24 +64,40 @@ mod tokens;
 mod transcript;
 mod tree;
 mod turns;
+mod turnstile;
+mod worker;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use axum::Router;
 use thiserror::Error;
 
+pub use self::limits::TenantLimits;
 pub use self::options::ServeOptions;
 pub use self::tokens::{Role, TokenEntry, TokenFile};
 use self::{
     book::Book, drain::Drain, hosted::Hosted, limits::Limits, metrics::Metrics, places::Places,
-    rates::Rates, tasks::Tasks,
+    rates::Rates, tasks::Tasks, turnstile::Turnstile,
 };
-use crate::Ennead;
+use crate::{Ennead, storage::archive::files};
 
 /// Readers of the changes of the tree.
 const MAX_TREE_READERS: usize = 64;
 
 /// Why a server cannot start, or why it ended.
+///
+/// ```
+/// use ennead::serve::{Role, ServeError, TokenFile};
+///
+/// let directory = tempfile::tempdir()?;
+/// let refused = TokenFile::new(directory.path()).add("laptop", "no/tenant", Role::User);
+/// assert!(matches!(refused, Err(ServeError::Tokens { .. })));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -107,6 +123,9 @@ pub enum ServeError {
         /// Path of the directory.
         path: PathBuf,
     },
+    /// The server refused what the program that hosts it asked for.
+    #[error("the server refused: {0}")]
+    Refused(String),
     /// The operating system gives no random bytes.
     #[error("no random bytes: {0}")]
     Random(#[source] io::Error),
@@ -154,6 +173,9 @@ struct Shared {
     limits: Limits,
     metrics: Metrics,
     drain: Drain,
+    turnstile: Turnstile,
+    /// Says to other processes that the directory is in use, as long as it is open.
+    lock: fs::File,
     tree_readers: Places,
     tasks: Tasks,
 }
@@ -163,9 +185,11 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::State`] when the directory cannot be used.
+    /// [`ServeError::State`] when the directory cannot be used; [`ServeError::InUse`] when another process
+    /// uses it.
     pub async fn start(ennead: Ennead, options: ServeOptions) -> Result<Self, ServeError> {
         let places = record::Places::new(options.state.clone());
+        let lock = lock(&options.state)?;
         let failed = |cause| ServeError::State { path: options.state.clone(), cause };
         let at = places.clone();
         let loaded = tokio::task::spawn_blocking(move || at.load()).await;
@@ -176,7 +200,9 @@ impl Server {
             places,
             book: Book::default(),
             rates: Rates::default(),
-            limits: Limits::default(),
+            limits: Limits::load(options.limits.clone(), options.state.join("spent.json")),
+            turnstile: Turnstile::new(options.limits.all_runs, options.limits.runs),
+            lock,
             metrics: Metrics::default(),
             drain: Drain::default(),
             tree_readers: Places::new(MAX_TREE_READERS),
@@ -194,6 +220,10 @@ impl Server {
         server.0.tasks.spawn(async move { it.passivate().await });
         let it = server.clone();
         server.0.tasks.spawn(async move { it.take_up_all().await });
+        if server.0.options.limits.disk_bytes.is_some() {
+            let it = server.clone();
+            server.0.tasks.spawn(async move { it.measure().await });
+        }
         Ok(server)
     }
 
@@ -205,6 +235,19 @@ impl Server {
     /// The file of the tokens that are let in.
     pub fn tokens(&self) -> &TokenFile {
         &self.0.tokens
+    }
+}
+
+/// Takes the directory for this process. The system gives it up with the process, however that ends.
+fn lock(state: &Path) -> Result<fs::File, ServeError> {
+    let failed = |cause| ServeError::State { path: state.to_owned(), cause };
+    let name = state.join("server.lock");
+    let open = |path: &Path| files::private().write(true).create(true).truncate(false).open(path);
+    let file = files::in_directory(&name, open).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(ServeError::InUse { path: state.to_owned() }),
+        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 

@@ -209,6 +209,16 @@ const LOCKS: &[(&str, &str)] = &[
     ("world/local_files/last_good.rs", "settings files that could be read"),
     ("world/compiled_patterns.rs", "patterns of paths that sessions of a place have"),
     ("world/negative_dir_cache.rs", "directories that held nothing for a session"),
+    ("serve/book.rs", "which sessions the server hosts; none of their turns looks at it"),
+    ("serve/drain.rs", "whether the server is about to end"),
+    ("serve/hosted.rs", "what the page shows of a session, and its runs that wait"),
+    ("serve/limits.rs", "sums of what tenants used"),
+    ("serve/metrics.rs", "counters"),
+    ("serve/places.rs", "a count of connections and readers"),
+    ("serve/rates.rs", "how fast tokens ask"),
+    ("serve/ring.rs", "events that have happened, for readers outside of the tree"),
+    ("serve/tokens.rs", "the file of the tokens as it was read last"),
+    ("serve/turnstile.rs", "which runs wait for a place, before any turn of theirs begins"),
 ];
 
 // REQ: TRN-8

@@ -207,9 +207,17 @@ pub(super) struct Survey {
 
 impl Survey {
     /// The prompt that the playbook answers.
+    pub(super) fn prompt(&self) -> String {
+        format!("Survey the directory {}", self.name)
+    }
+
+    /// The directory that is surveyed.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(super) fn request(&self) -> RunRequest {
-        let prompt = format!("Survey the directory {}", self.name);
-        RunRequest::new(prompt).origin("demo")
+        RunRequest::new(self.prompt()).origin("demo")
     }
 
     ///

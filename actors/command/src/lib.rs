@@ -9,6 +9,7 @@ pub mod bench;
 pub mod conformance;
 pub mod demo;
 pub mod demo_load;
+pub mod demo_serve;
 pub mod demo_view;
 pub mod evaluation;
 pub mod exit;

@@ -78,6 +78,11 @@ impl Book {
         self.lock().by_id.values().cloned().collect()
     }
 
+    /// All tenants that have had sessions.
+    pub(crate) fn tenants(&self) -> Vec<TenantId> {
+        self.lock().of_tenant.keys().cloned().collect()
+    }
+
     /// How many sessions there are, of this tenant and in all.
     pub(crate) fn count(&self, tenant: &TenantId) -> (usize, usize) {
         let inner = self.lock();

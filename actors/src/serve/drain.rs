@@ -1,45 +1,132 @@
 //! How a server ends: no new runs, then what runs settles, then nothing is left.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use super::Server;
+use futures::future::join_all;
+use tokio::{sync::Notify, time::timeout};
+
+use super::{
+    Server,
+    hosted::{Held, Hosted},
+};
+
+/// What is left of the deadline for interrupting what did not settle, and for closing.
+const LAST: Duration = Duration::from_secs(3);
 
 /// Whether the server is about to end.
 #[derive(Debug, Default)]
-pub(crate) struct Drain(AtomicBool);
+pub(crate) struct Drain {
+    is_begun: AtomicBool,
+    /// A run has ended, or waits for an answer.
+    settled: Notify,
+}
 
 impl Drain {
     /// No run begins any more.
-    pub(crate) fn begin(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    fn begin(&self) {
+        self.is_begun.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn is_begun(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.is_begun.load(Ordering::SeqCst)
+    }
+
+    /// Wakes the one that waits for runs to settle.
+    pub(crate) fn settled(&self) {
+        if self.is_begun() {
+            self.settled.notify_one();
+        }
     }
 }
 
 impl Server {
     /// Ends the server in order, within a deadline. From now on `/readyz` says no and no run begins. Runs
-    /// under way end after their present turn and are gone on with by the next process; those that wait for
-    /// an answer keep their question. What has not settled a second before the deadline is interrupted.
+    /// under way end after their present turn, and the next process goes on with them; those that wait for
+    /// an answer keep their question. What has not settled three seconds before the deadline is
+    /// interrupted, and gone on with as well.
     pub async fn drain(&self, deadline: Duration) {
         self.0.drain.begin();
-        let _late = tokio::time::timeout(deadline, self.shutdown()).await;
+        let patience = deadline.saturating_sub(LAST);
+        let under_way = self.under_way();
+        let parking = async {
+            join_all(under_way.iter().map(|it| self.park(it, Held::Draining))).await;
+            self.wait_until_settled().await;
+        };
+        // Late or not, what comes next is the same.
+        let _late = timeout(patience, parking).await;
+        let interrupting = async {
+            let left = self.under_way();
+            join_all(left.iter().map(|it| interrupt(it))).await;
+            self.wait_until_settled().await;
+        };
+        let _late = timeout(LAST / 2, interrupting).await;
+        let _late = timeout(LAST / 2, self.close_all(true)).await;
+        self.end().await;
     }
 
     /// Ends the server at once: runs under way are interrupted.
     pub async fn shutdown(&self) {
         self.0.drain.begin();
-        for hosted in self.0.book.all() {
+        self.close_all(false).await;
+        self.end().await;
+    }
+
+    /// Ends all tasks, and gives the directory to the next process.
+    async fn end(&self) {
+        self.0.tasks.end().await;
+        if let Err(error) = self.0.lock.unlock() {
+            tracing::warn!(%error, "the directory is in use until the process ends");
+        }
+    }
+
+    /// Has the run of a session end after its present turn, to be gone on with later.
+    pub(crate) async fn park(&self, hosted: &Hosted, why: Held) {
+        if hosted.state().parks.replace(why).is_some() {
+            return;
+        }
+        if let Some(handle) = hosted.handle.lock().await.as_ref() {
+            handle.stop();
+        }
+    }
+
+    /// Sessions with a run that does not wait for an answer.
+    fn under_way(&self) -> Vec<Arc<Hosted>> {
+        let mut all = self.0.book.all();
+        all.retain(|it| it.is_under_way());
+        all
+    }
+
+    async fn wait_until_settled(&self) {
+        while !self.under_way().is_empty() {
+            self.0.drain.settled.notified().await;
+        }
+    }
+
+    /// Ends the actors of all sessions; with `keeps` not of those that wait for an answer, whose question
+    /// would be closed with them.
+    async fn close_all(&self, keeps: bool) {
+        let all = self.0.book.all().into_iter();
+        let closing = all.map(|hosted| async move {
+            if keeps && hosted.is_asked() {
+                return;
+            }
             let handle = hosted.handle.lock().await.take();
             if let Some(handle) = handle {
                 handle.close().await;
             }
-        }
-        self.0.tasks.end().await;
+        });
+        join_all(closing).await;
+    }
+}
+
+async fn interrupt(hosted: &Hosted) {
+    if let Some(handle) = hosted.handle.lock().await.as_ref() {
+        handle.interrupt();
     }
 }

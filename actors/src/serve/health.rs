@@ -78,6 +78,8 @@ impl Server {
             .map(|(state, n)| ("ennead_sessions", "state", state.to_owned(), n as f64))
             .collect();
         gauges.push(("ennead_runs_queued", "", String::new(), queued as f64));
+        let held = self.0.turnstile.n_waiting();
+        gauges.push(("ennead_runs_waiting_for_their_turn", "", String::new(), held as f64));
         let asked = self.0.ennead.approvals().len();
         gauges.push(("ennead_approvals_open", "", String::new(), asked as f64));
         let mut mailboxes = std::collections::BTreeMap::<String, usize>::new();

@@ -42,6 +42,8 @@ pub(crate) struct State {
     pub(crate) has_worker: bool,
     /// What keeps its next run from beginning, if something does.
     pub(crate) held: Option<Held>,
+    /// Why its run ends after the present turn, to be gone on with later.
+    pub(crate) parks: Option<Held>,
     pub(crate) is_deleted: bool,
     pub(crate) last_used: Timestamp,
     /// Readers of its events.
@@ -68,6 +70,14 @@ pub(crate) struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Held {
+    /// As many runs as there may be are under way.
+    Turn,
+    /// The tokens of the day are used up.
+    TokenLimit,
+    /// The money of the day is used up.
+    MoneyLimit,
+    /// The place on the disk is used up.
+    DiskLimit,
     /// The server is about to end; the next process goes on.
     Draining,
 }
@@ -107,6 +117,7 @@ impl Hosted {
             progress: None,
             has_worker: false,
             held: None,
+            parks: None,
             is_deleted: false,
             last_used,
             n_readers: 0,
@@ -130,6 +141,18 @@ impl Hosted {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Every change is whole before the lock goes, so a panic elsewhere spoils nothing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run is under way that does not wait for an answer.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let state = self.state();
+        let is_asked = state.progress.as_ref().is_some_and(|it| !it.asked.is_empty());
+        state.runs.as_ref().is_some_and(|it| it.running().is_some()) && !is_asked
+    }
+
+    /// Whether its run waits for an answer.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.state().progress.as_ref().is_some_and(|it| !it.asked.is_empty())
     }
 
     /// Takes in what its session did.

@@ -1,34 +1,22 @@
-//! Makes actors of sessions when they are needed, runs their prompts one after another, and lets go of
-//! those that nobody needs.
+//! Makes actors of sessions when they are needed, and lets go of those that nobody needs.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use ennead_runtime::{
-    ids::RunId,
-    run::{
-        RunRequest,
-        outcome::{RunError, RunOutcome},
-    },
-    time::Timestamp,
-};
-use serde_json::{Value, json};
+use ennead_runtime::{ids::TenantId, time::Timestamp};
 
 use super::{
     Server, directories,
-    hosted::{Held, Hosted},
+    hosted::Hosted,
     problem::{Code, Problem},
-    random,
-    record::Saved,
-    runs::{Delivery, Run, RunState, Runs},
+    runs::Runs,
 };
 use crate::{OpenError, SessionHandle};
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// What a session is told that goes on with a run of an earlier process.
-const GO_ON: &str = "The server was restarted while this was being worked on. Go on from where it was \
-                     left.";
+/// How often the disk is measured.
+const MEASURE: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Reads the time.
@@ -47,10 +35,7 @@ impl Server {
         }
         let record = &hosted.record;
         let options = &self.0.options;
-        let (root, tenant) = (options.workspaces.clone(), record.tenant.clone());
-        let directory = record.directory.clone();
-        let made = move || directories::prepare(&root, &tenant, &directory);
-        let workspace = blocking(made).await??;
+        let workspace = self.directory_of(&record.tenant, &record.directory).await?;
         let mut session = options
             .session
             .clone()
@@ -77,6 +62,20 @@ impl Server {
         Ok(opened)
     }
 
+    /// The directory of this name, made if it is not there.
+    pub(crate) async fn directory_of(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+    ) -> Result<PathBuf, Problem> {
+        if let Some(workspace) = &self.0.options.workspace {
+            return Ok(workspace.clone());
+        }
+        let (root, tenant) = (self.0.options.workspaces.clone(), tenant.clone());
+        let name = name.to_owned();
+        blocking(move || directories::prepare(&root, &tenant, &name)).await?
+    }
+
     /// Does something with the runs of a session, which are read from the disk if they are not at hand.
     pub(crate) async fn with_runs<T>(
         &self,
@@ -98,123 +97,6 @@ impl Server {
         }
     }
 
-    /// Has the runs of a session taken one after another, unless that is being done.
-    pub(crate) fn work_on(&self, hosted: &Arc<Hosted>) {
-        if std::mem::replace(&mut hosted.state().has_worker, true) {
-            return;
-        }
-        let (server, hosted) = (self.clone(), Arc::clone(hosted));
-        self.0.tasks.spawn(async move { server.work(&hosted).await });
-    }
-
-    async fn work(&self, hosted: &Arc<Hosted>) {
-        loop {
-            let run = {
-                let mut state = hosted.state();
-                let is_draining = self.0.drain.is_begun();
-                let is_next = state.runs.as_ref().is_some_and(|it| 0 < it.n_queued());
-                state.held = (is_draining && is_next).then_some(Held::Draining);
-                let at = self.now();
-                match state.runs.as_mut().filter(|_| !is_draining).and_then(|it| it.begin(at)) {
-                    Some(run) => run,
-                    None => {
-                        state.has_worker = false;
-                        return;
-                    }
-                }
-            };
-            let result = self.run(hosted, &run).await;
-            let at = self.now();
-            let outcome = match result {
-                Ok(outcome) => {
-                    let view = outcome_view(&outcome);
-                    self.settle(hosted, &run.id, &outcome);
-                    (RunState::Finished, view)
-                }
-                Err(why) => (RunState::Failed, json!({ "end": "failed", "error": why })),
-            };
-            let mut state = hosted.state();
-            // Its end may lie in a hole of the events.
-            if let Some(progress) = state.progress.as_mut().filter(|it| it.run.is_some()) {
-                **progress = super::hosted::Progress::default();
-            }
-            if let Some(runs) = &mut state.runs {
-                runs.end(&run.id, outcome.0, outcome.1, at);
-            }
-            state.last_used = at;
-        }
-    }
-
-    async fn run(&self, hosted: &Hosted, run: &Run) -> Result<RunOutcome, String> {
-        let handle = self.wake(hosted).await.map_err(|it| it.to_string())?;
-        let prompt = run.prompt.clone().unwrap_or_default();
-        let request = RunRequest::new(prompt).run(run.id.clone()).origin("serve");
-        handle.run(request).await.map_err(|error| match error {
-            RunError::Busy(_) => "the session is busy".to_owned(),
-            error => error.to_string(),
-        })
-    }
-
-    /// Adds up what a run used.
-    fn settle(&self, hosted: &Hosted, run: &RunId, outcome: &RunOutcome) {
-        let total = outcome.cost.tree().total();
-        let saved = {
-            let mut state = hosted.state();
-            let totals = &mut state.totals;
-            totals.runs += 1;
-            totals.turns += u64::from(outcome.turns);
-            totals.usage = totals.usage + outcome.usage;
-            totals.cost = totals.cost + total.cost;
-            totals.is_partial |= total.known_cost().is_none();
-            Saved { record: hosted.record.clone(), totals: *totals }
-        };
-        self.0.metrics.add("ennead_cost_micro_usd_total", "", "", total.cost.micro_usd());
-        if let Err(error) = self.0.places.save(&saved) {
-            tracing::error!(%error, %run, "the totals of a session cannot be kept");
-        }
-    }
-
-    /// Takes up what an earlier process left: runs that wait, and those that it was in the middle of.
-    pub(crate) async fn take_up(&self, hosted: &Arc<Hosted>) -> Result<(), Problem> {
-        let running = self.with_runs(hosted, |runs| runs.running().cloned()).await?;
-        if let Some(id) = running {
-            self.take_up_run(hosted, &id).await?;
-        }
-        if self.with_runs(hosted, |runs| !runs.is_idle()).await? {
-            self.work_on(hosted);
-        }
-        Ok(())
-    }
-
-    /// Takes up what an earlier process left of all sessions.
-    pub(crate) async fn take_up_all(&self) {
-        for hosted in self.0.book.all() {
-            let journal = self.0.places.runs(hosted.tenant(), hosted.id());
-            // Most sessions were asked for nothing, or have done it all and are not looked at twice.
-            if !journal.exists() {
-                continue;
-            }
-            if let Err(problem) = self.take_up(&hosted).await {
-                tracing::error!(session = %hosted.id(), %problem, "not taken up");
-            }
-        }
-    }
-
-    async fn take_up_run(&self, hosted: &Arc<Hosted>, id: &RunId) -> Result<(), Problem> {
-        let handle = self.wake(hosted).await?;
-        let status =
-            handle.status().await.map_err(|it| Problem::new(Code::CannotOpen, it.to_string()))?;
-        let at = self.now();
-        if status.run.as_ref() == Some(id) {
-            // It waits for an answer, as it did before; asked for again by its name it is the same.
-            return self.with_runs(hosted, |runs| runs.put_back(id)).await;
-        }
-        let next = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
-        let next = Run::new(next.into(), GO_ON.into(), Delivery::Queue, at);
-        let gone_on = self.with_runs(hosted, |runs| runs.go_on(id, next)).await?;
-        gone_on.map_err(|it| Problem::internal("the run cannot be written", &it))
-    }
-
     /// Lets go of sessions that are idle, as long as the server lives.
     pub(crate) async fn passivate(&self) {
         loop {
@@ -222,6 +104,25 @@ impl Server {
             for hosted in self.0.book.all() {
                 self.let_go(&hosted).await;
             }
+        }
+    }
+
+    /// Measures what tenants have on the disk, as long as the server lives.
+    pub(crate) async fn measure(&self) {
+        loop {
+            for tenant in self.0.book.tenants() {
+                let work = match &self.0.options.workspace {
+                    Some(workspace) => workspace.clone(),
+                    None => self.0.options.workspaces.join(tenant.as_str()),
+                };
+                let directories = [work, self.0.places.transcripts(&tenant)];
+                let server = self.clone();
+                let measured = blocking(move || server.0.limits.measure(&tenant, directories));
+                if let Err(problem) = measured.await {
+                    tracing::error!(%problem, "the disk is not measured");
+                }
+            }
+            tokio::time::sleep(MEASURE).await;
         }
     }
 
@@ -260,26 +161,6 @@ impl Server {
             hosted.ring.clear();
         }
     }
-}
-
-/// What a run left, as the API shows it.
-fn outcome_view(outcome: &RunOutcome) -> Value {
-    let cost = outcome.cost.tree().total();
-    json!({
-        "end": outcome.end.code(),
-        "is_success": outcome.end.is_success(),
-        "text": outcome.text,
-        "error": outcome.error,
-        "turns": outcome.turns,
-        "usage": outcome.usage,
-        "cost_usd": cost.known_cost().map(|it| it.usd()),
-        "duration_ms": outcome.duration_ms,
-        "model": outcome.model,
-        "denials": outcome.denials.iter().map(|it| json!({
-            "tool": it.tool,
-            "call": it.call,
-        })).collect::<Vec<_>>(),
-    })
 }
 
 fn cannot_open(error: &OpenError) -> Problem {

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use super::TenantLimits;
 use crate::SessionOptions;
 
 /// What holds for a server.
@@ -34,6 +35,11 @@ pub struct ServeOptions {
     pub max_queued_runs: usize,
     /// Bytes of the body of a request at most; 1 MiB.
     pub max_body: usize,
+    /// What tenants may use.
+    pub limits: TenantLimits,
+    /// The directory that all sessions work in, whatever their tenants; `None`: each works below
+    /// `workspaces`. For a server of one person.
+    pub workspace: Option<PathBuf>,
     /// Readers of the events of one session at most; 64.
     pub max_readers: usize,
 }
@@ -53,6 +59,8 @@ impl ServeOptions {
             passivate_after: Duration::from_secs(15 * 60),
             max_queued_runs: 64,
             max_body: 1024 * 1024,
+            limits: TenantLimits::default(),
+            workspace: None,
             max_readers: 64,
         }
     }
@@ -80,6 +88,18 @@ impl ServeOptions {
     #[must_use]
     pub fn max_body(self, max_body: usize) -> Self {
         Self { max_body, ..self }
+    }
+
+    /// Sets what tenants may use.
+    #[must_use]
+    pub fn limits(self, limits: TenantLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Has all sessions work in this directory.
+    #[must_use]
+    pub fn workspace(self, workspace: impl Into<PathBuf>) -> Self {
+        Self { workspace: Some(workspace.into()), ..self }
     }
 
     /// Sets how many may read the events of one session at once.

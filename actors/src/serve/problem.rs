@@ -83,6 +83,12 @@ codes! {
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "the queue of the session is full";
     /// The tenant, or the server, has as many sessions as it may.
     Sessions = "session_limit", TOO_MANY_REQUESTS, "there are as many sessions as there may be";
+    /// The tenant, or the server, has used its tokens of the day.
+    Tokens = "token_limit", TOO_MANY_REQUESTS, "the tokens of the day are used up";
+    /// The tenant, or the server, has used its money of the day.
+    Money = "money_limit", TOO_MANY_REQUESTS, "the money of the day is used up";
+    /// The tenant has used its place on the disk.
+    Disk = "disk_limit", INSUFFICIENT_STORAGE, "the place on the disk is used up";
     /// There are as many streams of events as there may be.
     Streams = "stream_limit", TOO_MANY_REQUESTS, "there are as many streams as there may be";
     /// The server is about to end.

@@ -17,9 +17,18 @@ impl Server {
                     if let Event::Lagged { .. } = event.event.event {
                         continue;
                     }
-                    if let Some(hosted) = self.0.book.get(&event.session) {
-                        hosted.observe(Arc::new(event));
+                    let Some(hosted) = self.0.book.get(&event.session) else { continue };
+                    let (tokens, at) = (tokens_of(&event.event.event), event.at);
+                    hosted.observe(Arc::new(event));
+                    if 0 < tokens {
+                        self.0.limits.count_tokens(hosted.tenant(), tokens, at);
+                        if let Some((held, _)) = self.0.limits.hold(hosted.tenant(), at) {
+                            // Elsewhere, since a session that is being opened may take its time.
+                            let server = self.clone();
+                            self.0.tasks.spawn(async move { server.park(&hosted, held).await });
+                        }
                     }
+                    self.0.drain.settled();
                 }
                 Err(missed) => {
                     self.0.metrics.add("ennead_events_missed_total", "", "", missed.missed);
@@ -30,5 +39,14 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+/// Tokens that a provider reported with this event, of the session or of a sub-agent.
+fn tokens_of(event: &Event) -> u64 {
+    match event {
+        Event::MessageCompleted { usage, .. } => usage.total().0,
+        Event::Agent { event, .. } => tokens_of(event),
+        _ => 0,
     }
 }

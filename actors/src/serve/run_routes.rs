@@ -147,7 +147,7 @@ pub(crate) async fn create(
         Some(run) => (run, None),
         None => {
             server.refuse_while_draining()?;
-            server.0.limits.admit_run(&hosted)?;
+            server.0.limits.admit_run(hosted.tenant(), server.now())?;
             let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
             let mut run = Run::new(id.into(), new.prompt, new.delivery, server.now());
             run.key = key.clone().map(|it| (it, digest.clone()));
@@ -178,6 +178,22 @@ pub(crate) async fn create(
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+impl Server {
+    /// Asks for a run in the name of the program that hosts the server.
+    pub(crate) async fn ask_for_run(
+        &self,
+        hosted: &std::sync::Arc<Hosted>,
+        prompt: &str,
+    ) -> Result<(), Problem> {
+        self.refuse_while_draining()?;
+        let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
+        let run = Run::new(id.into(), prompt.to_owned(), Delivery::Queue, self.now());
+        accept(self, hosted, run).await?;
+        self.work_on(hosted);
+        Ok(())
+    }
 }
 
 /// Accepts a run and says how many are before it, or finds that its key was faster.

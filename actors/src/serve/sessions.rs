@@ -9,20 +9,25 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, Uri, header},
     response::IntoResponse,
 };
-use ennead_runtime::{ids::SessionId, permission::PermissionMode, time::Timestamp};
+use ennead_runtime::{
+    ids::{SessionId, TenantId},
+    permission::PermissionMode,
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{
-    Role, Server,
+    Role, ServeError, Server,
     access::Caller,
-    body, directories,
+    body,
     hosted::{Hosted, SessionView},
     hosting::blocking,
     problem::{Code, Problem, ProblemBody},
     random,
     record::{Record, Saved, Totals},
+    tokens::is_name,
 };
 
 /// Bytes of a title, a directory or the name of a model.
@@ -32,7 +37,7 @@ const MAX_NAME: usize = 256;
 const MAX_SYSTEM: usize = 64 * 1024;
 
 /// What a session is asked for with.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
     /// What people call it.
@@ -76,39 +81,74 @@ pub(crate) async fn create(
     caller.at_least(Role::User)?;
     server.refuse_while_draining()?;
     let new: NewSession = body::json(request, server.0.options.max_body).await?;
-    new.check(server.0.options.session.may_bypass)?;
-    server.0.limits.admit_session(&server, &caller.tenant)?;
-    let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
-    let directory = new.directory.unwrap_or_else(|| id.clone());
-    let (root, tenant) = (server.0.options.workspaces.clone(), caller.tenant.clone());
-    let name = directory.clone();
-    blocking(move || directories::prepare(&root, &tenant, &name)).await??;
-    let record = Record {
-        id: id.into(),
-        tenant: caller.tenant,
-        title: new.title,
-        directory,
-        model: new.model,
-        mode: new.mode,
-        max_turns: new.max_turns,
-        system: new.system,
-        created_at: server.now(),
-    };
-    let saved = Saved { record, totals: Totals::default() };
-    let places = server.0.places.clone();
-    let (saved, written) = blocking(move || {
-        let written = places.save(&saved);
-        (saved, written)
-    })
-    .await?;
-    written.map_err(|it| Problem::internal("the session cannot be written", &it))?;
-    let hosted = Arc::new(Hosted::new(saved, server.now()));
-    server.0.book.insert(Arc::clone(&hosted));
+    let hosted = server.make_session(caller.tenant, new).await?;
     let mut response = (StatusCode::CREATED, Json(hosted.view())).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("/v1/sessions/{}", hosted.id())) {
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+impl Server {
+    async fn make_session(
+        &self,
+        tenant: TenantId,
+        new: NewSession,
+    ) -> Result<Arc<Hosted>, Problem> {
+        new.check(self.0.options.session.may_bypass)?;
+        if self.0.options.workspace.is_some() && new.directory.is_some() {
+            let detail = "all sessions of this server work in one directory; name none";
+            return Err(Problem::new(Code::BadDirectory, detail));
+        }
+        let (of_tenant, all) = self.0.book.count(&tenant);
+        self.0.limits.admit_session(of_tenant, all)?;
+        let id = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
+        let directory = new.directory.unwrap_or_else(|| id.clone());
+        self.directory_of(&tenant, &directory).await?;
+        let record = Record {
+            id: id.into(),
+            tenant,
+            title: new.title,
+            directory,
+            model: new.model,
+            mode: new.mode,
+            max_turns: new.max_turns,
+            system: new.system,
+            created_at: self.now(),
+        };
+        let saved = Saved { record, totals: Totals::default() };
+        let places = self.0.places.clone();
+        let (saved, written) = blocking(move || {
+            let written = places.save(&saved);
+            (saved, written)
+        })
+        .await?;
+        written.map_err(|it| Problem::internal("the session cannot be written", &it))?;
+        let hosted = Arc::new(Hosted::new(saved, self.now()));
+        self.0.book.insert(Arc::clone(&hosted));
+        Ok(hosted)
+    }
+
+    /// Makes a session for a tenant and asks for its first run; for programs that host the server.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Refused`], as the API would refuse it.
+    pub async fn begin(
+        &self,
+        tenant: &str,
+        title: &str,
+        prompt: &str,
+    ) -> Result<SessionId, ServeError> {
+        let refused = |it: Problem| ServeError::Refused(it.to_string());
+        if !is_name(tenant) {
+            return Err(ServeError::Refused("the tenant has no name".to_owned()));
+        }
+        let new = NewSession { title: Some(title.to_owned()), ..NewSession::default() };
+        let hosted = self.make_session(tenant.into(), new).await.map_err(refused)?;
+        self.ask_for_run(&hosted, prompt).await.map_err(refused)?;
+        Ok(hosted.id().clone())
+    }
 }
 
 impl NewSession {

@@ -67,6 +67,17 @@ impl std::str::FromStr for Role {
 }
 
 /// A token, as the file keeps it.
+///
+/// ```
+/// use ennead::serve::{Role, TokenEntry, TokenFile};
+///
+/// let directory = tempfile::tempdir()?;
+/// let file = TokenFile::new(directory.path().join("tokens.json"));
+/// file.add("laptop", "acme", Role::Viewer)?;
+/// let entries: Vec<TokenEntry> = file.list()?;
+/// assert_eq!(entries[0].role.name(), "viewer");
+/// # Ok::<(), ennead::serve::ServeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TokenEntry {

@@ -211,6 +211,9 @@ pub(crate) struct Demo {
     /// Where transcripts go; DIR/.transcripts, or a temporary directory where DIR is read-only.
     #[arg(long, value_name = "DIR")]
     pub(crate) transcripts: Option<PathBuf>,
+    /// Run the survey inside a server, whose page shows it live; its address is printed. Ends with Ctrl-C.
+    #[arg(long, conflicts_with = "agents")]
+    pub(crate) serve: bool,
     /// How the agents are shown on standard error: lines, or a table that is drawn again.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) view: View,

@@ -9,10 +9,13 @@ use ennead::{Numbered, SessionHandle};
 use ennead_command::{
     demo::{Demo, DemoError, DemoOutcome},
     demo_load::Load,
+    demo_serve::{self, DemoServerError},
     demo_view::View,
     print::{model_record, result_text},
 };
 use ennead_runtime::output::OutputSettings;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::{self, View as Choice},
@@ -25,6 +28,9 @@ pub(crate) async fn run(args: args::Demo) -> Result<Exit, Failure> {
     let mut demo = Demo::new(&args.dir);
     if let Some(transcripts) = &args.transcripts {
         demo = demo.transcripts(transcripts);
+    }
+    if args.serve {
+        return serve(demo).await;
     }
     match args.agents {
         None => survey(demo, args.view).await,
@@ -67,6 +73,34 @@ async fn survey(demo: Demo, choice: Choice) -> Result<Exit, Failure> {
         None if outcome.end.is_success() => Ok(Exit::Success),
         None => Ok(Exit::RunFailed),
     }
+}
+
+async fn serve(demo: Demo) -> Result<Exit, Failure> {
+    let mut signals = Signals::take().await?;
+    let failed = |error: io::Error| Failure::of(Exit::RunFailed, &error);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(failed)?;
+    let stop = CancellationToken::new();
+    let serving = demo_serve::serve(demo, listener, stop.clone(), |started| {
+        show::note(
+            "The simulated model of ennead surveys; the tools and the files are real. Watch it at",
+        );
+        if let Err(failure) = show::result(&started.page) {
+            show::problem(&failure.to_string());
+        }
+    });
+    let mut serving = std::pin::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        _exit = signals.next() => {
+            stop.cancel();
+            serving.await
+        }
+    };
+    served.map_err(|error| match &error {
+        DemoServerError::Demo(error) => failure(error),
+        error => Failure::of(Exit::RunFailed, error),
+    })?;
+    Ok(Exit::Success)
 }
 
 async fn host(demo: Demo, n: u32) -> Result<Exit, Failure> {

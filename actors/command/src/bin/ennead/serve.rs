@@ -7,7 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Subcommand;
 use ennead::{
     Ennead, SessionOptions,
-    serve::{Role, ServeError, ServeOptions, Server, TokenFile},
+    serve::{Role, ServeError, ServeOptions, Server, TenantLimits, TokenFile},
 };
 use tokio::net::TcpListener;
 
@@ -48,8 +48,50 @@ pub(crate) struct Serve {
     /// Seconds that runs under way have to settle after SIGTERM or Ctrl-C.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) drain: u64,
+    /// The one directory that all sessions work in, in place of one for each; for a server of one person.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
     #[command(subcommand)]
     pub(crate) command: Option<ServeCommand>,
+}
+
+/// What tenants may use.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Limits {
+    /// Runs at once in all.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub(crate) max_runs: usize,
+    /// Runs of one tenant at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) tenant_runs: usize,
+    /// Sessions of one tenant.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) tenant_sessions: usize,
+    /// Tokens of one tenant in a day of UTC.
+    #[arg(long, value_name = "N")]
+    pub(crate) tenant_tokens: Option<u64>,
+    /// US dollars of one tenant in a day of UTC, as far as prices are known.
+    #[arg(long, value_name = "USD")]
+    pub(crate) tenant_usd: Option<f64>,
+    /// Mebibytes of the directories and transcripts of one tenant.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) tenant_disk: Option<u64>,
+}
+
+impl Limits {
+    fn limits(&self) -> TenantLimits {
+        let mut limits = TenantLimits::default();
+        (limits.all_runs, limits.runs) = (self.max_runs.max(1), self.tenant_runs.max(1));
+        limits.sessions = self.tenant_sessions;
+        limits.tokens_per_day = self.tenant_tokens;
+        // What is no amount at all is none.
+        let micro_usd = |it: f64| format!("{:.0}", it.max(0.0) * 1e6).parse().unwrap_or(0);
+        limits.micro_usd_per_day = self.tenant_usd.map(micro_usd);
+        limits.disk_bytes = self.tenant_disk.map(|it| it.saturating_mul(1024 * 1024));
+        limits
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -125,7 +167,11 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
         session = session.model(name);
     }
     let mut options = ServeOptions::new(args.dir.join("work"), args.dir.join("state"), session)
-        .passivate_after(Duration::from_secs(args.passivate_after.max(1)));
+        .passivate_after(Duration::from_secs(args.passivate_after.max(1)))
+        .limits(args.limits.limits());
+    if let Some(workspace) = &args.workspace {
+        options = options.workspace(workspace);
+    }
     for host in &args.host {
         options = options.host(host.as_str());
     }

@@ -1,0 +1,90 @@
+//! The demonstration inside a server: the same survey, to be watched on its page.
+
+use std::sync::Arc;
+
+use ennead::{
+    Ennead, Options, SessionId,
+    serve::{Role, ServeError, ServeOptions, Server},
+};
+use futures::future::{self, Either};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    demo::{Demo, DemoError, listen, simulator},
+    simulate,
+};
+
+/// The tenant of the demonstration.
+const TENANT: &str = "demo";
+
+/// A server that the demonstration runs in.
+#[derive(Debug)]
+pub struct DemoServer {
+    /// The address of its page, with the token that opens it.
+    pub page: String,
+    /// The session that surveys.
+    pub session: SessionId,
+    /// The server itself.
+    pub server: Server,
+}
+
+/// Why there is no such server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DemoServerError {
+    /// There is no demonstration.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// The server does not start.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// Runs a survey inside a server on `listener`, until `stop` is cancelled; then the server ends in order.
+/// `started` is given the server once it is asked for the survey.
+///
+/// # Errors
+///
+/// [`DemoServerError`].
+pub async fn serve(
+    demo: Demo,
+    listener: TcpListener,
+    stop: CancellationToken,
+    started: impl FnOnce(DemoServer),
+) -> Result<(), DemoServerError> {
+    let survey = demo.prepare()?;
+    let (model, address) = listen().await?;
+    let stopped = CancellationToken::new();
+    let hosting = async {
+        let state = survey.transcripts.join("server");
+        let session = survey.session(&address).map_err(DemoError::Rule)?;
+        let options = ServeOptions::new(&state, &state, session).workspace(survey.root());
+        let ennead = Ennead::start(Options::default()).await.map_err(DemoError::Start)?;
+        let server = Server::start(ennead, options).await?;
+        // Made anew, since nobody has kept the last one.
+        server.tokens().remove(TENANT)?;
+        let token = server.tokens().add(TENANT, TENANT, Role::Admin)?;
+        let at = listener.local_addr().map_err(DemoError::Serve)?;
+        let session = server.begin(TENANT, "Survey", &survey.prompt()).await?;
+        let page = format!("http://{at}/#token={token}");
+        started(DemoServer { page, session, server: server.clone() });
+        let listening = std::pin::pin!(server.listen(listener, None, server.router()));
+        match future::select(listening, std::pin::pin!(stop.cancelled())).await {
+            Either::Left((ended, _)) => ended?,
+            Either::Right(((), listening)) => {
+                future::join(server.shutdown(), listening).await.1?;
+            }
+        }
+        Ok(())
+    };
+    let hosting = async {
+        let result: Result<(), DemoServerError> = hosting.await;
+        stopped.cancel();
+        result
+    };
+    let serving = simulate::serve(Arc::clone(&simulator()?), model, stopped.clone());
+    let (served, result) = future::join(serving, hosting).await;
+    served.map_err(DemoError::Serve)?;
+    result
+}

@@ -1,0 +1,218 @@
+//! Runs the prompts of a session one after another, and takes up what an earlier process left.
+
+use std::{sync::Arc, time::Duration};
+
+use ennead_runtime::{
+    ids::RunId,
+    run::{
+        RunEnd, RunRequest,
+        outcome::{RunError, RunOutcome},
+    },
+};
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    hosted::{Held, Hosted, Progress},
+    hosting::blocking,
+    problem::{Code, Problem},
+    random,
+    record::Saved,
+    runs::{Delivery, Run, RunState},
+    turnstile::Pass,
+};
+
+/// What a session is told that goes on with a run that was parked, or of an earlier process.
+const GO_ON: &str =
+    "The server had to stop while this was being worked on. Go on from where it was left.";
+
+/// How long a run that is held by a limit waits before it looks again.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Server {
+    /// Has the runs of a session taken one after another, unless that is being done.
+    pub(crate) fn work_on(&self, hosted: &Arc<Hosted>) {
+        if std::mem::replace(&mut hosted.state().has_worker, true) {
+            return;
+        }
+        let (server, hosted) = (self.clone(), Arc::clone(hosted));
+        self.0.tasks.spawn(async move { server.work(&hosted).await });
+    }
+
+    async fn work(&self, hosted: &Arc<Hosted>) {
+        while self.has_next(hosted) {
+            let Some(mut pass) = self.admit(hosted).await else { continue };
+            let run = {
+                let at = self.now();
+                let mut state = hosted.state();
+                state.held = None;
+                state.runs.as_mut().and_then(|it| it.begin(at))
+            };
+            // Deleted meanwhile.
+            let Some(run) = run else { continue };
+            let result = self.run(hosted, &run).await;
+            if let Ok(outcome) = &result {
+                pass.charge(outcome.turns.max(1));
+            }
+            self.end(hosted, &run, result).await;
+            drop(pass);
+            self.0.drain.settled();
+        }
+    }
+
+    /// Whether there is a run to be taken; without one nobody works on the session any more.
+    fn has_next(&self, hosted: &Hosted) -> bool {
+        let mut state = hosted.state();
+        let has_next = state.runs.as_ref().is_some_and(|it| 0 < it.n_queued());
+        let is_draining = self.0.drain.is_begun();
+        state.held = (has_next && is_draining).then_some(Held::Draining);
+        state.has_worker = has_next && !is_draining;
+        state.has_worker
+    }
+
+    /// Waits until a run of the session may begin. `None` when it has to be looked at again.
+    async fn admit(&self, hosted: &Hosted) -> Option<Pass> {
+        if let Some((held, wait)) = self.0.limits.hold(hosted.tenant(), self.now()) {
+            hosted.state().held = Some(held);
+            tokio::time::sleep(wait.min(PATIENCE)).await;
+            return None;
+        }
+        let entering = self.0.turnstile.enter(hosted.tenant());
+        let mut entering = std::pin::pin!(entering);
+        if let Some(pass) = futures::FutureExt::now_or_never(entering.as_mut()) {
+            return Some(pass);
+        }
+        hosted.state().held = Some(Held::Turn);
+        Some(entering.await)
+    }
+
+    async fn run(&self, hosted: &Hosted, run: &Run) -> Result<RunOutcome, String> {
+        let handle = self.wake(hosted).await.map_err(|it| it.to_string())?;
+        let prompt = run.prompt.clone().unwrap_or_default();
+        let request = RunRequest::new(prompt).run(run.id.clone()).origin("serve");
+        handle.run(request).await.map_err(|error| match error {
+            RunError::Busy(_) => "the session is busy".to_owned(),
+            error => error.to_string(),
+        })
+    }
+
+    /// Notes how a run ended. One that was parked is gone on with.
+    async fn end(&self, hosted: &Hosted, run: &Run, result: Result<RunOutcome, String>) {
+        let at = self.now();
+        let parks = hosted.state().parks.take();
+        let ended = match &result {
+            Ok(outcome) => {
+                self.settle(hosted, &run.id, outcome).await;
+                let is_parked = matches!(outcome.end, RunEnd::ExplicitStop | RunEnd::Interrupted);
+                (RunState::Finished, outcome_view(outcome), is_parked)
+            }
+            // The session ended under it, as it does at the very end of a server.
+            Err(why) => (RunState::Failed, json!({ "end": "failed", "error": why }), true),
+        };
+        let next = match parks.filter(|_| ended.2) {
+            Some(_) => {
+                random::uuid().ok().map(|it| Run::new(it.into(), GO_ON.into(), Delivery::Queue, at))
+            }
+            None => None,
+        };
+        let mut state = hosted.state();
+        // Its end may lie in a hole of the events.
+        if let Some(progress) = state.progress.as_mut().filter(|it| it.run.is_some()) {
+            **progress = Progress::default();
+        }
+        if let Some(runs) = &mut state.runs {
+            let gone_on = next.map(|it| runs.go_on(&run.id, it));
+            match gone_on {
+                Some(Ok(())) => {}
+                Some(Err(error)) => tracing::error!(%error, "a parked run cannot be written"),
+                None => runs.end(&run.id, ended.0, ended.1, at),
+            }
+        }
+        state.last_used = at;
+    }
+
+    /// Adds up what a run used.
+    async fn settle(&self, hosted: &Hosted, run: &RunId, outcome: &RunOutcome) {
+        let total = outcome.cost.tree().total();
+        let saved = {
+            let mut state = hosted.state();
+            let totals = &mut state.totals;
+            totals.runs += 1;
+            totals.turns += u64::from(outcome.turns);
+            totals.usage = totals.usage + outcome.usage;
+            totals.cost = totals.cost + total.cost;
+            totals.is_partial |= total.known_cost().is_none();
+            Saved { record: hosted.record.clone(), totals: *totals }
+        };
+        self.0.metrics.add("ennead_cost_micro_usd_total", "", "", total.cost.micro_usd());
+        let (server, at, cost, run) = (self.clone(), self.now(), total.cost, run.clone());
+        let is_deleted = hosted.state().is_deleted;
+        let kept = blocking(move || {
+            server.0.limits.count_money(&saved.record.tenant, cost, at);
+            if is_deleted { Ok(()) } else { server.0.places.save(&saved) }
+        });
+        if let Ok(Err(error)) = kept.await {
+            tracing::error!(%error, %run, "the totals of a session cannot be kept");
+        }
+    }
+
+    /// Takes up what an earlier process left of all sessions.
+    pub(crate) async fn take_up_all(&self) {
+        for hosted in self.0.book.all() {
+            let journal = self.0.places.runs(hosted.tenant(), hosted.id());
+            // Most sessions were asked for nothing.
+            if !journal.exists() {
+                continue;
+            }
+            if let Err(problem) = self.take_up(&hosted).await {
+                tracing::error!(session = %hosted.id(), %problem, "not taken up");
+            }
+        }
+    }
+
+    /// Takes up runs that wait, and one that an earlier process was in the middle of.
+    async fn take_up(&self, hosted: &Arc<Hosted>) -> Result<(), Problem> {
+        // One that this process has begun meanwhile has a worker.
+        let left = self.with_runs(hosted, |runs| runs.running().cloned()).await?;
+        let left = left.filter(|_| !hosted.state().has_worker);
+        if let Some(id) = left {
+            self.take_up_run(hosted, &id).await?;
+        }
+        if self.with_runs(hosted, |runs| !runs.is_idle()).await? {
+            self.work_on(hosted);
+        }
+        Ok(())
+    }
+
+    async fn take_up_run(&self, hosted: &Arc<Hosted>, id: &RunId) -> Result<(), Problem> {
+        let handle = self.wake(hosted).await?;
+        let gone = |it: RunError| Problem::new(Code::CannotOpen, it.to_string());
+        let status = handle.status().await.map_err(gone)?;
+        if status.run.as_ref() == Some(id) {
+            // It waits for an answer, as it did before; asked for again by its name it is the same.
+            return self.with_runs(hosted, |runs| runs.put_back(id)).await;
+        }
+        let next = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
+        let next = Run::new(next.into(), GO_ON.into(), Delivery::Queue, self.now());
+        let gone_on = self.with_runs(hosted, |runs| runs.go_on(id, next)).await?;
+        gone_on.map_err(|it| Problem::internal("the run cannot be written", &it))
+    }
+}
+
+/// What a run left, as the API shows it.
+fn outcome_view(outcome: &RunOutcome) -> Value {
+    let cost = outcome.cost.tree().total();
+    let denials = outcome.denials.iter().map(|it| json!({ "tool": it.tool, "call": it.call }));
+    json!({
+        "end": outcome.end.code(),
+        "is_success": outcome.end.is_success(),
+        "text": outcome.text,
+        "error": outcome.error,
+        "turns": outcome.turns,
+        "usage": outcome.usage,
+        "cost_usd": cost.known_cost().map(|it| it.usd()),
+        "duration_ms": outcome.duration_ms,
+        "model": outcome.model,
+        "denials": denials.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,173 @@
+//! What tenants may use, what is refused, what the server counts, and sessions that are no actors.
+
+use std::{io::Write, process::Stdio, time::Duration};
+
+use ennead::serve::TenantLimits;
+use serde_json::{Value, json};
+
+use super::rig::Rig;
+use crate::support::{
+    scripted::{call, model, says, silence, text},
+    until::until,
+};
+
+fn limits(change: impl FnOnce(&mut TenantLimits)) -> TenantLimits {
+    let mut limits = TenantLimits::default();
+    change(&mut limits);
+    limits
+}
+
+// REQ: RUN-4, RUN-8
+#[tokio::test]
+async fn tenant_is_refused_sessions_and_runs_beyond_its_limits_with_when_to_ask_again() {
+    let limits = limits(|it| (it.sessions, it.tokens_per_day) = (1, Some(50)));
+    let rig = Rig::start_with(says(vec![]), |it| it.limits(limits)).await;
+    let session = rig.session(json!({})).await;
+    let second = rig.ask("POST /v1/sessions", Some(json!({}))).await;
+    assert_eq!((second.status, second.code().as_str()), (429, "session_limit"));
+    assert!(second.header("retry-after").is_some());
+    // The other tenant has its own.
+    assert_eq!(rig.ask_as(&rig.other, "POST /v1/sessions", Some(json!({}))).await.status, 201);
+    rig.run(&session, "one").await;
+    let line = format!("POST {session}/runs");
+    let refused = rig.ask(&line, Some(json!({ "prompt": "two" }))).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "token_limit"));
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=86_400).contains(&wait), "until the next day: {wait}");
+}
+
+// REQ: RUN-4, RUN-7
+#[tokio::test]
+async fn run_that_uses_up_its_tokens_parks_after_its_turn_and_its_session_says_why() {
+    let limits = limits(|it| it.tokens_per_day = Some(150));
+    let rig = Rig::start_with(
+        model(|asked| {
+            let n = asked.n_answers();
+            call(&format!("c{n}"), "Glob", json!({ "pattern": format!("{n}*") }))
+        }),
+        |it| it.limits(limits),
+    )
+    .await;
+    let session = rig.session(json!({ "max_turns": 1000 })).await;
+    let run = rig.run(&session, "loop").await;
+    assert_eq!(run["state"], "continued", "{run}");
+    until("the session is parked", async || {
+        let shown = rig.ask(&format!("GET {session}"), None).await.json();
+        shown["state"] == "parked" && shown["waiting_for"]["what"] == "token_limit"
+    })
+    .await;
+    let next = format!("GET {session}/runs/{}", run["continued_by"].as_str().unwrap());
+    assert_eq!(
+        rig.ask(&next, None).await.ok(200)["state"],
+        "queued",
+        "it resumes when there are more"
+    );
+}
+
+// REQ: RUN-4
+#[tokio::test]
+async fn runs_of_one_tenant_leave_room_for_another() {
+    let limits = limits(|it| (it.all_runs, it.runs) = (2, 1));
+    let model = model(|asked| if asked.user().contains("hang") { silence() } else { text("done") });
+    let rig = Rig::start_with(model, |it| it.limits(limits)).await;
+    let (first, second) = (rig.session(json!({})).await, rig.session(json!({})).await);
+    let mut events = rig.stream(&format!("GET {first}/events"), &[], None).await;
+    rig.ask(&format!("POST {first}/runs"), Some(json!({ "prompt": "hang" }))).await.ok(202);
+    events.until("run_started").await;
+    rig.ask(&format!("POST {second}/runs"), Some(json!({ "prompt": "more" }))).await.ok(202);
+    until("the second waits for its turn", async || {
+        let shown = rig.ask(&format!("GET {second}"), None).await.json();
+        shown["state"] == "parked" && shown["waiting_for"]["what"] == "turn"
+    })
+    .await;
+    let made = rig.ask_as(&rig.other, "POST /v1/sessions", Some(json!({}))).await.ok(201);
+    let line = format!("POST /v1/sessions/{}/runs", made["id"].as_str().unwrap());
+    let headers = [("Authorization", &*format!("Bearer {}", rig.other)), ("Prefer", "wait=60")];
+    let body = json!({ "prompt": "quick" });
+    let run = super::client::ask(&rig.address, &line, &headers, Some(&body)).await.ok(200);
+    assert_eq!(run["outcome"]["text"], "done");
+    rig.ask(&format!("POST {first}/interrupt"), None).await.ok(200);
+    until("the second has run", async || {
+        let shown = rig.ask(&format!("GET {second}"), None).await.json();
+        shown["runs"] == 1
+    })
+    .await;
+}
+
+// REQ: SES-5
+#[tokio::test]
+async fn idle_session_becomes_no_actor_and_goes_on_with_its_conversation_when_it_is_asked() {
+    let rig = Rig::start_with(
+        model(|asked| text(&format!("{} answers before", asked.n_answers()))),
+        |it| it.passivate_after(Duration::from_millis(50)),
+    )
+    .await;
+    let session = rig.session(json!({})).await;
+    assert_eq!(rig.run(&session, "one").await["outcome"]["text"], "0 answers before");
+    until("it is passive", async || {
+        rig.ask(&format!("GET {session}"), None).await.json()["state"] == "passive"
+    })
+    .await;
+    let tree = rig.ask("GET /v1/tree", None).await.ok(200);
+    assert_eq!(tree["actors"], json!([]));
+    assert_eq!(rig.run(&session, "two").await["outcome"]["text"], "1 answers before");
+    let runs = rig.ask(&format!("GET {session}/runs"), None).await.ok(200);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2, "those of before are known");
+}
+
+// REQ: RUN-6
+#[tokio::test]
+async fn metrics_are_read_by_an_independent_decoder_and_hold_no_text() {
+    let rig =
+        Rig::start(says(vec![call("c1", "Glob", json!({ "pattern": "*" })), text("secret")])).await;
+    let session = rig.session(json!({ "title": "secret" })).await;
+    rig.run(&session, "secret").await;
+    rig.ask("GET /v1/nothing", None).await;
+    rig.ask_as("ennead_wrong", "GET /v1/sessions", None).await;
+    let reply = rig.ask_as(&rig.admin, "GET /metrics", None).await;
+    assert_eq!(reply.status, 200);
+    assert!(!reply.text.contains("secret") && !reply.text.contains("acme"), "{}", reply.text);
+    let value = |line: &str| {
+        let found = reply.text.lines().find_map(|it| it.strip_prefix(line)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("{line}: {}", reply.text))
+    };
+    let value = |line: &str| -> f64 { value(line) };
+    assert_eq!(value("ennead_turns_total "), 2.0);
+    assert_eq!(value("ennead_steps_total{step=\"model_call\"} "), 2.0);
+    assert_eq!(value("ennead_runs_total{end=\"no_pending_tools\"} "), 1.0);
+    assert_eq!(value("ennead_tokens_total{kind=\"input\"} "), 200.0);
+    assert_eq!(value("ennead_refusals_total{code=\"unauthorized\"} "), 1.0);
+    assert_eq!(value("ennead_sessions{state=\"idle\"} "), 1.0);
+    let Some(decoded) = decoded(&reply.text) else {
+        println!("SKIPPED: the Python package prometheus_client is not installed");
+        return;
+    };
+    assert_eq!(decoded["ennead_turns_total"], json!([[{}, 2.0]]));
+    assert_eq!(decoded["ennead_sessions"], json!([[{ "state": "idle" }, 1.0]]));
+}
+
+/// The samples by name, as the Python client reads them; `None` where it is not installed.
+fn decoded(text: &str) -> Option<Value> {
+    let program = "import sys, json\n\
+        from prometheus_client.parser import text_string_to_metric_families as read\n\
+        found = {}\n\
+        for family in read(sys.stdin.read()):\n\
+        \x20   for it in family.samples: found.setdefault(it.name, []).append([it.labels, it.value])\n\
+        print(json.dumps(found))";
+    let python = std::env::var("ENNEAD_PYTHON").unwrap_or_else(|_| "python3".into());
+    let is_there =
+        std::process::Command::new(&python).args(["-c", "import prometheus_client"]).output();
+    if !is_there.is_ok_and(|it| it.status.success()) {
+        return None;
+    }
+    let mut child = std::process::Command::new(python)
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
