@@ -67,18 +67,18 @@ impl Server {
         };
         let _late = timeout(LAST / 2, interrupting).await;
         let _late = timeout(LAST / 2, self.close_all(true)).await;
-        self.end().await;
+        self.leave().await;
     }
 
     /// Ends the server at once: runs under way are interrupted.
     pub async fn shutdown(&self) {
         self.0.drain.begin();
         self.close_all(false).await;
-        self.end().await;
+        self.leave().await;
     }
 
     /// Ends all tasks, and gives the directory to the next process.
-    async fn end(&self) {
+    async fn leave(&self) {
         self.0.tasks.end().await;
         if let Err(error) = self.0.lock.unlock() {
             tracing::warn!(%error, "the directory is in use until the process ends");

@@ -102,6 +102,17 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Its place among those that wait: the run that is gone on with, those that are urgent, the rest.
+    fn rank(&self) -> u8 {
+        match (&self.continues, self.delivery) {
+            (Some(_), _) => 0,
+            (None, Delivery::Steer | Delivery::Interrupt) => 1,
+            (None, Delivery::Queue) => 2,
+        }
+    }
+}
+
 /// The runs of a session.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -140,9 +151,11 @@ impl Runs {
         }
         let is = |it: &RunId, state| runs_state(&runs.by_id, it) == Some(state);
         let queued = runs.order.iter().filter(|it| is(it, RunState::Queued));
-        let queued: VecDeque<RunId> = queued.cloned().collect();
+        let mut queued: Vec<RunId> = queued.cloned().collect();
+        // The order is that of the receipts, but for those that were put before others.
+        queued.sort_by_key(|it| runs.by_id.get(it).map_or(0, Run::rank));
         let running = runs.order.iter().find(|it| is(it, RunState::Running)).cloned();
-        (runs.queue, runs.running) = (queued, running);
+        (runs.queue, runs.running) = (queued.into(), running);
         // Written anew when most of it is of no use any more; and a line that was not written to its end
         // would take the next one along.
         if is_damaged || 4 * (runs.order.len() + 16) < n_lines {
@@ -162,9 +175,7 @@ impl Runs {
             Delivery::Queue => self.queue.len(),
             // Before those that wait, and after those that were as urgent and earlier.
             _ => {
-                let is_urgent = |id: &&RunId| {
-                    self.by_id.get(*id).is_some_and(|it| it.delivery != Delivery::Queue)
-                };
+                let is_urgent = |id: &&RunId| self.by_id.get(*id).is_some_and(|it| it.rank() < 2);
                 self.queue.iter().take_while(is_urgent).count()
             }
         };
@@ -341,5 +352,35 @@ fn read_line(file: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 fn log_failure(written: io::Result<()>) {
     if let Err(error) = written {
         tracing::error!(%error, "the journal of runs cannot be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: INP-2, RUN-9
+    #[test]
+    fn order_of_those_that_wait_is_the_same_after_a_restart_and_a_torn_line_costs_itself_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = directory.path().join("s.runs.jsonl");
+        let mut runs = Runs::load(journal.clone()).unwrap();
+        let run = |id: &str, delivery| Run::new(id.into(), "p".into(), delivery, Timestamp(1));
+        runs.accept(run("first", Delivery::Queue)).unwrap();
+        assert_eq!(runs.begin(Timestamp(2)).unwrap().id.as_str(), "first");
+        assert_eq!(runs.accept(run("last", Delivery::Queue)).unwrap(), 1);
+        assert_eq!(runs.accept(run("steers", Delivery::Steer)).unwrap(), 1);
+        assert_eq!(runs.accept(run("interrupts", Delivery::Interrupt)).unwrap(), 2);
+        runs.go_on(&"first".into(), run("goes on", Delivery::Queue)).unwrap();
+        let expected = ["goes on", "steers", "interrupts", "last"];
+        let queue = |runs: &Runs| runs.queue.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(queue(&runs), expected);
+        let mut file = fs::OpenOptions::new().append(true).open(&journal).unwrap();
+        file.write_all(b"{\"id\":\"torn").unwrap();
+        let mut again = Runs::load(journal.clone()).unwrap();
+        assert_eq!(queue(&again), expected);
+        assert_eq!(again.get(&"first".into()).unwrap().state, RunState::Continued);
+        again.accept(run("newest", Delivery::Queue)).unwrap();
+        assert_eq!(Runs::load(journal).unwrap().n_queued(), 5);
     }
 }

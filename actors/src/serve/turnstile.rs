@@ -170,7 +170,7 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
+    use futures::{FutureExt, future::LocalBoxFuture};
 
     use super::*;
 
@@ -180,21 +180,19 @@ mod tests {
         let turnstile = Turnstile::new(1, 1);
         let (big, small) = (TenantId::from("big"), TenantId::from("small"));
         let mut held = Some(turnstile.enter(&TenantId::from("first")).await);
-        let mut waiting: Vec<_> = (0..200)
-            .flat_map(|_| [(true, turnstile.enter(&big)), (false, turnstile.enter(&small))])
-            .map(|(is_big, it)| (is_big, Box::pin(it)))
-            .collect();
+        let mut waiting: Vec<(bool, LocalBoxFuture<'_, Pass>)> = Vec::new();
+        for _ in 0..200 {
+            waiting.push((true, turnstile.enter(&big).boxed_local()));
+            waiting.push((false, turnstile.enter(&small).boxed_local()));
+        }
         // All of them take their places.
         assert!(waiting.iter_mut().all(|it| it.1.as_mut().now_or_never().is_none()));
         let (mut turns_of_big, mut turns_of_small) = (0, 0);
         for _ in 0..150 {
             drop(held.take());
-            let ready = |it: &mut (bool, _)| {
-                let future: &mut std::pin::Pin<Box<_>> = &mut it.1;
-                future.as_mut().now_or_never().map(|pass: Pass| (it.0, pass))
-            };
-            let (index, (is_big, mut pass)) =
-                waiting.iter_mut().enumerate().find_map(|(i, it)| Some((i, ready(it)?))).unwrap();
+            let mut all = waiting.iter_mut().enumerate();
+            let ready = all.find_map(|(i, it)| Some((i, it.0, it.1.as_mut().now_or_never()?)));
+            let (index, is_big, mut pass) = ready.unwrap();
             drop(waiting.remove(index));
             let turns = if is_big { 20 } else { 2 };
             pass.charge(turns);
