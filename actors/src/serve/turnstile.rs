@@ -111,9 +111,9 @@ impl Inner {
         if self.free == 0 {
             return None;
         }
-        // Each round lessens what is owed, which is bounded; a round without anybody to serve is the last.
+        // A round ends when nobody who could run has credit left; each lessens what is owed, which is bounded.
         loop {
-            let mut owes = false;
+            let mut owing = Vec::new();
             for _ in 0..self.round.len() {
                 let tenant = self.round.pop_front()?;
                 let line = self.lines.entry(tenant.clone()).or_default();
@@ -122,24 +122,23 @@ impl Inner {
                     self.forget(&tenant);
                     continue;
                 }
-                if self.max_of_tenant <= line.running {
-                    self.round.push_back(tenant);
-                    continue;
-                }
-                if line.credit <= 0 {
-                    owes = true;
-                    line.credit = (line.credit + QUANTUM).min(QUANTUM);
-                    self.round.push_back(tenant);
-                    continue;
-                }
-                let Some(sender) = line.waiting.pop_front() else { continue };
-                line.running += 1;
-                self.free -= 1;
+                let can_run = line.running < self.max_of_tenant;
                 self.round.push_back(tenant.clone());
-                return Some((sender, tenant));
+                if can_run && line.credit <= 0 {
+                    owing.push(tenant);
+                } else if can_run && let Some(sender) = line.waiting.pop_front() {
+                    line.running += 1;
+                    self.free -= 1;
+                    return Some((sender, tenant));
+                }
             }
-            if !owes {
+            if owing.is_empty() {
                 return None;
+            }
+            for tenant in owing {
+                if let Some(line) = self.lines.get_mut(&tenant) {
+                    line.credit += QUANTUM;
+                }
             }
         }
     }
@@ -171,6 +170,7 @@ impl Drop for Pass {
 #[cfg(test)]
 mod tests {
     use futures::{FutureExt, future::LocalBoxFuture};
+    use tokio::task::unconstrained;
 
     use super::*;
 
@@ -182,8 +182,8 @@ mod tests {
         let mut held = Some(turnstile.enter(&TenantId::from("first")).await);
         let mut waiting: Vec<(bool, LocalBoxFuture<'_, Pass>)> = Vec::new();
         for _ in 0..200 {
-            waiting.push((true, turnstile.enter(&big).boxed_local()));
-            waiting.push((false, turnstile.enter(&small).boxed_local()));
+            waiting.push((true, unconstrained(turnstile.enter(&big)).boxed_local()));
+            waiting.push((false, unconstrained(turnstile.enter(&small)).boxed_local()));
         }
         // All of them take their places.
         assert!(waiting.iter_mut().all(|it| it.1.as_mut().now_or_never().is_none()));
