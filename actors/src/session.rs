@@ -262,7 +262,7 @@ impl SessionState {
             }
             SessionMsg::Opened(opened) => SessionInput::Opened(self.take_opened(opened)),
             SessionMsg::Loaded(earlier) => self.take_loaded(earlier),
-            SessionMsg::Measured(look) => self.take_settings(*look),
+            SessionMsg::Measured(merged) => self.take_settings(merged),
             SessionMsg::Recorded(Recorded { ticket, result }) => SessionInput::Written {
                 ticket,
                 result: result.map(|it| it.hash).map_err(|it| it.to_string()),

@@ -3,6 +3,7 @@
 //! Deciding which handlers match and reading what they answered is here; running them is not.
 
 mod answer;
+mod firing;
 mod input;
 mod matcher;
 mod stop_hold;
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{HandlerEnd, HandlerOutput, HookAnswer, read_answer};
-pub use input::{Firing, HookContext, input_json, update_of};
+pub use firing::Firing;
+pub use input::{HookContext, HookInput, update_of};
 pub use matcher::{BadMatcher, matching};
 pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
 pub use table::{merge_tables, read_table};

@@ -33,7 +33,7 @@ pub use explain::{Explained, explain};
 pub use fallback_model::FallbackModel;
 pub use layer::SettingsLayer;
 pub use merge::{merge, merge_with};
-pub use merged::Merged;
+pub use merged::{MergeOrder, Merged};
 pub use redact::RedactSettings;
 pub use sandbox::{SandboxNetwork, SandboxSettings};
 pub use secrets::SecretEnv;

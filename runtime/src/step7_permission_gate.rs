@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::approval::PermissionAnswer;
 use crate::permission::Scope;
-pub use command::{LinksSeen, Look, class::CommandClass};
+pub use command::{LinksSeen, Listing, Look, class::CommandClass};
 pub use gate::{Gate, GateStep};
 pub use judgement::{CommandOrder, Judged};
 pub use permit::{Permit, PermitError};

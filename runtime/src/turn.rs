@@ -103,6 +103,8 @@ enum Then {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Settings,
+    /// Settings layers that are long, to be merged.
+    Merge,
     Sources,
     /// The sources after a compaction, before the model is asked.
     Restoration,
@@ -164,6 +166,7 @@ impl Turn {
             TurnInput::Run(step) if self.announced == Some(step) => self.run_step(step),
             TurnInput::Run(_) => {}
             TurnInput::SettingsRead(read) => self.settings_read(read),
+            TurnInput::SettingsMerged(merged) => self.settings_merged(merged),
             TurnInput::SourcesRead(texts) => self.sources_read(*texts),
             TurnInput::SourcesSeen(look) => self.sources_seen(look),
             TurnInput::Shaped { stage, result, elapsed_us } => {

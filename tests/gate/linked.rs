@@ -51,20 +51,29 @@ async fn denied_file_is_read_through_no_link_that_was_there() {
         "(cd lnk; cat prod.key)",
         "cat lnk/prod.key",
         "cat < note",
+        "cat l*/prod.key",
+        "cat [n]ote",
     ] {
         let told = told(&place, command).await;
         assert!(told.starts_with("Permission denied: ") && !told.contains(SECRET), "{told}");
         assert!(told.contains("Read(secrets/**)"), "{command}: {told}");
     }
     // Nothing else is in its way.
-    assert!(told(&place, "cd src && cat a.rs").await.contains("fn main"));
+    for command in ["cd src && cat a.rs", "cat sr*/*.rs"] {
+        assert!(told(&place, command).await.contains("fn main"), "{command}");
+    }
 }
 
 // REQ: PRM-4, SES-4
 #[tokio::test]
 async fn protected_file_is_written_through_no_link_that_was_there() {
     let place = place();
-    for command in ["cd g; echo x >> config", "(cd g; echo x > config)", "echo x >> g/config"] {
+    for command in [
+        "cd g; echo x >> config",
+        "(cd g; echo x > config)",
+        "cp src/a.rs g*/config",
+        "echo x >> g/config",
+    ] {
         let told = told(&place, command).await;
         assert!(told.contains("protected path"), "{command}: {told}");
         assert_eq!(place.read("workspace/.git/config"), "[core]\n", "{command}");

@@ -51,9 +51,8 @@ pub(crate) fn outcome(setup: &GateSetup, command: &str) -> Outcome {
     let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
     let (mut gate, mut step) = Gate::open(call, &spec, setup);
     if let GateStep::Judge(order) = step {
-        step = gate.command_judged(
-            order.judge(|_| ennead_runtime::step7_permission_gate::path_resolution::Found::Missing),
-        );
+        step = gate
+            .command_judged(order.judge(ennead_runtime::step7_permission_gate::Look::nowhere()));
     }
     match step {
         GateStep::Decided { permit: Some(_), .. } => Outcome::Allowed,

@@ -1,6 +1,6 @@
 //! What a session receives.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ennead_runtime::{
     approval::ModeError,
@@ -12,6 +12,7 @@ use ennead_runtime::{
     },
     run::RunRequest,
     session::{Earlier, TreeAnswer, TreeQuestion},
+    step1_settings_resolution::Merged,
     transcript::load::UsageTotals,
     turn::effect::{Append, HookFiring, TurnReport},
 };
@@ -24,7 +25,6 @@ use crate::{
     handle::errors::OpenError,
     services::mcp_server::Answered,
     storage::{archive::Opened, transcript_writer::Recorded},
-    turn::source_reader::Look,
     world::{hook_process::HookPlace, local_files::Fingerprints},
 };
 
@@ -58,7 +58,7 @@ pub(crate) enum SessionMsg {
     /// An earlier conversation was read.
     Loaded(Box<Result<Earlier, String>>),
     /// The settings for a prompt that may be too long were read.
-    Measured(Box<Look>),
+    Measured(Option<Arc<Merged>>),
     /// Lines are safe, or lost.
     Recorded(Recorded),
     /// A turn wants lines written. The key names the turn.

@@ -6,6 +6,7 @@ use ennead_runtime::{
     digest::Digest,
     ids::AgentId,
     session::{Earlier, OpenedTranscript, SessionInput},
+    step1_settings_resolution::Merged,
     transcript::{
         entry::Stored,
         load::{LoadAs, Loaded, load},
@@ -26,7 +27,7 @@ use crate::{
         archive::{Opened, layout},
         transcript_store::TranscriptStore,
     },
-    turn::source_reader::Look,
+    turn::source_reader::merged,
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.
@@ -100,20 +101,22 @@ impl SessionState {
     }
 
     /// Takes over the settings layers, where they could be read.
-    pub(super) fn take_settings(&mut self, look: Look) -> SessionInput {
+    pub(super) fn take_settings(&mut self, merged: Option<Arc<Merged>>) -> SessionInput {
         self.measurer = None;
-        SessionInput::SettingsRead(match look {
-            Ok((SettingsRead::Layers(layers), _)) => Some(layers),
-            Ok(_) | Err(_) => None,
-        })
+        SessionInput::SettingsRead(merged)
     }
 
-    /// Has a leaf read the settings layers.
+    /// Has a leaf read the settings layers, and merge them.
     pub(super) async fn read_settings(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         let look = self.shared.world.files.settings(&self.shared.place, None);
+        let order = self.machine.merge_order();
         let back = myself.clone();
         let work = Box::pin(async move {
-            let _gone = back.cast(SessionMsg::Measured(Box::new(look.await)));
+            let merged = match look.await {
+                Ok((SettingsRead::Layers(layers), _)) => merged(order.with(layers)).await,
+                Ok(_) | Err(_) => None,
+            };
+            let _gone = back.cast(SessionMsg::Measured(merged));
         });
         let job = self.shared.job(ActorKind::SourceReader, work);
         self.measurer = Some(spawn_leaf(job, myself.get_cell()).await?.get_id());

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::{session::context::SessionContext, world::real_paths::found};
+use crate::{
+    session::context::SessionContext,
+    world::real_paths::{EYES, found},
+};
 use ennead_runtime::{
     ids::ToolUseId,
     input_schema,
@@ -82,7 +85,7 @@ pub(crate) fn look(
 /// Judges a shell command on a thread where nobody waits, and returns what the turn is to be given.
 pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
-        let judged = tokio::task::spawn_blocking(move || order.judge(found)).await;
+        let judged = tokio::task::spawn_blocking(move || order.judge(EYES)).await;
         let judged = Box::new(judged.unwrap_or_else(|_| Judged::crashed()));
         TurnInput::CommandJudged { call, judged }
     })

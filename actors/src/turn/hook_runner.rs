@@ -7,7 +7,7 @@
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use ennead_runtime::{
-    hook::{HandlerOutput, HookHandler},
+    hook::{HandlerOutput, HookHandler, HookInput},
     ports::WorkGuard,
     turn::effect::HookFiring,
 };
@@ -33,6 +33,9 @@ use crate::{
 
 /// Firings of one session that are queued or running at once.
 pub(crate) const WINDOW: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
+
+/// Bytes of texts that are written as JSON where others wait: well below a millisecond.
+const SHORT_INPUT: usize = 64 * 1024;
 
 /// Handlers to be run for a turn.
 pub(crate) struct HookRequest {
@@ -146,8 +149,9 @@ async fn start(
     let (number, n_handlers) = (firing.firing, firing.handlers.len());
     let hold = WorkGuard::new(token);
     let work = Box::pin(async move {
+        let input = written(firing.input).await;
         let run = |handler: HookHandler| {
-            let (shared, place, input, hold) = (&shared, &place, &firing.input, hold.clone());
+            let (shared, place, input, hold) = (&shared, &place, &input, hold.clone());
             let span = spans::hook(&span, firing.event);
             async move {
                 let clock = &*shared.world.clock;
@@ -170,6 +174,16 @@ async fn start(
     let execution = spawn_leaf(job, myself.get_cell()).await?;
     state.running.insert(id, Running { execution, turn, firing: number, n_handlers, _slot: slot });
     Ok(())
+}
+
+/// What the handlers read, as JSON; a long one is written on the blocking pool, where no session waits.
+async fn written(input: HookInput) -> Arc<str> {
+    if input.n_bytes() <= SHORT_INPUT {
+        return input.to_json().into();
+    }
+    let written = tokio::task::spawn_blocking(move || input.to_json().into()).await;
+    // It has no way to fail but a panic: a handler that reads nothing denies where it must be heard.
+    written.unwrap_or_else(|_| Arc::from(""))
 }
 
 /// With a long output read on the blocking pool, where no session waits.
@@ -203,10 +217,35 @@ fn tell(running: &Running, outputs: Vec<HandlerOutput>) {
 
 #[cfg(test)]
 mod tests {
-    use ennead_runtime::hook::HandlerEnd;
+    use ennead_runtime::{
+        hook::{Firing, HandlerEnd, HookContext},
+        permission::PermissionMode,
+    };
     use futures::FutureExt;
 
     use super::*;
+
+    // REQ: HKS-1
+    #[tokio::test]
+    async fn long_input_of_a_hook_is_written_where_no_session_waits() {
+        let input = |prompt: String| HookInput {
+            context: HookContext {
+                session: "s".into(),
+                transcript_path: "/t.jsonl".into(),
+                cwd: "/w".into(),
+                mode: PermissionMode::Default,
+                agent: None,
+            },
+            firing: Firing::UserPromptSubmit { prompt: prompt.into() },
+        };
+        let short = input("x".into());
+        assert_eq!(written(short.clone()).now_or_never().as_deref(), Some(&*short.to_json()));
+        // Each of these becomes six bytes.
+        let long = input("\u{1}".repeat(2 << 20));
+        let mut writing = Box::pin(written(long.clone()));
+        assert!((&mut writing).now_or_never().is_none(), "this thread does not write it");
+        assert_eq!(*writing.await, long.to_json());
+    }
 
     // REQ: HKS-1
     #[tokio::test]

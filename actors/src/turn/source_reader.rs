@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use ennead_runtime::{
     ports::BoxFuture,
-    step1_settings_resolution::LayerText,
+    step1_settings_resolution::{LayerText, MergeOrder, Merged},
     step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder, SourcesSeen},
     turn::input::SettingsRead,
 };
@@ -25,6 +25,14 @@ pub(crate) struct FirstLook {
 
 /// What a look at the settings files gives.
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
+
+/// Merges layers; long ones on the blocking pool, where no session waits. `None` where that broke off.
+pub(crate) async fn merged(order: MergeOrder) -> Option<Arc<Merged>> {
+    if order.is_short() {
+        return Some(Arc::new(order.merge()));
+    }
+    tokio::task::spawn_blocking(move || Arc::new(order.merge())).await.ok()
+}
 
 /// What the rules and settings of a turn keep from the sources, as patterns.
 #[derive(Debug)]
@@ -115,4 +123,31 @@ fn for_agent(kind: &str, texts: &mut SourceTexts) {
 /// Whether sub-agents of this type only look or plan.
 fn is_for_looking(kind: &str) -> bool {
     matches!(kind, "Explore" | "Plan")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use ennead_runtime::{
+        catalogue::Catalogue, permission::Scope, step1_settings_resolution::merge_with,
+    };
+
+    // REQ: SHP-4
+    #[tokio::test]
+    async fn long_settings_are_merged_where_no_session_waits() {
+        let catalogue = Arc::new(Catalogue::built_in());
+        let layer = |n: usize| {
+            let text =
+                format!(r#"{{"permissions":{{"deny":["x"{}]}}}}"#, r#","Read(a/*/b)""#.repeat(n));
+            vec![LayerText { scope: Scope::User, source: "user.json".into(), text }]
+        };
+        let order = |layers| MergeOrder::new(&catalogue).with(layers);
+        assert!(merged(order(layer(1))).now_or_never().is_some());
+        let long = layer((2 << 20) / 14);
+        let mut merging = Box::pin(merged(order(long.clone())));
+        assert!((&mut merging).now_or_never().is_none(), "this thread does not merge it");
+        assert_eq!(*merging.await.unwrap().resolved, merge_with(&long, &catalogue));
+    }
 }

@@ -269,7 +269,8 @@ impl ActiveTurn {
         // The one place where texts enter a turn: what it records, sends and shows has no secrets.
         self.shared.redaction.turn_input(&mut input);
         self.answered(&input);
-        let is_settings = matches!(input, TurnInput::SettingsRead(..));
+        let is_settings =
+            matches!(input, TurnInput::SettingsRead(_) | TurnInput::SettingsMerged(_));
         let at = self.shared.world.clock.now();
         let is_answer = matches!(input, TurnInput::PermissionAnswered { .. });
         let effects = self.turn.handle(at, input);

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::FileTypeExt, path::Path};
 
 use ennead_runtime::step7_permission_gate::{
-    PathKind,
+    Listing, Look, PathKind,
     path_resolution::{self, Found},
 };
 
@@ -67,11 +67,48 @@ pub fn found(path: &str) -> Found {
     }
 }
 
+/// Looks at this machine.
+pub(crate) const EYES: Look = Look { at: found, list: listed };
+
+/// The links and directories in a directory of this machine.
+fn listed(directory: &str, max_read: usize) -> Option<Listing> {
+    let mut listing = Listing::default();
+    let directory = if directory.is_empty() { "/" } else { directory };
+    let Ok(entries) = fs::read_dir(directory) else { return Some(listing) };
+    for entry in entries.flatten() {
+        listing.n_read += 1;
+        if max_read < listing.n_read {
+            return None;
+        }
+        // What has no kind may be anything.
+        if entry.file_type().is_ok_and(|it| !it.is_symlink() && !it.is_dir()) {
+            continue;
+        }
+        listing.names.push(entry.file_name().into_string().ok()?);
+    }
+    Some(listing)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use super::*;
+
+    // REQ: PRM-8
+    #[test]
+    fn directory_is_listed_without_its_files_and_not_beyond_the_bound() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_str().unwrap();
+        fs::create_dir(directory.path().join("inner")).unwrap();
+        fs::write(directory.path().join("file"), "x").unwrap();
+        symlink("nowhere", directory.path().join("link")).unwrap();
+        let mut listing = listed(root, 3).unwrap();
+        listing.names.sort();
+        assert_eq!((listing.names, listing.n_read), (vec!["inner".into(), "link".into()], 3));
+        assert!(listed(root, 2).is_none());
+        assert_eq!(listed(&format!("{root}/file"), 2).unwrap().n_read, 0);
+    }
 
     // REQ: PRM-8
     #[test]

@@ -1,6 +1,6 @@
 //! What a handler reads on its standard input: one JSON object.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{
@@ -8,168 +8,73 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::HookEvent;
+use super::Firing;
 use crate::{
-    ids::{AgentId, SessionId, ToolName, ToolUseId},
+    ids::{AgentId, SessionId},
     permission::PermissionMode,
 };
 
 /// What every input holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookContext<'a> {
+pub struct HookContext {
     /// Id of the session that fires the hook.
-    pub session: &'a SessionId,
+    pub session: SessionId,
     /// Absolute path of its transcript.
-    pub transcript_path: &'a str,
+    pub transcript_path: Arc<str>,
     /// The current working directory; absolute.
-    pub cwd: &'a str,
+    pub cwd: Arc<str>,
     /// The mode in force.
     pub mode: PermissionMode,
     /// The sub-agent and its type, inside one.
-    pub agent: Option<(&'a AgentId, &'a str)>,
+    pub agent: Option<(AgentId, Arc<str>)>,
 }
 
-/// The event that fires a hook, with its particulars.
+/// What the handlers of one firing read, in its parts: the JSON is written where no session waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Firing<'a> {
-    /// A call is about to be decided about.
-    PreToolUse {
-        /// Id of the tool use, as the model issued it.
-        id: &'a ToolUseId,
-        /// Name of the tool that the call uses.
-        tool: &'a ToolName,
-        /// Input of the call, as JSON text.
-        input: &'a str,
-    },
-    /// A tool call ended without an error.
-    PostToolUse {
-        /// Id of the tool use, as the model issued it.
-        id: &'a ToolUseId,
-        /// Name of the tool that the call uses.
-        tool: &'a ToolName,
-        /// JSON text, as it was run.
-        input: &'a str,
-        /// The structured result as JSON text; a text that is no JSON is given as a string.
-        response: &'a str,
-        /// Wall-clock time of the call, in milliseconds.
-        duration_ms: u64,
-    },
-    /// A compaction is about to begin.
-    PreCompact {
-        /// What caused the compaction: `manual` or `auto`.
-        trigger: &'a str,
-        /// What the user wants kept.
-        custom_instructions: &'a str,
-    },
-    /// A compaction is over.
-    PostCompact {
-        /// What caused the compaction: `manual` or `auto`.
-        trigger: &'a str,
-        /// What is in place of what was summed up.
-        summary: &'a str,
-    },
-    /// A session is about to answer its first prompt in this process.
-    SessionStart {
-        /// `startup`, or `resume` where it goes on with an earlier conversation.
-        source: &'a str,
-        /// The model that is asked.
-        model: &'a str,
-    },
-    /// A prompt is about to be answered.
-    UserPromptSubmit {
-        /// Its text.
-        prompt: &'a str,
-    },
-    /// A sub-agent is about to begin; the context names it.
-    SubagentStart,
-    /// A sub-agent is about to end by itself; the context names it.
-    SubagentStop {
-        /// A hook has already held this agent.
-        active: bool,
-        /// The text of the last answer.
-        last_assistant_message: &'a str,
-    },
-    /// Somebody is about to be asked about a call.
-    PermissionRequest {
-        /// Name of the tool that the call uses.
-        tool: &'a ToolName,
-        /// Input of the call, as JSON text.
-        input: &'a str,
-        /// Rules that would settle it for the future.
-        suggestions: &'a [String],
-    },
-    /// A tool call ran and failed.
-    PostToolUseFailure {
-        /// Id of the tool use, as the model issued it.
-        id: &'a ToolUseId,
-        /// Name of the tool that the call uses.
-        tool: &'a ToolName,
-        /// JSON text, as it was run.
-        input: &'a str,
-        /// What the model would read.
-        error: &'a str,
-        /// Whether it was stopped from outside.
-        is_interrupt: bool,
-        /// Wall-clock time of the call, in milliseconds.
-        duration_ms: u64,
-    },
-    /// A run is about to end by itself.
-    Stop {
-        /// A Stop hook has already held this run.
-        active: bool,
-        /// The text of the last answer.
-        last_assistant_message: &'a str,
-    },
+pub struct HookInput {
+    /// What every input holds.
+    pub context: HookContext,
+    /// The event, with its particulars.
+    pub firing: Firing<'static>,
 }
 
-impl Firing<'_> {
-    /// Returns the event that is fired.
-    pub fn event(&self) -> HookEvent {
-        match self {
-            Firing::PreToolUse { .. } => HookEvent::PreToolUse,
-            Firing::PostToolUse { .. } => HookEvent::PostToolUse,
-            Firing::PreCompact { .. } => HookEvent::PreCompact,
-            Firing::Stop { .. } => HookEvent::Stop,
-            Firing::PostCompact { .. } => HookEvent::PostCompact,
-            Firing::SessionStart { .. } => HookEvent::SessionStart,
-            Firing::UserPromptSubmit { .. } => HookEvent::UserPromptSubmit,
-            Firing::SubagentStart => HookEvent::SubagentStart,
-            Firing::SubagentStop { .. } => HookEvent::SubagentStop,
-            Firing::PermissionRequest { .. } => HookEvent::PermissionRequest,
-            Firing::PostToolUseFailure { .. } => HookEvent::PostToolUseFailure,
-        }
+impl HookInput {
+    /// Returns the input as one line of JSON without a newline at the end. Work is linear in its bytes.
+    pub fn to_json(&self) -> String {
+        input_json(&self.context, &self.firing)
     }
 
-    /// What matchers are held against, in an agent of this type; `None` means that every handler runs.
-    pub fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
-        match self {
-            Firing::PreToolUse { tool, .. }
-            | Firing::PermissionRequest { tool, .. }
-            | Firing::PostToolUseFailure { tool, .. }
-            | Firing::PostToolUse { tool, .. } => Some(tool.as_str()),
-            Firing::PreCompact { trigger, .. } | Firing::PostCompact { trigger, .. } => {
-                Some(trigger)
+    /// Returns the bytes of the texts that may be long.
+    pub fn n_bytes(&self) -> usize {
+        match &self.firing {
+            Firing::PreToolUse { input, .. } | Firing::PermissionRequest { input, .. } => {
+                input.len()
             }
-            Firing::SessionStart { source, .. } => Some(source),
-            Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
-            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } => None,
+            Firing::PostToolUse { input, response: more, .. }
+            | Firing::PostToolUseFailure { input, error: more, .. } => input.len() + more.len(),
+            Firing::PreCompact { custom_instructions: text, .. }
+            | Firing::PostCompact { summary: text, .. }
+            | Firing::UserPromptSubmit { prompt: text }
+            | Firing::SubagentStop { last_assistant_message: text, .. }
+            | Firing::Stop { last_assistant_message: text, .. } => text.len(),
+            Firing::SessionStart { .. } | Firing::SubagentStart => 0,
         }
     }
 }
 
 /// The input as one line of JSON without a newline at the end.
-pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
+fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
     let mut line = Line {
         session_id: context.session.as_str(),
-        transcript_path: context.transcript_path,
-        cwd: context.cwd,
+        transcript_path: &context.transcript_path,
+        cwd: &context.cwd,
         hook_event_name: firing.event().name(),
         permission_mode: context.mode,
-        agent_id: context.agent.map(|(id, _)| id.as_str()),
-        agent_type: context.agent.map(|(_, kind)| kind),
+        agent_id: context.agent.as_ref().map(|it| it.0.as_str()),
+        agent_type: context.agent.as_ref().map(|it| &*it.1),
         ..Line::default()
     };
-    match *firing {
+    match firing {
         Firing::PreToolUse { id, tool, input } => {
             line.tool_name = Some(tool.as_str());
             line.tool_input = raw(input);
@@ -180,7 +85,7 @@ pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
             line.tool_input = raw(input);
             line.tool_use_id = Some(id.as_str());
             line.tool_response = raw(response);
-            line.duration_ms = Some(duration_ms);
+            line.duration_ms = Some(*duration_ms);
         }
         Firing::PreCompact { trigger, custom_instructions } => {
             line.trigger = Some(trigger);
@@ -197,8 +102,8 @@ pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
         Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
         Firing::SubagentStart => {}
         Firing::SubagentStop { active, last_assistant_message } => {
-            line.stop_hook_active = Some(active);
-            line.agent_transcript_path = Some(context.transcript_path);
+            line.stop_hook_active = Some(*active);
+            line.agent_transcript_path = Some(&context.transcript_path);
             line.last_assistant_message = Some(last_assistant_message);
         }
         Firing::PermissionRequest { tool, input, suggestions } => {
@@ -212,11 +117,11 @@ pub fn input_json(context: &HookContext<'_>, firing: &Firing<'_>) -> String {
             line.tool_input = raw(input);
             line.tool_use_id = Some(id.as_str());
             line.error = Some(error);
-            line.is_interrupt = Some(is_interrupt);
-            line.duration_ms = Some(duration_ms);
+            line.is_interrupt = Some(*is_interrupt);
+            line.duration_ms = Some(*duration_ms);
         }
         Firing::Stop { active, last_assistant_message } => {
-            line.stop_hook_active = Some(active);
+            line.stop_hook_active = Some(*active);
             line.last_assistant_message = Some(last_assistant_message);
         }
     }
@@ -295,44 +200,49 @@ pub fn update_of(rule: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{ToolName, ToolUseId};
 
     #[track_caller]
-    fn check(firing: &Firing<'_>, expected: &str) {
-        let session = SessionId::from("s");
+    fn check(firing: Firing<'_>, expected: &str) {
         let context = HookContext {
-            session: &session,
-            transcript_path: "/t.jsonl",
-            cwd: "/w",
+            session: SessionId::from("s"),
+            transcript_path: "/t.jsonl".into(),
+            cwd: "/w".into(),
             mode: PermissionMode::AcceptEdits,
             agent: None,
         };
         let common = r#"{"session_id":"s","transcript_path":"/t.jsonl","cwd":"/w","#;
-        assert_eq!(input_json(&context, firing), format!("{common}{expected}}}"));
+        let input = HookInput { context, firing: firing.into_owned() };
+        assert_eq!(input.to_json(), format!("{common}{expected}}}"));
     }
 
     #[test]
     fn input_names_what_happened() {
         let (id, tool) = (ToolUseId::from("t1"), ToolName::from("Bash"));
         check(
-            &Firing::PreToolUse { id: &id, tool: &tool, input: r#"{"command": "ls"}"# },
+            Firing::PreToolUse {
+                id: id.clone(),
+                tool: tool.clone(),
+                input: r#"{"command": "ls"}"#.into(),
+            },
             r#""hook_event_name":"PreToolUse","permission_mode":"acceptEdits","tool_name":"Bash","tool_input":{"command": "ls"},"tool_use_id":"t1""#,
         );
         check(
-            &Firing::PostToolUse {
-                id: &id,
-                tool: &tool,
-                input: "{}",
-                response: "no json",
+            Firing::PostToolUse {
+                id,
+                tool,
+                input: "{}".into(),
+                response: "no json".into(),
                 duration_ms: 7,
             },
             r#""hook_event_name":"PostToolUse","permission_mode":"acceptEdits","tool_name":"Bash","tool_input":{},"tool_use_id":"t1","tool_response":"no json","duration_ms":7"#,
         );
         check(
-            &Firing::PreCompact { trigger: "auto", custom_instructions: "" },
+            Firing::PreCompact { trigger: "auto".into(), custom_instructions: "".into() },
             r#""hook_event_name":"PreCompact","permission_mode":"acceptEdits","trigger":"auto","custom_instructions":"""#,
         );
         check(
-            &Firing::Stop { active: true, last_assistant_message: "done" },
+            Firing::Stop { active: true, last_assistant_message: "done".into() },
             r#""hook_event_name":"Stop","permission_mode":"acceptEdits","stop_hook_active":true,"last_assistant_message":"done""#,
         );
     }

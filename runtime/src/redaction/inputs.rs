@@ -50,6 +50,7 @@ impl Redactor {
             // Made from what the turn knows already, or settings, or no text.
             TurnInput::Run(_)
             | TurnInput::SettingsRead(_)
+            | TurnInput::SettingsMerged(_)
             | TurnInput::SourcesSeen(SourcesLook::Unchanged)
             | TurnInput::Shaped { .. }
             | TurnInput::TimerFired { .. }

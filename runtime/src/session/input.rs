@@ -13,7 +13,7 @@ use crate::{
         RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    step1_settings_resolution::{AgentLimits, LayerText},
+    step1_settings_resolution::{AgentLimits, Merged},
     time::Timestamp,
     tool::{ToolOutcome, ToolSpec},
     transcript::load::{Loaded, UsageTotals},
@@ -53,7 +53,7 @@ pub enum SessionInput {
     /// The earlier conversation was read; the error says why it could not be.
     Loaded(Box<Result<Earlier, String>>),
     /// The settings layers were read before the first run; `None` when they could not be.
-    SettingsRead(Option<Vec<LayerText>>),
+    SettingsRead(Option<Arc<Merged>>),
     /// A write is safe, with the hash that the chain then ends in, or it is lost.
     Written {
         /// Of [`Batch::ticket`](super::Batch).

@@ -16,7 +16,7 @@ use crate::{
         Run, RunRequest,
         outcome::{RunError, RunOutcome},
     },
-    step1_settings_resolution::{LayerText, Merged},
+    step1_settings_resolution::{MergeOrder, Merged},
     time::Timestamp,
     transcript::entry::{ConversationLine, Line, RecordKind, Stored, StoredText},
 };
@@ -77,7 +77,8 @@ impl Machine {
             return false;
         }
         if !self.conversation.facts.reads_settings {
-            self.take_layers(Vec::new());
+            self.measuring = Measuring::Known;
+            self.conversation.memory.merged = Some(Arc::new(self.merge_order().merge()));
             return false;
         }
         self.measuring = Measuring::Asked;
@@ -86,19 +87,16 @@ impl Machine {
     }
 
     /// The settings were read. Where they could not be, the first turn says so.
-    pub(super) fn settings_read(&mut self, now: Now, layers: Option<Vec<LayerText>>) {
-        match layers {
-            Some(layers) => self.take_layers(layers),
-            None => self.measuring = Measuring::Known,
-        }
+    pub(super) fn settings_read(&mut self, now: Now, merged: Option<Arc<Merged>>) {
+        self.measuring = Measuring::Known;
+        self.conversation.memory.merged = merged.or(self.conversation.memory.merged.take());
         self.next_run(now);
     }
 
-    fn take_layers(&mut self, read: Vec<LayerText>) {
-        self.measuring = Measuring::Known;
-        let layers = self.conversation.facts.layers.iter().cloned().chain(read).collect();
-        let merged = Merged::new(layers, &self.conversation.memory.catalogue);
-        self.conversation.memory.merged = Some(Arc::new(merged));
+    /// The layers that are not files, to be merged with those of files.
+    pub fn merge_order(&self) -> MergeOrder {
+        let layers = self.conversation.facts.layers.clone();
+        MergeOrder::new(&self.conversation.memory.catalogue).with(layers)
     }
 
     fn begin(&mut self, now: Now, queued: Queued) {

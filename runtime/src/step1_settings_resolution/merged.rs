@@ -8,6 +8,39 @@ use std::sync::Arc;
 use super::{LayerText, Resolved, merge_with};
 use crate::catalogue::Catalogue;
 
+/// Bytes of layers that are merged where others wait: well below a millisecond.
+const SHORT: usize = 16 * 1024;
+
+/// Layers to be merged, strongest first, and what is known of the models.
+#[derive(Clone, Debug)]
+pub struct MergeOrder {
+    layers: Vec<LayerText>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl MergeOrder {
+    /// No layers yet, to be merged with this catalogue.
+    pub fn new(catalogue: &Arc<Catalogue>) -> Self {
+        Self { layers: Vec::new(), catalogue: Arc::clone(catalogue) }
+    }
+
+    /// The same with more layers, weaker than those it has.
+    pub fn with(mut self, layers: Vec<LayerText>) -> Self {
+        self.layers.extend(layers);
+        self
+    }
+
+    /// Whether it may be done where others wait.
+    pub fn is_short(&self) -> bool {
+        self.layers.iter().map(|it| it.text.len()).sum::<usize>() <= SHORT
+    }
+
+    /// Merges the layers. Work is linear in their bytes.
+    pub fn merge(self) -> Merged {
+        Merged::new(self.layers, &self.catalogue)
+    }
+}
+
 /// Layers, and what [`merge_with`] makes of them.
 #[derive(Clone, Debug)]
 pub struct Merged {
@@ -37,6 +70,15 @@ impl Merged {
         Arc::ptr_eq(&self.catalogue, catalogue) && self.layers.iter().eq(layers)
     }
 }
+
+/// What was merged with the same catalogue from the same layers is the same.
+impl PartialEq for Merged {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.layers.iter(), &other.catalogue)
+    }
+}
+
+impl Eq for Merged {}
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ mod git_files;
 mod interpreters;
 mod links;
 mod mentions;
+mod met_links;
 mod names;
 pub(crate) mod options;
 mod outputs;
@@ -35,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use dirs::{Dirs, Target, target};
 pub(crate) use files::{Changes, Named};
 pub(crate) use followed::Follower;
-pub use followed::{LinksSeen, Look};
+pub use followed::{LinksSeen, Listing, Look};
 pub(crate) use mentions::Mention;
 pub(crate) use part::Part;
 pub(crate) use part::base;
@@ -65,6 +66,11 @@ impl CommandContext {
     /// Where a path leads besides what its text says.
     pub(crate) fn places(&self, path: &str) -> Arc<[String]> {
         self.links.places(path, &self.workspace)
+    }
+
+    /// Where a pattern of paths leads besides what its text says.
+    pub(crate) fn places_of_pattern(&self, pattern: &str) -> Arc<[String]> {
+        self.links.places_of_pattern(pattern, &self.workspace)
     }
 
     /// Whether a path lies in the workspace.
@@ -151,6 +157,16 @@ impl ShellCommand {
         let is_open = |it: &Named| matches!(it.target, Target::Open(_));
         self.changes.iter().any(|it| it.leads_out || it.links.iter().any(is_open))
             || makes_links && climbs()
+    }
+
+    /// Whether it reads what lies after links that it meets on its way, and that nobody named.
+    pub(crate) fn follows_links(&self) -> bool {
+        self.changes.iter().any(|it| it.follows_links)
+    }
+
+    /// Whether it may change what lies after such links.
+    pub(crate) fn alters_through_links(&self) -> bool {
+        self.changes.iter().any(|it| it.alters_through_links)
     }
 
     /// Whether it writes to a place that the text does not show.

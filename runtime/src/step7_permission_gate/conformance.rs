@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Gate, GateSetup, GateStep, Handler, PathKind, Places,
+    Gate, GateSetup, GateStep, Handler, Look, PathKind, Places,
     path_resolution::{Found, resolve},
 };
 use crate::{
@@ -60,7 +60,7 @@ pub fn decided(
     loop {
         step = match step {
             GateStep::ResolvePath { given } => gate.path_resolved(resolve(&given, cwd, home, look)),
-            GateStep::Judge(order) => gate.command_judged(order.judge(|_| Found::Missing)),
+            GateStep::Judge(order) => gate.command_judged(order.judge(Look::nowhere())),
             GateStep::RunHooks { .. } => return Err("the gate asks for hooks".into()),
             GateStep::Ask { .. } => return Ok("ask"),
             GateStep::Decided { permit: Some(_), .. } => return Ok("allow"),

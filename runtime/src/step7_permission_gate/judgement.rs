@@ -72,13 +72,23 @@ impl CommandOrder {
 
     /// Judges the command where others wait; `None` when it looks at more than that has time for.
     pub fn judge_in_place(&self, look: Look) -> Option<Judged> {
-        let judged = self.judge_with(Follower::looking(look, LOOKS_IN_PLACE));
-        (!judged.links.is_cut).then_some(judged)
+        let links = Follower::looking(look, LOOKS_IN_PLACE);
+        let judged = self.judge_with(links.clone());
+        (!links.is_cut()).then(|| self.settled(judged))
     }
 
     /// Judges the command, and follows its paths. Work is linear in its bytes, and in the number of rules.
     pub fn judge(&self, look: Look) -> Judged {
-        self.judge_with(Follower::looking(look, LOOKS))
+        self.settled(self.judge_with(Follower::looking(look, LOOKS)))
+    }
+
+    /// What links decide is decided by all of them at once: the order in which they were met does not
+    /// matter, and a replay that is given them decides the same.
+    fn settled(&self, judged: Judged) -> Judged {
+        match judged.links.is_empty() {
+            true => judged,
+            false => self.judge_again(judged.links),
+        }
     }
 
     /// Judges the command with the links that were seen when it was judged first.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::{
     approval::Question,
     event::Event,
-    hook::{HookEvent, HookHandler},
+    hook::{HookEvent, HookHandler, HookInput},
     ids::{ToolName, ToolUseId},
     run::RunEnd,
     step::Step,
+    step1_settings_resolution::MergeOrder,
     step1_settings_resolution::{Certificates, HttpSettings},
     step3_context_assembly::SourcesOrder,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
@@ -29,6 +30,8 @@ pub enum Effect {
     Next(Step),
     /// Look at the settings files.
     ReadSettings,
+    /// Merge settings layers that are long; answered by [`super::TurnInput::SettingsMerged`].
+    MergeSettings(Box<MergeOrder>),
     /// Read the world's part of the nine sources.
     ReadSources,
     /// Look at the sources again.
@@ -157,8 +160,8 @@ pub struct HookFiring {
     pub call: Option<ToolUseId>,
     /// The tool, for tool events.
     pub tool: Option<ToolName>,
-    /// What the handlers read on standard input: JSON text.
-    pub input: Arc<str>,
+    /// What the handlers read on standard input.
+    pub input: HookInput,
     /// The handlers to run, in configuration order.
     pub handlers: Vec<HookHandler>,
 }

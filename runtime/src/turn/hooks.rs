@@ -4,10 +4,12 @@
 //! step 2 before a prompt is answered, step 4 before and after a compaction, step 7 before a call and
 //! before somebody is asked about it, step 8 after it, step 9 before the end.
 
+use std::sync::Arc;
+
 use super::{Effect, Turn, count};
 use crate::{
     event::Event,
-    hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookVerdict},
+    hook::{self, Firing, HandlerOutput, HookAnswer, HookEvent, HookInput, HookVerdict},
     step2_state_initialization::{AwaitedFiring, FiringReason},
     tool::ToolCall,
     transcript::entry::{RecordKind, StoredText, TextFolder},
@@ -32,7 +34,7 @@ fn first_revision(event: HookEvent) -> u32 {
 }
 
 /// The beginning of an output.
-fn shown(output: &str) -> std::sync::Arc<str> {
+fn shown(output: &str) -> Arc<str> {
     output[..output.floor_char_boundary(MAX_SHOWN_BYTES)].into()
 }
 
@@ -40,15 +42,16 @@ impl Turn {
     /// Fires the handlers that match; false when there is none.
     pub(super) fn fire(
         &mut self,
-        what: &Firing<'_>,
+        what: Firing<'_>,
         call: Option<&ToolCall>,
         reason: FiringReason,
     ) -> bool {
         let settings = self.settings();
-        let (event, subject) = (what.event(), what.subject(&self.facts.agent_type));
+        let event = what.event();
         if self.facts.revision < first_revision(event) {
             return false;
         }
+        let subject = what.subject(&self.facts.agent_type);
         let handlers: Vec<_> =
             hook::matching(&settings.hooks, event, subject).into_iter().cloned().collect();
         if handlers.is_empty() {
@@ -61,7 +64,7 @@ impl Turn {
             event,
             call: call.map(|it| it.id.clone()),
             tool: call.map(|it| it.name.clone()),
-            input: hook::input_json(&self.hook_context(), what).into(),
+            input: HookInput { context: self.hook_context(), firing: what.into_owned() },
             handlers: handlers.clone(),
         };
         for (index, handler) in handlers.iter().enumerate() {
@@ -159,13 +162,14 @@ impl Turn {
     }
 
     /// What all hook inputs hold.
-    fn hook_context(&self) -> hook::HookContext<'_> {
+    fn hook_context(&self) -> hook::HookContext {
+        let agent = self.facts.agent.clone();
         hook::HookContext {
-            session: &self.facts.session,
-            transcript_path: &self.facts.transcript,
-            cwd: self.cwd(),
+            session: self.facts.session.clone(),
+            transcript_path: Arc::clone(&self.facts.transcript),
+            cwd: self.cwd().into(),
             mode: self.mode(),
-            agent: self.facts.agent.as_ref().map(|it| (it, &*self.facts.agent_type)),
+            agent: agent.map(|it| (it, Arc::clone(&self.facts.agent_type))),
         }
     }
 }

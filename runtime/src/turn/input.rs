@@ -3,7 +3,7 @@
 //! Together with the clock reading it was taken from the mailbox at, every input is recorded in the
 //! transcript or can be computed from it, so a turn can be walked again from its record.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
     approval::{GivenAnswer, PolicyVerdict},
@@ -11,7 +11,7 @@ use crate::{
     ids::ToolUseId,
     permission::PermissionMode,
     step::Step,
-    step1_settings_resolution::LayerText,
+    step1_settings_resolution::{LayerText, Merged},
     step3_context_assembly::{SourceTexts, SourcesLook},
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
@@ -28,6 +28,8 @@ pub enum TurnInput {
     Run(Step),
     /// The settings files were looked at.
     SettingsRead(SettingsRead),
+    /// The layers that were to be merged are.
+    SettingsMerged(Arc<Merged>),
     /// The sources were read.
     SourcesRead(Box<SourceTexts>),
     /// The sources were looked at again.

@@ -9,7 +9,7 @@ use crate::{
     recovery::chain::chain,
     run::derived_settings::DerivedSettings,
     step::Step,
-    step1_settings_resolution::{LayerText, Merged, Resolved},
+    step1_settings_resolution::{LayerText, MergeOrder, Merged, Resolved},
     transcript::entry::{Repeated, StepDetail, Stored},
     turn::input::SettingsRead,
 };
@@ -30,12 +30,27 @@ impl Turn {
         if !self.was_awaited(Awaits::Settings) {
             return;
         }
-        let known = self.memory.resolved.take();
-        let (resolved, layers) = match (read, known) {
-            (SettingsRead::Unchanged, Some(known)) => (known, None),
-            (SettingsRead::Unchanged, None) => self.merge_layers(Vec::new()),
-            (SettingsRead::Layers(read), _) => self.merge_layers(read),
+        let read = match (read, self.memory.resolved.take()) {
+            (SettingsRead::Unchanged, Some(known)) => return self.settings_known(known, None),
+            (SettingsRead::Unchanged, None) => Vec::new(),
+            (SettingsRead::Layers(read), _) => read,
         };
+        match self.merged(read) {
+            Ok(merged) => self.take_merged(merged),
+            Err(order) => {
+                self.awaits = Some(Awaits::Merge);
+                self.onward = Some(Effect::MergeSettings(order));
+            }
+        }
+    }
+
+    pub(super) fn settings_merged(&mut self, merged: Arc<Merged>) {
+        if self.was_awaited(Awaits::Merge) {
+            self.take_merged(merged);
+        }
+    }
+
+    fn settings_known(&mut self, resolved: Arc<Resolved>, layers: Option<Arc<str>>) {
         let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
         let models = if is_due { self.models_to_record(&resolved) } else { None };
@@ -115,17 +130,19 @@ impl Turn {
         self.memory.models.clone()
     }
 
-    fn merge_layers(&mut self, read: Vec<LayerText>) -> (Arc<Resolved>, Option<Arc<str>>) {
-        let catalogue = &self.memory.catalogue;
-        let known = self
-            .memory
-            .merged
-            .take()
-            .filter(|known| known.matches(self.facts.layers.iter().chain(&read), catalogue));
-        let merged = known.unwrap_or_else(|| {
-            let layers = self.facts.layers.iter().cloned().chain(read).collect();
-            Arc::new(Merged::new(layers, catalogue))
-        });
+    /// The layers that were read, after those of the session, merged: as they were before, or in place.
+    /// Long ones are left to the driver, which does it where no session waits.
+    fn merged(&self, read: Vec<LayerText>) -> Result<Arc<Merged>, Box<MergeOrder>> {
+        let (fixed, catalogue) = (&self.facts.layers, &self.memory.catalogue);
+        let is_known = |known: &&Arc<Merged>| known.matches(fixed.iter().chain(&read), catalogue);
+        if let Some(known) = self.memory.merged.as_ref().filter(is_known) {
+            return Ok(Arc::clone(known));
+        }
+        let order = MergeOrder::new(catalogue).with(fixed.clone()).with(read);
+        if order.is_short() { Ok(Arc::new(order.merge())) } else { Err(Box::new(order)) }
+    }
+
+    fn take_merged(&mut self, merged: Arc<Merged>) {
         let resolved = Arc::clone(&merged.resolved);
         let text = Arc::clone(&merged.text);
         self.memory.merged = Some(merged);
@@ -136,6 +153,6 @@ impl Turn {
         for what in told.iter().chain(left_out) {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
-        (resolved, Some(text))
+        self.settings_known(resolved, Some(text));
     }
 }

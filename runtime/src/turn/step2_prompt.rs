@@ -26,8 +26,9 @@ impl Turn {
         }
         let source = if self.history.len() == 1 { "startup" } else { "resume" };
         let settings = self.settings();
-        let firing = Firing::SessionStart { source, model: &settings.model };
-        if !self.fire(&firing, None, FiringReason::SessionStart) {
+        let firing =
+            Firing::SessionStart { source: source.into(), model: (&*settings.model).into() };
+        if !self.fire(firing, None, FiringReason::SessionStart) {
             self.fire_prompt();
         }
     }
@@ -47,10 +48,10 @@ impl Turn {
         let prompt =
             self.history.iter().rev().find(prompts).map(|it| it.text()).unwrap_or_default();
         let firing = match self.facts.agent {
-            None => Firing::UserPromptSubmit { prompt: &prompt },
+            None => Firing::UserPromptSubmit { prompt: prompt.into() },
             Some(_) => Firing::SubagentStart,
         };
-        if !self.fire(&firing, None, FiringReason::Prompt) {
+        if !self.fire(firing, None, FiringReason::Prompt) {
             self.initialized();
         }
     }

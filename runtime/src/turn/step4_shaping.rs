@@ -188,8 +188,9 @@ impl Turn {
             }
             Ok(StageResult::NeedsSummary(request)) => {
                 self.state.shaping.summary = Some(*request);
-                let firing = Firing::PreCompact { trigger: "auto", custom_instructions: "" };
-                let fired = self.fire(&firing, None, FiringReason::PreCompact);
+                let firing =
+                    Firing::PreCompact { trigger: "auto".into(), custom_instructions: "".into() };
+                let fired = self.fire(firing, None, FiringReason::PreCompact);
                 if !fired {
                     self.ask_for_summary(None);
                 }
@@ -212,8 +213,8 @@ impl Turn {
     pub(super) fn compaction_over(&mut self) {
         let summary = |it: &&Arc<Message>| it.kind == MessageKind::CompactSummary;
         let summary = self.history.iter().find(summary).map(|it| it.text()).unwrap_or_default();
-        let firing = Firing::PostCompact { trigger: "auto", summary: &summary };
-        if !self.fire(&firing, None, FiringReason::PostCompact) {
+        let firing = Firing::PostCompact { trigger: "auto".into(), summary: summary.into() };
+        if !self.fire(firing, None, FiringReason::PostCompact) {
             self.after_stage(Stage::AutoCompact, true);
         }
     }

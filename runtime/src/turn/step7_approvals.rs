@@ -93,9 +93,12 @@ impl Turn {
         match open.handlers.pop_front() {
             Some(AnsweredBy::Hook) => {
                 let Question { call, suggestions, .. } = &*question;
-                let (tool, input) = (&call.name, &*call.input);
-                let firing = Firing::PermissionRequest { tool, input, suggestions };
-                if !self.fire(&firing, Some(call), FiringReason::PermissionRequest) {
+                let firing = Firing::PermissionRequest {
+                    tool: call.name.clone(),
+                    input: (&*call.input).into(),
+                    suggestions: suggestions.into(),
+                };
+                if !self.fire(firing, Some(call), FiringReason::PermissionRequest) {
                     self.consult();
                 }
             }

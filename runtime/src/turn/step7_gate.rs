@@ -80,8 +80,9 @@ impl Turn {
 
     fn pre_tool_use(&mut self, index: usize, input: &str) {
         let call = self.state.calls[index].call.clone();
-        let firing = Firing::PreToolUse { id: &call.id, tool: &call.name, input };
-        if !self.fire(&firing, Some(&call), FiringReason::PreToolUse) {
+        let (id, tool) = (call.id.clone(), call.name.clone());
+        let firing = Firing::PreToolUse { id, tool, input: input.into() };
+        if !self.fire(firing, Some(&call), FiringReason::PreToolUse) {
             self.pre_tool_use_answered(HookVerdict::default());
         }
     }

@@ -124,26 +124,27 @@ impl Turn {
 
     fn after_call(&mut self, index: usize, outcome: Box<ToolOutcome>) {
         let call = self.state.calls[index].call.clone();
-        let (id, tool, input) = (&call.id, &call.name, &*call.input);
+        let (id, tool) = (call.id.clone(), call.name.clone());
+        let input = (&*call.input).into();
         let duration_ms = outcome.duration_ms;
         let firing = match outcome.error {
             None => Firing::PostToolUse {
                 id,
                 tool,
                 input,
-                response: outcome.structured.as_deref().unwrap_or(&outcome.text),
+                response: outcome.structured.as_deref().unwrap_or(&outcome.text).into(),
                 duration_ms,
             },
             Some(error) => Firing::PostToolUseFailure {
                 id,
                 tool,
                 input,
-                error: &outcome.text,
+                error: (&*outcome.text).into(),
                 is_interrupt: error == ToolErrorKind::Interrupted,
                 duration_ms,
             },
         };
-        if self.fire(&firing, Some(&call), FiringReason::AfterCall(index)) {
+        if self.fire(firing, Some(&call), FiringReason::AfterCall(index)) {
             self.state.calls[index].stage = CallStage::Ended(outcome);
         } else {
             self.answer_call(index, *outcome, None);

@@ -26,13 +26,13 @@ impl Turn {
             let last = self.history.iter().rev().find(|it| it.kind == MessageKind::Answer);
             let last = last.map(|it| it.text()).unwrap_or_default();
             let active = 0 < self.memory.stop_blocks;
-            let last_assistant_message = &*last;
+            let last_assistant_message = last.into();
             let is_of_agent = self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision;
             let firing = match is_of_agent {
                 true => Firing::SubagentStop { active, last_assistant_message },
                 false => Firing::Stop { active, last_assistant_message },
             };
-            self.fire(&firing, None, FiringReason::Stop)
+            self.fire(firing, None, FiringReason::Stop)
         };
         if !fired {
             self.stopped(decision);

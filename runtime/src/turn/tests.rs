@@ -19,6 +19,7 @@ mod order;
 mod overflow;
 pub(crate) mod random;
 mod recovery;
+mod settings;
 mod shaping;
 mod steps;
 mod worst_case;

@@ -78,9 +78,9 @@ fn step(case: &Value, handler: Handler) -> Result<GateStep, String> {
     let input = case.input.to_string().into();
     let call = ToolCall { id: "call".into(), name: case.tool, input };
     Ok(match Gate::open(call, spec, &setup) {
-        (mut gate, GateStep::Judge(order)) => gate.command_judged(
-            order.judge(|_| ennead_runtime::step7_permission_gate::path_resolution::Found::Missing),
-        ),
+        (mut gate, GateStep::Judge(order)) => {
+            gate.command_judged(order.judge(ennead_runtime::step7_permission_gate::Look::nowhere()))
+        }
         (_, step) => step,
     })
 }

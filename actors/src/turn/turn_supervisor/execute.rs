@@ -34,7 +34,7 @@ use crate::{
         source_reader::{self, LeftOut, Look},
         tool_dispatcher::Execution,
     },
-    world::real_paths::found,
+    world::real_paths::EYES,
 };
 
 /// What is left to do after an effect was carried out.
@@ -74,6 +74,18 @@ fn execute(
             let turn = myself.clone();
             let work = Box::pin(async move {
                 let _gone = turn.cast(TurnMsg::Settings(Box::new(look.await)));
+            });
+            return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
+        }
+        Effect::MergeSettings(order) => {
+            state.flush(myself)?;
+            let turn = myself.clone();
+            let work = Box::pin(async move {
+                // Without an answer the leaf is gone, and the turn cannot run.
+                if let Some(merged) = source_reader::merged(*order).await {
+                    let read = TurnInput::SettingsMerged(merged);
+                    let _gone = turn.cast(TurnMsg::Input(read));
+                }
             });
             return Ok(state.child(ActorKind::SourceReader, Pending::Settings, work));
         }
@@ -119,7 +131,7 @@ fn execute(
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::JudgeCommand { call, order } => {
-            let judged = order.is_short().then(|| order.judge_in_place(found)).flatten();
+            let judged = order.is_short().then(|| order.judge_in_place(EYES)).flatten();
             if let Some(judged) = judged.map(Box::new) {
                 return Ok(Outcome::Reply(TurnInput::CommandJudged { call, judged }));
             }

@@ -27,7 +27,7 @@ impl ActiveTurn {
     /// The question that this input answers is closed.
     pub(super) fn answered(&mut self, input: &TurnInput) {
         let is_answered = |pending: &Pending| match (pending, input) {
-            (Pending::Settings, TurnInput::SettingsRead(_)) => true,
+            (Pending::Settings, TurnInput::SettingsRead(_) | TurnInput::SettingsMerged(_)) => true,
             (Pending::Sources, TurnInput::SourcesRead(_)) => true,
             (Pending::Look, TurnInput::SourcesSeen(_)) => true,
             (Pending::Shape(stage), TurnInput::Shaped { stage: answered, .. }) => stage == answered,

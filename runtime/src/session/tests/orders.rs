@@ -123,7 +123,8 @@ fn long_prompt_waits_until_the_settings_are_read() {
     world.prompt(20_000);
     world.prompt(10);
     assert_eq!((world.turn, last_of(&world, "ReadSettings")), (None, 1));
-    world.input(SessionInput::SettingsRead(Some(Vec::new())));
+    let merged = world.machine.merge_order().merge();
+    world.input(SessionInput::SettingsRead(Some(std::sync::Arc::new(merged))));
     assert!(world.turn.is_some());
     world.finish();
     world.check();

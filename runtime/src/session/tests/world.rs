@@ -156,7 +156,7 @@ impl World {
             }
             Owed::Settings => self.input(SessionInput::SettingsRead(match how % 2 {
                 0 => None,
-                _ => Some(Vec::new()),
+                _ => Some(Arc::new(self.machine.merge_order().merge())),
             })),
             Owed::Agent(agent) => self.agent_ends(agent, how),
             Owed::AgentCloses(agent) => {

@@ -3,6 +3,7 @@
 use super::{
     CommandContext, Part,
     dirs::{Dirs, Target, target, through_process},
+    met_links,
     options::{has_letter, included, is_long, operands},
     part::base,
     piped::Piped,
@@ -57,6 +58,10 @@ pub(crate) struct Changes {
     pub(crate) makes_links: bool,
     /// It puts whole directories out of the workspace, or to a place that is not known.
     pub(crate) leads_out: bool,
+    /// It goes through links that it meets below what it names, and reads what is there.
+    pub(crate) follows_links: bool,
+    /// The same, and it changes or removes what is there, or hands it on to what may.
+    pub(crate) alters_through_links: bool,
     /// Protected paths that it names, of a program whose use of them is not known.
     pub(crate) suspected: Vec<Named>,
     /// It removes something that needs a question first.
@@ -93,6 +98,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
         if let Some((name, args)) = part.words[start..].split_first() {
             let name = base(&name.text);
             operands_of(name, args, part, around, &mut found);
+            met_links::add(name, args, part, around, &mut found);
             if start == program {
                 suspects::suspected(name, args, part, around, &mut found);
             }
@@ -170,7 +176,11 @@ pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> 
     };
     for path in written {
         add(by_text(&path));
-        around.places(&path).iter().cloned().for_each(&mut add);
+        let places = match target {
+            Target::Glob(_) => around.places_of_pattern(&path),
+            Target::Known(_) | Target::Open(_) => around.places(&path),
+        };
+        places.iter().cloned().for_each(&mut add);
     }
     Named { target, paths }
 }

@@ -1,7 +1,8 @@
 //! Links that are there already: where the paths of a command lead besides what their text says.
 //!
 //! `cd link` keeps to the text of the path, `cd -P link` and every program that opens a file do not. So a
-//! path is taken for each of the places that it may mean: as written, after each link, and at its end.
+//! path is taken for each of the places that it may mean: as written, after each link, and at its end. A
+//! pattern may meet links, so it is taken for the places of each that it meets.
 
 use std::{
     cell::RefCell,
@@ -15,11 +16,42 @@ use serde::{Deserialize, Serialize};
 use crate::step7_permission_gate::{
     path_resolution::{Found, by_text, follow_noting},
     path_rule::lies_in,
+    rule::wildcard,
 };
 
-/// What lies at an absolute path, its last link not followed; asked about paths without links in their
-/// parents.
-pub type Look = fn(&str) -> Found;
+/// Steps of expanding patterns with links that are known.
+const STEPS: usize = 20_000;
+
+/// Bytes that a pattern of one name has at most once stars in a row are one: names have 255.
+const MAX_NAME_PATTERN: usize = 511;
+
+/// How the gate looks at what lies on the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// What lies at an absolute path, its last link not followed; asked about paths without links in their
+    /// parents.
+    pub at: fn(&str) -> Found,
+    /// What the directory at an absolute path holds, of which it reads so many entries at most. `None`
+    /// where there are more, or a link or directory has no name in UTF-8; empty where there is no
+    /// directory that can be read.
+    pub list: fn(&str, usize) -> Option<Listing>,
+}
+
+/// What a directory holds that may lead on.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Names of links and directories, in any order.
+    pub names: Vec<String>,
+    /// Entries that were read, files among them.
+    pub n_read: usize,
+}
+
+impl Look {
+    /// Finds nothing anywhere.
+    pub fn nowhere() -> Self {
+        Self { at: |_| Found::Missing, list: |_, _| Some(Listing::default()) }
+    }
+}
 
 /// Links that the paths of one command lead through. The judgement of the command depends on nothing else
 /// in the world, so with them it is made again.
@@ -52,6 +84,10 @@ struct Seen {
     paths: BTreeMap<String, Found>,
     /// Where whole paths lead besides.
     places: BTreeMap<String, Arc<[String]>>,
+    /// Where patterns lead besides.
+    patterns: BTreeMap<String, Arc<[String]>>,
+    /// Names of links and directories in directories that were listed.
+    names: BTreeMap<String, Rc<[String]>>,
     n_left: usize,
     is_cut: bool,
 }
@@ -66,7 +102,7 @@ impl Follower {
     /// Knows these links and looks at nothing.
     pub(crate) fn remembering(seen: LinksSeen) -> Self {
         let paths = seen.links.into_iter().map(|(path, text)| (path, Found::Link(text))).collect();
-        let seen = Seen { paths, is_cut: seen.is_cut, ..Seen::default() };
+        let seen = Seen { paths, is_cut: seen.is_cut, n_left: STEPS, ..Seen::default() };
         Self { look: None, seen: Rc::new(RefCell::new(seen)) }
     }
 
@@ -122,7 +158,109 @@ impl Follower {
     }
 }
 
+impl Follower {
+    /// Where an absolute pattern leads besides what its text says, by the links that it meets and those
+    /// after them. What is left of the pattern after a link stays a pattern.
+    pub(crate) fn places_of_pattern(&self, pattern: &str, homes: &[String]) -> Arc<[String]> {
+        if let Some(places) = self.seen.borrow().patterns.get(pattern) {
+            return Arc::clone(places);
+        }
+        let mut found: Vec<String> = Vec::new();
+        let mut open = vec![(String::new(), pattern)];
+        while let Some((base, rest)) = open.pop() {
+            if !self.seen.borrow_mut().takes(1) {
+                break;
+            }
+            let Some((above, name, rest)) = first_pattern(rest) else {
+                let places = self.places(&format!("{base}/{rest}"), homes);
+                found.extend(places.iter().cloned());
+                continue;
+            };
+            let above = format!("{base}/{above}");
+            let elsewhere = self.places(&above, homes);
+            found.extend(elsewhere.iter().map(|it| format!("{it}/{name}/{rest}")));
+            let Some(name) = name_pattern(name) else { continue };
+            for directory in elsewhere.iter().cloned().chain([by_text(&above)]) {
+                let directory = directory.trim_end_matches('/');
+                let names = self.seen.borrow_mut().list(self.look, directory);
+                let met = names.iter().filter(|it| wildcard(&name, it));
+                open.extend(met.map(|it| (format!("{directory}/{it}"), rest)));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let places: Arc<[String]> = found.into();
+        self.seen.borrow_mut().patterns.insert(pattern.to_owned(), Arc::clone(&places));
+        places
+    }
+}
+
+/// What is in front of the first name of a path that is a pattern, that name, and what follows it.
+fn first_pattern(path: &str) -> Option<(&str, &str, &str)> {
+    let at = path.find(['*', '?', '[', '('])?;
+    let start = path[..at].rfind('/').map_or(0, |it| it + 1);
+    let end = path[at..].find('/').map_or(path.len(), |it| at + it);
+    let rest = path.get(end + 1..).unwrap_or_default();
+    Some((&path[..start], &path[start..end], rest))
+}
+
+/// A pattern with no other sign than stars that matches at least the same names; `None` where it matches
+/// none.
+fn name_pattern(name: &str) -> Option<String> {
+    let end = name.find(['?', '[', '(']).unwrap_or(name.len());
+    let mut pattern = name[..end].to_owned();
+    if name[end..].starts_with('(') {
+        // The sign in front says how often.
+        pattern.pop();
+    }
+    if end < name.len() {
+        pattern.push('*');
+    }
+    pattern = pattern.chars().fold(String::new(), |mut all, c| {
+        if c != '*' || !all.ends_with('*') {
+            all.push(c);
+        }
+        all
+    });
+    (pattern.len() <= MAX_NAME_PATTERN).then_some(pattern)
+}
+
 impl Seen {
+    /// Takes so much from what may still be looked at; false when there is not enough.
+    fn takes(&mut self, n: usize) -> bool {
+        let left = self.n_left.checked_sub(n);
+        self.is_cut |= left.is_none();
+        self.n_left = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    /// Names in a directory that may lead on.
+    fn list(&mut self, look: Option<Look>, directory: &str) -> Rc<[String]> {
+        if let Some(names) = self.names.get(directory) {
+            return Rc::clone(names);
+        }
+        let names = match look {
+            Some(look) => {
+                let listed = (look.list)(directory, self.n_left);
+                let n_read = listed.as_ref().map_or(usize::MAX, |it| it.n_read);
+                if self.takes(n_read) { listed.unwrap_or_default().names } else { Vec::new() }
+            }
+            // Only what leads to links is remembered.
+            None => {
+                let inside = format!("{directory}/");
+                let below = self.paths.range(inside.clone()..);
+                let below = below.map_while(|it| it.0.strip_prefix(&inside));
+                let mut names: Vec<String> =
+                    below.filter_map(|it| it.split('/').next()).map(str::to_owned).collect();
+                names.dedup();
+                names
+            }
+        };
+        let names: Rc<[String]> = names.into();
+        self.names.insert(directory.to_owned(), Rc::clone(&names));
+        names
+    }
+
     fn look(&mut self, look: Option<Look>, path: &str) -> Found {
         let entry = match self.paths.entry(path.to_owned()) {
             Entry::Occupied(known) => return known.get().clone(),
@@ -135,6 +273,6 @@ impl Seen {
             return Found::Missing;
         }
         self.n_left -= 1;
-        entry.insert(look(path)).clone()
+        entry.insert((look.at)(path)).clone()
     }
 }

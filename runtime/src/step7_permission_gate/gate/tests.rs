@@ -10,7 +10,7 @@ use crate::{
     permission::{PermissionMode as Mode, RuleKind, RuleText, Scope},
     step1_settings_resolution::Settings,
     step7_permission_gate::{
-        ChildRequest, Handler, Look, PathKind, Places, narrow, offered,
+        ChildRequest, Handler, Listing, Look, PathKind, Places, narrow, offered,
         path_resolution::{Found, resolve},
     },
     tool::Concurrency,
@@ -111,9 +111,11 @@ fn look(path: &str) -> Found {
     }
 }
 
+const EYES: Look = Look { at: look, list: |_, _| Some(Listing::default()) };
+
 /// Walks one call through, without hooks, and says what came out: `allow …`, `ask …`, `deny …`.
 fn outcome(spec: &ToolSpec, setup: &GateSetup, input: &str) -> String {
-    outcome_in(look, spec, setup, input)
+    outcome_in(EYES, spec, setup, input)
 }
 
 /// The same, where other things lie.
@@ -122,7 +124,7 @@ fn outcome_in(look: Look, spec: &ToolSpec, setup: &GateSetup, input: &str) -> St
     loop {
         step = match step {
             GateStep::ResolvePath { given } => {
-                gate.path_resolved(resolve(&given, "/w", "/h", &mut |it| look(it)))
+                gate.path_resolved(resolve(&given, "/w", "/h", &mut |it| (look.at)(it)))
             }
             GateStep::Judge(order) => gate.command_judged(order.judge(look)),
             GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
@@ -271,7 +273,7 @@ fn nobody_to_ask_means_no_with_a_reason() {
 /// What comes after the judgement of a command.
 fn judged(gate: &mut Gate, step: GateStep) -> GateStep {
     match step {
-        GateStep::Judge(order) => gate.command_judged(order.judge(look)),
+        GateStep::Judge(order) => gate.command_judged(order.judge(EYES)),
         step => step,
     }
 }

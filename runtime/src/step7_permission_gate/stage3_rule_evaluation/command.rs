@@ -118,7 +118,12 @@ fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
         && (command.is_relinked() || setup.book().denies_inside(command));
     let relinked = is_relinked.then_some("what its paths mean changes while it runs");
     let anywhere = command.writes_anywhere().then_some("nobody knows where a part of it writes");
-    command.fault().map(Fault::words).or(placeless).or(nameless).or(relinked).or(anywhere)
+    let is_led_on = setup.book().denies_paths() && command.follows_links();
+    let led_on = is_led_on.then_some("it follows links that it meets, and rules deny files");
+    let alters = command.alters_through_links();
+    let altered = alters.then_some("it may change files after links that it meets");
+    let why = command.fault().map(Fault::words).or(placeless).or(nameless).or(relinked);
+    why.or(anywhere).or(led_on).or(altered)
 }
 
 fn writes_protected(command: &ShellCommand, setup: &GateSetup) -> bool {

@@ -221,6 +221,7 @@ impl Play {
             Effect::ReadSettings => {
                 TurnInput::SettingsRead(self.world.read_settings(&mut self.last_layers))
             }
+            Effect::MergeSettings(order) => self.world.merge(*order),
             Effect::ReadSources => TurnInput::SourcesRead(Box::new(self.world.sources.clone())),
             Effect::LookAtSources(order) => TurnInput::SourcesSeen(self.world.look(&order)),
             Effect::Shape(order) => self.world.shape(&order),

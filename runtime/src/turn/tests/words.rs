@@ -42,6 +42,7 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
     Some(match input {
         TurnInput::Run(step) => TurnInput::Run(*step),
         TurnInput::SettingsRead(read) => TurnInput::SettingsRead(read.clone()),
+        TurnInput::SettingsMerged(merged) => TurnInput::SettingsMerged(merged.clone()),
         TurnInput::SourcesRead(texts) => TurnInput::SourcesRead(texts.clone()),
         TurnInput::SourcesSeen(look) => TurnInput::SourcesSeen(look.clone()),
         TurnInput::Shaped { stage, result, elapsed_us } => {
@@ -90,9 +91,10 @@ pub(super) fn told(event: &Event) -> Option<String> {
 /// What comes of the order to judge a command.
 pub(super) fn judged(call: ToolUseId, order: &CommandOrder) -> TurnInput {
     TurnInput::CommandJudged {
-        judged: Box::new(
-            order.judge(|_| crate::step7_permission_gate::path_resolution::Found::Directory),
-        ),
+        judged: Box::new(order.judge(crate::step7_permission_gate::Look {
+            at: |_| crate::step7_permission_gate::path_resolution::Found::Directory,
+            list: |_, _| Some(Default::default()),
+        })),
         call,
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     ids::ToolUseId,
     permission::PermissionMode,
     run::facts::SessionFacts,
-    step1_settings_resolution::LayerText,
+    step1_settings_resolution::{LayerText, MergeOrder, Merged},
     step3_context_assembly::{
         FileContent, InstructionFile, SourceMarks, SourceTexts, SourcesLook, SourcesOrder,
         SourcesSeen,
@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) facts: Arc<SessionFacts>,
     /// The settings files, per look; the last ones stay.
     pub(crate) layers: VecDeque<Vec<LayerText>>,
+    /// What leaves made of long ones.
+    pub(crate) merged: Vec<Arc<Merged>>,
     pub(crate) sources: SourceTexts,
     /// Instruction files of directories below the workspace, by directory.
     pub(crate) nested: Vec<(String, InstructionFile)>,
@@ -96,6 +98,7 @@ impl World {
         Self {
             facts: Arc::new(script::facts(Handler::Approver)),
             layers: VecDeque::from([vec![script::allowing(settings)]]),
+            merged: Vec::new(),
             sources: SourceTexts { git: "branch main".into(), ..SourceTexts::default() },
             nested: Vec::new(),
             content_of_files: String::new(),
@@ -154,6 +157,13 @@ impl World {
         }
         *last = Some(layers.clone());
         SettingsRead::Layers(layers)
+    }
+
+    /// What a leaf makes of long layers.
+    pub(super) fn merge(&mut self, order: MergeOrder) -> TurnInput {
+        let merged = Arc::new(order.merge());
+        self.merged.push(Arc::clone(&merged));
+        TurnInput::SettingsMerged(merged)
     }
 
     pub(super) fn shape(&self, order: &ShapeOrder) -> TurnInput {

@@ -86,7 +86,7 @@ fn programs_that_run_each_other_are_looked_into_so_deep_and_no_deeper() {
     let class = |command: &str| {
         let setup = setup(Mode::Default, Handler::Approver, &[]);
         match Gate::open(call(&bash(), &run(command)), &bash(), &setup).1 {
-            GateStep::Judge(order) => order.judge(look).class,
+            GateStep::Judge(order) => order.judge(EYES).class,
             _ => None,
         }
     };

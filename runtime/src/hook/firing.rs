@@ -1,0 +1,184 @@
+//! The events that fire hooks, with what their handlers read about them.
+
+use std::borrow::Cow;
+
+use super::HookEvent;
+use crate::ids::{ToolName, ToolUseId};
+
+/// The event that fires a hook, with its particulars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Firing<'a> {
+    /// A call is about to be decided about.
+    PreToolUse {
+        /// Id of the tool use, as the model issued it.
+        id: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// Input of the call, as JSON text.
+        input: Cow<'a, str>,
+    },
+    /// A tool call ended without an error.
+    PostToolUse {
+        /// Id of the tool use, as the model issued it.
+        id: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// JSON text, as it was run.
+        input: Cow<'a, str>,
+        /// The structured result as JSON text; a text that is no JSON is given as a string.
+        response: Cow<'a, str>,
+        /// Wall-clock time of the call, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A compaction is about to begin.
+    PreCompact {
+        /// What caused the compaction: `manual` or `auto`.
+        trigger: Cow<'a, str>,
+        /// What the user wants kept.
+        custom_instructions: Cow<'a, str>,
+    },
+    /// A compaction is over.
+    PostCompact {
+        /// What caused the compaction: `manual` or `auto`.
+        trigger: Cow<'a, str>,
+        /// What is in place of what was summed up.
+        summary: Cow<'a, str>,
+    },
+    /// A session is about to answer its first prompt in this process.
+    SessionStart {
+        /// `startup`, or `resume` where it goes on with an earlier conversation.
+        source: Cow<'a, str>,
+        /// The model that is asked.
+        model: Cow<'a, str>,
+    },
+    /// A prompt is about to be answered.
+    UserPromptSubmit {
+        /// Its text.
+        prompt: Cow<'a, str>,
+    },
+    /// A sub-agent is about to begin; the context names it.
+    SubagentStart,
+    /// A sub-agent is about to end by itself; the context names it.
+    SubagentStop {
+        /// A hook has already held this agent.
+        active: bool,
+        /// The text of the last answer.
+        last_assistant_message: Cow<'a, str>,
+    },
+    /// Somebody is about to be asked about a call.
+    PermissionRequest {
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// Input of the call, as JSON text.
+        input: Cow<'a, str>,
+        /// Rules that would settle it for the future.
+        suggestions: Cow<'a, [String]>,
+    },
+    /// A tool call ran and failed.
+    PostToolUseFailure {
+        /// Id of the tool use, as the model issued it.
+        id: ToolUseId,
+        /// Name of the tool that the call uses.
+        tool: ToolName,
+        /// JSON text, as it was run.
+        input: Cow<'a, str>,
+        /// What the model would read.
+        error: Cow<'a, str>,
+        /// Whether it was stopped from outside.
+        is_interrupt: bool,
+        /// Wall-clock time of the call, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A run is about to end by itself.
+    Stop {
+        /// A Stop hook has already held this run.
+        active: bool,
+        /// The text of the last answer.
+        last_assistant_message: Cow<'a, str>,
+    },
+}
+
+impl Firing<'_> {
+    /// Returns the event that is fired.
+    pub fn event(&self) -> HookEvent {
+        match self {
+            Firing::PreToolUse { .. } => HookEvent::PreToolUse,
+            Firing::PostToolUse { .. } => HookEvent::PostToolUse,
+            Firing::PreCompact { .. } => HookEvent::PreCompact,
+            Firing::Stop { .. } => HookEvent::Stop,
+            Firing::PostCompact { .. } => HookEvent::PostCompact,
+            Firing::SessionStart { .. } => HookEvent::SessionStart,
+            Firing::UserPromptSubmit { .. } => HookEvent::UserPromptSubmit,
+            Firing::SubagentStart => HookEvent::SubagentStart,
+            Firing::SubagentStop { .. } => HookEvent::SubagentStop,
+            Firing::PermissionRequest { .. } => HookEvent::PermissionRequest,
+            Firing::PostToolUseFailure { .. } => HookEvent::PostToolUseFailure,
+        }
+    }
+
+    /// Copies the texts that are borrowed.
+    pub fn into_owned(self) -> Firing<'static> {
+        let own = |it: Cow<'_, str>| Cow::Owned(it.into_owned());
+        match self {
+            Firing::PreToolUse { id, tool, input } => {
+                Firing::PreToolUse { id, tool, input: own(input) }
+            }
+            Firing::PostToolUse { id, tool, input, response, duration_ms } => Firing::PostToolUse {
+                id,
+                tool,
+                input: own(input),
+                response: own(response),
+                duration_ms,
+            },
+            Firing::PreCompact { trigger, custom_instructions } => Firing::PreCompact {
+                trigger: own(trigger),
+                custom_instructions: own(custom_instructions),
+            },
+            Firing::PostCompact { trigger, summary } => {
+                Firing::PostCompact { trigger: own(trigger), summary: own(summary) }
+            }
+            Firing::SessionStart { source, model } => {
+                Firing::SessionStart { source: own(source), model: own(model) }
+            }
+            Firing::UserPromptSubmit { prompt } => Firing::UserPromptSubmit { prompt: own(prompt) },
+            Firing::SubagentStart => Firing::SubagentStart,
+            Firing::SubagentStop { active, last_assistant_message } => {
+                Firing::SubagentStop { active, last_assistant_message: own(last_assistant_message) }
+            }
+            Firing::PermissionRequest { tool, input, suggestions } => Firing::PermissionRequest {
+                tool,
+                input: own(input),
+                suggestions: Cow::Owned(suggestions.into_owned()),
+            },
+            Firing::PostToolUseFailure { id, tool, input, error, is_interrupt, duration_ms } => {
+                Firing::PostToolUseFailure {
+                    id,
+                    tool,
+                    input: own(input),
+                    error: own(error),
+                    is_interrupt,
+                    duration_ms,
+                }
+            }
+            Firing::Stop { active, last_assistant_message } => {
+                Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
+            }
+        }
+    }
+
+    /// What matchers are held against, in an agent of this type; `None` means that every handler runs.
+    pub fn subject<'a>(&'a self, agent_type: &'a str) -> Option<&'a str> {
+        match self {
+            Firing::PreToolUse { tool, .. }
+            | Firing::PermissionRequest { tool, .. }
+            | Firing::PostToolUseFailure { tool, .. }
+            | Firing::PostToolUse { tool, .. } => Some(tool.as_str()),
+            Firing::PreCompact { trigger, .. } | Firing::PostCompact { trigger, .. } => {
+                Some(trigger)
+            }
+            Firing::SessionStart { source, .. } => Some(source),
+            Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
+            Firing::UserPromptSubmit { .. } | Firing::Stop { .. } => None,
+        }
+    }
+}
