@@ -158,10 +158,13 @@ pub(super) fn add(
         "chown" | "chgrp" | "chmod" | "setfacl" => true,
         _ => false,
     };
-    let keeps = any("", &KEEP_LINKS, "") || name == "rsync" && any("K", &[], "BefMT");
+    let keeps = match name {
+        "rsync" => any("K", &KEEP_LINKS, "BefMT"),
+        "cp" | "tar" => any("", &KEEP_LINKS, ""),
+        _ => false,
+    };
     found.follows_links |= follows;
-    found.alters_through_links |=
-        follows && alters || keeps && matches!(name, "rsync" | "cp" | "tar");
+    found.alters_through_links |= follows && alters || keeps;
 }
 
 /// Whether a word without a dash is a cluster of short options with this letter.
