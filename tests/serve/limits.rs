@@ -117,6 +117,7 @@ async fn idle_session_becomes_no_actor_and_goes_on_with_its_conversation_when_it
 
 // REQ: RUN-6
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "a decoder that is not there is told of")]
 async fn metrics_are_read_by_an_independent_decoder_and_hold_no_text() {
     let rig =
         Rig::start(says(vec![call("c1", "Glob", json!({ "pattern": "*" })), text("secret")])).await;

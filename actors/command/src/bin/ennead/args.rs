@@ -160,7 +160,7 @@ pub(crate) enum Command {
     /// Serve a playbook as a model server on 127.0.0.1.
     Simulate(Simulate),
     /// Host sessions of many tenants over HTTP, with a page to watch them.
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Measure what the harness itself costs: time of a turn and its steps, memory of a session,
     /// how long an interrupt takes.
     ///

@@ -82,7 +82,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
             Some(Command::Trace { file, html: Some(page) }) => transcripts::page(&file, page),
             Some(Command::Verify { files }) => transcripts::verify(&files),
             Some(Command::Simulate(simulate)) => simulate::run(simulate).await,
-            Some(Command::Serve(serve)) => serve::run(serve).await,
+            Some(Command::Serve(serve)) => serve::run(*serve).await,
             Some(Command::Bench(bench)) => bench::run(bench).await,
             Some(Command::Doctor(doctor)) => doctor::run(&doctor),
             Some(Command::Evaluate(args)) => evaluate::run(&args),
