@@ -15,7 +15,7 @@ use ennead::{
     transcript::StoreError,
 };
 use ennead_runtime::transcript::{
-    entry::{Record, RecordKind, StoredText, TextFolder},
+    entry::{Record, RecordKind, SkippedBytes, StoredText, TextFolder},
     load::{LoadAs, ReportKind, load},
     read::{Entry, Read, read_line},
     seal::Link,
@@ -279,7 +279,7 @@ async fn torn_end_of_a_dead_process_stays_and_is_named(kept: Kept) {
     let Ok(Read { entry: Entry::Harness(record), .. }) = read_line(repair) else {
         panic!("a record")
     };
-    let Record { what: RecordKind::Repair { length, .. }, .. } = *record else {
+    let Record { what: RecordKind::Repair(SkippedBytes { length, .. }), .. } = *record else {
         panic!("a repair")
     };
     assert_eq!(length, 18);

@@ -1,9 +1,7 @@
-//! What is on one line.
+//! What is on one line: a [`ConversationLine`], or a [`Record`] of something else that the harness did.
 //!
-//! A conversation line is a [`ConversationLine`]. Everything else the harness did is a [`Record`]:
-//! `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}`. A record is at most 4 KiB, holds
-//! foreign JSON only as digest or escaped text, and uses none of the keys that text-scanning
-//! readers look for (`timestamp`, `cwd`, `gitBranch`, `summary`, `customTitle`, `lastPrompt`, …).
+//! A record is `{"type":"ennead","kind":…,"v":2,"at":…,"run":…,"turn":…,…}` and at most 4 KiB. It holds foreign JSON only as digest or
+//! escaped text, and none of the keys that text-scanning readers look for (`timestamp`, `cwd`, `summary`, `customTitle`, …).
 
 mod conversation_line;
 mod line;
@@ -35,7 +33,9 @@ pub use conversation_line::{
     AnswerFields, Boundary, ConversationLine, LineFrame, ToolResultFields,
 };
 pub use line::Line;
-pub use parts::{DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, UnconfirmedUsage};
+pub use parts::{
+    DiscardedAnswer, PassedStage, Record, ShownPart, SidechainHead, SkippedBytes, UnconfirmedUsage,
+};
 pub use step_detail::StepDetail;
 pub(crate) use stored::clip;
 pub use stored::{Repeated, Stored, StoredText, TextFolder};
@@ -396,12 +396,5 @@ pub enum RecordKind {
         what: String,
     },
     /// Bytes that are no line were found and passed over.
-    Repair {
-        /// Offset in the file at which the bytes begin.
-        offset: u64,
-        /// Number of the bytes.
-        length: u64,
-        /// Digest of the bytes.
-        digest: Digest,
-    },
+    Repair(SkippedBytes),
 }

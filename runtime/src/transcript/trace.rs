@@ -5,7 +5,7 @@
 use std::fmt::{self, Write};
 
 use super::{
-    entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
+    entry::{ConversationLine, Record, RecordKind, SkippedBytes, StepDetail, Stored},
     read::{Entry, read_line},
 };
 use crate::{
@@ -248,7 +248,7 @@ fn record(record: &Record, out: &mut Lines) -> fmt::Result {
             out.end(format_args!("end: {reason} after {turns} turns, {} tokens", usage.total().0))
         }
         RecordKind::Alert { what } => out.end(format_args!("  alert: {}", short(what))),
-        RecordKind::Repair { offset, length, .. } => {
+        RecordKind::Repair(SkippedBytes { offset, length, .. }) => {
             out.end(format_args!("  {length} bytes at {offset} are no line"))
         }
         RecordKind::Links { .. } => out.end(format_args!("    its paths lead through links")),

@@ -14,7 +14,7 @@ use ennead_runtime::{
     digest::Digest,
     time::Timestamp,
     transcript::{
-        entry::{Line, LineFrame, Record, RecordKind, StoredText, TextFolder},
+        entry::{Line, LineFrame, Record, RecordKind, SkippedBytes, StoredText, TextFolder},
         load::Torn,
         seal::{Head, LineBatch, body_of},
     },
@@ -214,7 +214,7 @@ impl TranscriptFile {
         let mut batch = LineBatch::new(end.head, self.end.open.as_deref(), &mut buffer);
         if let (Some(torn), Some(first)) = (self.torn, lines.first()) {
             let Torn { offset, length, digest } = torn;
-            let what = RecordKind::Repair { offset, length, digest };
+            let what = RecordKind::Repair(SkippedBytes { offset, length, digest });
             let record = Record { at: at(first), run: None, turn: 0, what };
             let line = Line::Harness(Box::new(record));
             self.redaction.append(&line, &self.frame, &mut batch);

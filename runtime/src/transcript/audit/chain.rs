@@ -7,7 +7,7 @@ use super::{
 use crate::{
     digest::Digest,
     transcript::{
-        entry::RecordKind,
+        entry::{RecordKind, SkippedBytes},
         lines::FileLines,
         load::BYTE_ORDER_MARK,
         read::Entry,
@@ -126,7 +126,7 @@ pub(super) fn check<'a>(
         };
         let repair = match &read.entry {
             Entry::Harness(record) => match record.what {
-                RecordKind::Repair { offset, digest, .. } => Some((offset, digest)),
+                RecordKind::Repair(SkippedBytes { offset, digest, .. }) => Some((offset, digest)),
                 _ => None,
             },
             _ => None,

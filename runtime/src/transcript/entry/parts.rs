@@ -55,6 +55,17 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
+/// Bytes of a transcript that are no line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedBytes {
+    /// Offset in the file at which they begin.
+    pub offset: u64,
+    /// Their number.
+    pub length: u64,
+    /// Digest of them.
+    pub digest: Digest,
+}
+
 /// Something that the harness did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
