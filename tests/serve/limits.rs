@@ -143,8 +143,10 @@ async fn metrics_are_read_by_an_independent_decoder_and_hold_no_text() {
         println!("SKIPPED: the Python package prometheus_client is not installed");
         return;
     };
-    assert_eq!(decoded["ennead_turns_total"], json!([[{}, 2.0]]));
-    assert_eq!(decoded["ennead_sessions"], json!([[{ "state": "idle" }, 1.0]]));
+    let turns = &decoded["ennead_turns_total"][0];
+    assert_eq!((&turns[0], turns[1].as_f64()), (&json!({}), Some(2.0)));
+    let idle = &decoded["ennead_sessions"][0];
+    assert_eq!((&idle[0], idle[1].as_f64()), (&json!({ "state": "idle" }), Some(1.0)));
 }
 
 /// The samples by name, as the Python client reads them; `None` where it is not installed.
