@@ -88,7 +88,7 @@ impl Place {
     }
 
     fn serve(&self) -> Process {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--drain", "20"];
+        let args = ["serve", "--listen", "127.0.0.1:0", "--drain", "8"];
         let mut child = self.command(&args).stderr(Stdio::null()).spawn().unwrap();
         let line = first_line(&mut child);
         let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}")).to_owned();
@@ -112,6 +112,13 @@ struct Process {
     address: String,
 }
 
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A test that failed leaves nobody behind. One that has ended is not there any more.
+        drop((self.child.kill(), self.child.wait()));
+    }
+}
+
 impl Process {
     async fn ask(&self, token: &str, line: &str, body: Option<Value>) -> Reply {
         let bearer = format!("Bearer {token}");
@@ -125,8 +132,13 @@ impl Process {
 
     /// Waits for the end of the process; its exit code.
     async fn end(mut self) -> Option<i32> {
-        let ended = tokio::task::spawn_blocking(move || self.child.wait().unwrap().code());
-        tokio::time::timeout(super::client::LIMIT, ended).await.expect("it ends").unwrap()
+        let mut code = None;
+        until("it ends", async || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        })
+        .await;
+        code.and_then(|it| it.code())
     }
 }
 
