@@ -56,8 +56,15 @@ fn library_needs_nothing_of_the_command() {
     let manifest =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
-    for name in ["axum", "clap", "tikv-jemallocator", "tracing-subscriber"] {
+    for name in ["clap", "tikv-jemallocator", "tracing-subscriber"] {
         assert!(manifest["dependencies"].get(name).is_none(), "{name}");
+    }
+    // The server is for those who ask for it.
+    let on = manifest["features"]["default"].as_array().unwrap();
+    assert!(!on.iter().any(|it| it.as_str() == Some("serve")));
+    for name in ["axum", "hyper", "hyper-util", "utoipa"] {
+        let optional = manifest["dependencies"][name].get("optional");
+        assert_eq!(optional.and_then(toml::Value::as_bool), Some(true), "{name}");
     }
     let shown = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/embed.rs"));
     let shown = shown.unwrap();

@@ -62,9 +62,9 @@ when.prompt.regex = '^look'
 reply = [{ text = "looked" }]
 
 [[rule]]
-name = "goes on for ever"
+name = "goes on for ever, with much to say"
 when.prompt = "on and on"
-reply = [{ tool = "Glob", input = { pattern = "*" } }]
+reply = [{ text = "{{ range(1000)|join(' and on ') }}" }, { tool = "Glob", input = { pattern = "*" } }]
 "#;
 
 /// How long anything may take that is waited for.

@@ -205,7 +205,8 @@ pub(crate) struct Demo {
     /// Directory to survey.
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Host this many surveys at once and print what hosting them costs.
+    /// Host this many surveys at once and print what hosting them costs, apart from their tools and
+    /// the model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) agents: Option<u32>,
     /// Where transcripts go; DIR/.transcripts, or a temporary directory where DIR is read-only.
