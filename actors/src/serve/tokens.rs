@@ -76,7 +76,7 @@ impl std::str::FromStr for Role {
 /// file.add("laptop", "acme", Role::Viewer)?;
 /// let entries: Vec<TokenEntry> = file.list()?;
 /// assert_eq!(entries[0].role.name(), "viewer");
-/// # Ok::<(), ennead::serve::ServeError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
