@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::support::scripted::{Place, finish};
 use crate::support::settings::SettingsJson as _;
+use crate::support::until::within;
 
 /// Fifteen turns of some two hundred deltas and five calls each, an event each 10 ms.
 const PLAYBOOK: &str = r#"
@@ -85,7 +86,7 @@ async fn read(events: &mut Events, pause: Duration) -> Vec<Numbered> {
         }
         let (n_events, n_bytes) = events.backlog();
         assert!(n_events <= CAPACITY && n_bytes <= MAX_BYTES, "{n_events} {n_bytes}");
-        let next = events.next().await.unwrap();
+        let next = within("the end of the run", events.next()).await.unwrap();
         let ends = is_end(&next.event);
         all.push(next);
         if ends {
@@ -190,7 +191,7 @@ async fn listener_that_never_reads_is_let_go_with_all_that_waits_and_told_what_i
     assert_eq!(never.backlog().0, CAPACITY);
     let mut got = Vec::new();
     let lagged = loop {
-        let next = never.next().await.unwrap();
+        let next = within("the hole", never.next()).await.unwrap();
         match next.event {
             Event::Lagged { .. } => break next,
             _ => got.push(next),

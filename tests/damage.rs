@@ -12,29 +12,14 @@ use ennead_runtime::{
     block::Block,
     entropy::Stream,
     message::Messages,
-    step5_model_call::{
-        request::{CachePlan, EncodedHead, PrefixChain, RequestHead},
-        view::{Target, compile_for},
-        wire_format::WireFormat,
-    },
     time::Timestamp,
     transcript::load::{LoadAs, Loaded, load},
     turn::answer_lost_calls,
 };
 use serde_json::Value;
 
-use crate::support::provider_rules;
+use crate::support::formats::{FORMATS, request};
 use apply::{Damage, damages};
-
-/// Checks a request by the rules of one format.
-type Rules = fn(&Value) -> Result<(), String>;
-
-/// The formats, and what a request in each is held to.
-const FORMATS: [(WireFormat, Rules); 3] = [
-    (WireFormat::AnthropicMessages, provider_rules::messages),
-    (WireFormat::OpenAiChat, provider_rules::chat),
-    (WireFormat::OpenAiResponses, provider_rules::responses),
-];
 
 /// Letters between two that are changed; with `ENNEAD_DAMAGE_TRIAL=whole` every key has one changed.
 const LETTER_STEP: usize = 9;
@@ -59,19 +44,7 @@ fn resumed(loaded: &Loaded) -> Messages {
 /// What a provider would refuse in the next request, in any format.
 fn refused(history: &Messages) -> Option<String> {
     FORMATS.iter().find_map(|(format, rules)| {
-        let head = EncodedHead::new(RequestHead {
-            model: "m".into(),
-            max_tokens: 1_000,
-            stream: true,
-            system: vec!["be brief".into()],
-            tools: Vec::new(),
-            cache: CachePlan::default(),
-            parameters: Arc::default(),
-        });
-        let mut view = compile_for(history, Target { format: *format, model: Some("m") });
-        view.end_with_user();
-        let request = format.encode(&head, &view, &mut PrefixChain::default());
-        let body: Value = match serde_json::from_slice(&request.body) {
+        let body: Value = match serde_json::from_slice(&request(history, *format)) {
             Ok(body) => body,
             Err(error) => return Some(format!("{format:?}: {error}")),
         };

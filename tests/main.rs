@@ -29,6 +29,7 @@ mod hostile_answers;
 mod interrupts;
 mod kill_matrix;
 mod lifecycle;
+mod mutated_histories;
 mod stream_cuts;
 mod watchdogs;
 

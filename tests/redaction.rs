@@ -7,7 +7,10 @@ use ennead::{
     permission::PermissionMode,
     tool::{Access, CustomTool, ToolOutcome},
 };
-use ennead_runtime::{ports::Progress, transcript::replay::replay};
+use ennead_runtime::{
+    ports::Progress,
+    transcript::replay::{ReplayError, Replayed, replay},
+};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -203,11 +206,16 @@ async fn planted_secrets_are_on_no_disk_in_no_event_and_in_no_request() {
     // The command had the value itself.
     assert!(last.result("b").contains(&format!("n={}", SHARED.len())), "{}", last.result("b"));
     assert!(last.system().contains("Be kind") || last.user().contains("Be kind"));
+    let replayed = replayed(&left, |bytes| bytes).unwrap();
+    assert_eq!((replayed.turns, replayed.up_to_redaction), (3, 0));
+}
+
+/// Walks the transcript again, after a change of its bytes.
+fn replayed(left: &Left, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<Replayed, ReplayError> {
     let transcript = left.place.path(&format!("transcripts/{SESSION}.jsonl"));
     let beside = transcript.with_extension("");
     let stored = |digest| fs::read_to_string(beside.join(format!("stored/{digest}.txt"))).ok();
-    let replayed = replay(&fs::read(transcript).unwrap(), &stored).unwrap();
-    assert_eq!(replayed.turns, 3);
+    replay(&change(fs::read(transcript).unwrap()), &stored)
 }
 
 // REQ: SES-8
@@ -219,6 +227,33 @@ async fn model_that_may_see_secrets_is_the_only_one_who_does() {
     for (_, needle) in secrets().into_iter().filter(|it| it.1 != HIDDEN) {
         assert!(last.result("a").contains(&needle), "{needle}: {}", last.result("a"));
     }
+    let again = replayed(&left, |bytes| bytes).unwrap();
+    assert_eq!(again.turns, 3);
+    assert!(0 < again.up_to_redaction && again.up_to_redaction < again.lines, "{again:?}");
+    // What is no digest or size of a text is compared as ever.
+    let changed = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        text.replacen(r#""streamed":true"#, r#""streamed":false"#, 1).into_bytes()
+    };
+    let differs = replayed(&left, changed).unwrap_err();
+    assert!(matches!(differs, ReplayError::Differs { .. }), "{differs}");
+}
+
+// REQ: SES-8, SES-4
+#[tokio::test]
+async fn transcript_of_a_model_that_was_shown_no_secret_is_replayed_exactly_whatever_the_setting() {
+    let place = Place::new();
+    place.write("workspace/a.txt", "nothing to hide\n");
+    let script = model(|asked| match asked.n_answers() {
+        0 => call("a", "Read", json!({"file_path": "a.txt"})),
+        _ => text("done"),
+    });
+    let options = place.session().mode(PermissionMode::BypassPermissions);
+    let options = options.setting("ennead", json!({"redact": {"model": false}}));
+    let outcome = place.run(&script, options).await;
+    let left = Left { place, model: script, outcome, told: Vec::new() };
+    let replayed = replayed(&left, |bytes| bytes).unwrap();
+    assert_eq!((replayed.turns, replayed.up_to_redaction), (2, 0));
 }
 
 /// The error of a call with this input, and the file after it.

@@ -4,6 +4,7 @@ mod access;
 mod client;
 mod events;
 mod limits;
+mod load;
 mod process;
 mod rig;
 mod runs;

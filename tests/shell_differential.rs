@@ -3,22 +3,30 @@
 //! Random commands come from a grammar and are then spoilt here and there. Programs are stubs that
 //! log what they are called with. Rules cover some of them, and those only with the first argument
 //! `ok`; every command that the gate allows is run in an empty directory, and no stub may start that no
-//! rule covers. `ENNEAD_SHELL_TRIALS` sets the number of commands.
+//! rule covers. `ENNEAD_SHELL_TRIALS` sets the number of commands; the counts so far are printed twenty
+//! times on the way.
+//!
+//! A spoilt loop may have no end (`while aa ok; do bre; done`), so a command is stopped after two
+//! seconds, and at once when its log is full. What it started until then counts.
+
+#![expect(clippy::print_stdout, reason = "the counts are worth knowing")]
+
+mod grammar;
+mod shell;
 
 use std::{
-    fmt::Write as _,
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
 };
 
 use ennead_runtime::{permission::PermissionMode, step7_permission_gate::GateSetup};
 use serde_json::json;
 
-mod grammar;
-
 use grammar::Draws;
+use shell::Shell;
 
 use crate::gate_fuzz::judged::{self, Outcome};
 
@@ -31,9 +39,6 @@ const COVERED: [&str; 3] = ["aa", "bb", "cc"];
 /// Programs that no rule covers.
 const OTHERS: [&str; 2] = ["xx", "yy"];
 
-/// Commands that one shell runs after another.
-const BATCH: usize = 50;
-
 fn setup(workspace: &str, mode: PermissionMode) -> GateSetup {
     let allow: Vec<String> = COVERED.iter().map(|it| format!("Bash({it} ok *)")).collect();
     let permissions = match mode {
@@ -43,105 +48,126 @@ fn setup(workspace: &str, mode: PermissionMode) -> GateSetup {
     judged::setup(mode, workspace, &permissions)
 }
 
-/// Runs commands, each in a subshell of its own; what stubs were called with is in `log`.
-fn run(commands: &[String], place: &Path) -> Vec<String> {
-    let (bin, log, dir) = (place.join("bin"), place.join("log"), place.join("work"));
-    fs::remove_dir_all(&dir).ok();
-    fs::create_dir(&dir).unwrap();
-    let mut script = String::new();
-    for (i, command) in commands.iter().enumerate() {
-        fs::write(place.join(format!("command.{i}")), command).unwrap();
-        let _ = writeln!(
-            script,
-            "( LOG={0}.{i}; export LOG; eval \"$(<{1}/command.{i})\" ) </dev/null >/dev/null 2>&1",
-            log.display(),
-            place.display()
-        );
-        fs::remove_file(format!("{}.{i}", log.display())).ok();
-    }
-    script.push_str("wait\n");
-    let mut child = Command::new("/bin/bash")
-        .args(["--norc", "--noprofile", "-c", &format!("ulimit -t 20; {script}")])
-        .current_dir(&dir)
-        .env_clear()
-        .env("PATH", bin)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    child.wait().unwrap();
-    let read = |i| fs::read_to_string(format!("{}.{i}", log.display())).unwrap_or_default();
-    (0..commands.len()).map(read).collect()
+/// What came of the commands so far.
+#[derive(Debug, Default)]
+struct Counts {
+    n_done: u64,
+    n_allowed: u64,
+    /// Allowed, and not run as they may write outside the directory.
+    n_left_out: u64,
+    n_started: u64,
+    n_stopped: u64,
+    unseen: Vec<String>,
 }
 
-fn install(place: &Path) {
-    let bin = place.join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    for name in COVERED.iter().chain(&OTHERS) {
-        let path = bin.join(name);
-        // One line for each start, whatever the argument holds.
-        let stub = "first=${1%%'\n'*}\nprintf '%s %s\\n'";
-        fs::write(&path, format!("#!/bin/sh\n{stub} {name} \"$first\" >>\"$LOG\"\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+impl Counts {
+    fn print(&self) {
+        println!(
+            "{} commands, {} allowed, {} of them left out and {} stopped, {} programs started, {} not seen",
+            self.n_done,
+            self.n_allowed,
+            self.n_left_out,
+            self.n_stopped,
+            self.n_started,
+            self.unseen.len()
+        );
     }
-    for (name, path) in [("sh", "/bin/sh"), ("bash", "/bin/bash")] {
-        std::os::unix::fs::symlink(path, bin.join(name)).unwrap();
+
+    /// Adds a command that was run, with the log of its stubs.
+    fn add(&mut self, command: &str, bypasses: bool, ran: &shell::Ran) {
+        self.n_stopped += u64::from(ran.is_stopped);
+        for line in ran.log.lines() {
+            self.n_started += 1;
+            let (name, first) = line.split_once(' ').unwrap_or((line, ""));
+            let is_covered = COVERED.contains(&name) && (bypasses || first == "ok");
+            if !is_covered {
+                self.unseen.push(format!("{command:?} started {line:?}"));
+            }
+        }
     }
-    for name in ["env", "timeout", "nice", "nohup", "xargs", "cat"] {
-        std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), bin.join(name)).unwrap();
+}
+
+/// Whether a command that no rule holds writes nowhere but below its directory: no text of the grammar has
+/// a slash but the null device, and a spoilt one names another file.
+fn stays_here(command: &str) -> bool {
+    let mut pieces = command.split("/dev/null");
+    let is_first_plain = pieces.next().is_some_and(|it| !it.contains('/'));
+    is_first_plain
+        && pieces.all(|it| {
+            let ends = it.chars().next().is_none_or(|c| " \t\n;|&)<>".contains(c));
+            ends && !it.contains('/')
+        })
+}
+
+/// Judges commands, and runs those that pass, until there are none left.
+fn work(next: &AtomicU64, n_trials: u64, counts: &Mutex<Counts>) {
+    let place = tempfile::tempdir().unwrap();
+    let shell = Shell::new(place.path(), &[&COVERED[..], &OTHERS[..]].concat());
+    let workspace = shell.work.to_str().unwrap();
+    let modes = [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions];
+    let setups = modes.map(|mode| setup(workspace, mode));
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if n_trials <= seed {
+            return;
+        }
+        let command = Draws::new(seed).command();
+        let passed = setups
+            .iter()
+            .zip([false, true])
+            .find(|(setup, _)| judged::outcome(setup, &command) == Outcome::Allowed);
+        let bypasses = passed.map(|it| it.1);
+        let runs = bypasses.filter(|bypasses| !bypasses || stays_here(&command));
+        let ran = runs.map(|bypasses| (bypasses, shell.run(&command)));
+        let mut counts = counts.lock().unwrap();
+        counts.n_done += 1;
+        counts.n_allowed += u64::from(bypasses.is_some());
+        counts.n_left_out += u64::from(bypasses.is_some() && runs.is_none());
+        if let Some((bypasses, ran)) = ran {
+            counts.add(&command, bypasses, &ran);
+        }
+        if counts.n_done.is_multiple_of((n_trials / 20).max(1)) {
+            counts.print();
+        }
     }
 }
 
 // REQ: PRM-8
 #[test]
-#[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 fn nothing_starts_that_the_gate_did_not_see() {
     let n_trials = std::env::var("ENNEAD_SHELL_TRIALS").ok().and_then(|it| it.parse().ok());
     let n_trials: u64 = n_trials.unwrap_or(TRIALS);
-    let place = tempfile::tempdir().unwrap();
-    install(place.path());
-    let workspace = place.path().join("work").to_str().unwrap().to_owned();
-    let setups = [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions];
-    let setups = setups.map(|mode| setup(&workspace, mode));
-    let (mut n_allowed, mut n_started, mut waiting) = (0, 0, Vec::new());
-    let mut unseen = Vec::new();
-    let mut flush = |waiting: &mut Vec<(String, bool)>, n_started: &mut usize| {
-        let commands: Vec<String> = waiting.iter().map(|it| it.0.clone()).collect();
-        for (log, (command, bypasses)) in run(&commands, place.path()).iter().zip(waiting.drain(..))
-        {
-            for line in log.lines() {
-                *n_started += 1;
-                let (name, first) = line.split_once(' ').unwrap_or((line, ""));
-                let is_covered = COVERED.contains(&name) && (bypasses || first == "ok");
-                if !is_covered {
-                    unseen.push(format!("{command:?} started {line:?}"));
-                }
-            }
+    let (next, counts) = (AtomicU64::new(0), Mutex::new(Counts::default()));
+    let n_workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..n_workers {
+            scope.spawn(|| work(&next, n_trials, &counts));
         }
-    };
-    for seed in 0..n_trials {
-        let command = Draws::new(seed).command();
-        for (setup, bypasses) in setups.iter().zip([false, true]) {
-            if judged::outcome(setup, &command) == Outcome::Allowed {
-                n_allowed += 1;
-                waiting.push((command.clone(), bypasses));
-                break;
-            }
-        }
-        if waiting.len() == BATCH {
-            flush(&mut waiting, &mut n_started);
-        }
-    }
-    flush(&mut waiting, &mut n_started);
-    println!(
-        "{n_trials} commands, {n_allowed} allowed and run, {n_started} programs started, {} unseen",
-        unseen.len()
-    );
-    assert!(unseen.is_empty(), "{unseen:#?}");
+    });
+    let counts = counts.into_inner().unwrap();
+    counts.print();
+    assert!(counts.unseen.is_empty(), "{:#?}", counts.unseen);
     // It has to try something.
     assert!(
-        n_allowed * 10 >= n_trials && n_started as u64 >= n_allowed,
-        "{n_allowed}, {n_started}"
+        counts.n_done == n_trials
+            && n_trials <= counts.n_allowed * 10
+            && counts.n_allowed <= counts.n_started
+            && counts.n_stopped * 50 <= counts.n_allowed,
+        "{counts:?}"
     );
+}
+
+#[test]
+fn commands_that_may_write_elsewhere_are_told_apart() {
+    for (command, expected) in [
+        ("aa ok >/dev/null 2>&1", true),
+        ("aa ok > /dev/null; aa ok >f", true),
+        ("(aa ok >/dev/null)", true),
+        ("aa ok >/devnull", false),
+        ("aa ok >/dev/null=", false),
+        ("aa ok >/dev/null\\\nx", false),
+        ("aa ok >/de#v/null", false),
+    ] {
+        assert_eq!(stays_here(command), expected, "{command}");
+    }
 }

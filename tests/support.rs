@@ -3,6 +3,7 @@
 pub(crate) mod barrier;
 pub(crate) mod breaks;
 pub(crate) mod events;
+pub(crate) mod formats;
 pub(crate) mod host;
 pub(crate) mod hunter;
 pub(crate) mod mcp_server;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use ennead::{
     Ennead, OpenError, SessionOptions,
-    transcript::{FileStore, TranscriptStore, verify_in},
+    transcript::{FileStore, TranscriptStore},
 };
 use serde_json::json;
 
@@ -66,7 +66,7 @@ async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_
     let store: Arc<dyn TranscriptStore> = Arc::new(memory.clone());
     run_twice(&place, &store, place.session()).await;
     assert!(!place.has("transcripts"), "nothing is on disk");
-    verify_in(&*store, &transcript(&place)).unwrap();
+    store.verify(&transcript(&place)).unwrap();
     let kept = memory.texts();
     let held = |part: &str| kept.keys().any(|it| it.to_str().unwrap().contains(part));
     for part in ["/subagents/agent-", ".meta.json", "/stored/"] {
@@ -74,7 +74,7 @@ async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_
     }
     let store: Arc<dyn TranscriptStore> = Arc::new(FileStore::default());
     run_twice(&place, &store, place.session()).await;
-    assert_eq!(verify_in(&*store, &transcript(&place)).unwrap().len(), 2);
+    assert_eq!(store.verify(&transcript(&place)).unwrap().len(), 2);
     let on_disk = files(&place.path("transcripts"));
     assert!(kept.keys().eq(on_disk.keys()), "{:?} {:?}", kept.keys(), on_disk.keys());
     for (name, bytes) in &kept {
@@ -107,7 +107,7 @@ async fn session_that_was_cut_off_in_a_store_is_closed_and_gone_on_with() {
     assert_eq!(session.prompt("go on").await.unwrap().text, "I see");
     assert!(model.last_of_top().result("a").contains("cut off"));
     ennead.shutdown().await;
-    verify_in(&*store, &transcript(&place)).unwrap();
+    store.verify(&transcript(&place)).unwrap();
 }
 
 // REQ: SES-1
@@ -128,4 +128,25 @@ async fn second_ennead_on_one_store_learns_who_writes_the_session() {
     first.shutdown().await;
     second.open(place.session()).await.unwrap();
     second.shutdown().await;
+}
+
+#[test]
+fn device_among_the_transcripts_of_a_directory_is_not_read() {
+    // One that has an end, so that the test has one in any case.
+    let link = tempfile::tempdir().unwrap();
+    let file = link.path().join("s.jsonl");
+    std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+    let error = FileStore::default().read(&file).unwrap_err().to_string();
+    assert!(error.contains("it is no regular file"), "{error}");
+}
+
+// REQ: SES-1
+#[test]
+fn pipe_under_the_name_of_a_transcript_is_refused_before_anything_is_lost_in_it() {
+    let place = Place::new();
+    let pipe = transcript(&place);
+    fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+    crate::support::processes::fifo(&pipe);
+    let refused = FileStore::default().open(&pipe).unwrap_err();
+    assert_eq!(refused.to_string(), "it is no regular file");
 }

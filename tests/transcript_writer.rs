@@ -58,7 +58,7 @@ on_every_store! {
     names_are_listed_by_directory_and_what_is_missing_is_said,
 }
 
-/// The file as a log: names of lines, `repair`, `?` for what is no line. Checks the chain.
+/// The file as a log: names of lines, `repair`, `?` for what is not a line. Checks the chain.
 #[track_caller]
 fn log(bytes: &[u8]) -> String {
     let mut expected = (1, Link::to_hash(ennead_runtime::digest::Digest::default()));

@@ -1,7 +1,7 @@
 //! Hosts many agents in one process: every session, turn, model call, tool call and sub-agent is an
 //! actor under supervision.
 //!
-//! An embedder starts an [`Ennead`], opens sessions and runs prompts. Events tell what happens while
+//! An embedder starts an [`Ennead`], opens sessions and runs prompts. Events report what happens while
 //! it happens; transcripts keep what happened.
 //!
 //! ```
@@ -28,7 +28,7 @@
 //!
 //! * [`tool`]: tools of one's own, and MCP servers.
 //! * [`permission`]: modes, trust, and who answers questions.
-//! * [`model`]: how model servers are reached, limits on calls, and what was said.
+//! * [`model`]: how model servers are reached, limits on calls, and the messages of a conversation.
 //! * [`settings`]: what a session reads from files.
 //! * [`transcript`]: where transcripts are kept, looking at them, and checking them.
 //! * [`testing`]: clocks and stops that a test controls, and the answers of the simulated model.
@@ -60,7 +60,7 @@ pub use ennead_runtime::{
     output::{ChannelPolicy, Payload, terminal::clean},
     ports::Clock,
     run::{
-        ImageType, PromptBlock, RunEnd, RunRequest,
+        PromptBlock, RunEnd, RunRequest,
         answer::{Answer, RunFailed},
         outcome::{RunError, RunOutcome},
     },
@@ -72,11 +72,9 @@ pub use crate::{
         ennead::Ennead,
         errors::{OpenError, StartError},
         events::{AllEvents, Events, SessionEvent},
-        options::{
-            Endpoint, EndpointError, Environment, OptionError, Options, Placement, SessionOptions,
-        },
+        options::{Endpoint, Environment, OptionError, Options, Placement, SessionOptions},
     },
-    session::{SessionHandle, Status},
+    session::SessionHandle,
     world::clock::{SystemClock, Timer},
 };
 
@@ -92,7 +90,7 @@ pub mod tool {
     };
     pub use ennead_tools::{custom::CustomTool, registry::builtin_tools};
 
-    pub use crate::{handle::options::McpLimits, services::mcp_server::McpServerStatus};
+    pub use crate::handle::options::McpLimits;
 }
 
 /// What a session may do: modes, rules, trust, and who answers questions.
@@ -102,10 +100,10 @@ pub mod permission {
     pub use ennead_runtime::{
         approval::{
             AnswerError, ModeError, PermissionAnswer, PolicyVerdict, Question, QuestionKey,
-            RuleDestination, RuleUpdate, UpdateAct,
+            RuleDestination, RuleUpdate,
         },
         hook::HookEvent,
-        permission::{PermissionMode, RuleKind},
+        permission::PermissionMode,
         step1_settings_resolution::trust::{SettingSources, Trust},
         step7_permission_gate::{CommandClass, Permit},
     };
@@ -116,7 +114,7 @@ pub mod permission {
     };
 }
 
-/// How model servers are reached, what holds calls back, and what was said.
+/// How model servers are reached, what holds calls back, and the messages of a conversation.
 ///
 #[doc = include_str!("front_door/model.md")]
 pub mod model {
@@ -153,7 +151,7 @@ pub mod settings {
 pub mod transcript {
     pub use crate::storage::{
         transcript_store::{FileStore, Holder, Lease, StoreError, TranscriptLog, TranscriptStore},
-        transcripts::{TranscriptError, trace, verify, verify_in},
+        transcripts::{TranscriptError, trace, verify},
     };
 }
 
@@ -203,7 +201,10 @@ pub mod internal {
             transcript_store::{FileOps, RealFiles},
             transcript_writer::{Append, Recorded, WriteError},
         },
-        world::{agent_files::agent_files, local_files::LocalFiles, real_paths::found},
+        world::{
+            agent_files::agent_files, local_files::LocalFiles, real_paths::found,
+            skill_files::skill_files,
+        },
     };
 }
 

@@ -42,12 +42,12 @@ mod drain;
 mod health;
 mod hosted;
 mod hosting;
+mod journal;
 mod limits;
 mod listen;
 mod metrics;
 mod options;
 pub(crate) mod page;
-mod places;
 mod problem;
 mod pump;
 mod random;
@@ -58,6 +58,7 @@ mod ring;
 mod run_routes;
 mod runs;
 mod sessions;
+mod slots;
 mod stream;
 mod tasks;
 mod tokens;
@@ -76,14 +77,14 @@ use std::{
 use axum::Router;
 use thiserror::Error;
 
-pub use self::limits::TenantLimits;
 pub use self::options::ServeOptions;
-pub use self::tokens::{Role, TokenEntry, TokenFile};
+pub use self::tokens::{Role, TokenFile};
 use self::{
-    book::Book, drain::Drain, hosted::Hosted, limits::Limits, metrics::Metrics, places::Places,
-    rates::Rates, tasks::Tasks, turnstile::Turnstile,
+    book::Book, drain::Drain, limits::Limits, metrics::Metrics, rates::Rates, record::StatePaths,
+    slots::Slots, tasks::Tasks, turnstile::Turnstile,
 };
 use crate::{Ennead, storage::archive::files};
+pub use ennead_runtime::serve::ledger::TenantLimits;
 
 /// Readers of the changes of the tree.
 const MAX_TREE_READERS: usize = 64;
@@ -132,10 +133,10 @@ pub enum ServeError {
     /// An address that others can reach is served in the clear.
     #[error("{address} can be reached by others, so TLS is needed: give a certificate and its key")]
     NoTls {
-        /// The address.
+        /// The address that was asked for.
         address: std::net::SocketAddr,
     },
-    /// There is no token, so nobody could ask.
+    /// The file holds no token, so every request would be refused.
     #[error("there is no token in {}: add one", path.display())]
     NoTokens {
         /// Path of the file.
@@ -166,7 +167,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     ennead: Ennead,
     options: ServeOptions,
-    places: record::Places,
+    paths: StatePaths,
     tokens: TokenFile,
     book: Book,
     rates: Rates,
@@ -176,7 +177,7 @@ struct Shared {
     turnstile: Turnstile,
     /// Says to other processes that the directory is in use, as long as it is open.
     lock: fs::File,
-    tree_readers: Places,
+    tree_readers: Slots,
     tasks: Tasks,
 }
 
@@ -188,32 +189,34 @@ impl Server {
     /// [`ServeError::State`] when the directory cannot be used; [`ServeError::InUse`] when another process
     /// uses it.
     pub async fn start(ennead: Ennead, options: ServeOptions) -> Result<Self, ServeError> {
-        let places = record::Places::new(options.state.clone());
-        let lock = lock(&options.state)?;
         let failed = |cause| ServeError::State { path: options.state.clone(), cause };
-        let at = places.clone();
-        let loaded = tokio::task::spawn_blocking(move || at.load()).await;
-        let loaded = loaded.map_err(io::Error::other).flatten().map_err(failed)?;
+        let paths = StatePaths::new(options.state.clone());
+        let at = ennead.clock().now();
+        let (opened, of_tenants) = (paths.clone(), options.limits.clone());
+        let (lock, book, limits) = tokio::task::spawn_blocking(move || {
+            let lock = lock(opened.top())?;
+            let failed = |cause| ServeError::State { path: opened.top().to_owned(), cause };
+            let book = Book::new(opened.load().map_err(failed)?, at);
+            Ok((lock, book, Limits::load(of_tenants, opened.spent())))
+        })
+        .await
+        .map_err(|it| failed(io::Error::other(it)))??;
         let events = ennead.events();
         let server = Self(Arc::new(Shared {
             tokens: TokenFile::new(options.token_file()),
-            places,
-            book: Book::default(),
+            paths,
+            book,
             rates: Rates::default(),
-            limits: Limits::load(options.limits.clone(), options.state.join("spent.json")),
+            limits,
             turnstile: Turnstile::new(options.limits.all_runs, options.limits.runs),
             lock,
             metrics: Metrics::default(),
             drain: Drain::default(),
-            tree_readers: Places::new(MAX_TREE_READERS),
+            tree_readers: Slots::new(MAX_TREE_READERS),
             tasks: Tasks::default(),
             ennead,
             options,
         }));
-        for saved in loaded {
-            let at = server.now();
-            server.0.book.insert(Arc::new(Hosted::new(saved, at)));
-        }
         let it = server.clone();
         server.0.tasks.spawn(async move { it.pump(events).await });
         let it = server.clone();

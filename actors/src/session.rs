@@ -11,6 +11,7 @@
 pub(crate) mod agents;
 pub(crate) mod background;
 pub(crate) mod context;
+mod end_hooks;
 mod execute;
 mod handle;
 mod hooks;
@@ -57,7 +58,8 @@ use crate::{
     world::local_files::Fingerprints,
 };
 pub(crate) use context::SessionContext;
-pub use handle::{SessionHandle, Status};
+pub use handle::SessionHandle;
+pub(crate) use handle::Status;
 pub(crate) use hooks::HookToken;
 pub(crate) use message::{Prompt, RunReply, SessionMsg};
 pub(crate) use turn_handles::WaitingCall;
@@ -120,6 +122,8 @@ pub(crate) struct SessionState {
     processes: processes::Processes,
     /// Who waits for the session to be closed.
     closing: Vec<oneshot::Sender<()>>,
+    /// Whether the hooks at the end were run, or are running.
+    has_ended_hooks: bool,
     _registration: Registration,
 }
 
@@ -186,6 +190,7 @@ impl Actor for Session {
             hooks: None,
             processes: processes::Processes::default(),
             closing: Vec::new(),
+            has_ended_hooks: false,
             _registration: registration,
         }))
     }

@@ -114,7 +114,7 @@ impl Actor for Shard {
                 if let Some(actor) = &actor {
                     state.sessions.insert(actor.get_id(), actor.clone());
                 }
-                // The one that asked may have given up; the session then waits for nobody and is
+                // The one that asked may have given up; the session then has no owner and is
                 // cheap.
                 let _gone = reply.send(actor);
             }
@@ -320,7 +320,7 @@ impl ShardHandle {
 impl Drop for ShardHandle {
     fn drop(&mut self) {
         self.actor.stop(None);
-        // Its thread ends with it; nobody waits for that here, since this may be an async context.
+        // Its thread ends with it, which is not waited for here, since this may be an async context.
     }
 }
 
@@ -343,6 +343,6 @@ fn run(options: Options, directory: Directory, ready: oneshot::Sender<Started>) 
             let _ended = actor.wait(None).await;
         }
     });
-    // Work on the blocking pool that nobody waits for any more does not keep the thread.
+    // Work on the blocking pool whose result is not needed any more does not keep the thread.
     runtime.shutdown_background();
 }

@@ -14,6 +14,7 @@ pub(crate) mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]
 pub(crate) mod simulated;
+pub(crate) mod skill_files;
 pub(crate) mod sources;
 mod tree;
 

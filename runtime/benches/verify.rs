@@ -25,7 +25,7 @@ use ennead_runtime::{
 const ROUNDS: usize = 3;
 
 fn main() {
-    // Whoever runs all benchmarks names no file.
+    // A run of all benchmarks names no file.
     for file in std::env::args().skip(1).filter(|it| !it.starts_with("--")) {
         match measure(Path::new(&file)) {
             Ok(line) => println!("{file}: {line}"),

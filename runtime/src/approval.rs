@@ -1,14 +1,14 @@
 //! Questions about calls, and what answers them.
 //!
 //! A question is bound to one action, by digest, to the rules and the mode under which it was asked,
-//! and to a time. It is a record of the transcript, and so is the answer. Any surface may answer; the
-//! turn that asks takes the first answer that fits and no other.
+//! and to a time. It is a record of the transcript, and so is the answer. The turn that asks takes the first answer that fits.
 
 pub mod classifier;
 mod counts;
 mod error;
 mod overrides;
 pub mod rule_file;
+mod rule_update;
 
 use std::sync::Arc;
 
@@ -18,11 +18,12 @@ use serde_json::Value;
 pub use counts::QuestionCounts;
 pub use error::{AnswerError, ModeError};
 pub use overrides::Overrides;
+pub use rule_update::{RuleDestination, RuleUpdate, UpdateAct};
 
 use crate::{
     digest::Digest,
     ids::{AgentId, ApprovalId, EntryId, RunId, SessionId},
-    permission::{PermissionMode, RuleKind, RuleText, Scope},
+    permission::PermissionMode,
     step7_permission_gate::{
         CommandClass,
         rule::{BadRule, Rule},
@@ -64,6 +65,8 @@ pub struct Question {
     pub reason: String,
     /// Rules that would settle it for the future, narrowest first.
     pub suggestions: Vec<String>,
+    /// The path of the call if it is outside the workspace; absolute.
+    pub blocked_path: Option<String>,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// When answers stop being taken, by the wall clock.
@@ -157,102 +160,6 @@ impl PermissionAnswer {
             }
         }
         Ok(())
-    }
-}
-
-/// What an answer does with a rule or a directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum UpdateAct {
-    /// Adds the rule to those that hold.
-    #[default]
-    Add,
-    /// Takes the rule away.
-    Remove,
-    /// Takes away every rule of the kind.
-    Clear,
-    /// Adds the directory to those that the session works in.
-    AddDirectory,
-    /// Takes the directory away from those.
-    RemoveDirectory,
-}
-
-impl UpdateAct {
-    fn is_add(&self) -> bool {
-        *self == Self::Add
-    }
-}
-
-/// A change that an answer makes to the rules and directories of one place, and of the session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct RuleUpdate {
-    /// What the update does with its rule.
-    #[serde(default, skip_serializing_if = "UpdateAct::is_add")]
-    pub act: UpdateAct,
-    /// What the rule does with a call that it matches. Means nothing for a directory.
-    pub kind: RuleKind,
-    /// The rule as in settings files, for example `Bash(npm test *)`; the path of a directory; empty where all
-    /// rules are taken away.
-    pub rule: String,
-    /// Where it is kept in addition to the session. What is taken away is taken from there.
-    pub destination: RuleDestination,
-}
-
-impl RuleUpdate {
-    /// Adds a rule of this kind for the rest of the session.
-    pub fn new(kind: RuleKind, rule: impl Into<String>) -> Self {
-        Self { kind, ..Self::allow(rule) }
-    }
-
-    /// Allows what `rule` matches for the rest of the session.
-    pub fn allow(rule: impl Into<String>) -> Self {
-        let (kind, destination) = (RuleKind::Allow, RuleDestination::Session);
-        Self { act: UpdateAct::Add, kind, rule: rule.into(), destination }
-    }
-
-    /// The same rule or directory, with something else done.
-    #[must_use]
-    pub fn with_act(self, act: UpdateAct) -> Self {
-        Self { act, ..self }
-    }
-
-    /// The same, kept there as well.
-    #[must_use]
-    pub fn kept_in(self, destination: RuleDestination) -> Self {
-        Self { destination, ..self }
-    }
-
-    /// As a rule of the session.
-    pub fn text(&self) -> RuleText {
-        RuleText { kind: self.kind, scope: Scope::Session, text: self.rule.clone() }
-    }
-}
-
-/// Where a rule is kept that an answer adds. Wire names as the SDKs have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum RuleDestination {
-    /// Nowhere: it is forgotten with the session.
-    Session,
-    /// `.claude/settings.local.json` of the working directory.
-    LocalSettings,
-    /// `.claude/settings.json` of the working directory.
-    ProjectSettings,
-    /// `settings.json` of the user.
-    UserSettings,
-}
-
-impl RuleDestination {
-    /// The scope of the rules that settings have from there.
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::Session => Scope::Session,
-            Self::LocalSettings => Scope::Local,
-            Self::ProjectSettings => Scope::Project,
-            Self::UserSettings => Scope::User,
-        }
     }
 }
 

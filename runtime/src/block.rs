@@ -4,6 +4,7 @@
 //! Building a request joins kept texts, so the cost of a turn follows what is new in it and not the
 //! length of the history. A clone is a reference.
 
+mod media;
 mod shape;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
-    json::{Piece, join},
+    json::{Piece, join, without_lone_halves},
     tokens::Tokens,
 };
 
@@ -94,8 +95,11 @@ impl Block {
     }
 
     /// A tool use. `input` is the JSON text of an object and goes back as it came, so that a cached
-    /// prefix stays byte-identical.
+    /// prefix stays byte-identical, but for halves of surrogate pairs that are alone: no provider can
+    /// parse them, so U+FFFD takes their place.
     pub fn tool_use(id: &ToolUseId, name: &ToolName, input: &str) -> Self {
+        let mended = without_lone_halves(input);
+        let input = mended.as_deref().unwrap_or(input);
         let wire = join(&[
             Piece::Json(r#"{"type":"tool_use","id":"#),
             Piece::Text(id.as_str()),
@@ -122,6 +126,17 @@ impl Block {
         Self::new(kind, wire, chars(text))
     }
 
+    /// The answer to a tool use: a text, and after it images and documents. Without any it is that of
+    /// [`Block::tool_result`].
+    pub fn media_result(id: &ToolUseId, text: &str, media: &[Block], is_error: bool) -> Self {
+        if media.is_empty() {
+            return Self::tool_result(id, text, is_error);
+        }
+        let wire = media::result_wire(id, text, media, is_error);
+        let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
+        Self::new(kind, wire, chars(text) + media.iter().map(Self::chars).sum::<u64>())
+    }
+
     /// A request to stop, for the stop check to find.
     pub fn stop_request() -> Self {
         Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), 0)
@@ -133,14 +148,18 @@ impl Block {
         Self::new(BlockKind::Error(text.into()), wire, 0)
     }
 
-    /// A block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark:
-    /// marks are a property of the request.
+    /// A block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark, since
+    /// marks are a property of the request, and for halves of surrogate pairs that are alone.
     ///
     /// # Errors
     ///
     /// [`NotABlock`] when the text is no JSON object with the fields that its `type` demands.
     pub fn from_wire(text: &str) -> Result<Self, NotABlock> {
         let text = text.trim();
+        // Inputs and blocks of unknown types are not parsed here, and no provider could parse them.
+        if let Some(mended) = without_lone_halves(text) {
+            return Self::from_wire(&mended);
+        }
         let fields: Fields<'_> = serde_json::from_str(text).map_err(NotABlock::Json)?;
         if fields.cache_control.is_some() {
             return Self::from_wire(&without_mark(text)?);
@@ -167,8 +186,8 @@ impl Block {
             }
             "tool_result" => {
                 let id = fields.tool_use_id.ok_or(missing("tool_use_id"))?;
-                let text = fields.content.map(joined_text).unwrap_or_default();
-                let n_chars = chars(&text);
+                let (text, n_of_media) = fields.content.map(media::content_of).unwrap_or_default();
+                let n_chars = chars(&text) + n_of_media;
                 let kind = BlockKind::ToolResult {
                     id: ToolUseId::new(id.as_ref()),
                     text: text.into(),
@@ -178,9 +197,10 @@ impl Block {
             }
             "stop_request" => (BlockKind::StopRequest, 0),
             "error" => (BlockKind::Error(fields.error.unwrap_or_default().into()), 0),
-            other => {
-                (BlockKind::Opaque { kind: other.into() }, opaque_chars(other, text, chars(text)))
-            }
+            other => (
+                BlockKind::Opaque { kind: other.into() },
+                media::chars_of(other, text, chars(text)),
+            ),
         };
         let is_odd = shape::is_odd(&kind, text);
         let open = text.strip_suffix('}').unwrap_or(text).trim_end();
@@ -190,7 +210,7 @@ impl Block {
 
     /// An image or a document: its JSON object without the closing brace.
     pub(crate) fn media(kind: &str, wire: String) -> Self {
-        let n_chars = opaque_chars(kind, &wire, chars(&wire) + 1);
+        let n_chars = media::chars_of(kind, &wire, chars(&wire) + 1);
         Self::new(BlockKind::Opaque { kind: kind.into() }, wire, n_chars)
     }
 
@@ -301,7 +321,7 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
-/// Why a text is no block.
+/// Why a text is not a block.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotABlock {
@@ -334,7 +354,8 @@ struct Fields<'a> {
     input: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_use_id: Option<std::borrow::Cow<'a, str>>,
-    content: Option<serde_json::Value>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
     is_error: Option<bool>,
     #[serde(borrow)]
     error: Option<std::borrow::Cow<'a, str>>,
@@ -354,29 +375,6 @@ fn without_mark(text: &str) -> Result<String, NotABlock> {
         .map(|(name, value)| format!("{}:{}", quote(name), value.get()))
         .collect();
     Ok(format!("{{{}}}", members.join(",")))
-}
-
-fn joined_text(content: serde_json::Value) -> String {
-    match content {
-        serde_json::Value::String(text) => text,
-        serde_json::Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part.get("text")?.as_str())
-            .collect::<Vec<_>>()
-            .join("\n"),
-        _ => String::new(),
-    }
-}
-
-/// What a block of `n_chars` counts for that is not read as text.
-fn opaque_chars(kind: &str, wire: &str, n_chars: u64) -> u64 {
-    match kind {
-        // 1,600 tokens, to which the provider scales a picture down.
-        "image" => 6400,
-        // 3,000 tokens for a page of 50 kB, as the provider says of a full one.
-        "document" if wire.contains(r#""type":"base64""#) => n_chars / 6,
-        _ => n_chars,
-    }
 }
 
 fn chars(text: &str) -> u64 {

@@ -126,7 +126,7 @@ impl CallKind {
         match unsaid {
             _ if purpose == "compaction" => Self::Compaction,
             _ if purpose == "classification" => Self::Classification,
-            // What was said before a pause is part of the answer.
+            // The text before a pause is part of the answer.
             Some(unsaid) if unsaid.stop_reason != "pause_turn" => Self::Retry,
             _ if outcome != "ok" => Self::Retry,
             _ => Self::Answer,

@@ -1,6 +1,6 @@
 //! The one hash of the project: BLAKE3, cut to 128 bits.
 //!
-//! It finds accidents and careless edits. It is no signature: the one that can write the file can
+//! It finds accidents and careless edits. It is not a signature: the one that can write the file can
 //! compute the chain anew.
 
 use std::{fmt, str::FromStr};

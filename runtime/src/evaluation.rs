@@ -1,6 +1,6 @@
 //! What each shaper of step 4 is worth: recorded sessions, walked again with one stage left out.
 //!
-//! A transcript holds every message of its session as it was said, whatever the shapers made of it.
+//! A transcript holds every message of its session as it was received, whatever the shapers made of it.
 //! [`Recording`] reads those messages and the settings that held; [`walk()`] sends them through the
 //! stages again, request by request, and counts what goes out. The model is not asked: its recorded
 //! answers come as they came, so what is compared is the size and the price of the requests, and not
@@ -8,7 +8,7 @@
 //!
 //! Tokens are the estimates of the harness, so that a saving that a stage logs and the size of a
 //! request are counted alike: in every walk the savings of all stages, each counted again in every
-//! later request, add up to the difference between what was said and what was sent.
+//! later request, add up to the difference between the messages and what was sent of them.
 
 mod recording;
 mod walk;

@@ -47,6 +47,9 @@ pub enum Event {
     ContextAssembled {
         /// The estimate for the whole request.
         tokens: Tokens,
+        /// The estimates for the nine sources, in their order: system prompt, environment, instructions,
+        /// path rules, memory, tools, history, results of tools, summaries.
+        sources: [Tokens; 9],
     },
     /// A shaper stage ran.
     ShaperApplied {
@@ -59,7 +62,7 @@ pub enum Event {
         /// Estimated tokens of the conversation after the stage.
         tokens_after: Tokens,
     },
-    /// The model is saying this.
+    /// The next piece of the text of an answer.
     TextDelta {
         /// Model attempt within the turn, from 1.
         attempt: u32,
@@ -221,7 +224,7 @@ pub enum Event {
         /// Its standard error, cut in the same way.
         stderr: Arc<str>,
     },
-    /// A hook has something to tell the user (its `systemMessage`).
+    /// A hook has a message for the user (its `systemMessage`).
     HookMessage {
         /// The event of the hook.
         hook: HookEvent,

@@ -78,7 +78,7 @@ pub struct Governor {
     buckets: Buckets,
     /// The provider asked all to wait until then.
     held_until: u64,
-    /// What it said when the account had last nothing to pay with.
+    /// The provider's message of the last time that the account had nothing to pay with.
     bill: Arc<str>,
     shares: Shares,
     queue: FairQueue,
@@ -115,7 +115,7 @@ impl Governor {
     pub fn handle(&mut self, now: u64, input: GovernorInput, out: &mut Vec<GovernorOutput>) {
         match input {
             GovernorInput::Ask(ask) => return self.ask(now, ask, out),
-            GovernorInput::Heard { ticket, report } => {
+            GovernorInput::LimitsReported { ticket, report } => {
                 self.buckets.hear(now, &report);
                 if let Some(call) = self.calls.get_mut(&ticket) {
                     call.is_counted = true;
@@ -348,7 +348,7 @@ impl Governor {
         }
     }
 
-    /// Tells a call that waits why, or refuses it when that is longer than it may wait.
+    /// Gives a call that waits the reason, or refuses it when that is longer than it may wait.
     fn tell(&mut self, now: u64, ticket: Ticket, out: &mut Vec<GovernorOutput>) {
         let Some(call) = self.calls.get(&ticket) else { return };
         if matches!(call.stage, Stage::InFlight { .. }) {

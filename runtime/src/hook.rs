@@ -19,6 +19,7 @@ pub use firing::Firing;
 pub use input::{HookContext, HookInput, update_of};
 pub use matcher::{BadMatcher, matching};
 pub use stop_hold::{MAX_STOP_HOLDS, may_hold};
+pub(crate) use table::DEFAULT_TIMEOUT_MS;
 pub use table::{merge_tables, read_table};
 pub use verdict::{HookDecision, HookPermission, HookVerdict, MAX_SHOWN_CHARS, Overlong, merge};
 
@@ -50,11 +51,15 @@ pub enum HookEvent {
     SubagentStop,
     /// After the conversation was compacted.
     PostCompact,
+    /// Before a person or a program is asked for attention.
+    Notification,
+    /// When a session in which something was asked is closed.
+    SessionEnd,
 }
 
 impl HookEvent {
     /// All events, in the order of a turn.
-    pub const ALL: [HookEvent; 11] = [
+    pub const ALL: [HookEvent; 13] = [
         HookEvent::SessionStart,
         HookEvent::UserPromptSubmit,
         HookEvent::SubagentStart,
@@ -62,10 +67,12 @@ impl HookEvent {
         HookEvent::PostCompact,
         HookEvent::PreToolUse,
         HookEvent::PermissionRequest,
+        HookEvent::Notification,
         HookEvent::PostToolUse,
         HookEvent::PostToolUseFailure,
         HookEvent::Stop,
         HookEvent::SubagentStop,
+        HookEvent::SessionEnd,
     ];
 
     /// The name in settings files and inputs.
@@ -82,6 +89,8 @@ impl HookEvent {
             HookEvent::SubagentStart => "SubagentStart",
             HookEvent::SubagentStop => "SubagentStop",
             HookEvent::PostCompact => "PostCompact",
+            HookEvent::Notification => "Notification",
+            HookEvent::SessionEnd => "SessionEnd",
         }
     }
 
@@ -97,9 +106,17 @@ impl HookEvent {
     }
 
     /// Whether a handler that says no stops what the event is about. A sub-agent and a session begin
-    /// whatever the hook answers, and of a compaction that is over nothing can be stopped.
+    /// and end whatever the hook answers, as does a notification, and of a compaction that is over nothing
+    /// can be stopped.
     pub fn can_block(self) -> bool {
-        !matches!(self, HookEvent::SessionStart | HookEvent::SubagentStart | HookEvent::PostCompact)
+        !matches!(
+            self,
+            HookEvent::SessionStart
+                | HookEvent::SubagentStart
+                | HookEvent::PostCompact
+                | HookEvent::Notification
+                | HookEvent::SessionEnd
+        )
     }
 
     /// Whether the plain output of a command is context for the model.

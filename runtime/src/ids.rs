@@ -52,7 +52,7 @@ id! {
     SessionId
 }
 impl SessionId {
-    /// What a sub-agent goes by where sessions are told apart: its own name below that of the top
+    /// What a sub-agent goes by where sessions are distinguished: its own name below that of the top
     /// session of its tree.
     pub fn of_agent(top: &SessionId, agent: &AgentId) -> Self {
         Self::new(format!("{top}/agent-{agent}"))
@@ -96,7 +96,7 @@ id! {
     ToolName
 }
 id! {
-    /// Names who owns sessions and limits. Empty for who has not said.
+    /// Names who owns sessions and limits. Empty where none was given.
     TenantId
 }
 impl Default for TenantId {

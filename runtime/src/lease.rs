@@ -9,7 +9,7 @@
 //! To start a sub-agent: [`Lease::child`] where it is wanted, then [`Tree::admit`] at the top; when
 //! the second refuses, [`Lease::ended`] takes the first back. Before each model call, where totals
 //! are limited: [`Tree::debit`] or [`Tree::reserve`] for its worst case; after each call:
-//! [`Tree::settle`] with what was used. A call that was sent and of which nobody will say what it
+//! [`Tree::settle`] with what was used. A call that was sent and of which it stays unknown what it
 //! used counts with its worst case. When the sub-agent has ended: [`Lease::ended`] at its parent and
 //! [`Tree::close`] at the top.
 //!
@@ -103,7 +103,7 @@ impl Lease {
         self.running.insert(agent.clone());
         let own =
             self.limits.max_agent_seconds.map(|it| now.saturating_add(Duration::from_secs(it)));
-        // What is not said is no end, and so no earlier one.
+        // An end that is not given is not earlier than another.
         let ends = self.ends.into_iter().chain(own).min();
         Ok(Self { depth: self.depth.saturating_add(1), ends, ..Self::top(self.limits) })
     }

@@ -5,8 +5,8 @@
 //! events of the session and gives [`Payload`]s; it is pure, so time is an argument.
 //!
 //! Text goes through four stages, each in its own file: reasoning is taken out
-//! (`reasoning_tags`), blanks and heartbeats at the edges are dropped (`heartbeat`), what was said
-//! already is not said again (`dedupe`), the rest is cut into blocks (`chunking`). How the
+//! (`reasoning_tags`), blanks and heartbeats at the edges are dropped (`heartbeat`), what was delivered
+//! already is not delivered again (`dedupe`), the rest is cut into blocks (`chunking`). How the
 //! model's deltas were cut changes nothing of what comes out.
 
 mod chunking;
@@ -63,7 +63,7 @@ pub enum Payload {
     /// A tool has given its result.
     ToolResult(ToolResult),
     /// The channel was too slow, and this many events are gone for it. The transcript has what they
-    /// said; a message they were part of is not delivered.
+    /// held; a message they were part of is not delivered.
     Missed {
         /// Number of events that the listener missed.
         events: u64,
@@ -138,7 +138,7 @@ pub enum Heard<'e> {
 }
 
 impl<'e> Heard<'e> {
-    /// What an event means for channels; of most, nothing. What happens in sub-agents is no answer.
+    /// What an event means for channels; of most, nothing. What happens in sub-agents is not an answer.
     pub fn of(event: &'e Event) -> Option<Self> {
         Some(match event {
             Event::TurnStarted { .. } => Self::TurnStarted,

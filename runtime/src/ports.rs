@@ -92,7 +92,7 @@ pub struct ToolContext {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Tells listeners how far a call is.
+/// Publishes how far a call is.
 pub trait ReportProgress: Send + Sync + fmt::Debug {
     /// Reports where the call is; a later report replaces it. Never waits.
     fn report(&self, progress: Progress);

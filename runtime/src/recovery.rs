@@ -3,7 +3,7 @@
 //! Each failure has a class, each class one strategy, and each strategy a fixed count, so a turn
 //! that keeps failing ends. All of that is in [`table`]; the ledger is what was decided so far,
 //! and every count is counted from it. Who asks carries the remedy out and asks again when it fails.
-//! Once it has said [`Remedy::Surface`] about the turn's answer, it says nothing else.
+//! Once it has returned [`Remedy::Surface`] about the turn's answer, it returns nothing else.
 
 pub mod backoff;
 pub mod chain;
@@ -36,7 +36,7 @@ pub enum Remedy {
     },
     /// Ask again at once; the answer was empty.
     AskAgain,
-    /// Send back what was said so far, unchanged, and ask for the rest.
+    /// Send back the answer so far, unchanged, and ask for the rest.
     Continue,
     /// Ask again with a higher output ceiling, as a stream again where the session streams; the cut
     /// answer is not kept.
@@ -288,8 +288,8 @@ impl Ledger {
         Some(match action {
             Action::WaitAsNamed => {
                 let named = failure.retry_after_ms?;
-                // Who is told to come back at once does so as after a failure that names no time, and
-                // who is told the same moment as all others does not come with them.
+                // A call that may come back at once does so as after a failure that names no time, and
+                // one that has the same moment as all others does not come with them.
                 let spread = situation.jitter_draw % (named / 10 + 1);
                 let least = backoff(0, situation.jitter_draw);
                 retry(named.saturating_add(spread).max(least), situation.streamed)

@@ -162,7 +162,7 @@ impl Redactor {
     /// Whether there is anything to look at: a place at which a secret may begin, or an escape that may
     /// hide one.
     pub fn may_find(&self, json: &[u8]) -> bool {
-        self.patterns.prefilter.next(json, 0) < json.len() || memchr::memchr(b'\\', json).is_some()
+        self.patterns.prefilter.next(json, 0) < json.len() || self.may_hide(json)
     }
 
     /// Replaces the secrets of a text in place.

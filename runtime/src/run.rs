@@ -130,7 +130,7 @@ pub struct Run {
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
     pub usage: Usage,
-    /// Limits of which an alert said that 80 % are used.
+    /// Limits of which an alert has reported that 80 % are used.
     warned: BTreeSet<&'static str>,
 }
 

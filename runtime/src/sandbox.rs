@@ -1,6 +1,10 @@
 //! What a confined command may do: a pure description, which a helper of the tools puts into force.
 
+mod hosts;
+
 use serde::{Deserialize, Serialize};
+
+pub use hosts::{Host, HostRules};
 
 pub use crate::step1_settings_resolution::{SandboxNetwork, SandboxSettings};
 
@@ -78,6 +82,8 @@ pub struct SandboxPolicy {
     pub user_home: String,
     /// Whether it reaches a network.
     pub network: SandboxNetwork,
+    /// Which hosts, where only some are.
+    pub hosts: HostRules,
     /// Its home directory, which is made and may be written; `None`: the user's.
     pub home: Option<String>,
     /// Its temporary directory, which is made; `None`: that of the process. It may be written.
@@ -134,6 +140,7 @@ impl Sandbox {
             deny,
             user_home: home.to_owned(),
             network: settings.network,
+            hosts: settings.hosts.clone(),
             home: settings.home.as_ref().map(at),
             tmpdir: settings.tmpdir.as_ref().map(at),
         };

@@ -12,6 +12,7 @@
 
 mod agents;
 mod effect;
+mod end_hooks;
 mod ending;
 mod input;
 mod mode;
@@ -41,6 +42,7 @@ pub use self::{
         tree::{CallName, Debit, TreeAnswer, TreeQuestion},
     },
     effect::{Batch, SessionEffect},
+    end_hooks::EndHooks,
     input::{AgentRequest, Earlier, Now, OpenedTranscript, SessionInput, TurnRemains},
 };
 use crate::{
@@ -134,7 +136,7 @@ pub struct Summary {
     pub turn: u32,
     /// Prompts that wait.
     pub n_queued: usize,
-    /// Sub-agents at work.
+    /// How many sub-agents are at work.
     pub n_agents: usize,
 }
 

@@ -281,7 +281,7 @@ impl Default for ApprovalSettings {
     }
 }
 
-/// How long a model server is waited for, in milliseconds (MDL-12). What is not said is as the
+/// How long a model server is waited for, in milliseconds (MDL-12). What is not set is as the
 /// embedder has it; a wait cannot be without end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -18,7 +18,7 @@ use crate::{
     step1_settings_resolution::Settings,
     step3_context_assembly::Assembled,
     step4_context_shapers::{ShapedContext, ShaperSetup, SummaryRequest},
-    step5_model_call::{ModelAnswer, ModelFailure, purpose::Purpose, view::View},
+    step5_model_call::{ModelAnswer, ModelFailure, purpose::Purpose, view::GrownView},
     step7_permission_gate::{Gate, GateSetup, Permit},
     step8_tool_execution::schedule::Schedule,
     tokens::{Tokens, Usage},
@@ -48,7 +48,7 @@ pub struct TurnState {
     /// Steps 4 and 5: what shaping is under way.
     pub shaping: Shaping,
     /// Step 5: the view as it goes out.
-    pub view: View,
+    pub view: GrownView,
     /// Step 5: the model call.
     pub model: ModelState,
     /// Steps 6 to 8: the calls of the answer, in order.
@@ -69,8 +69,8 @@ pub struct TurnState {
     pub group: Option<(Vec<usize>, Schedule)>,
     /// Step 8: results that are in the transcript.
     pub n_answered: usize,
-    /// Text that hooks and watches add for the model, after the results.
-    pub reminders: Vec<String>,
+    /// Text that hooks, by their event, and watches add for the model, after the results.
+    pub reminders: Vec<(Option<HookEvent>, String)>,
 }
 
 /// A question that has no answer yet.
@@ -82,6 +82,8 @@ pub struct OpenQuestion {
     pub handlers: VecDeque<AnsweredBy>,
     /// Whether surfaces were shown it.
     pub is_shown: bool,
+    /// Whether hooks were notified that somebody is to be asked.
+    pub is_notified: bool,
 }
 
 /// Which shaping is under way.
@@ -228,6 +230,8 @@ pub enum FiringReason {
     PreToolUse,
     /// Somebody is to be asked about a call.
     PermissionRequest,
+    /// Somebody who is to be asked is notified.
+    Notification,
     /// The call at this place has run.
     AfterCall(usize),
     /// A summary is to be made.

@@ -15,17 +15,19 @@ pub mod source9_compact_summaries;
 
 pub mod appended;
 pub mod assemble;
+mod counted;
 pub mod look;
 pub mod restored;
 
 use serde::{Deserialize, Serialize};
 
-pub use assemble::{Assembled, Sources, assemble_context};
+pub use assemble::{Assembled, Sources, assemble_context, assemble_grown};
+pub use counted::CountedMessages;
 pub use look::{FileContent, SourceMarks, SourcesLook, SourcesOrder, SourcesSeen};
 pub use source1_system_prompt::{Now, SystemPromptParts};
 pub use source8_tool_results::reminder;
 
-use crate::permission::Scope;
+use crate::{hook::HookEvent, permission::Scope, run::facts::NAMES_HOOKS};
 
 /// What was read from the world for the nine sources. Equal texts give equal contexts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,10 @@ pub struct SourceTexts {
     /// segment of the harness's own follows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bare: bool,
+    /// Whether the segments of the system prompt that differ between users and days go into the first
+    /// message of the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_static: bool,
     /// Facts about the machine and the working directory, by name, in order.
     pub environment: Vec<(String, String)>,
     /// Branch, short status and last commits; empty outside a repository.
@@ -75,6 +81,15 @@ pub struct PathRule {
     pub paths: Vec<String>,
     /// Text of the rule.
     pub text: String,
+}
+
+/// What hooks at an event add for the model: a text of the harness that names its origin. Sessions of
+/// revisions before 7 (`NAMES_HOOKS`) had the bare text.
+pub fn of_hook(event: HookEvent, revision: u32, text: &str) -> String {
+    match NAMES_HOOKS <= revision {
+        true => reminder(&format!("A {} hook adds:\n\n{text}", event.name())),
+        false => reminder(text),
+    }
 }
 
 /// A reminder that begins with a line of the harness about the text.

@@ -2,12 +2,13 @@
 //!
 //! Every stage is a pure function of a context and a setup, so that each can be run by an actor of
 //! its own, one after another; [`chain`] runs them all at once, without an actor. A shaper changes
-//! what the model sees, never what was said: messages are immutable, a changed one is built anew
+//! what the model sees, never the conversation: messages are immutable, a changed one is built anew
 //! under the same id, and a text that is cut is handed back whole to be stored under a reference.
 //!
 //! A context that was shaped is the one that later turns go on from. Shaping the whole transcript
 //! anew each turn would move the cuts, and with them the provider's cache.
 
+pub mod cap_watch;
 pub mod overflow_reduction;
 pub mod pressure;
 
@@ -213,7 +214,7 @@ pub fn run_stage(stage: Stage, context: &ShapedContext, setup: &ShaperSetup) -> 
     proven_smaller(context, result)
 }
 
-/// A change that freed nothing is no change.
+/// A change that freed nothing is not a change.
 fn proven_smaller(before: &ShapedContext, result: StageResult) -> StageResult {
     match result {
         StageResult::Changed { context, .. } if !is_smaller(&context, before) => {

@@ -133,7 +133,7 @@ pub struct ModelFailure {
     pub class: FailureClass,
     /// HTTP status, if there was one.
     pub status: Option<u16>,
-    /// What the provider or the transport said; for people.
+    /// The message of the provider or the transport, for people.
     pub message: String,
     /// How long the provider asked to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
@@ -172,9 +172,9 @@ pub enum FailureClass {
     Timeout,
     /// The stream broke before its end.
     StreamBroken,
-    /// Status 200, and what came is no answer in the format that was asked for.
+    /// Status 200, and what came is not an answer in the format that was asked for.
     BadAnswer,
-    /// The model ended without having said anything.
+    /// The answer of the model ended without content.
     EmptyAnswer,
     /// A server tool needs another request. No failure: what there is goes back and is continued.
     PauseTurn,

@@ -1,7 +1,7 @@
 //! Step 6: the tool uses of the answer become calls.
 //!
 //! One dispatch per tool use, in the order of the answer. A call that cannot go on (no such tool,
-//! an input that is no object or does not fit the schema, one call too many) gets its answer here
+//! an input that is not an object or does not fit the schema, one call too many) gets its answer here
 //! and the turn goes on with the others.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum Admission {
     InvalidInput(String),
 }
 
-/// The calls of an answer. Those that name no offered tool, or whose input is no object, are
+/// The calls of an answer. Those that name no offered tool, or whose input is not an object, are
 /// refused already.
 pub fn calls_of(answer: &ModelAnswer, tools: &[Arc<ToolSpec>]) -> Vec<CallState> {
     let uses = answer.blocks.iter().filter_map(|block| block.as_tool_use());
@@ -60,7 +60,7 @@ pub fn current_name(name: &ToolName) -> ToolName {
     }
 }
 
-/// Takes in what the dispatcher said of the calls that were still open, in order.
+/// Takes in the dispatcher's answers about the calls that were still open, in order.
 pub fn admit(calls: &mut [CallState], admissions: Vec<Admission>, max_calls: u32) {
     let open = calls.iter_mut().filter(|it| matches!(it.stage, CallStage::Open));
     for (state, admission) in open.zip(admissions) {

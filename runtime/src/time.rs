@@ -34,7 +34,7 @@ impl Timestamp {
 
     /// The day in UTC, as `2026-09-21`.
     pub fn day(self) -> String {
-        self.shown().to_string().chars().take(10).collect()
+        jiff::tz::Offset::UTC.to_datetime(self.shown()).date().to_string()
     }
 
     fn shown(self) -> jiff::Timestamp {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// Characters (Unicode scalar values) that count as one token when nothing better is known.
 /// A reported usage always replaces the estimate.
+///
+/// Measured with the encoding `o200k_base` on the texts of `tokens/corpus`: 16 % too much for English, 5 % too little for
+/// code, 29 % for JSON, 38 % for logs, and 63 to 65 % for Chinese, Japanese and base64. `docs/context.md` has
+/// the table, which a test holds.
 pub const CHARS_PER_TOKEN: u64 = 4;
 
 /// An amount of tokens.
@@ -183,20 +187,4 @@ fn is_zero(amount: &u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn estimate_rounds_up() {
-        assert_eq!(Tokens::from_chars(0), Tokens(0));
-        assert_eq!(Tokens::from_chars(4), Tokens(1));
-        assert_eq!(Tokens::from_chars(5), Tokens(2));
-    }
-
-    #[test]
-    fn context_size_counts_cached_input() {
-        let usage =
-            Usage { input_tokens: 50, cache_read_input_tokens: 100_000, ..Usage::default() };
-        assert_eq!(usage.context(), Tokens(100_050));
-    }
-}
+mod tests;

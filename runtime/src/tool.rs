@@ -8,8 +8,12 @@ use crate::{
     block::Block,
     digest::Digest,
     ids::{AgentId, ToolName, ToolUseId},
+    run::PromptBlock,
     step3_context_assembly::source8_tool_results::escape_harness_tags,
 };
+
+/// Images and documents of one result that are shown.
+pub const MAX_MEDIA: usize = 20;
 
 /// What a tool declares about itself. Fixed while a session lives, so that the request prefix that
 /// lists the tools stays byte-identical.
@@ -34,7 +38,7 @@ pub struct ToolSpec {
     pub output_cap: Option<u32>,
     /// Milliseconds one call may take before it is cancelled; `None` means no limit of ours.
     pub timeout_ms: Option<u64>,
-    /// Repeating the same call with the same result is no sign of a loop.
+    /// Repeating the same call with the same result is not a sign of a loop.
     pub polls: bool,
 }
 
@@ -136,6 +140,8 @@ pub struct ToolOutcome {
     pub duration_ms: u64,
     /// What the model does not see of the output, for the record of the call; `None` when it sees all.
     pub truncation: Option<Truncation>,
+    /// Images and documents for the model to see, after the text.
+    pub media: Vec<PromptBlock>,
     /// What the session should remember.
     pub notes: Vec<ToolNote>,
 }
@@ -152,6 +158,7 @@ impl ToolOutcome {
             exit_code: None,
             duration_ms: 0,
             truncation: None,
+            media: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -174,10 +181,24 @@ impl ToolOutcome {
         self
     }
 
+    /// Adds images and documents, of which the first [`MAX_MEDIA`] are shown.
+    #[must_use]
+    pub fn with_media(mut self, media: impl IntoIterator<Item = PromptBlock>) -> Self {
+        self.media.extend(media);
+        self.media.truncate(MAX_MEDIA);
+        self
+    }
+
+    /// Images and documents, as a message holds them.
+    pub(crate) fn media_blocks(&self) -> Vec<Block> {
+        self.media.iter().map(|it| it.block().clone()).collect()
+    }
+
     /// The block that answers the tool use. What could be taken for a mark of the harness in it is
     /// made harmless.
     pub fn to_block(&self, id: &ToolUseId) -> Block {
-        Block::tool_result(id, &escape_harness_tags(&self.text), self.error.is_some())
+        let text = escape_harness_tags(&self.text);
+        Block::media_result(id, &text, &self.media_blocks(), self.error.is_some())
     }
 }
 
@@ -282,7 +303,8 @@ pub enum TodoStatus {
 }
 
 /// What a session remembers for its tools. Plain data, owned by the session, given to calls as a
-/// snapshot; not restored on resume, so a file must be read again before it is changed.
+/// snapshot. On resume only the list of tasks is restored, so a file must be read again before it is
+/// changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolMemory {
     /// Files whose content the model knows, by absolute path.

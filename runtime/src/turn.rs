@@ -1,7 +1,7 @@
 //! Walks the nine steps: an input goes in, the effects it calls for come out.
 //!
 //! The turn decides and remembers; it never does anything itself. The one that drives it (the turn
-//! supervisor, or a replay) carries out the effects and tells it what came of them. Each step
+//! supervisor, or a replay) carries out the effects and returns their results as inputs. Each step
 //! leaves one `turn_step` record; a repeated model call or shaping is a record inside step 5 and
 //! does not enter a step again.
 
@@ -19,6 +19,7 @@ mod step4_shaping;
 mod step5_attempts;
 mod step5_call_ids;
 mod step5_carried_answer;
+mod step5_media;
 mod step5_model_call;
 mod step5_remedy;
 mod step5_spending;
@@ -63,7 +64,7 @@ pub struct Turn {
     used: u64,
     /// Follows the session's system prompt.
     system: Option<Arc<str>>,
-    /// What was said so far, this turn included.
+    /// The conversation so far, this turn included.
     history: History,
     memory: TurnMemory,
     state: TurnState,
@@ -83,6 +84,8 @@ pub struct Turn {
     stop_marked: bool,
     end: Option<RunEnd>,
     error: Option<String>,
+    /// Whether the bodies of requests are written.
+    writes_bodies: bool,
 }
 
 /// What waits for lines to be recorded.
@@ -103,8 +106,10 @@ enum Then {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Settings,
-    /// Settings layers that are long, to be merged.
+    /// Settings layers that are long, to be merged and compiled.
     Merge,
+    /// Long settings of before whose rules are to be compiled for other tools.
+    Derivation,
     Sources,
     /// The sources after a compaction, before the model is asked.
     Restoration,
@@ -152,7 +157,14 @@ impl Turn {
             stop_marked: false,
             end: None,
             error: None,
+            writes_bodies: true,
         }
+    }
+
+    /// The same for a walk over a turn that is recorded: nobody is sent its requests.
+    #[must_use]
+    pub(crate) fn without_bodies(self) -> Self {
+        Self { writes_bodies: false, ..self }
     }
 
     /// Takes an input, with the clock reading at which it was taken from the mailbox.
@@ -166,7 +178,7 @@ impl Turn {
             TurnInput::Run(step) if self.announced == Some(step) => self.run_step(step),
             TurnInput::Run(_) => {}
             TurnInput::SettingsRead(read) => self.settings_read(read),
-            TurnInput::SettingsMerged(merged) => self.settings_merged(merged),
+            TurnInput::SettingsMerged(merged) => self.settings_merged(*merged),
             TurnInput::SourcesRead(texts) => self.sources_read(*texts),
             TurnInput::SourcesSeen(look) => self.sources_seen(look),
             TurnInput::Shaped { stage, result, elapsed_us } => {
@@ -178,7 +190,9 @@ impl Turn {
             TurnInput::HooksAnswered { firing, outputs } => self.hooks_answered(firing, outputs),
             TurnInput::PathResolved { call, path } => self.path_resolved(&call, *path),
             TurnInput::CommandJudged { call, judged } => self.command_judged(&call, *judged),
-            TurnInput::PolicyAnswered { call, verdict } => self.policy_answered(&call, verdict),
+            TurnInput::PolicyAnswered { call, epoch, verdict } => {
+                self.policy_answered(&call, epoch, verdict);
+            }
             TurnInput::PermissionAnswered { call, given } => {
                 self.permission_answered(&call, *given)
             }
@@ -218,7 +232,7 @@ impl Turn {
     }
 
     fn recorded(&mut self, ticket: u64) {
-        // Nobody can have written what was not handed out.
+        // What was not handed out cannot have been written.
         let recorded = ticket.min(self.journal.handed_out());
         if let Some((_, then)) = self.barrier.take_if(|(awaited, _)| *awaited <= recorded) {
             self.go_on(then);
@@ -252,7 +266,7 @@ impl Turn {
         self.effects.push(Effect::Tell(event));
     }
 
-    /// Tells and records something that an operator should look at.
+    /// Publishes and records something that an operator should look at.
     fn alert(&mut self, what: &str) {
         self.journal.record(self.now, RecordKind::Alert { what: what.into() });
         self.tell(Event::Alert { what: what.into() });

@@ -7,14 +7,19 @@ use super::Place;
 /// As little as can be measured.
 const LITTLE: [&str; 7] = ["bench", "--turns", "3", "--sessions", "2", "--interrupts", "1"];
 
-/// Standard output of a `bench` that ended well and left nothing behind.
 #[track_caller]
 fn bench(more: &[&str]) -> String {
+    measured(&[&LITTLE[..], more].concat())
+}
+
+/// Standard output of a command that ended well and left nothing behind.
+#[track_caller]
+fn measured(arguments: &[&str]) -> String {
     let place = Place::new();
     let temporary = place.work().join("../temporary");
     std::fs::create_dir(&temporary).unwrap();
-    let mut command = place.command(&LITTLE);
-    let ended: super::Ended = command.args(more).env("TMPDIR", &temporary).output().unwrap().into();
+    let mut command = place.command(arguments);
+    let ended: super::Ended = command.env("TMPDIR", &temporary).output().unwrap().into();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for dir in [place.work(), temporary] {
         let left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path()).collect();
@@ -95,5 +100,30 @@ fn the_same_figures_are_there_as_json() {
             assert!(it[of]["median_us"].as_f64() <= it[of]["max_us"].as_f64(), "{it}");
         }
         assert_eq!(it["n"], 1);
+    }
+}
+
+// REQ: RUN-4, RUN-7
+#[test]
+fn tenants_that_behave_are_all_answered_while_others_hang_flood_panic_and_spawn() {
+    // Of 40 tenants four misbehave, each in a way of its own.
+    let load = ["bench", "--tenants", "40", "--sessions", "200", "--turns", "120", "--json"];
+    let figures: Value = serde_json::from_str(&measured(&load)).unwrap();
+    assert_eq!((&figures["n_tenants"], &figures["n_sessions"]), (&40.into(), &200.into()));
+    for of in ["quiet", "loud"] {
+        let times = &figures[of];
+        let became = ["n_runs", "n_refused", "n_failed"].map(|it| times[it].as_u64().unwrap());
+        assert_eq!(became, [60, 0, 0], "{of}: {times}");
+        assert!(0.0 < times["median_us"].as_f64().unwrap());
+        assert!(times["median_us"].as_f64() <= times["p99_us"].as_f64());
+        assert!(times["p99_us"].as_f64() <= times["max_us"].as_f64());
+    }
+    let misbehaved = figures["misbehaved"].as_array().unwrap();
+    let ways: Vec<&str> = misbehaved.iter().map(|it| it["how"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["hang", "flood", "panic", "spawn"]);
+    for it in misbehaved {
+        assert_eq!(it["n_tenants"], 1);
+        // Each of its five sessions was busy in each of the three loud times.
+        assert!(15 <= it["n_runs"].as_u64().unwrap(), "{it}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod held;
+mod network;
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -131,7 +132,7 @@ fn doctor_prints_what_the_kernel_gives_as_text_and_as_json() {
 fn sandbox_that_is_not_supported_is_refused_and_never_left_open() {
     let cell = Cell::new();
     for (more, words) in [
-        (json!({"network": {"allowedDomains": ["a.example"]}}), "sandbox.network.allowedDomains"),
+        (json!({"network": {"allowUnixSockets": ["/x"]}}), "sandbox.network.allowUnixSockets"),
         (json!({"filesystem": {"denyWrite": ["/x"]}}), "sandbox.filesystem.denyWrite"),
         (json!({"enabled": false, "required": true}), "`sandbox.enabled` is not true"),
     ] {

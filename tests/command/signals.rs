@@ -13,7 +13,10 @@ use ennead::{
     tool::{Access, CustomTool},
 };
 use ennead_command::signals::Signals;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::json;
 
 use super::{Place, Server, text};
@@ -84,11 +87,17 @@ fn a_second_signal_ends_the_command_although_its_thread_is_blocked() {
     assert!((0..600).any(|_| has_run() || step().is_ok()), "there is no answer");
     // Signals that come close together count as one, so they are sent until the command has ended.
     let code = (0..STEPS_OF_TWO_SIGNALS).find_map(|_| {
-        kill_process(pid, Signal::TERM).unwrap();
+        signal_if_there(pid, Signal::TERM);
         step().ok()
     });
     assert_eq!(code, Some(Some(143)));
     drop(reader);
+}
+
+/// Sends a signal to a process that may have ended between two steps.
+fn signal_if_there(pid: Pid, signal: Signal) {
+    let sent = kill_process(pid, signal);
+    assert!(matches!(sent, Ok(()) | Err(Errno::SRCH)), "{sent:?}");
 }
 
 /// Steps of a tenth of a second after a first signal: the second one is sent with the next step, and two
@@ -155,7 +164,7 @@ fn a_second_signal_ends_the_process_although_a_scheduler_thread_is_blocked() {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait().unwrap().code()));
     let step = |signal| {
-        kill_process(pid, signal).unwrap();
+        signal_if_there(pid, signal);
         ended.recv_timeout(Duration::from_millis(100)).ok()
     };
     // Signals that come close together count as one.

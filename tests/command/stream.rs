@@ -1,5 +1,8 @@
 //! `--output-format stream-json`: JSON lines in both directions, whatever the program at the other end does.
 
+mod ends;
+mod odd_input;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use ennead_runtime::{
     permission::{PermissionMode, Scope},
     step1_settings_resolution::{LayerText, merge},
-    step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Places},
+    step7_permission_gate::{Gate, GateSetup, GateStep, Handler, Look, Places},
     tool::{Access, Concurrency, ToolCall, ToolEffect, ToolSpec},
 };
 use serde_json::{Value, json};
@@ -34,8 +34,13 @@ pub(crate) fn setup(mode: PermissionMode, workspace: &str, permissions: &Value) 
     GateSetup::new(Arc::new(merge(&[layer]).settings), mode, places, Handler::Approver)
 }
 
-/// What becomes of a command.
+/// What becomes of a command where there are no files.
 pub(crate) fn outcome(setup: &GateSetup, command: &str) -> Outcome {
+    outcome_looking(setup, command, Look::nowhere())
+}
+
+/// What becomes of a command among these files.
+pub(crate) fn outcome_looking(setup: &GateSetup, command: &str, look: Look) -> Outcome {
     let spec = ToolSpec {
         name: "Bash".into(),
         description: "".into(),
@@ -51,8 +56,7 @@ pub(crate) fn outcome(setup: &GateSetup, command: &str) -> Outcome {
     let call = ToolCall { id: "c".into(), name: "Bash".into(), input };
     let (mut gate, mut step) = Gate::open(call, &spec, setup);
     if let GateStep::Judge(order) = step {
-        step = gate
-            .command_judged(order.judge(ennead_runtime::step7_permission_gate::Look::nowhere()));
+        step = gate.command_judged(order.judge(look));
     }
     match step {
         GateStep::Decided { permit: Some(_), .. } => Outcome::Allowed,

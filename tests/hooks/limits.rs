@@ -1,6 +1,6 @@
 //! Hooks that take too long, say too much, or never let go.
 
-use std::process::Command;
+use std::{fs::File, process::Command};
 
 use ennead::RunEnd;
 use serde_json::{Value, json};
@@ -25,13 +25,17 @@ async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut late = command(&script.replace("PIPE", &pipe));
         late["timeout"] = json!(0.5);
-        let read = tokio::task::spawn_blocking(move || std::fs::read(pipe).unwrap());
+        // The test holds the pipe too until the hook is over, which may be stopped before it opens it.
+        let held = File::options().read(true).write(true).open(&pipe).unwrap();
+        let reader = File::open(pipe).unwrap();
+        let read = tokio::task::spawn_blocking(move || std::io::read_to_string(reader).unwrap());
         let options = options.setting("hooks", hooks("PreToolUse", &[late]));
         let came = came_of(&place, options, &ran).await;
+        drop(held);
         assert_eq!(came.result, "probed", "{script}");
         assert!(alerts(&came.told).join("").contains("was stopped after"), "{:?}", came.told);
         // Ends when nobody holds the pipe any more.
-        assert_eq!(read.await.unwrap(), b"", "{script}");
+        assert_eq!(read.await.unwrap(), "", "{script}");
     }
 }
 

@@ -38,6 +38,17 @@ def test_a_thousand_sessions_scroll_without_an_empty_frame(page, server):
     page.wait_for_selector('#list-empty:has-text("No session fits")')
 
 
+def test_an_id_is_found_by_its_beginning_and_not_by_its_middle(page, server):
+    sought, other = server.session("Left"), server.session("Right")
+    page.reload()
+    page.wait_for_selector('#tally:has-text("2 sessions")')
+    page.fill("#filter", sought["id"])
+    page.wait_for_selector('#tally:has-text("1 of 2")')
+    assert "Left" in page.inner_text(".session")
+    page.fill("#filter", other["id"][1:])
+    page.wait_for_selector('#list-empty:has-text("No session fits")')
+
+
 def test_a_burst_of_events_is_drawn_in_few_frames(page):
     drawn = page.evaluate(
         """async () => {

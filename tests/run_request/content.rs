@@ -1,7 +1,7 @@
 //! Texts, images and documents: as asked, so sent, recorded and sent again.
 
 use ennead::{RunEnd, RunError, RunRequest, transcript::verify};
-use ennead_runtime::run::{ImageType, InvalidRequest, PromptBlock};
+use ennead_runtime::run::{InvalidRequest, PromptBlock};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Place, finish, says, text};
@@ -9,7 +9,7 @@ use crate::support::scripted::{Place, finish, says, text};
 /// A prompt of each kind of block.
 fn request() -> RunRequest {
     RunRequest::new("look")
-        .block(PromptBlock::image(ImageType::Png, "QUJD").unwrap())
+        .block(PromptBlock::image("image/png", "QUJD").unwrap())
         .block(PromptBlock::image_at("https://a.test/x.webp").unwrap())
         .block(PromptBlock::pdf("QUJD", Some("x.pdf")).unwrap())
         .block(PromptBlock::pdf_at("https://a.test/x.pdf", None).unwrap())

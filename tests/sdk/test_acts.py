@@ -1,9 +1,10 @@
 """Level 2: tools, rules, modes, limits and failures."""
 
+import base64
 import json
 
 import pytest
-from claude_agent_sdk import ResultError, query
+from claude_agent_sdk import ClaudeSDKClient, ResultError, create_sdk_mcp_server, query, tool
 from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
@@ -119,3 +120,77 @@ async def test_what_passes_is_asked_again(place, prompt):
 async def test_result_of_a_tool_is_cut_and_a_command_has_a_time_limit(place):
     messages = await ask(place, call("Bash", command="yes | head -c 200000"), allowed_tools=["Bash"])
     assert len(results(messages)[0][0]) < 60000
+
+
+# A PNG picture of one pixel.
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def sent_after(place, prompt, **options):
+    """What a tool gave, and the conversation as the model is sent it afterwards."""
+    async with ClaudeSDKClient(place.options(**options)) as client:
+        await client.query(prompt)
+        first = await collect(client.receive_response())
+        await client.query("what was said")
+        [said] = texts(await collect(client.receive_response()))
+    blocks = [it for message in json.loads(said) for it in message["content"] if isinstance(it, dict)]
+    return first, [it["content"] for it in blocks if it["type"] == "tool_result"]
+
+
+# REQ: TOL-7
+async def test_picture_that_is_read_goes_to_the_model_as_an_image(place):
+    path = place.work / "a.png"
+    path.write_bytes(base64.b64decode(PIXEL))
+    messages, [content] = await sent_after(place, call("Read", file_path=str(path)))
+    [image] = [it for it in content if it["type"] == "image"]
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    [user] = of_kind(messages, "UserMessage")
+    assert user.tool_use_result["type"] == "image"
+    assert user.tool_use_result["file"]["base64"] == PIXEL
+
+
+# REQ: TOL-7
+async def test_pdf_file_that_is_read_goes_to_the_model_as_a_document(place):
+    path = place.write("a.pdf", "%PDF-1.4\n1 0 obj <<>> endobj\n%%EOF\n")
+    _, [content] = await sent_after(place, call("Read", file_path=str(path)))
+    [document] = [it for it in content if it["type"] == "document"]
+    assert document["source"]["media_type"] == "application/pdf" and document["title"] == "a.pdf"
+
+
+# REQ: TOL-5
+async def test_picture_that_no_provider_takes_is_an_error_and_is_not_sent(place):
+    path = place.work / "a.png"
+    path.write_bytes(base64.b64decode(PIXEL)[:16] + b"\0\0\xff\xff\0\0\xff\xff")
+    messages, [content] = await sent_after(place, call("Read", file_path=str(path)))
+    assert results(messages)[0][1] and "pixels" in results(messages)[0][0]
+    assert isinstance(content, str)
+
+
+# REQ: SUR-3
+async def test_picture_of_a_tool_in_the_program_goes_to_the_model(place):
+    @tool("shot", "Takes a picture", {})
+    async def shot(given):
+        return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
+
+    servers = {"eye": create_sdk_mcp_server("eye", tools=[shot])}
+    options = {"mcp_servers": servers, "allowed_tools": ["mcp__eye__shot"]}
+    _, [content] = await sent_after(place, call("mcp__eye__shot"), **options)
+    assert [it["type"] for it in content] == ["text", "image"]
+    assert content[1]["source"]["data"] == PIXEL
+
+
+# REQ: SHP-12
+async def test_picture_that_the_provider_refuses_is_left_out_and_the_session_goes_on(place):
+    source = {"type": "base64", "media_type": "image/png", "data": "BROKENAA"}
+
+    async def prompts():
+        content = [{"type": "image", "source": source}, {"type": "text", "text": "what was said"}]
+        yield {"type": "user", "message": {"role": "user", "content": content}}
+
+    messages = await collect(query(prompt=prompts(), options=place.options()))
+    result = of_kind(messages, "ResultMessage")[0]
+    assert not result.is_error and "left out: the provider refused it" in texts(messages)[0]
+    later = await collect(query(prompt="say more", options=place.options(resume=result.session_id)))
+    assert texts(later) == ["more"]

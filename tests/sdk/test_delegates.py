@@ -109,3 +109,15 @@ async def test_agents_of_the_command_line_are_used(place):
     agents = {"cook": {"description": "Cooks", "prompt": "You are a cook."}}
     messages = await converse(place, send("cook", "what system"), extra_args={"agents": json.dumps(agents)})
     assert "You are a cook." in results(messages)[0][0] and texts(messages)
+
+
+# REQ: AGT-6
+async def test_agent_that_uses_tools_says_how_far_it_is(place):
+    place.write("a.txt", "alpha\n")
+    inner = call("Read", file_path=str(place.work / "a.txt"))
+    messages = await converse(place, send("poet", inner), agents=poet())
+    [progress] = [it for it in messages if type(it).__name__ == "TaskProgressMessage"]
+    [ended] = [it for it in messages if type(it).__name__ == "TaskNotificationMessage"]
+    assert (progress.last_tool_name, progress.usage["tool_uses"]) == ("Read", 1)
+    assert progress.task_id == ended.task_id
+    assert progress.usage["total_tokens"] < ended.usage["total_tokens"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, query
+from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, PermissionResultDeny, query
 from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +129,33 @@ async def test_call_that_a_hook_puts_off_ends_the_run_and_is_in_its_result(place
     assert (result.is_error, result.stop_reason) == (False, "tool_deferred")
     assert (result.deferred_tool_use.name, result.deferred_tool_use.input) == ("Bash", {"command": "touch x"})
     assert not (place.work / "x").exists()
+
+
+# REQ: HKS-1
+async def test_program_is_notified_before_it_is_asked(place):
+    order = []
+
+    async def note(given, call_id, context):
+        order.append((given["notification_type"], given["message"]))
+        return {}
+
+    async def may(name, given, context):
+        order.append("asked")
+        return PermissionResultDeny(message="no")
+
+    hooks = {"Notification": [HookMatcher(hooks=[note])]}
+    await converse(place, call("Bash", command="touch x"), hooks=hooks, can_use_tool=may)
+    assert order == [("permission_prompt", "Permission is needed to use Bash"), "asked"]
+
+
+# REQ: HKS-1
+async def test_command_runs_at_the_end_of_a_session_in_which_something_was_asked(place):
+    commands = [{"type": "command", "command": "cat >> ended; echo >> ended"}]
+    settings = {"hooks": {"SessionEnd": [{"matcher": "other", "hooks": commands}]}}
+    messages = await converse(place, "say hello", settings=json.dumps(settings))
+    given = json.loads((place.work / "ended").read_text())
+    assert (given["hook_event_name"], given["reason"]) == ("SessionEnd", "other")
+    assert given["session_id"] == of_kind(messages, "ResultMessage")[0].session_id
 
 
 # REQ: HKS-6

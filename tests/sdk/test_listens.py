@@ -264,3 +264,61 @@ async def test_servers_of_the_program_are_listed_with_their_tools(place):
     assert early["name"] == "calc" and early["status"] in ("pending", "connected")
     assert server["status"] == "connected" and server["serverInfo"]["version"] == "1.0"
     assert [it["name"] for it in server["tools"]] == ["add"]
+
+
+# REQ: PRM-5
+async def test_question_names_the_path_outside_the_workspace(place):
+    asked = []
+
+    async def may(name, given, context):
+        asked.append(context.blocked_path)
+        return PermissionResultDeny(message="no")
+
+    outside = place.work.parent / "secret"
+    outside.write_text("x")
+    await converse(place, call("Read", file_path=str(outside)), can_use_tool=may)
+    await converse(place, call("Write", file_path=str(place.work / "x"), content="x"), can_use_tool=may)
+    assert asked == [str(outside.resolve()), None]
+
+
+# REQ: SUR-3
+async def test_parts_of_the_context_add_up_to_the_whole(place):
+    place.write("CLAUDE.md", "Speak of bananas. " * 40)
+    preset = {"type": "preset", "preset": "claude_code"}
+    async with ClaudeSDKClient(place.options(system_prompt=preset)) as client:
+        await client.query("say hello")
+        await collect(client.receive_response())
+        usage = await client.get_context_usage()
+    parts = {it["name"]: it["tokens"] for it in usage["categories"]}
+    assert {"System prompt", "Tools", "Memory files", "Messages", "Free space"} <= set(parts)
+    assert sum(parts.values()) == usage["maxTokens"]
+    assert all(parts[it] > 0 for it in ["System prompt", "Tools", "Memory files"])
+    assert usage["totalTokens"] == usage["maxTokens"] - parts["Free space"]
+    assert {it["agentType"] for it in usage["agents"]} >= {"general-purpose"}
+
+
+# REQ: SUR-3
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_interrupt_says_what_waits_and_takes_it_back_where_it_is_asked_to(place, cancels):
+    async def prompts():
+        for name, text in [("1", "slowly " + "x" * 20), ("2", "say second")]:
+            uuid = f"0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a9{name}"
+            message = {"role": "user", "content": text}
+            yield {"type": "user", "message": message, "uuid": uuid}
+
+    async with ClaudeSDKClient(place.options(include_partial_messages=True)) as client:
+        await client.query(prompts())
+        messages = client.receive_messages()
+        async for message in messages:
+            if type(message).__name__ == "StreamEvent":
+                break
+        request = {"subtype": "interrupt", **({"cancel_queued": True} if cancels else {})}
+        answer = await client._query._send_control_request(request)
+        await client.query("say third")
+        said = []
+        while not said or not said[-1].endswith("third"):
+            message = await messages.__anext__()
+            said += texts([message])
+    waits = [] if cancels else ["0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a92"]
+    assert answer["still_queued"] == waits
+    assert any("second" in it for it in said) != cancels

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from claude_agent_sdk import ClaudeSDKClient, ResultError, query
+from claude_agent_sdk import ClaudeSDKClient, ResultError, list_sessions, query, rename_session, tag_session
 from conftest import call, collect, of_kind, results, texts
 
 pytestmark = pytest.mark.anyio
@@ -144,3 +144,30 @@ async def test_prompt_bears_the_name_that_the_program_gave_it(place):
     # A second one of this name is answered, and has a line of its own.
     again = await collect(query(prompt=prompts(), options=place.options(resume=session_of(messages))))
     assert texts(again) == ["hello"]
+
+
+# REQ: SES-5
+async def test_title_and_tag_of_a_session_stay_when_it_grows(place, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place.config))
+    session = session_of(await ask(place, "long 80000"))
+    rename_session(session, "the first one", directory=str(place.work))
+    tag_session(session, "kept", directory=str(place.work))
+    await ask(place, "long 80000", resume=session)
+    [found] = list_sessions(directory=str(place.work))
+    assert (found.session_id, found.custom_title, found.tag) == (session, "the first one", "kept")
+    messages = await ask(place, "what was said", resume=session)
+    assert "long 80000" in texts(messages)[0]
+
+
+# REQ: SES-5
+async def test_session_is_gone_on_with_by_its_last_title_where_no_other_has_it(place, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place.config))
+    first, second = [session_of(await ask(place, f"say {it}")) for it in ("one", "two")]
+    rename_session(first, "earlier", directory=str(place.work))
+    rename_session(first, "about herons", directory=str(place.work))
+    messages = await ask(place, "what was said", resume="about herons")
+    assert session_of(messages) == first and "say one" in texts(messages)[0]
+    rename_session(second, "about herons", directory=str(place.work))
+    for title, why in [("earlier", "No conversation found"), ("about herons", "2 sessions have the title")]:
+        with pytest.raises(ResultError, match=why):
+            await ask(place, "say three", resume=title)

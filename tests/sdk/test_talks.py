@@ -135,3 +135,27 @@ async def test_output_limit_of_the_environment_is_asked_for(place):
     assert any("CLAUDE_CODE_MAX_OUTPUT_TOKENS" in it for it in place.stderr)
     env = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "1234"}
     assert texts(await collect(query(prompt="which limit", options=place.options(env=env)))) == ["1234"]
+
+
+# REQ: SUR-3
+async def test_lines_of_an_answer_have_the_name_of_its_line_in_the_transcript(place):
+    messages = await collect(query(prompt="think hello", options=place.options()))
+    answers = of_kind(messages, "AssistantMessage")
+    assert len(answers) == 2
+    session = of_kind(messages, "ResultMessage")[0].session_id
+    [file] = place.config.rglob(f"{session}.jsonl")
+    lines = [json.loads(it) for it in file.read_text().splitlines()]
+    recorded = {it["uuid"] for it in lines if it["type"] == "assistant"}
+    assert {it.uuid for it in answers} == recorded
+
+
+# REQ: CTX-3
+async def test_what_differs_between_users_moves_from_the_system_prompt_into_the_first_message(place):
+    preset = {"type": "preset", "preset": "claude_code"}
+    [usual] = texts(await collect(query(prompt="what system", options=place.options(system_prompt=preset))))
+    assert str(place.work) in usual
+    static = place.options(system_prompt={**preset, "exclude_dynamic_sections": True})
+    [system] = texts(await collect(query(prompt="what system", options=static)))
+    assert "You are an agent" in system and str(place.work) not in system
+    [said] = texts(await collect(query(prompt="what was said", options=static)))
+    assert f"Working directory: {place.work}" in json.dumps(json.loads(said)[0])

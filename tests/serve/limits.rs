@@ -1,9 +1,9 @@
-//! What tenants may use, what is refused, what the server counts, and sessions that are no actors.
+//! What tenants may use, what is refused, what the server counts, and sessions that are not actors.
 
-use std::{io::Write, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use ennead::serve::TenantLimits;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::rig::Rig;
 use crate::support::{
@@ -117,8 +117,7 @@ async fn idle_session_becomes_no_actor_and_goes_on_with_its_conversation_when_it
 
 // REQ: RUN-6
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "a decoder that is not there is told of")]
-async fn metrics_are_read_by_an_independent_decoder_and_hold_no_text() {
+async fn metrics_count_what_was_run_and_hold_no_text() {
     let rig =
         Rig::start(says(vec![call("c1", "Glob", json!({ "pattern": "*" })), text("secret")])).await;
     let session = rig.session(json!({ "title": "secret" })).await;
@@ -139,38 +138,4 @@ async fn metrics_are_read_by_an_independent_decoder_and_hold_no_text() {
     assert_eq!(value("ennead_tokens_total{kind=\"input\"} "), 200.0);
     assert_eq!(value("ennead_refusals_total{code=\"unauthorized\"} "), 1.0);
     assert_eq!(value("ennead_sessions{state=\"idle\"} "), 1.0);
-    let Some(decoded) = decoded(&reply.text) else {
-        println!("SKIPPED: the Python package prometheus_client is not installed");
-        return;
-    };
-    let turns = &decoded["ennead_turns_total"][0];
-    assert_eq!((&turns[0], turns[1].as_f64()), (&json!({}), Some(2.0)));
-    let idle = &decoded["ennead_sessions"][0];
-    assert_eq!((&idle[0], idle[1].as_f64()), (&json!({ "state": "idle" }), Some(1.0)));
-}
-
-/// The samples by name, as the Python client reads them; `None` where it is not installed.
-fn decoded(text: &str) -> Option<Value> {
-    let program = "import sys, json\n\
-        from prometheus_client.parser import text_string_to_metric_families as read\n\
-        found = {}\n\
-        for family in read(sys.stdin.read()):\n\
-        \x20   for it in family.samples: found.setdefault(it.name, []).append([it.labels, it.value])\n\
-        print(json.dumps(found))";
-    let python = std::env::var("ENNEAD_PYTHON").unwrap_or_else(|_| "python3".into());
-    let is_there =
-        std::process::Command::new(&python).args(["-c", "import prometheus_client"]).output();
-    if !is_there.is_ok_and(|it| it.status.success()) {
-        return None;
-    }
-    let mut child = std::process::Command::new(python)
-        .args(["-c", program])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    Some(serde_json::from_slice(&output.stdout).unwrap())
 }

@@ -13,6 +13,22 @@ use crate::support::until::until;
 
 const PLAYBOOK: &str = r#"
 [[rule]]
+name = "goes on"
+when.prompt.regex = "had to stop"
+reply = [{ text = "went on" }]
+
+[[rule]]
+name = "turns without end"
+when.prompt = "turn"
+pace.head_ms = 2000
+reply = [{ tool = "Glob", input = { pattern = "*" } }]
+
+[[rule]]
+name = "an answer that never comes"
+when.prompt = "stall"
+fault = { action = "stall", before_head = true }
+
+[[rule]]
 name = "writes"
 when.prompt.regex = "^write"
 when.answers = 0
@@ -25,17 +41,12 @@ when.answers = 0
 reply = [{ tool = "Bash", input = { command = "touch begun; sleep 1000" } }]
 
 [[rule]]
-name = "goes on"
-when.prompt.regex = "had to stop"
-reply = [{ text = "went on" }]
-
-[[rule]]
 name = "says"
 reply = [{ text = "said {{ prompt }}" }]
 "#;
 
 /// A model server and a directory, for one server after another.
-struct Place {
+pub(super) struct Place {
     dir: tempfile::TempDir,
     model: Child,
     model_address: String,
@@ -54,7 +65,7 @@ fn first_line(child: &mut Child) -> String {
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("home")).unwrap();
         std::fs::write(dir.path().join("playbook.toml"), PLAYBOOK).unwrap();
@@ -74,13 +85,18 @@ impl Place {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = command(&self.dir);
-        command.args(args).env("ANTHROPIC_BASE_URL", &self.model_address);
-        command.env("ANTHROPIC_API_KEY", "any");
+        command.args(args);
+        self.reaching(&mut command);
         command
     }
 
+    /// Has a command ask the model server.
+    fn reaching(&self, command: &mut Command) {
+        command.env("ANTHROPIC_BASE_URL", &self.model_address).env("ANTHROPIC_API_KEY", "any");
+    }
+
     /// A token of a tenant.
-    fn token(&self, name: &str) -> String {
+    pub(super) fn token(&self, name: &str) -> String {
         let made = self.command(&["serve", "token", "add", name, "--tenant", "acme"]).output();
         let made = made.unwrap();
         assert!(made.status.success(), "{made:?}");
@@ -88,8 +104,17 @@ impl Place {
     }
 
     fn serve(&self) -> Process {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--drain", "8"];
-        let mut child = self.command(&args).stderr(Stdio::null()).spawn().unwrap();
+        self.serve_with(&["--drain", "8"])
+    }
+
+    /// Starts a server that may open few files unless it asks for more.
+    pub(super) fn serve_with(&self, more: &[&str]) -> Process {
+        let script = r#"ulimit -S -n 256 && exec "$0" serve --listen 127.0.0.1:0 "$@""#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_ennead")]);
+        let mut command = in_place(command, &self.dir);
+        self.reaching(&mut command);
+        let mut child = command.args(more).stderr(Stdio::null()).spawn().unwrap();
         let line = first_line(&mut child);
         let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}")).to_owned();
         Process { child, address }
@@ -97,7 +122,10 @@ impl Place {
 }
 
 fn command(dir: &tempfile::TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ennead"));
+    in_place(Command::new(env!("CARGO_BIN_EXE_ennead")), dir)
+}
+
+fn in_place(mut command: Command, dir: &tempfile::TempDir) -> Command {
     for name in ["ENNEAD_PROVIDER", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CONFIG_DIR", "RUST_LOG"] {
         command.env_remove(name);
     }
@@ -107,9 +135,9 @@ fn command(dir: &tempfile::TempDir) -> Command {
 }
 
 /// A server that runs.
-struct Process {
+pub(super) struct Process {
     child: Child,
-    address: String,
+    pub(super) address: String,
 }
 
 impl Drop for Process {
@@ -120,18 +148,18 @@ impl Drop for Process {
 }
 
 impl Process {
-    async fn ask(&self, token: &str, line: &str, body: Option<Value>) -> Reply {
+    pub(super) async fn ask(&self, token: &str, line: &str, body: Option<Value>) -> Reply {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", &*bearer), ("Prefer", "wait=60")];
         ask(&self.address, line, &headers, body.as_ref()).await
     }
 
-    fn send(&self, signal: Signal) {
+    pub(super) fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for the end of the process; its exit code.
-    async fn end(mut self) -> Option<i32> {
+    pub(super) async fn end(mut self) -> Option<i32> {
         let mut code = None;
         until("it ends", async || {
             code = self.child.try_wait().unwrap();

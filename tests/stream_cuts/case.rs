@@ -160,7 +160,7 @@ impl Case {
         }
     }
 
-    /// The message as it is sent in one piece. An input that was no JSON in the stream is no object
+    /// The message as it is sent in one piece. An input that was not JSON in the stream is not an object
     /// there either.
     pub(crate) fn body(&self) -> Option<Vec<u8>> {
         let mut whole = self.whole.clone()?;

@@ -3,6 +3,8 @@
 use ennead::{Event, Events, Numbered};
 use futures::FutureExt;
 
+use super::until::within;
+
 /// Everything a session told from the moment this was made.
 #[derive(Debug)]
 pub(crate) struct EventLog {
@@ -18,7 +20,7 @@ impl EventLog {
     /// Waits for an event that fits.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Event {
         loop {
-            let Numbered { event, .. } = self.events.next().await.expect("it comes before the end");
+            let event = self.next().await.expect("it comes before the end");
             self.seen.push(event.clone());
             if fits(&event) {
                 return event;
@@ -28,9 +30,13 @@ impl EventLog {
 
     /// Waits until the session is over.
     pub(crate) async fn until_end(&mut self) {
-        while let Some(Numbered { event, .. }) = self.events.next().await {
+        while let Some(event) = self.next().await {
             self.seen.push(event);
         }
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        Some(within("the next event", self.events.next()).await?.event)
     }
 
     /// Everything so far.

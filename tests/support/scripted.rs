@@ -23,6 +23,8 @@ use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::until::within;
+
 /// What clocks say in these tests: 2026-09-21.
 pub(crate) const NOW: u64 = 1_790_000_000_000;
 
@@ -360,7 +362,7 @@ pub(crate) fn lines(file: &Path) -> Vec<Value> {
 /// Everything told up to the end of the run.
 pub(crate) async fn until_end(events: &mut ennead::Events) -> Vec<Event> {
     let mut told = Vec::new();
-    while let Some(Numbered { event, .. }) = events.next().await {
+    while let Some(Numbered { event, .. }) = within("the end of a run", events.next()).await {
         let is_end = matches!(event, Event::RunFinished { .. } | Event::RunFailed { .. });
         told.push(event);
         if is_end {

@@ -1,6 +1,10 @@
 //! Waits for what no event announces, and for no longer than a test may take.
 
-use std::time::{Duration, Instant};
+use std::{
+    future::{Future, pending},
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 /// How long such a wait may be. Each takes microseconds; on a machine that does ten other things at
 /// once, seconds.
@@ -19,4 +23,30 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
         assert!(begun.elapsed() < LIMIT, "{what}: not within {LIMIT:?}");
         tokio::task::yield_now().await;
     }
+}
+
+/// Minutes of paused time, a day of them, after which an event is not waited for any more.
+const PAUSED_MINUTES: usize = 24 * 60;
+
+/// Awaits what an event announces.
+///
+/// # Panics
+///
+/// With `what` is waited for, after a minute of real time; where time is paused, after a day of it.
+pub(crate) async fn within<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    let begun = Instant::now();
+    let mut wait = pin!(wait);
+    for _ in 0..PAUSED_MINUTES {
+        match tokio::time::timeout(LIMIT, wait.as_mut()).await {
+            Ok(found) => return found,
+            Err(_) => assert!(begun.elapsed() < LIMIT, "{what}: not within {LIMIT:?}"),
+        }
+    }
+    panic!("{what}: not within a day of paused time");
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "what never comes: not within")]
+async fn wait_for_what_never_comes_ends() {
+    within("what never comes", pending::<()>()).await;
 }

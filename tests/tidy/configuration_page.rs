@@ -12,7 +12,7 @@ const READERS: [&str; 7] = ["number", "flag", "variable", "is_set", "time", "var
 /// keys are is a key.
 const SETTINGS: [&str; 2] = ["runtime/src/step1_settings_resolution", "runtime/src/mcp/policy.rs"];
 
-/// Names in those files that are no settings: members of lists, and lists of variables.
+/// Names in those files that are not settings: members of lists, and lists of variables.
 const MEMBERS: [&str; 3] = ["serverName", "serverUrl", "serverCommand"];
 
 /// The code of a file without its tests.

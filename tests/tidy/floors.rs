@@ -35,20 +35,24 @@ const RUNTIME: &[Floor] = &[
             "permission",
             "recovery::backoff",
             "redaction",
-            "run::no_progress",
             "sandbox",
+            "shared",
+            "skill",
             "step",
             "step3_context_assembly::source8_tool_results",
             "time",
             "tokens",
-            "tool",
         ],
     ),
     (
         "what settings are made of",
         &[
             "approval",
+            "mcp::result",
+            "mcp::spec",
             "output::policy",
+            "picture",
+            "run::no_progress",
             "run::request",
             "step5_model_call::adaptation",
             "step5_model_call::envelope",
@@ -59,6 +63,7 @@ const RUNTIME: &[Floor] = &[
             "step5_model_call::view",
             "step5_model_call::wire_format",
             "step7_permission_gate",
+            "tool",
         ],
     ),
     ("settings", &["mcp::policy", "step1_settings_resolution"]),
@@ -73,6 +78,7 @@ const RUNTIME: &[Floor] = &[
             "lease",
             "output",
             "ports",
+            "serve",
             "step5_model_call",
             "transcript::entry",
         ],
@@ -115,6 +121,7 @@ const ACTORS: &[Floor] = &[
             "storage::archive::files",
             "groundwork::directory",
             "groundwork::mailbox",
+            "groundwork::merging",
             "groundwork::scheduler",
             "groundwork::spans",
             "groundwork::supervision",
@@ -271,7 +278,7 @@ fn join(module: &str, name: &str) -> String {
     if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
 }
 
-/// A path from the top of its crate; `None` where it leads to another crate or is no path.
+/// A path from the top of its crate; `None` where it leads to another crate or is not a path.
 fn absolute(module: &str, path: &str, modules: &BTreeSet<String>) -> Option<String> {
     let (first, mut rest) = path.split_once("::")?;
     let mut base = module;

@@ -52,6 +52,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
             "step5_attempts",
             "step5_call_ids",
             "step5_carried_answer",
+            "step5_media",
             "step5_model_call",
             "step5_remedy",
             "step5_spending",

@@ -152,7 +152,7 @@ fn is_over(report: &AgentReport) -> bool {
     }
 }
 
-/// What the parent reads. What an agent said before it was cut off is an answer, with a note.
+/// What the parent reads. The text of an agent before it was cut off is an answer, with a note.
 fn answer(report: &AgentReport) -> ToolOutcome {
     let said = made_safe(report.text.trim_end());
     let failed = |kind, what: &str| {

@@ -29,21 +29,21 @@ mod answer;
 mod background;
 mod capture;
 mod cwd;
+mod exit_meaning;
 mod manage;
 mod process;
 mod shown;
 mod unread;
-mod words;
 
 pub(crate) use manage::{BashOutput, KillShell};
 
-/// Milliseconds a command may take if nothing else is said.
+/// Milliseconds a command may take by default.
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 
 /// Milliseconds that may be asked for.
 const MAX_TIMEOUT_MS: u64 = 600_000;
 
-/// Characters of a valid output that are shown whole, if nothing else is said.
+/// Characters of a valid output that are shown whole by default.
 const DEFAULT_OUTPUT_CHARS: u64 = 30_000;
 
 /// Characters that `BASH_MAX_OUTPUT_LENGTH` may raise that to.
@@ -131,7 +131,7 @@ fn no_background(context: &ToolContext) -> Option<String> {
 fn may_go_on(command: &str, context: &ToolContext) -> bool {
     context.shell.background_at_limit
         && no_background(context).is_none()
-        && words::is_worth_waiting_for(command)
+        && exit_meaning::is_worth_waiting_for(command)
 }
 
 /// Runs a command from its start to the answer. Dropping the future ends its processes.
@@ -207,7 +207,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
     }
 }
 
-/// A number among the session's variables; one that cannot be read counts as not said.
+/// A number among the session's variables; one that cannot be read counts as not set.
 fn number(context: &ToolContext, name: &str) -> Option<u64> {
     let (_, value) = context.env.iter().rev().find(|(key, _)| key == name)?;
     value.trim().parse().ok().filter(|number| *number > 0)

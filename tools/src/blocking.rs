@@ -1,6 +1,6 @@
 //! Work on the blocking pool.
 //!
-//! Dropping a future does not stop a thread. So the thread keeps the call's `hold`, and is told
+//! Dropping a future does not stop a thread. So the thread keeps the call's `hold`, and is notified
 //! when the future is gone as well as when the call was cancelled.
 
 use std::sync::{

@@ -24,7 +24,7 @@ const PREVIEW: usize = 2000;
 
 /// Returns the outcome as it is, or, if its text has more than `max_chars` characters, with the
 /// text in a file and its path and beginning in the place of it. Where no file can be written the
-/// beginning is all that is left, and the text says so. `None` is no limit.
+/// beginning is all that is left, and the text says so. `None` means no limit.
 pub(crate) async fn capped(
     mut outcome: ToolOutcome,
     max_chars: Option<u32>,

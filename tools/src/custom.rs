@@ -15,7 +15,7 @@
 //! # Ok::<(), ennead_tools::custom::CustomToolError>(())
 //! ```
 //!
-//! What is not said is the careful side: it has side effects, runs alone, and each call needs a
+//! What is not set is the careful side: it has side effects, runs alone, and each call needs a
 //! rule or an answer.
 
 use std::{fmt, future::Future, sync::Arc};
@@ -35,7 +35,7 @@ use crate::{
     schema::{Schema, SchemaError},
 };
 
-/// Characters of output that the model sees at most, if nothing else is said.
+/// Characters of output that the model sees at most by default.
 const DEFAULT_OUTPUT_CAP: u32 = 20_000;
 
 type Run = dyn Fn(Arc<str>, ToolContext) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
@@ -146,26 +146,26 @@ impl CustomToolBuilder {
         self.effect(ToolEffect::ReadOnly)
     }
 
-    /// What it can change; [`ToolEffect::SideEffects`] if not said.
+    /// What it can change; [`ToolEffect::SideEffects`] by default.
     pub fn effect(mut self, effect: ToolEffect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// What may run at the same time; nothing ([`Concurrency::Alone`]) if not said.
+    /// What may run at the same time; nothing ([`Concurrency::Alone`]) by default.
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.spec.concurrency = concurrency;
         self
     }
 
-    /// What the permission gate looks at; [`Access::Ask`] if not said.
+    /// What the permission gate looks at; [`Access::Ask`] by default.
     pub fn access(mut self, access: Access) -> Self {
         self.spec.access = access;
         self
     }
 
     /// Sets how many characters of one result the model sees at most; 20,000 by default. A longer
-    /// one is kept in a file, and the model gets the path and the beginning. `None` is no limit,
+    /// one is kept in a file, and the model gets the path and the beginning. `None` means no limit,
     /// and budget reduction leaves the results alone; with a number above the setting
     /// `ennead.shapers.perResultCapChars` (50,000) that setting holds, too.
     pub fn output_cap(mut self, cap: Option<u32>) -> Self {
@@ -173,13 +173,13 @@ impl CustomToolBuilder {
         self
     }
 
-    /// Milliseconds one call may take; no limit if not said.
+    /// Milliseconds one call may take; no limit by default.
     pub fn timeout_ms(mut self, ms: u64) -> Self {
         self.spec.timeout_ms = Some(ms);
         self
     }
 
-    /// Repeating the same call with the same result is no sign of a loop.
+    /// Repeating the same call with the same result is not a sign of a loop.
     pub fn polls(mut self) -> Self {
         self.spec.polls = true;
         self

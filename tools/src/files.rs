@@ -14,7 +14,7 @@ use ennead_runtime::{digest::Digest, tool::FileSeen};
 /// Bytes of a file that a tool takes into memory at most.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Bytes at the start of a file in which a NUL means that it is no text. As in Git.
+/// Bytes at the start of a file in which a NUL means that the file is not text. As in Git.
 const BINARY_PROBE: usize = 8000;
 
 /// Bytes of original content that a structured result carries at most; above, it is `null`.
@@ -68,7 +68,7 @@ impl Loaded {
         }
     }
 
-    /// Whether it is no text.
+    /// Whether the file is not text.
     pub(crate) fn is_binary(&self) -> bool {
         self.bytes[..self.bytes.len().min(BINARY_PROBE)].contains(&0)
     }

@@ -59,7 +59,7 @@ where
             detach.detach();
         }
         let is_awaited = reply.send(result).is_ok();
-        // The one that waited may have gone just now: then nobody knows of what would go on.
+        // The one that waited may have gone just now: then what would go on has no owner.
         if let Some(rest) = rest.filter(|_| is_awaited) {
             rest.await;
         }

@@ -13,6 +13,7 @@ pub mod rule_file;
 pub mod sandbox;
 pub mod schema;
 pub mod shells;
+pub mod skill;
 pub mod source_file;
 pub mod withdrawn_keys;
 

@@ -42,7 +42,7 @@ pub use tool::{McpTool, McpToolError};
 
 /// The way to a server, which may be gone at the moment.
 pub trait Server: Send + Sync + fmt::Debug {
-    /// Calls a tool by its name there. Dropping the future cancels the call. What the server tells
+    /// Calls a tool by its name there. Dropping the future cancels the call. What the server reports
     /// of its progress goes to `progress`.
     fn call(
         &self,
@@ -84,7 +84,7 @@ pub enum CallError {
     /// The server refused the call.
     #[error("{0}")]
     Refused(String),
-    /// The server said nothing for too long; the call was cancelled.
+    /// The server was silent for too long; the call was cancelled.
     #[error("MCP server `{server}` said nothing for {minutes} minutes, so the call was cancelled")]
     Silent {
         /// Whose tool it is.

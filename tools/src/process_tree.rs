@@ -55,7 +55,7 @@ pub enum Rest {
 }
 
 impl Rest {
-    /// As a reaper is told.
+    /// As a reaper receives it.
     #[cfg(target_os = "linux")]
     fn word(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl ProcessTree {
         }
     }
 
-    /// Asks all of the first one's group to end. Nobody waits for that.
+    /// Asks all of the first one's group to end, and does not wait for that.
     pub fn ask_to_end(&self) {
         if let Some(processes) = &self.processes {
             processes.ask_to_end();
@@ -145,6 +145,9 @@ struct Processes {
     has_exited: bool,
     is_ended: bool,
     hold: WorkGuard,
+    /// What it reaches a network through.
+    #[cfg(target_os = "linux")]
+    proxy: Option<crate::sandbox::Proxy>,
 }
 
 impl Processes {

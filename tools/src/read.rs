@@ -1,8 +1,10 @@
-//! Read: a text file, a page at a time, with line numbers.
+//! Read: a text file, a page at a time, with line numbers; a picture or a PDF file as a whole.
 //!
 //! What counts as having seen a file is decided here, since Write and Edit rely on it: the whole
 //! file shown, and it may be overwritten; a range that was asked for, and it may be edited; the
 //! first page of a file that did not fit, and neither.
+
+mod media;
 
 use std::{num::NonZeroU64, path::Path, sync::Arc};
 
@@ -50,10 +52,10 @@ impl BuiltIn for Read {
     fn spec(input_schema: Arc<str>) -> ToolSpec {
         ToolSpec {
             name: "Read".into(),
-            description: "Reads a text file. Lines come with their number and a tab in front, \
+            description: "Reads a text file, a picture (PNG, JPEG, GIF, WebP) or a PDF file. Lines come with their number and a tab in front, \
                 which are not part of the file. Shows up to 2000 lines; for the rest of a longer \
                 file give `offset` and `limit`. Lines over 2000 characters are cut. Does not read \
-                directories and binary files. Read a file before you change it."
+                directories and other binary files. Read a file before you change it."
                 .into(),
             input_schema,
             effect: ToolEffect::ReadOnly,
@@ -78,7 +80,11 @@ impl BuiltIn for Read {
                 Ok(loaded) => loaded,
                 Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
             };
-            let mut outcome = match show(&call.input, &loaded) {
+            let shown = match media::show(&call.input.file_path, &loaded) {
+                Some(shown) => shown,
+                None => show(&call.input, &loaded),
+            };
+            let mut outcome = match shown {
                 Ok(shown) => shown,
                 Err(why) => return ToolOutcome::failed(ToolErrorKind::Failed, why),
             };
@@ -103,7 +109,7 @@ impl BuiltIn for Read {
 fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
     if loaded.is_binary() {
         return Err(format!(
-            "This is a binary file ({} bytes); Read shows text only.",
+            "This is a binary file ({} bytes); Read shows text, pictures and PDF files.",
             loaded.bytes.len()
         ));
     }
@@ -170,7 +176,7 @@ fn show(input: &ReadInput, loaded: &Loaded) -> Result<ToolOutcome, String> {
 /// What of a file was not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
-    /// The pages after the first; nobody asked for less than all.
+    /// The pages after the first; all pages were asked for.
     Page,
     /// What was not asked for.
     Range,

@@ -13,6 +13,10 @@ mod kernel;
 #[cfg(not(all(target_os = "linux", feature = "sandbox")))]
 mod left_out;
 #[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod network;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod proxy;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
 mod syscalls;
 
 use serde::Serialize;
@@ -24,7 +28,11 @@ pub use kernel::kernel;
 #[cfg(not(all(target_os = "linux", feature = "sandbox")))]
 pub use left_out::kernel;
 #[cfg(all(target_os = "linux", not(feature = "sandbox")))]
-pub(crate) use left_out::{confine, prepare};
+pub(crate) use left_out::{PORT, Proxy, confine, listen, prepare};
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub(crate) use network::{PORT, listen};
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+pub(crate) use proxy::Proxy;
 
 /// Why commands cannot be confined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +46,8 @@ pub struct Kernel {
     pub landlock: i32,
     /// Whether filters of system calls are taken.
     pub seccomp: bool,
+    /// Whether a command can have a network of its own, which an allow-list of hosts needs.
+    pub own_network: bool,
     /// Why commands cannot be confined, if they cannot.
     pub lacks: Option<String>,
     /// What is reached of it, in the order in which it is put into force.
@@ -72,5 +82,22 @@ impl Kernel {
             return Err(SandboxUnavailable(why.to_owned()));
         }
         Ok(())
+    }
+
+    /// Whether commands of this process can be confined to some hosts.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxUnavailable`]: that of [`Kernel::check`], or the kernel gives this user no network of its own.
+    pub fn check_hosts(&self) -> Result<(), SandboxUnavailable> {
+        self.check()?;
+        match self.own_network {
+            true => Ok(()),
+            false => {
+                let why =
+                    "an allow-list of hosts needs network namespaces, which this user cannot make";
+                Err(SandboxUnavailable(why.to_owned()))
+            }
+        }
     }
 }

@@ -38,7 +38,7 @@ pub struct Schema {
     read: fn(&str) -> serde_json::Result<()>,
 }
 
-/// A text is no schema of a tool's input.
+/// A text is not a schema of a tool's input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {

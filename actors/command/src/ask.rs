@@ -5,7 +5,7 @@
 use ennead::permission::{PermissionAnswer, Question, RuleUpdate};
 use ennead_runtime::output::terminal::{clean, clean_line};
 
-/// Characters of an action that are shown; more is said to be there.
+/// Characters of an action that are shown; a mark stands for the rest.
 const MAX_ACTION: usize = 4_000;
 
 /// What a person typed.

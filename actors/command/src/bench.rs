@@ -2,10 +2,11 @@
 //! long an interrupt takes.
 //!
 //! Everything runs in this process on the simulated model, whose own time is taken off. Sessions
-//! read no settings and no instruction files, so that nobody's hooks are run hundreds of times and
+//! read no settings and no instruction files, so that no hooks of the user are run hundreds of times and
 //! figures of two machines mean the same. Figures of debug builds say little.
 
 mod interrupts;
+mod isolation;
 mod memory;
 mod meters;
 mod stage;
@@ -14,13 +15,14 @@ mod turns;
 
 use std::{io, time::Duration};
 
-use ennead::{OpenError, OptionError, RunError, StartError};
+use ennead::{OpenError, OptionError, RunError, StartError, serve::ServeError};
 use ennead_simulated::PlaybookError;
 use ennead_tools::custom::CustomToolError;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 pub use interrupts::{Interrupt, Latency, SERVED_WITHIN, Waiting};
+pub use isolation::{Isolated, Isolation, Misbehaved, Misbehaviour, Times};
 pub use memory::Memory;
 pub use steps::StepCost;
 pub use turns::TurnCost;
@@ -84,6 +86,9 @@ pub enum BenchError {
     /// The host cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The server cannot start.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// A session cannot be opened.
     #[error("cannot open a session")]
     Open(#[from] OpenError),

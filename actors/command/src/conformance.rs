@@ -76,7 +76,7 @@ pub enum ConformanceError {
         /// The error of the operating system.
         cause: io::Error,
     },
-    /// A file holds something that is no case.
+    /// A file holds something that is not a case.
     #[error("{}{}: {why}", path.display(), line.map(|it| format!(", line {it}")).unwrap_or_default())]
     BadCase {
         /// Path of the case.
@@ -103,7 +103,7 @@ const TRANSCRIPTS: &str = "transcripts";
 /// # Errors
 ///
 /// [`ConformanceError`] when the directory cannot be read as cases. A case that gives something
-/// else than expected is no error.
+/// else than expected is not an error.
 pub fn run(dir: &Path) -> Result<Vec<CaseResult>, ConformanceError> {
     let mut results = Vec::new();
     for path in sorted(dir)? {

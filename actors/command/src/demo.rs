@@ -134,7 +134,7 @@ impl Demo {
     ///
     /// # Errors
     ///
-    /// [`DemoError`]. A run that ended badly is no error: see its outcome.
+    /// [`DemoError`]. A run that ended badly is not an error: see its outcome.
     pub async fn run(
         self,
         opened: impl FnOnce(SessionHandle),

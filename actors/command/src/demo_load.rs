@@ -93,7 +93,7 @@ impl Load {
 }
 
 impl Demo {
-    /// Runs `n` surveys at once. Settings files are not read, so that nobody's hooks are run
+    /// Runs `n` surveys at once. Settings files are not read, so that no hooks of the user are run
     /// thousands of times; lines are written and not forced to disk.
     ///
     /// # Errors

@@ -25,15 +25,15 @@ pub struct DemoServer {
     pub page: String,
     /// The session that surveys.
     pub session: SessionId,
-    /// The server itself.
+    /// The running server, to be drained or shut down.
     pub server: Server,
 }
 
-/// Why there is no such server.
+/// Why the demonstration cannot run inside a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DemoServerError {
-    /// There is no demonstration.
+    /// The demonstration cannot be prepared.
     #[error(transparent)]
     Demo(#[from] DemoError),
     /// The server does not start.
@@ -62,7 +62,7 @@ pub async fn serve(
         let options = ServeOptions::new(&state, &state, session).workspace(survey.root());
         let ennead = Ennead::start(Options::default()).await.map_err(DemoError::Start)?;
         let server = Server::start(ennead, options).await?;
-        // Made anew, since nobody has kept the last one.
+        // Made anew, since the last one is not kept anywhere.
         server.tokens().remove(TENANT)?;
         let token = server.tokens().add(TENANT, TENANT, Role::Admin)?;
         let at = listener.local_addr().map_err(DemoError::Serve)?;

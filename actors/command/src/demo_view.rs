@@ -27,7 +27,7 @@ struct Row {
     /// Tools that run now.
     tools: Vec<String>,
     end: Option<String>,
-    /// Turn, step and end as they were told last.
+    /// Turn, step and end as they were last printed.
     told: Option<(u32, Option<Step>, bool)>,
 }
 
@@ -110,7 +110,7 @@ impl View {
             let at = (row.turn, row.step, row.end.is_some());
             let waits = match row.step {
                 Some(step) => step == Step::ToolExecution && row.tools.is_empty(),
-                // Between turns; the next step is told at once.
+                // Between turns; the next step is printed at once.
                 None => 0 < row.turn,
             };
             if row.told != Some(at) && (!waits || row.end.is_some()) {

@@ -48,7 +48,7 @@ pub struct Failure {
     pub class: String,
     /// HTTP status, if there was an answer.
     pub status: Option<u16>,
-    /// What the server or the transport said.
+    /// The message of the server or the transport.
     pub message: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub enum InputError {
     /// Too much of it.
     #[error("standard input is longer than 10 MB; name a file in the prompt instead")]
     TooLong,
-    /// It is no text.
+    /// The input is not text.
     #[error("standard input is no UTF-8 text")]
     NotText,
     /// There is nothing to ask.
@@ -136,6 +136,9 @@ pub fn model_record(transcript: &Path, from: u64, run: &RunId) -> io::Result<Mod
     Ok(found)
 }
 
+/// The name of a model where the run ended before its first turn did.
+pub const UNKNOWN_MODEL: &str = "unknown";
+
 /// Returns the text of the result of a run, for people and programs alike: its answer as a channel
 /// delivers it, without reasoning and heartbeats, or why there is none. Empty when nothing is left
 /// of the answer; the transcript has it as the model gave it.
@@ -172,7 +175,11 @@ pub fn result_object(
         end if is_withheld(end) => "success",
         _ => "error_during_execution",
     };
-    let usage = outcome.usage;
+    // A turn that is ended from outside reports nothing more, but its answers were counted.
+    let usage = match outcome.end {
+        end if end.is_success() => outcome.usage,
+        _ => outcome.cost.tree().total().usage,
+    };
     let mut object = json!({
         "type": "result",
         "subtype": subtype,
@@ -260,7 +267,7 @@ fn model_usage(outcome: &RunOutcome) -> Value {
             used["canonicalModel"] = facts.id.as_ref().into();
         }
         // Of a run that ended before its settings were read.
-        let model = if model.is_empty() { "unknown" } else { &*model };
+        let model = if model.is_empty() { UNKNOWN_MODEL } else { &*model };
         (model.to_string(), used)
     };
     outcome.process_cost.by_model().into_iter().map(of_model).collect::<Map<_, _>>().into()

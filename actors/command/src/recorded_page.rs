@@ -56,7 +56,11 @@ pub fn read(file: &Path) -> io::Result<Vec<Shown>> {
     let beside = fs::read_dir(file.with_extension("").join("subagents"));
     let mut sidechains: Vec<PathBuf> =
         beside.into_iter().flatten().filter_map(|it| Some(it.ok()?.path())).collect();
-    sidechains.retain(|it| it.extension().is_some_and(|it| it == "jsonl"));
+    // What a link leads to may be anybody's, and the page is shown around.
+    sidechains.retain(|it| {
+        it.extension().is_some_and(|it| it == "jsonl")
+            && fs::symlink_metadata(it).is_ok_and(|it| it.is_file())
+    });
     sidechains.sort();
     for path in sidechains {
         let Ok((bytes, left_out)) = end_of(&path, room) else { continue };
@@ -204,6 +208,8 @@ fn digest(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn shown(bytes: &[u8]) -> Shown {
@@ -259,6 +265,8 @@ mod tests {
         fs::write(sidechains.join("agent-0a.jsonl"), "{\"a\":1}\n").unwrap();
         fs::write(sidechains.join("agent-0a.meta.json"), "{\"description\":\"look\"}").unwrap();
         fs::create_dir(sidechains.join("agent-0b.jsonl")).unwrap();
+        fs::write(place.path().join("private"), "of somebody else\n").unwrap();
+        symlink(place.path().join("private"), sidechains.join("agent-0c.jsonl")).unwrap();
         let all = read(&place.path().join("s.jsonl")).unwrap();
         let names: Vec<_> =
             all.iter().map(|it| (it.name.as_str(), it.description.as_str())).collect();

@@ -2,7 +2,7 @@
 //! second one ends the command, whatever its threads do.
 //!
 //! Signals are waited for on a thread of their own. A scheduler thread that is busy or blocked hears
-//! nothing, and then nobody could end the command but with SIGKILL.
+//! nothing, and then only SIGKILL could end the command.
 
 use std::{io, process, thread, time::Duration};
 
@@ -102,7 +102,7 @@ async fn next_of(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether a signal is ignored now, as far as the system tells.
+/// Whether a signal is ignored now, as far as the system reports it.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

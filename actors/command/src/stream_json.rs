@@ -13,24 +13,33 @@
 //! * [`host`]: questions to the program, their answers and their cancellation;
 //! * [`results`]: the first and the last line of a run;
 //! * [`fork`]: a copy of a session under another id;
+//! * [`going_back`]: a session that goes on from an earlier message;
+//! * [`skills`]: skills and commands of files;
 //! * [`agents`]: sub-agents that the program defines;
+//! * [`titles`]: what a session is known by, kept where programs look for it;
 //! * [`structured`]: answers that fit a schema;
 //! * [`callbacks`]: approvals and hooks that the program answers;
+//! * [`context`]: how much of the model's window is taken, and by what;
 //! * [`mcp`]: MCP servers that run in the program;
 //! * [`face`]: the loop that ties them together.
 
 pub mod agents;
 pub mod callbacks;
+pub mod context;
 pub mod face;
 pub mod fit;
 pub mod fork;
 pub mod frames;
+pub mod going_back;
 pub mod host;
 pub mod incoming;
 pub mod mcp;
 pub mod pipe;
 pub mod results;
+pub mod skills;
 pub mod structured;
+mod tasks;
+pub mod titles;
 pub mod translate;
 
 /// The version of the stream protocol's reference program that the lines are compatible with. Programs

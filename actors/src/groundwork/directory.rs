@@ -133,7 +133,7 @@ struct Entries {
     actors: DashMap<ActorId, Live, RandomState>,
     /// Sessions whose call of the model waits for the governor.
     parked: DashMap<SessionId, ParkedCall, RandomState>,
-    /// Whoever watches the tree; made when the first one does.
+    /// The watchers of the tree; made when the first one asks.
     watchers: OnceLock<broadcast::Sender<TreeChange>>,
 }
 

@@ -161,7 +161,7 @@ impl<M, A: Message> Mailbox<M, A> {
         self.capacity
     }
 
-    /// What tells how much work is here, for those who look and decide nothing.
+    /// A gauge of the work in the mailbox, for readers that decide nothing by it.
     pub(crate) fn gauge(&self) -> Gauge {
         Gauge { slots: Arc::downgrade(&self.slots), capacity: self.capacity }
     }
@@ -185,7 +185,7 @@ impl<M, A: Message> Mailbox<M, A> {
     }
 }
 
-/// Tells how much work a mailbox has. Keeps nothing alive.
+/// Shows how much work a mailbox has. Keeps nothing alive.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     slots: Weak<Semaphore>,

@@ -81,7 +81,7 @@ impl Redaction {
     /// Takes the secrets out of the outcome of a run.
     pub(crate) fn result(&self, result: &mut Result<RunOutcome, RunError>) {
         match result {
-            // What was said in it was redacted when it was said.
+            // Its messages were redacted when they were received.
             Ok(outcome) if self.for_model => {
                 if let Some(error) = &mut outcome.error {
                     self.redactor.in_place(error);

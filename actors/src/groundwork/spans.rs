@@ -1,10 +1,19 @@
 //! The spans of `tracing`, which nest as the work does: `session` > `turn` > `step` > `model_call`,
-//! `tool` or `hook`. All are `info` and hold names and ids alone, never text of a message.
+//! `tool` or `hook`. All are `info` and hold names, ids and numbers alone, never text of a message. Numbers are
+//! signed, since a subscriber that exports by OpenTelemetry knows no others.
 //!
 //! Without a subscriber a span is a check of one atomic and 40 bytes.
 
-use ennead_runtime::{hook::HookEvent, ids::SessionId, step::Step, tool::ToolCall};
-use tracing::{Span, info_span};
+use std::time::Duration;
+
+use ennead_runtime::{
+    hook::HookEvent,
+    ids::SessionId,
+    step::Step,
+    step5_model_call::{ModelAnswer, ModelFailure},
+    tool::ToolCall,
+};
+use tracing::{Span, field::Empty, info_span};
 
 /// The span of a session. That of a sub-agent is below the session that started it.
 pub(crate) fn session(above: Option<&Span>, session: &SessionId) -> Span {
@@ -21,12 +30,67 @@ pub(crate) fn turn(session: &Span, run: &str, number: u32) -> Span {
 
 /// The span of a step of a turn.
 pub(crate) fn step(turn: &Span, step: Step) -> Span {
-    info_span!(parent: turn, "step", step.number = step.number())
+    info_span!(parent: turn, "step", step.number = i64::from(step.number()))
 }
 
-/// The span of one attempt to call a model.
+/// The span of one attempt to call a model. What came of it is recorded at its end, see [`answered`].
 pub(crate) fn model_call(step: &Span, model: &str) -> Span {
-    info_span!(parent: step, "model_call", gen_ai.request.model = model)
+    info_span!(
+        parent: step,
+        "model_call",
+        gen_ai.request.model = model,
+        gen_ai.response.model = Empty,
+        gen_ai.response.id = Empty,
+        gen_ai.response.time_to_first_chunk = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_creation.input_tokens = Empty,
+        "longest_gap" = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// Records what came of an attempt: who answered, and the tokens as the provider counts them, all input
+/// in one number; or the code of the failure. Both with the time until the first part came and the longest
+/// time between two parts, given in milliseconds and recorded in seconds.
+pub(crate) fn answered(
+    span: &Span,
+    result: &Result<ModelAnswer, ModelFailure>,
+    first_ms: Option<u64>,
+    longest_gap_ms: Option<u64>,
+) {
+    if span.is_disabled() {
+        return;
+    }
+    let times =
+        [("gen_ai.response.time_to_first_chunk", first_ms), ("longest_gap", longest_gap_ms)];
+    for (name, ms) in times {
+        if let Some(ms) = ms {
+            span.record(name, Duration::from_millis(ms).as_secs_f64());
+        }
+    }
+    match result {
+        Ok(answer) => {
+            let usage = &answer.usage;
+            let (read, made) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
+            let input = usage.input_tokens.saturating_add(read).saturating_add(made);
+            span.record("gen_ai.response.model", &*answer.model);
+            span.record("gen_ai.response.id", &*answer.message_id);
+            let counts = [
+                ("gen_ai.usage.input_tokens", input),
+                ("gen_ai.usage.output_tokens", usage.output_tokens),
+                ("gen_ai.usage.cache_read.input_tokens", read),
+                ("gen_ai.usage.cache_creation.input_tokens", made),
+            ];
+            for (name, count) in counts {
+                span.record(name, i64::try_from(count).unwrap_or(i64::MAX));
+            }
+        }
+        Err(failure) => {
+            span.record("error.type", failure.class.code());
+        }
+    }
 }
 
 /// The span of a tool call.

@@ -1,6 +1,6 @@
 //! Leaves: actors that do one thing that may take long, and end.
 //!
-//! Only leaves wait. A leaf's work is a future that ends by telling somebody; killing the leaf
+//! Only leaves wait. A leaf's work is a future that ends by sending a message; killing the leaf
 //! drops the future at its next await. A panic in it ends the leaf, and its parent hears of it and
 //! answers in its place. Everything that a supervisor must not do in a handler is a leaf.
 
@@ -22,7 +22,7 @@ pub(crate) struct Job {
     session: Option<SessionId>,
     /// Where it is entered.
     directory: Directory,
-    /// What it does, the telling included.
+    /// Its work, with the sending of its result.
     work: BoxFuture<'static, ()>,
     /// Says that something of a turn still works. Goes after the work.
     token: Option<TaskTrackerToken>,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use ennead_runtime::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question, QuestionKey},
+    digest::Digest,
     ids::ToolUseId,
     ports::BoxFuture,
     turn::TurnInput,
@@ -44,21 +45,21 @@ pub(crate) fn consult(
     policy: Option<&Arc<dyn PermissionPolicy>>,
     question: &Question,
 ) -> BoxFuture<'static, TurnInput> {
-    let call = question.call.id.clone();
+    let (call, epoch) = (question.call.id.clone(), question.epoch);
     let verdict = policy.map(|it| it.decide(question));
     Box::pin(async move {
         let verdict = match verdict {
             Some(verdict) => verdict.await,
             None => PolicyVerdict::Pass,
         };
-        TurnInput::PolicyAnswered { call, verdict }
+        TurnInput::PolicyAnswered { call, epoch, verdict }
     })
 }
 
 /// What is given to a turn whose policy crashed. A call that it might have denied does not run.
-pub(crate) fn policy_crashed(call: ToolUseId) -> TurnInput {
+pub(crate) fn policy_crashed(call: ToolUseId, epoch: Digest) -> TurnInput {
     let reason = "the policy that decides about calls crashed".into();
-    TurnInput::PolicyAnswered { call, verdict: PolicyVerdict::Deny { reason } }
+    TurnInput::PolicyAnswered { call, epoch, verdict: PolicyVerdict::Deny { reason } }
 }
 
 /// The answer of a question that gets none.

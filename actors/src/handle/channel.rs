@@ -34,7 +34,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel of what these events tell.
+    /// A channel of the answers in these events.
     pub fn new(events: Events, policy: ChannelPolicy) -> Self {
         let normalizer = Normalizer::new(policy, events.output());
         Self { events, normalizer, ready: VecDeque::new(), start: Instant::now(), sleep: None }

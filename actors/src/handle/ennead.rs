@@ -2,6 +2,7 @@
 
 mod approvals;
 mod check;
+mod given;
 mod inspect;
 mod place;
 
@@ -18,7 +19,7 @@ use ennead_runtime::{
     catalogue::Catalogue,
     entropy::Stream,
     ids::SessionId,
-    permission::{PermissionMode, Scope},
+    permission::PermissionMode,
     run::{
         agent_types::{AgentType, listing},
         conversation::Conversation,
@@ -32,9 +33,18 @@ use ennead_runtime::{
 };
 use tokio::sync::oneshot;
 
-use self::place::{layout, place};
+use self::{
+    check::Looked,
+    given::{endpoints, layers},
+    place::layout,
+};
 use crate::{
-    groundwork::{directory::Directory, mailbox::Mailbox, redaction::PatternsInUse, spans},
+    groundwork::{
+        directory::Directory,
+        mailbox::Mailbox,
+        redaction::{PatternsInUse, Redaction},
+        spans,
+    },
     handle::{
         approval::pending::Approvals,
         errors::{OpenError, StartError},
@@ -52,8 +62,8 @@ use crate::{
     },
     shard::{ShardHandle, ShardMsg},
     storage::archive::guard,
-    turn::{model_call::learned::Learned, source_reader::FirstLook},
-    world::{real_paths::RealPaths, sources::memory_directory},
+    turn::model_call::learned::Learned,
+    world::sources::memory_directory,
 };
 #[cfg(feature = "simulated")]
 use ennead_simulated::Playbook;
@@ -146,7 +156,7 @@ impl Ennead {
     /// [`OpenError`]; a transcript that another process holds names the holder.
     pub async fn open(&self, mut options: SessionOptions) -> Result<SessionHandle, OpenError> {
         // Before servers are started for what cannot be opened.
-        let looked = self.looked_at(&options).await?;
+        let mut looked = self.looked_at(&options).await?;
         let number = self.n_opened.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[number % self.shards.len()];
         let id = self.session_id(&options, number)?;
@@ -154,13 +164,14 @@ impl Ennead {
         let capacity = NonZeroU32::MIN.saturating_add(options.max_queued_prompts);
         let mut joined = match mcp_server::wants(&options) {
             // In a box, since few sessions have any and every caller's future would carry it.
-            true => Box::pin(self.join_mcp(&mut options, shard)).await?,
+            true => Box::pin(self.join_mcp(&mut options, &looked, shard)).await,
             false => Joined::default(),
         };
-        joined.notices.extend(looked.notice.map(Into::into));
+        joined.notices.extend(looked.notice.take().map(Into::into));
         // Behind the servers, which may take long. Never closed.
         let _place = shard.opening.acquire().await;
-        let setup = self.setup(options, shard, id, joined, looked.first)?;
+        let redaction = self.redaction(&options, &looked).await;
+        let setup = self.setup(options, shard, id, joined, looked, redaction)?;
         let servers = setup.shared.servers.clone();
         let (session, hub) = (setup.shared.session.clone(), setup.shared.hub.clone());
         let transcript = setup.open.place.file.clone();
@@ -195,13 +206,13 @@ impl Ennead {
     async fn join_mcp(
         &self,
         options: &mut SessionOptions,
+        looked: &Looked,
         shard: &ShardHandle,
-    ) -> Result<Joined, OpenError> {
-        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
-        let layers = layers(options);
+    ) -> Joined {
+        let (layers, place) = (looked.layers.clone(), &looked.place);
         let (common, servers) = (&self.options, &self.mcp_servers);
         let home = Arc::new(shard.actor.clone());
-        Ok(mcp_server::join(options, layers, &place, common, servers, home).await)
+        mcp_server::join(options, layers, place, common, servers, home).await
     }
 
     /// Interrupts what runs, closes every session, and ends once everything is on disk. A run that
@@ -242,10 +253,10 @@ impl Ennead {
         shard: &ShardHandle,
         id: SessionId,
         joined: Joined,
-        first_look: Option<FirstLook>,
+        looked: Looked,
+        redaction: Redaction,
     ) -> Result<Box<SessionSetup>, OpenError> {
-        let mut real_paths = RealPaths::default();
-        let place = place(&self.options.environment, &options, &mut real_paths)?;
+        let Looked { place, mut real_paths, layers, first: first_look, .. } = looked;
         let layout = layout(&self.options.environment, &options, &place)?;
         let file = layout.session(&id).map_err(|it| OpenError::BadId(it.id))?;
         if options.id.is_some() && options.transcripts.is_none() {
@@ -256,15 +267,10 @@ impl Ennead {
             Some(_) => drop(real_paths.follow(&file.beside)),
             None => real_paths.follow_new(&file.beside),
         }
-        let layers = layers(&options);
-        let endpoints: Arc<[Endpoint]> =
-            [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect();
+        let endpoints = endpoints(&options);
         let catalogue = self.learned.over(&self.catalogue, &endpoints);
         let merged = self.merged(&layers, &catalogue);
         let durability = merged.resolved.settings.durability;
-        let read = first_look.as_ref().map_or(&[][..], |it| &it.layers);
-        let environment = &self.options.environment;
-        let redaction = self.patterns.redaction(&merged, &layers, read, environment, &endpoints);
         let provider = |it: &Endpoint| Provider { name: it.provider.clone(), format: it.format };
         // Who has no home keeps nothing there.
         let keeps_notes = options.reads_sources && place.home != Path::new("/");
@@ -296,6 +302,7 @@ impl Ennead {
             has_policy: options.policy.is_some(),
             may_bypass: options.may_bypass
                 || merged.resolved.settings.permissions.mode == PermissionMode::BypassPermissions,
+            shows_secrets: !redaction.is_for_model(),
             layers,
             reads_settings: options.reads_settings,
             streams: options.streams,
@@ -342,9 +349,11 @@ impl Ennead {
             secret_variables: secret_variables(&endpoints),
             redaction,
             reads_sources: options.reads_sources,
+            goes_on_from: options.goes_on_from.map(Into::into),
             system_prompt: options.system_prompt,
             append_system_prompt: options.append_system_prompt,
             bare_system_prompt: options.bare_system_prompt,
+            static_system_prompt: options.static_system_prompt,
         };
         // In a box, since the future of the one that opens a session would carry it to its end.
         Ok(Box::new(SessionSetup {
@@ -375,11 +384,6 @@ fn offered(spec: &ToolSpec, agent_types: &[AgentType]) -> Arc<ToolSpec> {
         spec.description = format!("{}{listing}", spec.description).into();
     }
     Arc::new(spec)
-}
-
-fn layers(options: &SessionOptions) -> Vec<LayerText> {
-    let layer = |text| LayerText { scope: Scope::CliArg, source: "options".into(), text };
-    options.settings.text().map(layer).into_iter().collect()
 }
 
 fn text(path: &Path) -> Arc<str> {

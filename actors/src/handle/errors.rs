@@ -82,7 +82,7 @@ pub enum OpenError {
     },
     /// The settings ask for a sandbox that there is not.
     #[error(
-        "the sandbox does not support {}; without it, `sandbox.network` is `off` or `open`, and \
+        "the sandbox does not support {}; without it, `sandbox.network` is `off`, `open` or has allowedDomains and deniedDomains, and \
          `sandbox.filesystem` has allowWrite, allowRead and denyRead",
         .keys.join(", ")
     )]

@@ -12,7 +12,7 @@
 //! events instead would leave many holes, in a stream that pretends to be one; to end the stream
 //! would look like the end of the session.
 //!
-//! The hub is the one thing of a session that several actors write to: what they tell goes out and
+//! The hub is the one thing of a session that several actors write to: what they publish goes out and
 //! never comes back, so no state of a turn is shared through it.
 
 mod backlog;
@@ -92,7 +92,7 @@ impl EventHub {
         Self(Arc::new(HubShared { state: Mutex::default(), parent: None, all, redactor }))
     }
 
-    /// Tells all listeners. Of the events that end a run, only the first after its start gets
+    /// Sends an event to all listeners. Of the events that end a run, only the first after its start gets
     /// through (TRN-11), no matter who sends them. After the end of the session none is sent.
     pub fn publish(&self, mut event: Event) {
         if let Some(redactor) = &self.0.redactor {
@@ -125,7 +125,7 @@ impl EventHub {
         }
     }
 
-    /// Tells the listeners of this session alone, not those of its parent, what an answer adds while it
+    /// Sends to the listeners of this session alone, not those of its parent, what an answer adds while it
     /// arrives. Where there are none the event is counted and never made.
     pub(crate) fn publish_delta(&self, delta: impl FnOnce() -> Event) {
         let mut state = lock(&self.0.state);
@@ -204,7 +204,7 @@ impl EventHub {
 }
 
 impl HubState {
-    /// Tells all listeners the event with the newest number.
+    /// Sends all listeners the event with the newest number.
     fn tell(&mut self, event: &Event) {
         for listener in &mut self.listeners {
             listener.push(self.seq, event);

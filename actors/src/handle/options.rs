@@ -24,7 +24,6 @@ pub use breakpoints::{Breakpoints, GoOn};
 pub use endpoint::Endpoint;
 pub use environment::Environment;
 pub use error::OptionError;
-pub use from_env::EndpointError;
 pub use mcp::McpLimits;
 pub use session::SessionOptions;
 pub use settings::Settings;

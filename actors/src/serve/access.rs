@@ -1,13 +1,13 @@
 //! Who asks, and whether this server is the one that was meant.
 //!
 //! A page of somebody else cannot ask in the name of a browser's user: its `Origin` is not ours. A name
-//! that was bound to a loopback address for an attack is no name of this server, so its `Host` is
+//! that was bound to a loopback address for an attack is not a name of this server, so its `Host` is
 //! refused.
 
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Response, header},
+    http::{HeaderMap, Response, Uri, header},
     middleware::Next,
     response::IntoResponse,
 };
@@ -15,10 +15,11 @@ use ennead_runtime::ids::TenantId;
 
 use super::{
     Role, Server,
+    hosting::blocking,
     problem::{Code, Problem},
 };
 
-/// Paths that need no token: they tell nothing of any tenant.
+/// Paths that need no token: their answers hold nothing of any tenant.
 pub(crate) const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 
 /// The bearer of a token.
@@ -51,24 +52,24 @@ pub(crate) async fn check(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    match admit(&server, &request) {
+    let response = match admit(&server, request.uri(), request.headers()).await {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);
             }
             next.run(request).await
         }
-        Err(problem) => {
-            server.0.metrics.refused(problem.code.code());
-            problem.into_response()
-        }
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(code) = response.extensions().get::<Code>() {
+        server.0.metrics.refused(code.code());
     }
+    response
 }
 
-fn admit(server: &Server, request: &Request) -> Result<Option<Caller>, Problem> {
-    let headers = request.headers();
+async fn admit(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
     let hosts = &server.0.options.hosts;
-    let host = request.uri().authority().map(ToString::to_string);
+    let host = uri.authority().map(ToString::to_string);
     let host = host.or_else(|| text(headers, header::HOST)).unwrap_or_default();
     if !is_ours(&host, hosts) {
         return Err(Problem::new(Code::HostRefused, "the header Host names another server"));
@@ -82,11 +83,18 @@ fn admit(server: &Server, request: &Request) -> Result<Option<Caller>, Problem> 
             ));
         }
     }
-    let path = request.uri().path();
+    let path = uri.path();
     if OPEN_PATHS.contains(&path) || !path.starts_with("/v1/") && path != "/metrics" {
         return Ok(None);
     }
-    let entry = bearer(headers).and_then(|it| server.0.tokens.bearer(it));
+    let entry = match bearer(headers).map(str::to_owned) {
+        // The file is looked at each time, so that a token that was taken away is known no more at once.
+        Some(token) => {
+            let server = server.clone();
+            blocking(move || server.0.tokens.bearer(&token)).await?
+        }
+        None => None,
+    };
     let entry = entry.ok_or_else(|| {
         Problem::new(Code::Unauthorized, "send the header Authorization: Bearer with a token")
     })?;
@@ -96,7 +104,7 @@ fn admit(server: &Server, request: &Request) -> Result<Option<Caller>, Problem> 
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
-    // Two of them, or one that is no text, name nothing.
+    // Two of them, or one that is not a text, name nothing.
     let mut all = headers.get_all(name).iter();
     let first = all.next()?;
     Some(match all.next() {

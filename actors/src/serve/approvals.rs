@@ -6,10 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use ennead_runtime::{
-    approval::{
-        AnswerError, PermissionAnswer, Question, QuestionKey, RuleDestination, RuleUpdate,
-        UpdateAct,
-    },
+    approval::{AnswerError, PermissionAnswer, Question, RuleDestination, RuleUpdate},
     digest::Digest,
     ids::SessionId,
     time::Timestamp,
@@ -32,7 +29,7 @@ pub(crate) struct ApprovalView {
     id: String,
     /// The session.
     session: String,
-    /// Its tenant.
+    /// The tenant of that session.
     tenant: String,
     /// The run whose call it is.
     run: String,
@@ -42,7 +39,7 @@ pub(crate) struct ApprovalView {
     tool: String,
     /// The id of the call.
     call: String,
-    /// Its input.
+    /// The input of the call, as the tool would receive it.
     #[schema(value_type = Object)]
     input: Value,
     /// The directory that it would run in.
@@ -68,7 +65,7 @@ pub(crate) struct ApprovalView {
 /// The questions that are open.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApprovalList {
-    /// The oldest first.
+    /// The open questions, the oldest first.
     approvals: Vec<ApprovalView>,
     /// How many more there are.
     more: usize,
@@ -101,7 +98,7 @@ pub(crate) struct NewAnswer {
 }
 
 /// Lists the questions of the tenant's sessions that are open, the oldest first.
-#[utoipa::path(get, path = "/v1/approvals", tag = "approvals", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/approvals", operation_id = "list_approvals", tag = "approvals", security(("bearer" = [])),
     params(
         ("session" = Option<String>, Query, description = "Only those of this session"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default"),
@@ -127,7 +124,7 @@ pub(crate) async fn list(
 }
 
 /// Answers a question. Of several answers one is taken.
-#[utoipa::path(post, path = "/v1/approvals/{id}", tag = "approvals", request_body = NewAnswer,
+#[utoipa::path(post, path = "/v1/approvals/{id}", operation_id = "answer_approval", tag = "approvals", request_body = NewAnswer,
     security(("bearer" = [])),
     params(("id" = String, Path, description = "The question")),
     responses(
@@ -157,16 +154,16 @@ pub(crate) async fn answer(
     }
     for rule in new.rules {
         // Rules of files are the server's, and so are its directories: an answer changes the session alone.
-        let update = RuleUpdate::allow(rule).with_act(UpdateAct::Add);
+        let update = RuleUpdate::allow(rule);
         answer = answer.with_rule(update.kept_in(RuleDestination::Session));
     }
     answer.interrupt = new.interrupt;
     let surface = format!("serve:{}", caller.name);
-    server.0.ennead.answer(&key, &surface, answer).await.map_err(|it| refused(&it, &key))?;
+    server.0.ennead.answer(&key, &surface, answer).await.map_err(|it| refused(&it))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn refused(error: &AnswerError, _key: &QuestionKey) -> Problem {
+fn refused(error: &AnswerError) -> Problem {
     let code = match error {
         AnswerError::Unknown(_) => Code::NoApproval,
         AnswerError::Answered(_) | AnswerError::Ended | AnswerError::Expired { .. } => {

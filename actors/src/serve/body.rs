@@ -53,7 +53,7 @@ pub(crate) fn number(uri: &axum::http::Uri, name: &str) -> Result<Option<u64>, P
     text.parse().map(Some).map_err(bad)
 }
 
-/// How many parts of a list are asked for; 50 if that is not said.
+/// Returns how many items of a list are asked for; 50 by default.
 pub(crate) fn page(uri: &axum::http::Uri) -> Result<usize, Problem> {
     let n = number(uri, "limit")?.map_or(50, |it| usize::try_from(it).unwrap_or(usize::MAX));
     Ok(n.clamp(1, MAX_PAGE))

@@ -1,7 +1,11 @@
-//! The sessions of a server, by id and by age.
+//! The sessions of a server, by id, by tenant and age, and those that are awake.
+//!
+//! A session is awake while it is an actor or its runs are in memory. Sweeps go through those alone, page by
+//! page, so that no one holds the book for long however many sessions there are.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,7 +14,10 @@ use ennead_runtime::{
     time::Timestamp,
 };
 
-use super::hosted::Hosted;
+use super::{hosted::Hosted, record::Saved};
+
+/// Sessions of a page of a [`Walk`].
+const PAGE: usize = 256;
 
 /// The sessions of a server.
 #[derive(Debug, Default)]
@@ -19,28 +26,63 @@ pub(crate) struct Book(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     by_id: BTreeMap<SessionId, Arc<Hosted>>,
-    by_age: BTreeMap<Age, Arc<Hosted>>,
-    of_tenant: BTreeMap<TenantId, usize>,
+    by_age: ByAge,
+    /// Also of tenants whose sessions are deleted: their directories may still be there.
+    of_tenant: BTreeMap<TenantId, ByAge>,
+    awake: BTreeSet<SessionId>,
 }
+
+type ByAge = BTreeMap<Age, Arc<Hosted>>;
 
 /// A place in the order of age; also the cursor of a list.
 pub(crate) type Age = (Timestamp, SessionId);
 
+/// Which sessions a walk goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walked {
+    /// Every session.
+    All,
+    /// Sessions that are awake.
+    Awake,
+}
+
+/// Goes through sessions in the order of their ids, a page at a time. One that is made or deleted meanwhile is
+/// found or not.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    book: &'a Book,
+    walked: Walked,
+    last: Option<SessionId>,
+}
+
 impl Book {
+    /// Makes the book of sessions that were used at `at` the last time.
+    pub(crate) fn new(saved: Vec<Saved>, at: Timestamp) -> Self {
+        let book = Self::default();
+        for saved in saved {
+            book.insert(Arc::new(Hosted::new(saved, at)));
+        }
+        book
+    }
+
     pub(crate) fn insert(&self, hosted: Arc<Hosted>) {
         let mut inner = self.lock();
         let id = hosted.id().clone();
-        inner.by_age.insert((hosted.record.created_at, id.clone()), Arc::clone(&hosted));
-        *inner.of_tenant.entry(hosted.tenant().clone()).or_default() += 1;
+        let age = (hosted.record.created_at, id.clone());
+        let of_tenant = inner.of_tenant.entry(hosted.tenant().clone()).or_default();
+        of_tenant.insert(age.clone(), Arc::clone(&hosted));
+        inner.by_age.insert(age, Arc::clone(&hosted));
         inner.by_id.insert(id, hosted);
     }
 
     pub(crate) fn remove(&self, id: &SessionId) {
         let mut inner = self.lock();
+        inner.awake.remove(id);
         if let Some(hosted) = inner.by_id.remove(id) {
-            inner.by_age.remove(&(hosted.record.created_at, id.clone()));
-            if let Some(n) = inner.of_tenant.get_mut(hosted.tenant()) {
-                *n = n.saturating_sub(1);
+            let age = (hosted.record.created_at, id.clone());
+            inner.by_age.remove(&age);
+            if let Some(of_tenant) = inner.of_tenant.get_mut(hosted.tenant()) {
+                of_tenant.remove(&age);
             }
         }
     }
@@ -49,48 +91,152 @@ impl Book {
         self.lock().by_id.get(id).cloned()
     }
 
-    /// At most `n` that `wanted` wants, the youngest first, from before a place on; and whether there may
-    /// be more.
+    /// Returns a session and marks it as awake.
+    pub(crate) fn awaken(&self, id: &SessionId) -> Option<Arc<Hosted>> {
+        let mut inner = self.lock();
+        let hosted = inner.by_id.get(id).cloned()?;
+        if !inner.awake.contains(id) {
+            inner.awake.insert(id.clone());
+        }
+        Some(hosted)
+    }
+
+    /// Marks a session as asleep. To be called while its state is locked and holds nothing, so that one that is
+    /// used again just then is awake afterwards.
+    pub(crate) fn put_to_sleep(&self, id: &SessionId) {
+        self.lock().awake.remove(id);
+    }
+
+    /// Returns at most `n` sessions, the youngest first, from before a place on, and whether there are more. With
+    /// a tenant they are those of that tenant.
     pub(crate) fn youngest(
         &self,
+        tenant: Option<&TenantId>,
         before: Option<&Age>,
         n: usize,
-        wanted: impl Fn(&Hosted) -> bool,
     ) -> (Vec<Arc<Hosted>>, bool) {
         let inner = self.lock();
-        let mut found: Vec<_> = match before {
-            Some(age) => {
-                let range = inner.by_age.range(..age.clone()).rev();
-                range.map(|it| it.1).filter(|it| wanted(it)).take(n + 1).cloned().collect()
-            }
-            None => {
-                let all = inner.by_age.values().rev();
-                all.filter(|it| wanted(it)).take(n + 1).cloned().collect()
-            }
+        let by_age = match tenant {
+            None => Some(&inner.by_age),
+            Some(tenant) => inner.of_tenant.get(tenant),
         };
+        let Some(by_age) = by_age else { return (Vec::new(), false) };
+        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = by_age.range::<Age, _>((Bound::Unbounded, end)).rev();
+        let mut found: Vec<_> = range.map(|it| it.1).take(n + 1).cloned().collect();
         let is_more = n < found.len();
         found.truncate(n);
         (found, is_more)
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> Vec<Arc<Hosted>> {
-        self.lock().by_id.values().cloned().collect()
+    /// Goes through sessions by pages.
+    pub(crate) fn walk(&self, walked: Walked) -> Walk<'_> {
+        Walk { book: self, walked, last: None }
     }
 
-    /// All tenants that have had sessions.
+    /// Returns all tenants that have had sessions.
     pub(crate) fn tenants(&self) -> Vec<TenantId> {
         self.lock().of_tenant.keys().cloned().collect()
     }
 
-    /// How many sessions there are, of this tenant and in all.
+    /// Returns how many sessions there are, of this tenant and in all.
     pub(crate) fn count(&self, tenant: &TenantId) -> (usize, usize) {
         let inner = self.lock();
-        (inner.of_tenant.get(tenant).copied().unwrap_or(0), inner.by_id.len())
+        (inner.of_tenant.get(tenant).map_or(0, BTreeMap::len), inner.by_id.len())
+    }
+
+    /// Returns how many sessions there are in all.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().by_id.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic while it is held leaves a session in one of the maps at most.
+        // A panic while it is held leaves a session in some of the maps at most.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Vec<Arc<Hosted>>;
+
+    /// Returns the next page; no page is empty, but where all of its sessions are deleted.
+    fn next(&mut self) -> Option<Vec<Arc<Hosted>>> {
+        let inner = self.book.lock();
+        let start = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (start, Bound::Unbounded);
+        let page: Vec<_> = match self.walked {
+            Walked::All => {
+                let rest = inner.by_id.range::<SessionId, _>(range);
+                rest.map(|it| it.1).take(PAGE).cloned().collect()
+            }
+            Walked::Awake => {
+                let rest = inner.awake.range::<SessionId, _>(range);
+                rest.take(PAGE).filter_map(|it| inner.by_id.get(it).cloned()).collect()
+            }
+        };
+        self.last = Some(page.last()?.id().clone());
+        Some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::record::{Record, Totals};
+
+    fn saved(id: &str, tenant: &str, at: u64) -> Saved {
+        let record = Record {
+            id: id.into(),
+            tenant: tenant.into(),
+            title: None,
+            directory: id.to_owned(),
+            model: None,
+            mode: None,
+            max_turns: None,
+            system: None,
+            created_at: Timestamp(at),
+        };
+        Saved { record, totals: Totals::default() }
+    }
+
+    fn ids(found: &[Arc<Hosted>]) -> Vec<&str> {
+        found.iter().map(|it| it.id().as_str()).collect()
+    }
+
+    // REQ: RUN-4, SUR-5
+    #[test]
+    fn pages_of_a_tenant_have_its_own_sessions_alone_and_the_youngest_first() {
+        let all = [("a", "one", 1), ("b", "two", 2), ("c", "one", 3), ("d", "one", 3)];
+        let book = Book::new(all.map(|(id, of, at)| saved(id, of, at)).into(), Timestamp(9));
+        let one = TenantId::from("one");
+        let (page, is_more) = book.youngest(Some(&one), None, 2);
+        assert_eq!((ids(&page), is_more), (vec!["d", "c"], true));
+        let cursor = (Timestamp(3), SessionId::from("c"));
+        let (page, is_more) = book.youngest(Some(&one), Some(&cursor), 2);
+        assert_eq!((ids(&page), is_more), (vec!["a"], false));
+        let (page, is_more) = book.youngest(None, Some(&cursor), 2);
+        assert_eq!((ids(&page), is_more), (vec!["b", "a"], false));
+        book.remove(&"a".into());
+        assert_eq!((book.count(&one), book.len()), ((2, 3), 3));
+        assert_eq!(ids(&book.youngest(Some(&one), Some(&cursor), 2).0), Vec::<&str>::new());
+        assert_eq!(book.youngest(Some(&"none".into()), None, 2).0.len(), 0);
+    }
+
+    // REQ: RUN-7
+    #[test]
+    fn walk_of_those_awake_passes_over_all_others_and_ends_after_the_last_page() {
+        let all = (0..3 * PAGE).map(|n| saved(&format!("{n:04}"), "one", n as u64)).collect();
+        let book = Book::new(all, Timestamp(0));
+        assert_eq!(book.walk(Walked::Awake).count(), 0);
+        for n in (0..3 * PAGE).step_by(2) {
+            assert!(book.awaken(&format!("{n:04}").as_str().into()).is_some());
+        }
+        book.put_to_sleep(&"0000".into());
+        book.remove(&"0002".into());
+        let pages: Vec<_> = book.walk(Walked::Awake).collect();
+        assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [PAGE, PAGE / 2 - 2]);
+        assert_eq!(ids(&pages[0])[..2], ["0004", "0006"]);
+        assert_eq!(book.walk(Walked::All).map(|it| it.len()).sum::<usize>(), 3 * PAGE - 1);
+        assert!(book.awaken(&"none".into()).is_none());
     }
 }

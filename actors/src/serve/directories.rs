@@ -18,7 +18,7 @@ const MAX_PARTS: usize = 32;
 ///
 /// # Errors
 ///
-/// When the name is no relative path of plain parts, a link leads out of the tenant's directory, or it
+/// When the name is not a relative path of plain parts, a link leads out of the tenant's directory, or it
 /// cannot be made.
 pub(crate) fn prepare(root: &Path, tenant: &TenantId, name: &str) -> Result<PathBuf, Problem> {
     let refused = |why: &str| Problem::new(Code::BadDirectory, format!("the directory {why}"));

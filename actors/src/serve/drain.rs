@@ -9,15 +9,19 @@ use std::{
 };
 
 use futures::future::join_all;
-use tokio::{sync::Notify, time::timeout};
+use tokio::{sync::Notify, task::yield_now, time::timeout};
 
 use super::{
     Server,
+    book::Walked,
     hosted::{Held, Hosted},
 };
 
 /// What is left of the deadline for interrupting what did not settle, and for closing.
 const LAST: Duration = Duration::from_secs(3);
+
+/// How long what is being written is waited for. It takes milliseconds, unless the disk hangs.
+const WRITES: Duration = Duration::from_secs(5);
 
 /// Whether the server is about to end.
 #[derive(Debug, Default)]
@@ -53,7 +57,7 @@ impl Server {
     pub async fn drain(&self, deadline: Duration) {
         self.0.drain.begin();
         let patience = deadline.saturating_sub(LAST);
-        let under_way = self.under_way();
+        let under_way = self.under_way().await;
         let parking = async {
             join_all(under_way.iter().map(|it| self.park(it, Held::Draining))).await;
             self.wait_until_settled().await;
@@ -61,7 +65,7 @@ impl Server {
         // Late or not, what comes next is the same.
         let _late = timeout(patience, parking).await;
         let interrupting = async {
-            let left = self.under_way();
+            let left = self.under_way().await;
             join_all(left.iter().map(|it| interrupt(it))).await;
             self.wait_until_settled().await;
         };
@@ -77,9 +81,14 @@ impl Server {
         self.leave().await;
     }
 
-    /// Ends all tasks, and gives the directory to the next process.
+    /// Ends all tasks, and gives the directory to the next process once nothing is written any more.
     async fn leave(&self) {
-        self.0.tasks.end().await;
+        if timeout(WRITES, self.0.tasks.end()).await.is_err() {
+            tracing::warn!(
+                "the disk does not answer; the directory is in use until the process ends"
+            );
+            return;
+        }
         if let Err(error) = self.0.lock.unlock() {
             tracing::warn!(%error, "the directory is in use until the process ends");
         }
@@ -96,14 +105,17 @@ impl Server {
     }
 
     /// Sessions with a run that does not wait for an answer.
-    fn under_way(&self) -> Vec<Arc<Hosted>> {
-        let mut all = self.0.book.all();
-        all.retain(|it| it.is_under_way());
-        all
+    async fn under_way(&self) -> Vec<Arc<Hosted>> {
+        let mut found = Vec::new();
+        for page in self.0.book.walk(Walked::Awake) {
+            found.extend(page.into_iter().filter(|it| it.is_under_way()));
+            yield_now().await;
+        }
+        found
     }
 
     async fn wait_until_settled(&self) {
-        while !self.under_way().is_empty() {
+        while !self.under_way().await.is_empty() {
             self.0.drain.settled.notified().await;
         }
     }
@@ -111,8 +123,9 @@ impl Server {
     /// Ends the actors of all sessions; with `keeps` not of those that wait for an answer, whose question
     /// would be closed with them.
     async fn close_all(&self, keeps: bool) {
-        let all = self.0.book.all().into_iter();
-        let closing = all.map(|hosted| async move {
+        // No other session has an actor.
+        let awake: Vec<_> = self.0.book.walk(Walked::Awake).flatten().collect();
+        let closing = awake.into_iter().map(|hosted| async move {
             if keeps && hosted.is_asked() {
                 return;
             }

@@ -10,18 +10,20 @@ use axum::{
 use super::{
     Role, Server,
     access::Caller,
+    book::Walked,
+    hosting::blocking,
     problem::{Code, Problem, ProblemBody},
 };
 
 /// Says that the process lives.
-#[utoipa::path(get, path = "/healthz", tag = "server",
+#[utoipa::path(get, path = "/healthz", operation_id = "show_health", tag = "server",
     responses((status = 200, description = "It lives", body = String, content_type = "text/plain")))]
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
 /// Says whether runs are taken. It says no before anything else changes when the server is to end.
-#[utoipa::path(get, path = "/readyz", tag = "server",
+#[utoipa::path(get, path = "/readyz", operation_id = "show_readiness", tag = "server",
     responses(
         (status = 200, description = "Runs are taken", body = String, content_type = "text/plain"),
         (status = 503, description = "The server is about to end", body = ProblemBody, content_type = "application/problem+json"),
@@ -32,7 +34,7 @@ pub(crate) async fn ready(State(server): State<Server>) -> Result<&'static str, 
 }
 
 /// Gives the counters and gauges of the server, in the text format of Prometheus. For admins.
-#[utoipa::path(get, path = "/metrics", tag = "server", security(("bearer" = [])),
+#[utoipa::path(get, path = "/metrics", operation_id = "show_metrics", tag = "server", security(("bearer" = [])),
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain"),
         (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
@@ -42,7 +44,8 @@ pub(crate) async fn metrics(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response<Body>, Problem> {
     caller.at_least(Role::Admin)?;
-    let mut response = Response::new(Body::from(server.0.metrics.render(&server.gauges())));
+    let text = blocking(move || server.0.metrics.render(&server.gauges())).await?;
+    let mut response = Response::new(Body::from(text));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
@@ -58,10 +61,13 @@ impl Server {
         Ok(())
     }
 
+    /// Reads the gauges. To be called where the disk may be waited for.
     fn gauges(&self) -> Vec<(&'static str, &'static str, String, f64)> {
         let mut states = std::collections::BTreeMap::<&str, usize>::new();
         let mut queued = 0;
-        for hosted in self.0.book.all() {
+        let mut n_awake = 0;
+        for hosted in self.0.book.walk(Walked::Awake).flatten() {
+            n_awake += 1;
             let state = hosted.state();
             let is_running = state.progress.as_ref().map(|it| it.run.is_some());
             let name = match (is_running, state.held) {
@@ -73,6 +79,7 @@ impl Server {
             *states.entry(name).or_default() += 1;
             queued += state.runs.as_ref().map_or(0, |it| it.n_queued());
         }
+        *states.entry("passive").or_default() += self.0.book.len().saturating_sub(n_awake);
         let mut gauges: Vec<_> = states
             .into_iter()
             .map(|(state, n)| ("ennead_sessions", "state", state.to_owned(), n as f64))
@@ -96,7 +103,7 @@ impl Server {
             .extend(actors.into_iter().map(|(kind, n)| ("ennead_actors", "kind", kind, n as f64)));
         let depths = mailboxes.into_iter();
         gauges.extend(depths.map(|(kind, n)| ("ennead_mailbox_depth", "kind", kind, n as f64)));
-        let readers = self.0.tree_readers.taken();
+        let readers = self.0.tree_readers.n_taken();
         gauges.push(("ennead_tree_readers", "", String::new(), readers as f64));
         if let Some(bytes) = resident_bytes() {
             gauges.push(("process_resident_memory_bytes", "", String::new(), bytes as f64));
@@ -105,7 +112,7 @@ impl Server {
     }
 }
 
-/// Memory of the process that is in use, as Linux tells it.
+/// Memory of the process that is in use, as Linux reports it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ennead_runtime::{
-    event::Event,
-    governor::ParkReason,
-    ids::{ApprovalId, RunId, SessionId, TenantId},
+    ids::{RunId, SessionId, TenantId},
+    serve::progress::{Progress, RunWait},
     step::Step,
     time::Timestamp,
 };
@@ -16,7 +15,7 @@ use utoipa::ToSchema;
 use super::{
     record::{Record, Saved, Totals},
     ring::{Kept, Ring},
-    runs::Runs,
+    runs::{Run, Runs},
 };
 use crate::{SessionEvent, SessionHandle};
 
@@ -28,6 +27,8 @@ pub(crate) struct Hosted {
     state: Mutex<State>,
     /// The actor, while there is one. Locked as long as one is made or ended.
     pub(crate) handle: tokio::sync::Mutex<Option<SessionHandle>>,
+    /// Held by the one that reads or writes the files of the session.
+    pub(crate) files: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What changes about it.
@@ -36,7 +37,7 @@ pub(crate) struct State {
     pub(crate) totals: Totals,
     /// Read when they are first asked for, and let go with the actor.
     pub(crate) runs: Option<Box<Runs>>,
-    /// Where its run is; nothing is known of a session that is no actor.
+    /// Where its run is; `None` where the session is not an actor.
     pub(crate) progress: Option<Box<Progress>>,
     /// A task takes its runs one after another.
     pub(crate) has_worker: bool,
@@ -48,22 +49,6 @@ pub(crate) struct State {
     pub(crate) last_used: Timestamp,
     /// Readers of its events.
     pub(crate) n_readers: usize,
-}
-
-/// Where the run under way is, as its events said.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) run: Option<RunId>,
-    pub(crate) turn: u32,
-    pub(crate) step: Option<Step>,
-    pub(crate) since: Timestamp,
-    /// Questions that are open, the oldest first.
-    pub(crate) asked: Vec<ApprovalId>,
-    pub(crate) parked: Option<ParkReason>,
-    pub(crate) retry: Option<&'static str>,
-    /// Calls of tools that run.
-    pub(crate) tools: Vec<Arc<str>>,
-    pub(crate) n_agents: u32,
 }
 
 /// What keeps the next run of a session from beginning.
@@ -88,7 +73,7 @@ pub(crate) enum Held {
 pub(crate) enum SessionState {
     /// It is an actor and has nothing to do.
     Idle,
-    /// It is no actor; the next run or request wakes it.
+    /// It is not an actor; the next run or request wakes it.
     Passive,
     /// A run is under way.
     Running,
@@ -127,6 +112,7 @@ impl Hosted {
             ring: Ring::default(),
             state: Mutex::new(state),
             handle: tokio::sync::Mutex::default(),
+            files: Arc::default(),
         }
     }
 
@@ -155,82 +141,44 @@ impl Hosted {
         self.state().progress.as_ref().is_some_and(|it| !it.asked.is_empty())
     }
 
+    /// Makes changes of its runs that are planned and written. Returns how many runs are before the last of them,
+    /// if that is new.
+    pub(crate) fn apply(&self, changed: Vec<Run>) -> usize {
+        let mut state = self.state();
+        let Some(runs) = &mut state.runs else { return 0 };
+        changed.into_iter().fold(0, |_, it| runs.apply(it))
+    }
+
     /// Takes in what its session did.
-    pub(crate) fn observe(&self, event: Arc<SessionEvent>) {
+    pub(crate) fn observe(&self, event: SessionEvent) {
         {
             let mut state = self.state();
             state.last_used = event.at;
             let progress = state.progress.get_or_insert_default();
             progress.observe(&event.event.event, event.at);
         }
-        self.ring.push(Kept::Event(event));
+        self.ring.push(Kept::event(event));
     }
 }
 
-impl Progress {
-    fn observe(&mut self, event: &Event, at: Timestamp) {
-        match event {
-            Event::RunStarted { run } => {
-                *self = Self { run: Some(run.clone()), since: at, ..Self::default() };
-            }
-            Event::RunFinished { .. } | Event::RunFailed { .. } => *self = Self::default(),
-            Event::TurnStarted { turn } => (self.turn, self.step, self.since) = (*turn, None, at),
-            Event::StepStarted { turn, step } => {
-                (self.turn, self.step, self.since) = (*turn, Some(*step), at);
-                self.retry = None;
-            }
-            Event::ModelRetry { error, .. } => self.retry = Some(error),
-            Event::TextDelta { .. } | Event::ReasoningDelta { .. } => self.retry = None,
-            Event::Parked { reason, .. } => self.parked = Some(*reason),
-            Event::Unparked { .. } => self.parked = None,
-            Event::ToolStarted { tool, .. } => self.tools.push(tool.to_string().into()),
-            Event::ToolFinished { tool, .. } => {
-                let index = self.tools.iter().position(|it| **it == *tool.as_str());
-                index.map(|it| self.tools.remove(it));
-            }
-            Event::AgentStarted { .. } => self.n_agents += 1,
-            Event::PermissionAsked { .. } | Event::PermissionSettled { .. } => self.asked(event),
-            Event::Agent { event, .. } => match &**event {
-                Event::RunFinished { .. } | Event::RunFailed { .. } => {
-                    self.n_agents = self.n_agents.saturating_sub(1);
-                }
-                event => self.asked(event),
-            },
-            _ => {}
-        }
+impl From<RunWait> for WaitingFor {
+    fn from(wait: RunWait) -> Self {
+        let (kind, what) = match wait {
+            RunWait::Approval(id) => ("approval", id.to_string()),
+            RunWait::Provider(reason) => ("provider", code_of(&reason)),
+            RunWait::Retry(code) => ("retry", code.to_owned()),
+            RunWait::Model => ("model", String::new()),
+            RunWait::Agents(n) => ("agent", n.to_string()),
+            RunWait::Tools(names) => ("tool", names.join(", ")),
+        };
+        Self { kind, what }
     }
+}
 
-    /// Questions of the session or, however deep, of one of its sub-agents.
-    fn asked(&mut self, event: &Event) {
-        match event {
-            Event::PermissionAsked { key, .. } if !self.asked.contains(&key.id) => {
-                self.asked.push(key.id.clone());
-            }
-            Event::PermissionSettled { id, .. } => self.asked.retain(|it| it != id),
-            Event::Agent { event, .. } => self.asked(event),
-            _ => {}
-        }
-    }
-
-    fn waiting_for(&self) -> Option<WaitingFor> {
-        let wait = |kind, what: &str| Some(WaitingFor { kind, what: what.to_owned() });
-        if let Some(id) = self.asked.first() {
-            return wait("approval", id.as_str());
-        }
-        if let Some(reason) = self.parked {
-            let reason = serde_json::to_value(reason).unwrap_or_default();
-            return wait("provider", reason.as_str().unwrap_or_default());
-        }
-        if let Some(error) = self.retry {
-            return wait("retry", error);
-        }
-        match self.step? {
-            Step::ModelCall => wait("model", ""),
-            Step::ToolExecution if 0 < self.n_agents => wait("agent", &self.n_agents.to_string()),
-            Step::ToolExecution => wait("tool", &self.tools.join(", ")),
-            _ => None,
-        }
-    }
+/// The code that a value of a plain enum is serialised to.
+fn code_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// A session, as the API shows it.
@@ -272,11 +220,11 @@ pub(crate) struct SessionView {
     /// The step of the turn.
     #[schema(value_type = Option<String>)]
     step: Option<Step>,
-    /// Runs that wait.
+    /// How many accepted runs have not begun.
     queued: usize,
-    /// Sub-agents at work.
+    /// How many sub-agents are at work.
     agents: u32,
-    /// Ended runs.
+    /// How many runs have ended.
     runs: u64,
     /// Turns of ended runs.
     turns: u64,
@@ -296,13 +244,7 @@ impl Hosted {
         let nothing = Progress::default();
         let progress = state.progress.as_deref().unwrap_or(&nothing);
         let is_running = progress.run.is_some();
-        let held = state.held.map(|it| WaitingFor {
-            kind: "limit",
-            what: serde_json::to_value(it)
-                .ok()
-                .and_then(|it| it.as_str().map(str::to_owned))
-                .unwrap_or_default(),
-        });
+        let held = state.held.map(|it| WaitingFor { kind: "limit", what: code_of(&it) });
         let shown = match (&held, is_running) {
             (_, true) if !progress.asked.is_empty() => SessionState::Waiting,
             (_, true) => SessionState::Running,
@@ -321,7 +263,7 @@ impl Hosted {
             created_at: *created_at,
             last_used_at: state.last_used,
             state: shown,
-            waiting_for: if is_running { progress.waiting_for() } else { held },
+            waiting_for: if is_running { progress.waits_for().map(Into::into) } else { held },
             since: is_running.then_some(progress.since),
             run: progress.run.clone(),
             turn: progress.turn,

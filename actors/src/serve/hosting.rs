@@ -1,14 +1,19 @@
-//! Makes actors of sessions when they are needed, and lets go of those that nobody needs.
+//! Makes actors of sessions when they are needed, and ends those that have been idle.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ennead_runtime::{ids::TenantId, time::Timestamp};
 
+use tokio::{sync::OwnedMutexGuard, task::yield_now};
+
 use super::{
-    Server, directories,
+    Server,
+    book::Walked,
+    directories,
     hosted::Hosted,
+    journal,
     problem::{Code, Problem},
-    runs::Runs,
+    runs::{Run, Runs},
 };
 use crate::{OpenError, SessionHandle};
 
@@ -19,7 +24,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 const MEASURE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Reads the time.
+    /// Returns the time of the clock that all sessions share.
     pub(crate) fn now(&self) -> Timestamp {
         self.0.ennead.clock().now()
     }
@@ -42,7 +47,7 @@ impl Server {
             .workspace(workspace)
             .id(record.id.clone())
             .tenant(record.tenant.clone())
-            .transcripts(self.0.places.transcripts(&record.tenant))
+            .transcripts(self.0.paths.transcripts(&record.tenant))
             .answers_by_handle(true);
         if let Some(model) = &record.model {
             session = session.model(model);
@@ -57,7 +62,10 @@ impl Server {
             session = session.append_system_prompt(system.as_str());
         }
         let opened = self.0.ennead.open(session).await.map_err(|it| cannot_open(&it))?;
-        hosted.state().progress.get_or_insert_default();
+        let mut state = hosted.state();
+        state.progress.get_or_insert_default();
+        self.0.book.awaken(hosted.id());
+        drop(state);
         *handle = Some(opened.clone());
         Ok(opened)
     }
@@ -76,33 +84,117 @@ impl Server {
         blocking(move || directories::prepare(&root, &tenant, &name)).await?
     }
 
-    /// Does something with the runs of a session, which are read from the disk if they are not at hand.
+    /// Reads the runs of a session, from the disk if they are not at hand.
     pub(crate) async fn with_runs<T>(
         &self,
         hosted: &Hosted,
-        work: impl FnOnce(&mut Runs) -> T,
+        read: impl FnOnce(&Runs) -> T,
     ) -> Result<T, Problem> {
         if hosted.state().runs.is_none() {
-            let journal = self.0.places.runs(hosted.tenant(), hosted.id());
-            let runs = blocking(move || Runs::load(journal)).await?;
-            let runs = runs.map_err(|it| Problem::internal("the runs cannot be read", &it))?;
-            // Another one may have been faster, and may have changed its own.
-            hosted.state().runs.get_or_insert_with(|| Box::new(runs));
+            let _files = self.load_runs(hosted).await?;
+            return self.read_runs(hosted, read);
         }
+        self.read_runs(hosted, read)
+    }
+
+    fn read_runs<T>(&self, hosted: &Hosted, read: impl FnOnce(&Runs) -> T) -> Result<T, Problem> {
         let mut state = hosted.state();
         state.last_used = self.now();
-        match &mut state.runs {
-            Some(runs) => Ok(work(runs)),
+        match &state.runs {
+            Some(runs) => Ok(read(runs)),
             None => Err(Problem::new(Code::Internal, "the session was let go of just now")),
         }
+    }
+
+    /// Reads the runs of a session if they are not at hand. While what is returned is held, they stay at hand, and
+    /// no other task reads or writes the files of the session.
+    async fn load_runs(&self, hosted: &Hosted) -> Result<OwnedMutexGuard<()>, Problem> {
+        let files = Arc::clone(&hosted.files).lock_owned().await;
+        if hosted.state().runs.is_some() {
+            return Ok(files);
+        }
+        let journal = self.0.paths.runs(hosted.tenant(), hosted.id());
+        // It may be written anew, so nobody else takes the files before it is.
+        let read = self.write(move || (journal::load(&journal), files));
+        let (runs, files) = read.await?;
+        let runs = runs.map_err(|it| Problem::internal("the runs cannot be read", &it))?;
+        let mut state = hosted.state();
+        state.runs = Some(Box::new(runs));
+        self.0.book.awaken(hosted.id());
+        drop(state);
+        Ok(files)
+    }
+
+    /// Writes what `plan` makes of the runs of a session, and makes it then: all of it, or nothing if that cannot
+    /// be written. Returns the answer of the plan, and how many runs are before the last that was planned.
+    pub(crate) async fn promise_runs<T>(
+        &self,
+        hosted: &Arc<Hosted>,
+        plan: impl FnOnce(&Runs) -> (T, Vec<Run>),
+    ) -> Result<(T, usize), Problem> {
+        let files = self.load_runs(hosted).await?;
+        let (answer, changed) = self.read_runs(hosted, plan)?;
+        if changed.is_empty() {
+            return Ok((answer, 0));
+        }
+        let journal = self.0.paths.runs(hosted.tenant(), hosted.id());
+        let hosted = Arc::clone(hosted);
+        // To its end, even if the one that asked is gone: what is written is made, too.
+        let made = self.write(move || {
+            let _files = files;
+            let is_deleted = hosted.state().is_deleted;
+            if is_deleted {
+                return Err(Problem::new(Code::NoSession, "the session was deleted"));
+            }
+            let written = journal::append(&journal, &changed);
+            written.map_err(|it| Problem::internal("the run cannot be written", &it))?;
+            Ok(hosted.apply(changed))
+        });
+        Ok((answer, made.await??))
+    }
+
+    /// Does work that changes files, where the disk may be waited for. The server does not end before it is done.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let done = self.0.tasks.write(work).await;
+        done.map_err(|it| Problem::internal("the server failed", &it))
+    }
+
+    /// Notes what has happened to runs of a session, whether that can be written or not. Returns what was noted.
+    pub(crate) async fn note_runs(
+        &self,
+        hosted: &Arc<Hosted>,
+        plan: impl FnOnce(&Runs) -> Vec<Run>,
+    ) -> Vec<Run> {
+        let files = Arc::clone(&hosted.files).lock_owned().await;
+        let changed = hosted.state().runs.as_deref().map(plan).unwrap_or_default();
+        let journal = self.0.paths.runs(hosted.tenant(), hosted.id());
+        let (hosted, noted) = (Arc::clone(hosted), changed.clone());
+        let made = self.write(move || {
+            let _files = files;
+            let is_deleted = hosted.state().is_deleted;
+            if !is_deleted && let Err(error) = journal::append(&journal, &changed) {
+                tracing::error!(%error, "the journal of runs cannot be written");
+            }
+            hosted.apply(changed)
+        });
+        if let Err(problem) = made.await {
+            tracing::error!(%problem, "a change of runs is lost");
+        }
+        noted
     }
 
     /// Lets go of sessions that are idle, as long as the server lives.
     pub(crate) async fn passivate(&self) {
         loop {
             tokio::time::sleep(SWEEP.min(self.0.options.passivate_after)).await;
-            for hosted in self.0.book.all() {
-                self.let_go(&hosted).await;
+            for page in self.0.book.walk(Walked::Awake) {
+                for hosted in page {
+                    self.let_go(&hosted).await;
+                }
+                yield_now().await;
             }
         }
     }
@@ -115,7 +207,7 @@ impl Server {
                     Some(workspace) => workspace.clone(),
                     None => self.0.options.workspaces.join(tenant.as_str()),
                 };
-                let directories = [work, self.0.places.transcripts(&tenant)];
+                let directories = [work, self.0.paths.transcripts(&tenant)];
                 let server = self.clone();
                 let measured = blocking(move || server.0.limits.measure(&tenant, directories));
                 if let Err(problem) = measured.await {
@@ -141,8 +233,10 @@ impl Server {
         if !is_due() {
             return;
         }
-        // Nobody wakes it as long as this is held.
+        // It cannot be woken as long as this is held.
         let Ok(mut handle) = hosted.handle.try_lock() else { return };
+        // Nor are its runs changed.
+        let Ok(_files) = hosted.files.try_lock() else { return };
         if let Some(open) = handle.as_ref() {
             let has_shells = open.status().await.is_ok_and(|it| !it.shells.is_empty());
             if has_shells || !is_due() {
@@ -155,6 +249,7 @@ impl Server {
         let has_readers = 0 < state.n_readers;
         if state.runs.as_ref().is_none_or(|it| it.is_idle()) && !state.has_worker {
             (state.progress, state.runs) = (None, None);
+            self.0.book.put_to_sleep(hosted.id());
         }
         drop(state);
         if !has_readers {
@@ -177,7 +272,7 @@ fn cannot_open(error: &OpenError) -> Problem {
     Problem::new(Code::CannotOpen, detail)
 }
 
-/// Does what may wait for the disk where that holds nobody up.
+/// Runs work that may wait for the disk on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{ServeError, Server, places::Places};
+use super::{ServeError, Server, slots::Slots};
 
 /// Connections at once.
 const MAX_CONNECTIONS: usize = 4096;
@@ -38,7 +38,7 @@ impl Server {
     /// # Errors
     ///
     /// [`ServeError::NoTls`] for an address that is not loopback without TLS; [`ServeError::NoTokens`] when
-    /// nobody could ask.
+    /// every request would be refused.
     pub async fn listen(
         &self,
         listener: TcpListener,
@@ -54,22 +54,22 @@ impl Server {
             return Err(ServeError::NoTokens { path: self.0.tokens.path().to_owned() });
         }
         let acceptor = tls.map(TlsAcceptor::from);
-        let places = Places::new(MAX_CONNECTIONS);
+        let slots = Slots::new(MAX_CONNECTIONS);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = self.0.tasks.stopped().cancelled() => return Ok(()),
                 accepted = listener.accept() => accepted,
             };
-            match (accepted, places.enter()) {
-                (Ok((stream, peer)), Some(place)) => {
+            match (accepted, slots.take()) {
+                (Ok((stream, peer)), Some(slot)) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "small packets may be joined");
                     }
                     let (router, acceptor) = (router.clone(), acceptor.clone());
                     self.0.tasks.spawn(async move {
                         serve(stream, peer, acceptor, router).await;
-                        drop(place);
+                        drop(slot);
                     });
                 }
                 // One too many is closed: the client asks again.

@@ -8,6 +8,47 @@ use std::{
 
 use ennead_runtime::event::Event;
 
+/// The counter of money. It is counted in millionths of a dollar and shown in dollars.
+pub(crate) const COST: &str = "ennead_cost_usd_total";
+
+/// Every family of counters and gauges, and what it is in words.
+const FAMILIES: &[(&str, &str)] = &[
+    ("ennead_actors", "Actors that live, by kind."),
+    ("ennead_agents_started_total", "Sub-agents that were started."),
+    ("ennead_approvals_asked_total", "Questions that were asked about calls."),
+    ("ennead_approvals_open", "Questions that wait for an answer."),
+    ("ennead_approvals_settled_total", "Questions that were settled, by what settled them."),
+    (
+        "ennead_cache_drops_total",
+        "Requests that read clearly less from the provider's cache than lay there.",
+    ),
+    (COST, "Cost of ended runs in US dollars, as far as prices are known."),
+    ("ennead_decisions_total", "Decisions about calls, by what was decided."),
+    (
+        "ennead_events_missed_total",
+        "Events that were missed because they came faster than they were taken.",
+    ),
+    ("ennead_mailbox_depth", "Messages that wait in the mailboxes of actors, by kind of actor."),
+    ("ennead_model_retries_total", "Requests to a model that were sent again, by error."),
+    (
+        "ennead_parked_calls_total",
+        "Requests to a model that were held back by what sessions share.",
+    ),
+    ("ennead_refusals_total", "Requests that were refused, by code."),
+    ("ennead_runs_queued", "Accepted runs that have not begun."),
+    ("ennead_runs_total", "Runs that have ended, by end; those of sub-agents are left out."),
+    ("ennead_runs_waiting_for_their_turn", "Runs that wait until fewer are under way."),
+    ("ennead_sessions", "Sessions that are known, by state."),
+    ("ennead_shaper_saved_tokens_total", "Tokens that shapers took out of contexts, by shaper."),
+    ("ennead_shapers_fired_total", "Times that a shaper changed a context, by shaper."),
+    ("ennead_steps_total", "Steps of turns that were begun, by step."),
+    ("ennead_tokens_total", "Tokens that providers reported, by kind."),
+    ("ennead_tool_calls_total", "Calls of tools that have ended, by outcome."),
+    ("ennead_tree_readers", "Streams of the tree of actors that are open."),
+    ("ennead_turns_total", "Turns that have ended."),
+    ("process_resident_memory_bytes", "Memory of the process that is in use, in bytes."),
+];
+
 /// The counters of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics(Mutex<BTreeMap<Series, u64>>);
@@ -84,7 +125,8 @@ impl Metrics {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             for ((name, label, value), n) in &*all {
                 head(&mut text, &mut last, name, "counter");
-                line(&mut text, name, label, value, *n as f64);
+                let n = if *name == COST { *n as f64 / 1e6 } else { *n as f64 };
+                line(&mut text, name, label, value, n);
             }
         }
         for (name, label, value, n) in gauges {
@@ -97,8 +139,9 @@ impl Metrics {
 
 fn head(text: &mut String, last: &mut &'static str, name: &'static str, kind: &str) {
     if *last != name {
+        let help = FAMILIES.iter().find(|(of, _)| *of == name).map_or("", |(_, help)| help);
         // Writing to a string does not fail.
-        let _written = writeln!(text, "# TYPE {name} {kind}");
+        let _written = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         *last = name;
     }
 }

@@ -72,7 +72,7 @@ impl ServeOptions {
         self
     }
 
-    /// Sets how long a session is idle before it is no actor any more.
+    /// Sets how long a session is idle before it is not an actor any more.
     #[must_use]
     pub fn passivate_after(self, passivate_after: Duration) -> Self {
         Self { passivate_after, ..self }

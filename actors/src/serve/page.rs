@@ -162,7 +162,7 @@ mod tests {
         ];
         for (name, text) in PAGE_SCRIPTS {
             for it in banned {
-                // The name of a vocabulary is no address.
+                // The name of a vocabulary is not an address that is requested.
                 let text = text.replace("http://www.w3.org/2000/svg", "");
                 assert!(!text.contains(it), "{name} has {it}");
             }

@@ -18,11 +18,11 @@ macro_rules! codes {
         pub(crate) enum Code { $($(#[$doc])* $name,)* }
 
         impl Code {
-            /// All codes.
+            /// Lists every code, in the order of this file.
             #[cfg(test)]
             pub(crate) const ALL: &[Code] = &[$(Code::$name,)*];
 
-            /// The stable code.
+            /// The stable code, as programs compare it.
             pub(crate) fn code(self) -> &'static str {
                 match self { $(Code::$name => $code,)* }
             }
@@ -41,7 +41,7 @@ macro_rules! codes {
 codes! {
     /// The body, a parameter or a header cannot be read.
     BadRequest = "bad_request", BAD_REQUEST, "the request cannot be read";
-    /// There is no token, or nobody knows it.
+    /// The request has no token, or one that is not known.
     Unauthorized = "unauthorized", UNAUTHORIZED, "a token is needed";
     /// The token is known, and its role may not do this.
     Forbidden = "forbidden", FORBIDDEN, "the role of this token may not do that";
@@ -113,9 +113,9 @@ pub(crate) struct ProblemBody {
     kind: String,
     /// The kind of refusal in words; the same for all of a code.
     title: &'static str,
-    /// The HTTP status.
+    /// The HTTP status of the response, once more in its body.
     status: u16,
-    /// The stable code.
+    /// The stable code, as programs compare it.
     code: &'static str,
     /// What is wrong with this request, in words.
     detail: String,
@@ -163,6 +163,8 @@ impl IntoResponse for Problem {
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = code.status();
+        // By this refusals are counted, whoever made them.
+        response.extensions_mut().insert(code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(millis) = millis {

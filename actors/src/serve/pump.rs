@@ -1,10 +1,10 @@
 //! Takes the events of all sessions to where they are kept and counted.
 
-use std::sync::Arc;
-
 use ennead_runtime::event::Event;
 
-use super::{Server, ring::Kept};
+use tokio::task::yield_now;
+
+use super::{Server, book::Walked, ring::Kept};
 use crate::AllEvents;
 
 impl Server {
@@ -17,9 +17,9 @@ impl Server {
                     if let Event::Lagged { .. } = event.event.event {
                         continue;
                     }
-                    let Some(hosted) = self.0.book.get(&event.session) else { continue };
+                    let Some(hosted) = self.0.book.awaken(&event.session) else { continue };
                     let (tokens, at) = (tokens_of(&event.event.event), event.at);
-                    hosted.observe(Arc::new(event));
+                    hosted.observe(event);
                     if 0 < tokens {
                         self.0.limits.count_tokens(hosted.tenant(), tokens, at);
                         if let Some((held, _)) = self.0.limits.hold(hosted.tenant(), at) {
@@ -33,9 +33,11 @@ impl Server {
                 Err(missed) => {
                     self.0.metrics.add("ennead_events_missed_total", "", "", missed.missed);
                     // It is not known whose they were.
-                    let all = self.0.book.all();
-                    let active = all.iter().filter(|it| it.state().progress.is_some());
-                    active.for_each(|it| it.ring.push(Kept::Missed(missed.missed)));
+                    for page in self.0.book.walk(Walked::Awake) {
+                        let active = page.iter().filter(|it| it.state().progress.is_some());
+                        active.for_each(|it| it.ring.push(Kept::Missed(missed.missed)));
+                        yield_now().await;
+                    }
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! Random bytes from the operating system, for tokens and ids that nobody may guess.
+//! Random bytes from the operating system, for tokens and ids that cannot be guessed.
 
 use std::{fmt::Write, fs::File, io::Read};
 
 use super::ServeError;
 
-/// So many random bytes in hexadecimal.
+/// Returns `n` random bytes in hexadecimal.
 pub(crate) fn hex(n: usize) -> Result<String, ServeError> {
     let mut bytes = vec![0; n];
     let mut source = File::open("/dev/urandom").map_err(ServeError::Random)?;

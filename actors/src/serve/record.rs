@@ -58,15 +58,25 @@ pub(crate) struct Saved {
     pub(crate) totals: Totals,
 }
 
-/// The places of a server's files.
+/// The paths of what a server keeps, all below one directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct StatePaths {
     state: PathBuf,
 }
 
-impl Places {
+impl StatePaths {
     pub(crate) fn new(state: PathBuf) -> Self {
         Self { state }
+    }
+
+    /// The directory itself.
+    pub(crate) fn top(&self) -> &Path {
+        &self.state
+    }
+
+    /// What tenants have used today.
+    pub(crate) fn spent(&self) -> PathBuf {
+        self.state.join("spent.json")
     }
 
     fn records(&self) -> PathBuf {

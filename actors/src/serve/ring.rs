@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use ennead_runtime::time::Timestamp;
@@ -16,16 +16,37 @@ use crate::SessionEvent;
 /// Events of one session that are kept at most.
 pub(crate) const CAPACITY: usize = 2048;
 
-/// Bytes of their texts that are kept at most.
+/// Bytes of their contents that are kept at most. The texts of those that were read come in addition, and are
+/// about as long.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// What the ring holds at one place.
 #[derive(Clone, Debug)]
 pub(crate) enum Kept {
     /// An event.
-    Event(Arc<SessionEvent>),
-    /// So many events that the server itself was too slow for.
+    Event(Arc<KeptEvent>),
+    /// The number of events that the server itself was too slow to receive.
     Missed(u64),
+}
+
+/// An event, and its text for readers, which the first of them makes for all.
+#[derive(Debug)]
+pub(crate) struct KeptEvent {
+    pub(crate) event: SessionEvent,
+    text: OnceLock<Box<str>>,
+}
+
+impl Kept {
+    pub(crate) fn event(event: SessionEvent) -> Self {
+        Self::Event(Arc::new(KeptEvent { event, text: OnceLock::new() }))
+    }
+}
+
+impl KeptEvent {
+    /// Returns the text that readers get, made by `write` if there is none yet.
+    pub(crate) fn text(&self, write: impl FnOnce(&SessionEvent) -> String) -> &str {
+        self.text.get_or_init(|| write(&self.event).into())
+    }
 }
 
 /// The last events of a session.
@@ -49,7 +70,7 @@ struct Inner {
 pub(crate) enum Next {
     /// This, and then the next place.
     Kept(Kept),
-    /// The ring has gone on; so many places are gone.
+    /// The ring has gone on; this number of places is gone.
     Gap(u64),
     /// There is nothing yet.
     Nothing,
@@ -73,7 +94,7 @@ impl Ring {
         self.changed.notify_waiters();
     }
 
-    /// Lets go of everything, as of a session that nobody has asked for long.
+    /// Lets go of everything, as of a session that has been idle for long.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();
         inner.first += inner.kept.len() as u64;
@@ -99,7 +120,9 @@ impl Ring {
         let inner = self.lock();
         let is_it = |kept: &Kept| match kept {
             Kept::Event(it) => {
-                it.event.first_seq <= seq && seq <= it.event.seq && at.is_none_or(|at| at == it.at)
+                let SessionEvent { event, at: happened, .. } = &it.event;
+                let is_time = at.is_none_or(|at| at == *happened);
+                event.first_seq <= seq && seq <= event.seq && is_time
             }
             Kept::Missed(_) => false,
         };
@@ -111,7 +134,7 @@ impl Ring {
     pub(crate) fn since(&self, at: Timestamp) -> u64 {
         let inner = self.lock();
         let is_before = |kept: &Kept| match kept {
-            Kept::Event(it) => it.at < at,
+            Kept::Event(it) => it.event.at < at,
             Kept::Missed(_) => true,
         };
         let n = inner.kept.iter().take_while(|it| is_before(it)).count();
@@ -154,7 +177,7 @@ impl Ring {
 
 fn n_bytes(kept: &Kept) -> usize {
     match kept {
-        Kept::Event(it) => it.event.event.n_bytes(),
+        Kept::Event(it) => it.event.event.event.n_bytes(),
         Kept::Missed(_) => 0,
     }
 }
@@ -168,7 +191,7 @@ mod tests {
     fn event(seq: u64, text: &str) -> Kept {
         let event = Event::TextDelta { attempt: 1, text: text.into() };
         let event = Numbered::new(seq, seq, 1, event);
-        Kept::Event(Arc::new(SessionEvent { session: "s".into(), at: Timestamp(seq * 10), event }))
+        Kept::event(SessionEvent { session: "s".into(), at: Timestamp(seq * 10), event })
     }
 
     // REQ: INP-3
@@ -192,7 +215,19 @@ mod tests {
         (1..=5).for_each(|seq| ring.push(event(seq, &text)));
         assert!(ring.lock().n_bytes <= MAX_BYTES);
         ring.push(event(6, &"x".repeat(2 * MAX_BYTES)));
-        assert!(matches!(ring.at(5), Next::Kept(Kept::Event(it)) if it.event.seq == 6));
+        assert!(matches!(ring.at(5), Next::Kept(Kept::Event(it)) if it.event.event.seq == 6));
+    }
+
+    // REQ: INP-3, RUN-7
+    #[test]
+    fn text_of_an_event_is_made_once_for_all_readers() {
+        let ring = Ring::default();
+        ring.push(event(1, "a"));
+        let read = |text: &str| match ring.at(0) {
+            Next::Kept(Kept::Event(it)) => it.text(|_| text.to_owned()).to_owned(),
+            next => panic!("{next:?}"),
+        };
+        assert_eq!((read("first"), read("second")), ("first".to_owned(), "first".to_owned()));
     }
 
     // REQ: INP-3

@@ -1,5 +1,7 @@
 //! `/v1/sessions/{id}/runs`: asking for runs, and what became of them.
 
+use std::sync::Arc;
+
 use axum::{
     Extension, Json,
     body::Body,
@@ -24,7 +26,7 @@ use super::{
     hosted::Hosted,
     problem::{Code, Problem, ProblemBody},
     random,
-    runs::{Delivery, Run, RunState},
+    runs::{Delivery, Run, RunState, Runs},
 };
 
 /// Bytes of an `Idempotency-Key`.
@@ -34,7 +36,7 @@ const MAX_KEY: usize = 128;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRun {
-    /// The prompt.
+    /// The text of the prompt, at most a mebibyte.
     prompt: String,
     /// How it is taken while a run is under way.
     #[serde(default)]
@@ -68,6 +70,7 @@ pub(crate) struct RunView {
     ended_at: Option<Timestamp>,
     /// What it left: `end`, `is_success`, `text`, `error`, `turns`, `usage`, `cost_usd`, `duration_ms`,
     /// `model`, `denials`. Without an outcome `end` is `failed`.
+    #[schema(value_type = Option<Object>)]
     outcome: Option<Value>,
     /// The run of an earlier process that it goes on with.
     #[schema(value_type = Option<String>)]
@@ -98,7 +101,7 @@ impl RunView {
 /// The newest runs of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunList {
-    /// The newest first.
+    /// The runs, the newest first.
     runs: Vec<RunView>,
 }
 
@@ -106,7 +109,7 @@ pub(crate) struct RunList {
 /// most that long and at most 300 seconds; with `Accept: text/event-stream` it is the stream of the
 /// session's events up to the end of the run. A request that is sent again with the same
 /// `Idempotency-Key` is the same run.
-#[utoipa::path(post, path = "/v1/sessions/{id}/runs", tag = "runs", request_body = NewRun,
+#[utoipa::path(post, path = "/v1/sessions/{id}/runs", operation_id = "create_run", tag = "runs", request_body = NewRun,
     security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
@@ -184,7 +187,7 @@ impl Server {
     /// Asks for a run in the name of the program that hosts the server.
     pub(crate) async fn ask_for_run(
         &self,
-        hosted: &std::sync::Arc<Hosted>,
+        hosted: &Arc<Hosted>,
         prompt: &str,
     ) -> Result<(), Problem> {
         self.refuse_while_draining()?;
@@ -196,29 +199,27 @@ impl Server {
     }
 }
 
-/// Accepts a run and says how many are before it, or finds that its key was faster.
+/// Accepts a run and returns how many are before it, or finds that its key was faster.
 async fn accept(
     server: &Server,
-    hosted: &Hosted,
+    hosted: &Arc<Hosted>,
     run: Run,
 ) -> Result<(Run, Option<usize>), Problem> {
     let max = server.0.options.max_queued_runs;
-    server
-        .with_runs(hosted, |runs| {
-            if let Some(known) = run.key.as_ref().and_then(|(key, _)| runs.of_key(key)) {
-                return Ok((known.clone(), None));
-            }
-            if max <= runs.n_queued() {
-                let detail = format!("{max} runs wait in the session");
-                let wait = std::time::Duration::from_secs(5);
-                return Err(Problem::new(Code::QueueFull, detail).after(wait));
-            }
-            let position = runs.accept(run.clone());
-            let position =
-                position.map_err(|it| Problem::internal("the run cannot be written", &it))?;
-            Ok((run, Some(position)))
-        })
-        .await?
+    let plan = |runs: &Runs| {
+        if let Some(known) = run.key.as_ref().and_then(|(key, _)| runs.of_key(key)) {
+            return (Ok((known.clone(), false)), Vec::new());
+        }
+        if max <= runs.n_queued() {
+            let detail = format!("{max} runs wait in the session");
+            let wait = std::time::Duration::from_secs(5);
+            return (Err(Problem::new(Code::QueueFull, detail).after(wait)), Vec::new());
+        }
+        (Ok((run.clone(), true)), vec![run])
+    };
+    let (accepted, n_before) = server.promise_runs(hosted, plan).await?;
+    let (run, is_new) = accepted?;
+    Ok((run, is_new.then_some(n_before)))
 }
 
 /// Makes room for a run that is not to wait.
@@ -264,7 +265,7 @@ async fn wait_for(ended: &CancellationToken, wait: std::time::Duration) {
 }
 
 /// Lists the newest runs of a session, at most 256.
-#[utoipa::path(get, path = "/v1/sessions/{id}/runs", tag = "runs", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/runs", operation_id = "list_runs", tag = "runs", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default"),
@@ -283,12 +284,12 @@ pub(crate) async fn list(
     let n = body::page(&uri)?;
     let view = |it: &Run| RunView::new(&hosted, it, None);
     let runs =
-        server.with_runs(&hosted, |it| it.newest_first().take(n).map(view).collect()).await?;
+        server.with_runs(&hosted, |it| it.oldest_first().rev().take(n).map(view).collect()).await?;
     Ok(Json(RunList { runs }))
 }
 
 /// Shows a run.
-#[utoipa::path(get, path = "/v1/sessions/{id}/runs/{run}", tag = "runs", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/runs/{run}", operation_id = "show_run", tag = "runs", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("run" = String, Path, description = "The run"),
@@ -325,7 +326,7 @@ pub(crate) struct Interrupted {
 }
 
 /// Ends the run under way now; those that wait go on.
-#[utoipa::path(post, path = "/v1/sessions/{id}/interrupt", tag = "runs", security(("bearer" = [])),
+#[utoipa::path(post, path = "/v1/sessions/{id}/interrupt", operation_id = "interrupt_run", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "It ends, or none was under way", body = Interrupted),

@@ -23,7 +23,6 @@ use super::{
     access::Caller,
     body,
     hosted::{Hosted, SessionView},
-    hosting::blocking,
     problem::{Code, Problem, ProblemBody},
     random,
     record::{Record, Saved, Totals},
@@ -60,14 +59,14 @@ pub(crate) struct NewSession {
 /// A page of sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
-    /// The youngest first.
+    /// The sessions, the youngest first.
     sessions: Vec<SessionView>,
     /// Where the next page begins, as `cursor`; `null` on the last one.
     next: Option<String>,
 }
 
 /// Makes a session. It becomes an actor with its first run.
-#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = NewSession,
+#[utoipa::path(post, path = "/v1/sessions", operation_id = "create_session", tag = "sessions", request_body = NewSession,
     security(("bearer" = [])),
     responses(
         (status = 201, description = "The session", body = SessionView),
@@ -117,12 +116,12 @@ impl Server {
             created_at: self.now(),
         };
         let saved = Saved { record, totals: Totals::default() };
-        let places = self.0.places.clone();
-        let (saved, written) = blocking(move || {
-            let written = places.save(&saved);
+        let paths = self.0.paths.clone();
+        let write = self.write(move || {
+            let written = paths.save(&saved);
             (saved, written)
-        })
-        .await?;
+        });
+        let (saved, written) = write.await?;
         written.map_err(|it| Problem::internal("the session cannot be written", &it))?;
         let hosted = Arc::new(Hosted::new(saved, self.now()));
         self.0.book.insert(Arc::clone(&hosted));
@@ -175,7 +174,7 @@ impl NewSession {
 }
 
 /// Lists the sessions of the tenant, the youngest first; an admin sees those of all.
-#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions", tag = "sessions", security(("bearer" = [])),
     params(
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default"),
         ("cursor" = Option<String>, Query, description = "`next` of the page before"),
@@ -200,15 +199,15 @@ pub(crate) async fn list(
             it.ok_or_else(|| Problem::new(Code::BadRequest, "the cursor is none of this list"))
         })
         .transpose()?;
-    let (found, is_more) =
-        server.0.book.youngest(before.as_ref(), n, |it| caller.sees(it.tenant()));
+    let tenant = (caller.role != Role::Admin).then_some(&caller.tenant);
+    let (found, is_more) = server.0.book.youngest(tenant, before.as_ref(), n);
     let next = found.last().filter(|_| is_more);
     let next = next.map(|it| format!("{}-{}", it.record.created_at.0, it.id()));
     Ok(Json(SessionList { sessions: found.iter().map(|it| it.view()).collect(), next }))
 }
 
 /// Shows a session.
-#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}", operation_id = "show_session", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 200, description = "The session", body = SessionView),
@@ -224,7 +223,7 @@ pub(crate) async fn show(
 
 /// Deletes a session: its run is interrupted, what waits fails, and it is known no more. Its transcript
 /// and its directory stay on the disk, for the one who runs the server.
-#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", security(("bearer" = [])),
+#[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "delete_session", tag = "sessions", security(("bearer" = [])),
     params(("id" = String, Path, description = "The session")),
     responses(
         (status = 204, description = "It is gone"),
@@ -237,25 +236,23 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.at_least(Role::User)?;
     let hosted = server.hosted(&caller, &id)?;
-    let places = &server.0.places;
-    let record = places.record(hosted.tenant(), hosted.id());
-    let journal = places.runs(hosted.tenant(), hosted.id());
-    let removed = blocking(move || {
+    let paths = &server.0.paths;
+    let record = paths.record(hosted.tenant(), hosted.id());
+    let journal = paths.runs(hosted.tenant(), hosted.id());
+    let files = hosted.files.lock().await;
+    let removed = server.write(move || {
         let _none = std::fs::remove_file(journal);
         std::fs::remove_file(record)
     });
     removed.await?.map_err(|it| Problem::internal("the session cannot be deleted", &it))?;
     server.0.book.remove(hosted.id());
+    // From now on nothing is written of it.
     hosted.state().is_deleted = true;
+    drop(files);
     let handle = hosted.handle.lock().await.take();
-    {
-        let at = server.now();
-        let mut state = hosted.state();
-        if let Some(runs) = &mut state.runs {
-            runs.detach();
-            runs.fail_all(&json!({ "end": "failed", "error": "the session was deleted" }), at);
-        }
-    }
+    let outcome = json!({ "end": "failed", "error": "the session was deleted" });
+    let at = server.now();
+    server.note_runs(&hosted, |runs| runs.failed(&outcome, at)).await;
     if let Some(handle) = handle {
         handle.close().await;
     }

@@ -40,7 +40,7 @@ const BATCH: usize = 64 * 1024;
 /// Streams the events of a session. `Last-Event-ID` goes on after an event; `after` in the query does the
 /// same. Types are those of the library's events, in snake case; in addition `recorded` has a line of the
 /// transcript, `gap` the number of events that were missed, and `outcome` the run that was asked for.
-#[utoipa::path(get, path = "/v1/sessions/{id}/events", tag = "events", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/events", operation_id = "stream_events", tag = "events", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event, or a number; 0 begins at the beginning"),
@@ -133,7 +133,7 @@ impl Reader {
 
     fn replay(&mut self, server: &Server, from: Timestamp) {
         let (tenant, id) = (self.hosted.tenant(), self.hosted.id());
-        self.replay = Some(Replay::new(server.0.places.transcript(tenant, id), from));
+        self.replay = Some(Replay::new(server.0.paths.transcript(tenant, id), from));
     }
 
     fn respond(self) -> Response<Body> {
@@ -213,15 +213,15 @@ impl Reader {
         match next {
             Next::Kept(Kept::Event(event)) => {
                 self.place += 1;
-                write_event(&event, text);
+                text.push_str(event.text(event_text));
             }
             Next::Kept(Kept::Missed(n)) => {
                 self.place += 1;
-                write_gap(n, text);
+                text.push_str(&gap_text(n));
             }
             Next::Gap(n) => {
                 self.place += n;
-                write_gap(n, text);
+                text.push_str(&gap_text(n));
             }
             Next::End => self.is_over = true,
             Next::Nothing => {}
@@ -237,18 +237,19 @@ impl Drop for Reader {
     }
 }
 
-fn write_event(event: &SessionEvent, text: &mut String) {
+/// An event as readers get it; empty where it cannot be serialised.
+fn event_text(event: &SessionEvent) -> String {
     let SessionEvent { at, event, .. } = event;
     if let Event::Lagged { missed, .. } = event.event {
-        return write_gap(missed, text);
+        return gap_text(missed);
     }
-    let Ok(mut data) = serde_json::to_value(event) else { return };
+    let Ok(mut data) = serde_json::to_value(event) else { return String::new() };
     data["at"] = at.0.into();
-    text.push_str(&format!("id: {}-{}\ndata: {data}\n\n", event.seq, at.0));
+    format!("id: {}-{}\ndata: {data}\n\n", event.seq, at.0)
 }
 
-fn write_gap(missed: u64, text: &mut String) {
-    text.push_str(&format!("data: {}\n\n", json!({ "type": "gap", "missed": missed })));
+fn gap_text(missed: u64) -> String {
+    format!("data: {}\n\n", json!({ "type": "gap", "missed": missed }))
 }
 
 /// An answer of events.

@@ -1,6 +1,6 @@
 //! Who may use the server: tokens, kept as hashes in a file.
 //!
-//! A token is 32 random bytes, so its hash needs neither salt nor work factor: nobody guesses it.
+//! A token is 32 random bytes, so its hash needs neither salt nor work factor: it cannot be guessed.
 
 use std::{
     collections::BTreeMap,
@@ -69,12 +69,12 @@ impl std::str::FromStr for Role {
 /// A token, as the file keeps it.
 ///
 /// ```
-/// use ennead::serve::{Role, TokenEntry, TokenFile};
+/// use ennead::serve::{Role, TokenFile};
 ///
 /// let directory = tempfile::tempdir()?;
 /// let file = TokenFile::new(directory.path().join("tokens.json"));
 /// file.add("laptop", "acme", Role::Viewer)?;
-/// let entries: Vec<TokenEntry> = file.list()?;
+/// let entries = file.list()?;
 /// assert_eq!(entries[0].role.name(), "viewer");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -184,7 +184,7 @@ impl TokenFile {
         Ok(is_gone)
     }
 
-    /// Whose token this is. A file that cannot be read any more lets nobody in.
+    /// Whose token this is. To be called where the disk may be waited for. While the file cannot be read, no token is valid.
     pub(crate) fn bearer(&self, token: &str) -> Option<TokenEntry> {
         self.refresh();
         let hash = hash(token);

@@ -26,7 +26,7 @@ use super::{
 const CHUNK: usize = 64 * 1024;
 
 /// Gives the transcript, JSON lines. `Range` with one range of bytes gives a part of it.
-#[utoipa::path(get, path = "/v1/sessions/{id}/transcript", tag = "records", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/transcript", operation_id = "show_transcript", tag = "records", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("agent" = Option<String>, Query, description = "A sub-agent, whose transcript is given instead"),
@@ -93,7 +93,7 @@ impl Server {
         hosted: &Hosted,
         agent: Option<&str>,
     ) -> Result<PathBuf, Problem> {
-        let transcript = self.0.places.transcript(hosted.tenant(), hosted.id());
+        let transcript = self.0.paths.transcript(hosted.tenant(), hosted.id());
         let Some(agent) = agent else { return Ok(transcript) };
         if agent.len() != 16 || !agent.bytes().all(|it| it.is_ascii_hexdigit()) {
             return Err(Problem::new(Code::BadRequest, "an agent is 16 hexadecimal digits"));

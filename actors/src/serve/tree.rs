@@ -62,7 +62,7 @@ pub(crate) struct MailboxView {
     capacity: usize,
 }
 
-/// The actors that live.
+/// The living actors, in an order in which parents come before their children.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Tree {
     /// Parents before their children. Those that work for no session are shown to admins alone.
@@ -70,7 +70,7 @@ pub(crate) struct Tree {
 }
 
 /// Shows the actors of the tenant's sessions; an admin sees all.
-#[utoipa::path(get, path = "/v1/tree", tag = "tree", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/tree", operation_id = "show_tree", tag = "tree", security(("bearer" = [])),
     responses(
         (status = 200, description = "The tree", body = Tree),
         (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
@@ -84,7 +84,7 @@ pub(crate) async fn show(
 
 /// Streams the tree: first `tree` with all actors, then `actor_started`, `actor_changed` and `actor_ended` with
 /// one each. After `gap` there is a `tree` again.
-#[utoipa::path(get, path = "/v1/tree/events", tag = "tree", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/tree/events", operation_id = "stream_tree", tag = "tree", security(("bearer" = [])),
     responses(
         (status = 200, description = "The changes", body = String, content_type = "text/event-stream"),
         (status = "default", description = "A refusal", body = ProblemBody, content_type = "application/problem+json"),
@@ -93,7 +93,7 @@ pub(crate) async fn events(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response<Body>, Problem> {
-    let Some(place) = server.0.tree_readers.enter() else {
+    let Some(slot) = server.0.tree_readers.take() else {
         let wait = std::time::Duration::from_secs(15);
         return Err(
             Problem::new(Code::Streams, "the tree has as many readers as it may").after(wait)
@@ -102,7 +102,7 @@ pub(crate) async fn events(
     let watch = server.0.ennead.directory().watch();
     let all = json!({ "type": "tree", "actors": server.actors(&caller) });
     let ready = VecDeque::from([format!("data: {all}\n\n")]);
-    let reader = Reader { server, caller, watch, ready, _place: place };
+    let reader = Reader { server, caller, watch, ready, _slot: slot };
     let chunks = stream::unfold(reader, |mut reader| async move {
         let chunk = reader.chunk().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk.into()), reader))
@@ -115,7 +115,7 @@ struct Reader {
     caller: Caller,
     watch: TreeWatch,
     ready: VecDeque<String>,
-    _place: super::places::Place,
+    _slot: super::slots::TakenSlot,
 }
 
 impl Reader {

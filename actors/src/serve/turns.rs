@@ -39,7 +39,7 @@ pub(crate) struct TurnList {
 }
 
 /// Lists the turns of a session in their order.
-#[utoipa::path(get, path = "/v1/sessions/{id}/turns", tag = "records", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/turns", operation_id = "list_turns", tag = "records", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("agent" = Option<String>, Query, description = "A sub-agent, whose turns are given instead"),
@@ -79,7 +79,7 @@ pub(crate) async fn list(
 
 /// Shows a turn: its nine steps with their durations and what each found, what shapers saved, the attempts
 /// at the model with their causes, the decisions with rule and scope, and the calls of tools.
-#[utoipa::path(get, path = "/v1/sessions/{id}/turns/{number}", tag = "records", security(("bearer" = [])),
+#[utoipa::path(get, path = "/v1/sessions/{id}/turns/{number}", operation_id = "show_turn", tag = "records", security(("bearer" = [])),
     params(
         ("id" = String, Path, description = "The session"),
         ("number" = u64, Path, description = "The turn, from 1 within the session"),

@@ -8,21 +8,24 @@ use ennead_runtime::{
         RunEnd, RunRequest,
         outcome::{RunError, RunOutcome},
     },
+    serve::progress::Progress,
 };
 use serde_json::{Value, json};
 
 use super::{
     Server,
-    hosted::{Held, Hosted, Progress},
+    book::Walked,
+    hosted::{Held, Hosted},
     hosting::blocking,
+    metrics,
     problem::{Code, Problem},
     random,
     record::Saved,
-    runs::{Delivery, Run, RunState},
+    runs::{Delivery, Run, RunState, Runs},
     turnstile::Pass,
 };
 
-/// What a session is told that goes on with a run that was parked, or of an earlier process.
+/// The prompt of a run that goes on with one that was parked, or that an earlier process began.
 const GO_ON: &str =
     "The server had to stop while this was being worked on. Go on from where it was left.";
 
@@ -42,14 +45,11 @@ impl Server {
     async fn work(&self, hosted: &Arc<Hosted>) {
         while self.has_next(hosted) {
             let Some(mut pass) = self.admit(hosted).await else { continue };
-            let run = {
-                let at = self.now();
-                let mut state = hosted.state();
-                state.held = None;
-                state.runs.as_mut().and_then(|it| it.begin(at))
-            };
+            hosted.state().held = None;
+            let at = self.now();
+            let begun = self.note_runs(hosted, |runs| runs.begun(at).into_iter().collect()).await;
             // Deleted meanwhile.
-            let Some(run) = run else { continue };
+            let Some(run) = begun.into_iter().next() else { continue };
             let result = self.run(hosted, &run).await;
             if let Ok(outcome) = &result {
                 pass.charge(outcome.turns.max(1));
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// Whether there is a run to be taken; without one nobody works on the session any more.
+    /// Whether there is a run to take; without one the session has no worker any more.
     fn has_next(&self, hosted: &Hosted) -> bool {
         let mut state = hosted.state();
         let has_next = state.runs.as_ref().is_some_and(|it| 0 < it.n_queued());
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Notes how a run ended. One that was parked is gone on with.
-    async fn end(&self, hosted: &Hosted, run: &Run, result: Result<RunOutcome, String>) {
+    async fn end(&self, hosted: &Arc<Hosted>, run: &Run, result: Result<RunOutcome, String>) {
         let at = self.now();
         let parks = hosted.state().parks.take();
         let ended = match &result {
@@ -115,24 +115,23 @@ impl Server {
             }
             None => None,
         };
-        let mut state = hosted.state();
-        // Its end may lie in a hole of the events.
-        if let Some(progress) = state.progress.as_mut().filter(|it| it.run.is_some()) {
-            **progress = Progress::default();
-        }
-        if let Some(runs) = &mut state.runs {
-            let gone_on = next.map(|it| runs.go_on(&run.id, it));
-            match gone_on {
-                Some(Ok(())) => {}
-                Some(Err(error)) => tracing::error!(%error, "a parked run cannot be written"),
-                None => runs.end(&run.id, ended.0, ended.1, at),
+        {
+            let mut state = hosted.state();
+            // Its end may lie in a hole of the events.
+            if let Some(progress) = state.progress.as_mut().filter(|it| it.run.is_some()) {
+                **progress = Progress::default();
             }
+            state.last_used = at;
         }
-        state.last_used = at;
+        let plan = |runs: &Runs| match next {
+            Some(next) => runs.gone_on(&run.id, next),
+            None => runs.ended(&run.id, ended.0, ended.1, at).into_iter().collect(),
+        };
+        self.note_runs(hosted, plan).await;
     }
 
     /// Adds up what a run used.
-    async fn settle(&self, hosted: &Hosted, run: &RunId, outcome: &RunOutcome) {
+    async fn settle(&self, hosted: &Arc<Hosted>, run: &RunId, outcome: &RunOutcome) {
         let total = outcome.cost.tree().total();
         let saved = {
             let mut state = hosted.state();
@@ -144,12 +143,15 @@ impl Server {
             totals.is_partial |= total.known_cost().is_none();
             Saved { record: hosted.record.clone(), totals: *totals }
         };
-        self.0.metrics.add("ennead_cost_micro_usd_total", "", "", total.cost.micro_usd());
+        self.0.metrics.add(metrics::COST, "", "", total.cost.micro_usd());
         let (server, at, cost, run) = (self.clone(), self.now(), total.cost, run.clone());
-        let is_deleted = hosted.state().is_deleted;
-        let kept = blocking(move || {
+        let files = Arc::clone(&hosted.files).lock_owned().await;
+        let hosted = Arc::clone(hosted);
+        let kept = self.write(move || {
+            let _files = files;
             server.0.limits.count_money(&saved.record.tenant, cost, at);
-            if is_deleted { Ok(()) } else { server.0.places.save(&saved) }
+            let is_deleted = hosted.state().is_deleted;
+            if is_deleted { Ok(()) } else { server.0.paths.save(&saved) }
         });
         if let Ok(Err(error)) = kept.await {
             tracing::error!(%error, %run, "the totals of a session cannot be kept");
@@ -158,14 +160,21 @@ impl Server {
 
     /// Takes up what an earlier process left of all sessions.
     pub(crate) async fn take_up_all(&self) {
-        for hosted in self.0.book.all() {
-            let journal = self.0.places.runs(hosted.tenant(), hosted.id());
+        for mut page in self.0.book.walk(Walked::All) {
+            let paths = self.0.paths.clone();
             // Most sessions were asked for nothing.
-            if !journal.exists() {
-                continue;
-            }
-            if let Err(problem) = self.take_up(&hosted).await {
-                tracing::error!(session = %hosted.id(), %problem, "not taken up");
+            let asked = blocking(move || {
+                page.retain(|it| paths.runs(it.tenant(), it.id()).exists());
+                page
+            });
+            let asked = asked.await.unwrap_or_else(|problem| {
+                tracing::error!(%problem, "sessions are not taken up");
+                Vec::new()
+            });
+            for hosted in asked {
+                if let Err(problem) = self.take_up(&hosted).await {
+                    tracing::error!(session = %hosted.id(), %problem, "not taken up");
+                }
             }
         }
     }
@@ -190,12 +199,12 @@ impl Server {
         let status = handle.status().await.map_err(gone)?;
         if status.run.as_ref() == Some(id) {
             // It waits for an answer, as it did before; asked for again by its name it is the same.
-            return self.with_runs(hosted, |runs| runs.put_back(id)).await;
+            self.note_runs(hosted, |runs| runs.returned(id).into_iter().collect()).await;
+            return Ok(());
         }
         let next = random::uuid().map_err(|it| Problem::internal("no id can be made", &it))?;
         let next = Run::new(next.into(), GO_ON.into(), Delivery::Queue, self.now());
-        let gone_on = self.with_runs(hosted, |runs| runs.go_on(id, next)).await?;
-        gone_on.map_err(|it| Problem::internal("the run cannot be written", &it))
+        self.promise_runs(hosted, |runs| ((), runs.gone_on(id, next))).await.map(drop)
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use join::{Joined, join, one_line, wants};
 pub(crate) use server::{McpServers, Server, ServerHome};
 pub(crate) use starting::{Answered, StartingServers};
-pub use status::McpServerStatus;
+pub(crate) use status::McpServerStatus;
 pub(crate) use status::SessionServers;
 
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) enum McpMsg {
     Ended { why: String },
     /// End the server, and then yourself.
     Close,
-    /// A child has ended. Queued after what it said.
+    /// A child has ended. Queued after the messages that it sent.
     ChildGone(ActorId),
 }
 

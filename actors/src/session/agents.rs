@@ -300,9 +300,11 @@ impl SessionState {
             secret_variables: Arc::clone(&parent.secret_variables),
             redaction: parent.redaction.clone(),
             reads_sources: parent.reads_sources,
+            goes_on_from: None,
             system_prompt: Some(kind.system_prompt.to_string()),
             append_system_prompt: None,
             bare_system_prompt: false,
+            static_system_prompt: parent.static_system_prompt,
         };
         let mut meta = serde_json::json!({
             "agentType": &*kind.name,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ennead_runtime::{
-    ids::{SessionId, TenantId},
+    ids::{EntryId, SessionId, TenantId},
     ports::{BoxFuture, WorkGuard},
     run::facts::SessionFacts,
 };
@@ -73,6 +73,8 @@ pub(crate) struct SessionContext {
     pub(crate) secret_variables: Arc<[(String, String)]>,
     /// Takes secrets out of what it receives, writes and publishes; shared with its sub-agents.
     pub(crate) redaction: Redaction,
+    /// The line that an earlier conversation goes on from, where that is not its last one.
+    pub(crate) goes_on_from: Option<EntryId>,
     /// Whether instruction files, git and memory are read.
     pub(crate) reads_sources: bool,
     /// Replaces the built-in system prompt.
@@ -81,6 +83,8 @@ pub(crate) struct SessionContext {
     pub(crate) append_system_prompt: Option<String>,
     /// Whether nothing of our own follows a system prompt that replaces the built-in one.
     pub(crate) bare_system_prompt: bool,
+    /// Whether what differs between users goes into the first message and not into the system prompt.
+    pub(crate) static_system_prompt: bool,
 }
 
 impl SessionContext {

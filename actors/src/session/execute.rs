@@ -68,7 +68,8 @@ impl SessionState {
                 SessionEffect::ReadSettings => self.read_settings(myself).await?,
                 SessionEffect::LoadEarlier => self.load_earlier(myself).await?,
                 SessionEffect::StartAgent { request, agent, kind, lease } => {
-                    if let Err(why) = self.start_agent(myself, request, &agent, kind, lease).await?
+                    if let Err(why) =
+                        self.start_agent(myself, request, &agent, *kind, lease).await?
                     {
                         let refused = SessionInput::AgentRefused { agent, why };
                         effects.extend(self.machine.handle(self.now(), refused));
@@ -137,7 +138,9 @@ impl SessionState {
                 SessionEffect::AnswerAgent { agent, answer } => {
                     self.children.answer(&agent, answer);
                 }
-                SessionEffect::CloseTranscript if self.processes.is_empty() => {
+                SessionEffect::CloseTranscript
+                    if self.processes.is_empty() && self.machine.end_hooks().is_none() =>
+                {
                     self.close_transcript(myself)?;
                 }
                 spawning @ (SessionEffect::StartTurn { .. }

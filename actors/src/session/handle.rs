@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use ennead_runtime::{
     approval::{AnswerError, ModeError, PermissionAnswer, Question, QuestionKey},
-    ids::{RunId, SessionId},
+    ids::{RunId, SessionId, ToolUseId},
     output::{ChannelPolicy, OutputSettings},
     permission::PermissionMode,
     ports::shells::ShellStatus,
@@ -173,6 +173,12 @@ impl SessionHandle {
     /// Ends the run under way after its present turn.
     pub fn stop(&self) {
         let _gone = self.actor.cast(SessionMsg::Stop);
+    }
+
+    /// Ends the sub-agent that this call of the session's model began; the call gets an error result, and the run
+    /// goes on. Does nothing when none is at work for it.
+    pub fn stop_agent(&self, call: &str) {
+        let _gone = self.actor.cast(SessionMsg::StopAgent(ToolUseId::new(call)));
     }
 
     /// Its questions about calls that wait for an answer, those of its sub-agents included, oldest first.

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ennead_runtime::{
     digest::Digest,
-    ids::AgentId,
+    ids::{AgentId, EntryId},
     session::{Earlier, OpenedTranscript, SessionInput},
     step1_settings_resolution::Merged,
     transcript::{
         entry::Stored,
-        load::{LoadAs, Loaded, load},
+        load::{LoadAs, Loaded, load, load_until},
     },
     turn::input::SettingsRead,
 };
@@ -20,6 +20,7 @@ use super::{SessionMsg, SessionState, agents::orphans};
 use crate::{
     groundwork::{
         directory::ActorKind,
+        merging::merged,
         supervision::{HandlerResult, spawn_leaf},
     },
     handle::errors::OpenError,
@@ -27,7 +28,6 @@ use crate::{
         archive::{Opened, layout},
         transcript_store::TranscriptStore,
     },
-    turn::source_reader::merged,
 };
 
 /// Whether the transcript is open, or why not, and who waits to know.
@@ -130,17 +130,19 @@ impl SessionState {
         let directory = self.open.place.beside.clone();
         let (closer, caller) = (self.closer(), self.shared.facts.agent.clone());
         let store = Arc::clone(&self.shared.world.transcripts);
+        let from = self.shared.goes_on_from.clone();
         let work = Box::pin(async move {
-            let read = move || read(&*store, &file, &directory, sidechain);
+            let read = move || read(&*store, &file, &directory, sidechain, from.as_ref());
             let read = tokio::task::spawn_blocking(read).await;
             let earlier = match read.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok((loaded, system, agents, mut problems)) => {
+                Ok((loaded, cut, system, agents, mut problems)) => {
                     // Before the session records of a call that its agent was cut off.
                     problems.extend(closer.close_all(&agents).await);
                     Ok(Earlier {
                         settled: orphans::outcomes(&agents, caller.as_ref(), &loaded),
                         agents: agents.iter().map(|it| (it.agent.clone(), it.used())).collect(),
                         system,
+                        cut,
                         loaded,
                         problems,
                     })
@@ -167,7 +169,7 @@ fn system_of(store: &dyn TranscriptStore, loaded: &Loaded, texts: &Path) -> Opti
     }
 }
 
-type Read = (Loaded, Option<String>, Vec<orphans::Found>, Vec<String>);
+type Read = (Loaded, Option<Box<Loaded>>, Option<String>, Vec<orphans::Found>, Vec<String>);
 
 /// Reads a transcript and those of its sub-agents. Blocks.
 fn read(
@@ -175,13 +177,21 @@ fn read(
     file: &Path,
     directory: &Path,
     sidechain: bool,
+    from: Option<&EntryId>,
 ) -> Result<Read, String> {
     let load_as = if sidechain { LoadAs::Sidechain } else { LoadAs::Session };
     let bytes = store.read(file).map_err(|it| format!("{}: {it}", file.display()))?;
     let loaded = load(&bytes, load_as);
+    let cut = match from.filter(|it| loaded.last.as_ref() != Some(*it)) {
+        Some(from) => {
+            let cut = load_until(&bytes, load_as, from);
+            Some(Box::new(cut.ok_or_else(|| format!("no message of the session is named {from}"))?))
+        }
+        None => None,
+    };
     let all: BTreeMap<AgentId, _> =
         if sidechain { BTreeMap::new() } else { layout::sidechains(store, directory) };
     let (agents, problems) = orphans::find(store, all);
     let system = system_of(store, &loaded, &directory.join("stored"));
-    Ok((loaded, system, agents, problems))
+    Ok((loaded, cut, system, agents, problems))
 }

@@ -57,12 +57,17 @@ impl SessionState {
         (!ended.is_empty()).then_some(SessionInput::ShellsEnded(ended))
     }
 
-    /// Ends all commands; a leaf reports when nothing of them is left, or after the limit.
+    /// Ends all commands, and runs the hooks at the end; a leaf reports when nothing of them is left, or
+    /// after the limits.
     pub(super) async fn end_shells(&mut self, myself: &ActorRef<SessionMsg>) -> HandlerResult {
         self.processes.end_all();
         let (tracker, back) = (self.shared.shells.tracker.clone(), myself.clone());
         tracker.close();
+        let hooks = self.take_end_hooks();
         let work = Box::pin(async move {
+            if let Some(hooks) = hooks {
+                hooks.await;
+            }
             // What is still at work after the limit ends by itself; the session is over all the same.
             let _late = tokio::time::timeout(QUIET_LIMIT, tracker.wait()).await;
             let _gone = back.cast(SessionMsg::ShellsEnded);

@@ -141,7 +141,7 @@ pub struct ArchiveState {
 }
 
 /// Names an open transcript: the text of its path. Comparing paths part by part takes many times as
-/// long, and of a file that is written in two ways the lock tells.
+/// long, and a file that is written in two ways is found by its lock.
 type File = Arc<OsStr>;
 
 struct Entry {
@@ -164,7 +164,7 @@ impl Entry {
         self.writer.cast(WriterMsg::Close).ok();
     }
 
-    /// Tells that it is closed. The one that waits for the file comes back.
+    /// Marks the file as closed, and wakes the one that waits for it.
     fn closed(self) -> Option<OpenTranscript> {
         self.closing.into_iter().flatten().for_each(|done| done());
         self.next

@@ -4,7 +4,7 @@
 //! everything that it speaks of is on disk.
 //!
 //! The only place that knows bincode. A frame is magic, format version, type, type version, length,
-//! digest, payload; whatever does not fit exactly is no checkpoint.
+//! digest, payload; whatever does not fit exactly is not a checkpoint.
 
 use std::{
     io,

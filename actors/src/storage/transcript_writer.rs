@@ -112,11 +112,11 @@ pub(crate) struct WriterSetup {
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time in which the name of a file is not looked at twice while a run goes on. Nobody who takes a transcript
+/// Time in which the name of a file is not looked at twice while a run goes on. A user who takes a transcript
 /// away is faster, and a run of many short rounds would look at nothing else.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The reason with which a writer ends that could not open its file and has said so.
+/// The reason with which a writer ends that could not open its file and has reported that.
 pub(crate) const NOT_OPENED: &str = "not opened";
 
 /// The actor that writes one transcript.
@@ -374,7 +374,7 @@ fn wants_sync_to_close(state: &TranscriptWriterState) -> bool {
 fn close(myself: &ActorRef<WriterMsg>, state: &mut TranscriptWriterState) {
     if let Some(mut file) = state.file.take() {
         if !file.is_in_place() {
-            // Nobody waits for an answer any more, and who cleared it away meanwhile wants it so.
+            // No answer is waited for any more, and a user who removed the file meanwhile wants it gone.
             tracing::warn!("a transcript was closed that is no longer where it was");
         } else if file.needs_checkpoint()
             && let Err(error) = file.leave_checkpoint()

@@ -40,6 +40,8 @@ pub struct Checked {
     pub file: PathBuf,
     /// What was found in it.
     pub verified: Verified,
+    /// Lines that were found equal up to redaction: the model was shown secrets that they do not have.
+    pub up_to_redaction: u64,
 }
 
 /// Why a transcript cannot be shown, or is not in order. One line.
@@ -110,15 +112,18 @@ pub fn verify(file: &Path) -> Result<Vec<Checked>, TranscriptError> {
     verify_in(&FileStore::default(), file)
 }
 
-/// As [`verify`], of a transcript in a store.
-///
-/// # Errors
-///
-/// Those of [`verify`].
-pub fn verify_in(
-    store: &dyn TranscriptStore,
-    file: &Path,
-) -> Result<Vec<Checked>, TranscriptError> {
+impl dyn TranscriptStore + '_ {
+    /// Checks a transcript in this store as [`verify`] does a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`].
+    pub fn verify(&self, file: &Path) -> Result<Vec<Checked>, TranscriptError> {
+        verify_in(self, file)
+    }
+}
+
+fn verify_in(store: &dyn TranscriptStore, file: &Path) -> Result<Vec<Checked>, TranscriptError> {
     let folder = folder_of(file);
     let mut files = vec![file.to_owned()];
     let sidechains = sidechains(store, &folder)?;
@@ -185,7 +190,9 @@ impl SessionFiles<'_> {
         };
         // The digests of the requests follow from everything before them: the turns are walked again.
         match replay_lines(&lines, evidence.stored) {
-            Ok(_) => Ok(Checked { file, verified }),
+            Ok(replayed) => {
+                Ok(Checked { file, verified, up_to_redaction: replayed.up_to_redaction })
+            }
             Err(error) => Err(TranscriptError::Differs { file, error }),
         }
     }

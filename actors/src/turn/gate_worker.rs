@@ -82,7 +82,7 @@ pub(crate) fn look(
     })
 }
 
-/// Judges a shell command on a thread where nobody waits, and returns what the turn is to be given.
+/// Judges a shell command on a thread that may block, and returns what the turn is to be given.
 pub(crate) fn judge(call: ToolUseId, order: Box<CommandOrder>) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let judged = tokio::task::spawn_blocking(move || order.judge(EYES)).await;

@@ -9,6 +9,7 @@ mod body;
 mod headers;
 pub(crate) mod learned;
 mod no_answer;
+mod pace;
 mod shown;
 mod watchdog;
 
@@ -23,11 +24,12 @@ use self::{
     body::{in_place_if, read},
     headers::with_headers,
     no_answer::no_provider,
+    pace::Pace,
     shown::Shown,
     watchdog::Watchdog,
 };
 use crate::{
-    groundwork::directory::ParkedMark,
+    groundwork::{directory::ParkedMark, spans},
     handle::{events::EventHub, in_process_model, options::Endpoint},
     services::governor::{CallPermit, Parked, ProviderLimiter, Request},
     session::context::SessionContext,
@@ -81,16 +83,17 @@ pub(crate) fn run(
 ) -> BoxFuture<'static, TurnInput> {
     Box::pin(async move {
         let started = shared.world.clock.elapsed();
-        let (first_token_ms, parked_ms, usage) = (None, None, Usage::default());
-        let mut call =
-            Attempt { shared: &shared, order, sent, started, first_token_ms, parked_ms, usage };
+        let (pace, parked_ms, usage) = (Pace::default(), None, Usage::default());
+        let mut call = Attempt { shared: &shared, order, sent, started, pace, parked_ms, usage };
         let result = call.exchange().await;
+        let (first_ms, gap_ms) = (call.pace.first_ms(), call.pace.longest_gap_ms());
+        spans::answered(&tracing::Span::current(), &result, first_ms, gap_ms);
         let answered = Answered {
             attempt: call.order.attempt,
             usage: result.as_ref().map_or(call.usage, |it| it.usage),
             is_in_doubt: false,
             result,
-            first_token_ms: call.first_token_ms,
+            first_token_ms: first_ms,
             duration_ms: call.millis(),
             parked_ms: call.parked_ms,
         };
@@ -137,9 +140,9 @@ struct Attempt<'a> {
     /// Where somebody counts it.
     sent: Option<Sent>,
     started: std::time::Duration,
-    first_token_ms: Option<u64>,
+    pace: Pace,
     parked_ms: Option<NonZeroU32>,
-    /// What the provider said that a broken stream used.
+    /// The usage of a broken stream as the provider reported it.
     usage: Usage,
 }
 
@@ -314,7 +317,7 @@ impl Attempt<'_> {
         let is_little = body::is_little(body.len());
         let read_whole = move || format.read_whole(&body, digest);
         let answer = in_place_if(is_little, read_whole).await?;
-        self.first_token_ms = Some(self.millis());
+        self.pace.part(self.millis());
         if self.order.purpose == Purpose::Turn {
             let attempt = self.order.attempt;
             for block in &answer.blocks {
@@ -361,13 +364,11 @@ impl Attempt<'_> {
         if shown.is_empty() {
             return;
         }
-        if self.first_token_ms.is_none() {
-            self.first_token_ms = Some(self.millis());
-        }
+        self.pace.part(self.millis());
         let (hub, attempt) = (&self.shared.hub, self.order.attempt);
         for delta in shown {
             match delta {
-                // What is said for a summary is no answer.
+                // The text of a summary is not an answer.
                 _ if self.order.purpose != Purpose::Turn => {}
                 StreamDelta::Text(text) => {
                     hub.publish_delta(|| Event::TextDelta { attempt, text: text.into() });

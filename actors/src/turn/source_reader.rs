@@ -4,7 +4,8 @@ use std::{io, sync::Arc};
 
 use ennead_runtime::{
     ports::BoxFuture,
-    step1_settings_resolution::{LayerText, MergeOrder, Merged},
+    run::derived_settings::{DeriveOrder, InForce},
+    step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder, SourcesSeen},
     turn::input::SettingsRead,
 };
@@ -26,12 +27,9 @@ pub(crate) struct FirstLook {
 /// What a look at the settings files gives.
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
-/// Merges layers; long ones on the blocking pool, where no session waits. `None` where that broke off.
-pub(crate) async fn merged(order: MergeOrder) -> Option<Arc<Merged>> {
-    if order.is_short() {
-        return Some(Arc::new(order.merge()));
-    }
-    tokio::task::spawn_blocking(move || Arc::new(order.merge())).await.ok()
+/// Merges long settings and compiles their rules, on the blocking pool. `None` where that broke off.
+pub(crate) async fn in_force(order: DeriveOrder) -> Option<InForce> {
+    tokio::task::spawn_blocking(move || order.derive()).await.ok()
 }
 
 /// What the rules and settings of a turn keep from the sources, as patterns.
@@ -108,6 +106,7 @@ fn put_in_own(texts: &mut SourceTexts, shared: &SessionContext) {
     texts.system_prompt.clone_from(&shared.system_prompt);
     texts.append_system_prompt.clone_from(&shared.append_system_prompt);
     texts.is_bare = shared.bare_system_prompt;
+    texts.is_static = shared.static_system_prompt;
 }
 
 /// What a sub-agent is not given: the memory, which is its parent's; and, where it
@@ -123,31 +122,4 @@ fn for_agent(kind: &str, texts: &mut SourceTexts) {
 /// Whether sub-agents of this type only look or plan.
 fn is_for_looking(kind: &str) -> bool {
     matches!(kind, "Explore" | "Plan")
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-
-    use super::*;
-    use ennead_runtime::{
-        catalogue::Catalogue, permission::Scope, step1_settings_resolution::merge_with,
-    };
-
-    // REQ: SHP-4
-    #[tokio::test]
-    async fn long_settings_are_merged_where_no_session_waits() {
-        let catalogue = Arc::new(Catalogue::built_in());
-        let layer = |n: usize| {
-            let text =
-                format!(r#"{{"permissions":{{"deny":["x"{}]}}}}"#, r#","Read(a/*/b)""#.repeat(n));
-            vec![LayerText { scope: Scope::User, source: "user.json".into(), text }]
-        };
-        let order = |layers| MergeOrder::new(&catalogue).with(layers);
-        assert!(merged(order(layer(1))).now_or_never().is_some());
-        let long = layer((2 << 20) / 14);
-        let mut merging = Box::pin(merged(order(long.clone())));
-        assert!((&mut merging).now_or_never().is_none(), "this thread does not merge it");
-        assert_eq!(*merging.await.unwrap().resolved, merge_with(&long, &catalogue));
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Child of a turn supervisor, spawned when an answer holds tool uses. Its mailbox is a quota: the
 //! slot of every call is kept until the turn ends, so the call after the last slot is refused,
-//! however fast the others end. Executors tell the turn themselves; the dispatcher answers for those
+//! however fast the others end. Executors answer the turn themselves; the dispatcher answers for those
 //! that end without a word.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -106,7 +106,7 @@ impl Actor for ToolDispatcher {
         if let Some((call, settled)) = ended
             && ended_without_reply(&event).is_some()
         {
-            // Should it have told the turn just before it was killed, the turn takes only the first.
+            // If it answered the turn just before it was killed, the turn takes only the first answer.
             let outcome = Box::new(settled.get().cloned().unwrap_or_else(ToolOutcome::crashed));
             state.turn.cast(TurnMsg::Input(TurnInput::ToolFinished { call, outcome }))?;
         }

@@ -26,6 +26,7 @@ use std::{
 };
 
 use ennead_runtime::{
+    digest::Digest,
     ids::ToolUseId,
     step::Step,
     step1_settings_resolution::LayerText,
@@ -122,8 +123,8 @@ pub(crate) enum Pending {
     Path(ToolUseId, String),
     /// Whether a shell command may run.
     Judgement(ToolUseId),
-    /// What a policy says about a call.
-    Policy(ToolUseId),
+    /// What a policy says about a call under the rules and the mode of then.
+    Policy(ToolUseId, Digest),
     /// What an approver answers to the question that was raised as this one.
     Approval(u64),
     Dispatcher,

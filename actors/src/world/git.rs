@@ -149,7 +149,7 @@ async fn git(workspace: &Path, arguments: &[&str], more: &[(String, String)]) ->
     if let Some(output) = started.stdout.take() {
         let _as_far_as_it_goes = output.take(MAX_OUTPUT).read_to_end(&mut said).await;
     }
-    // One that says more than is read ends when nobody reads on.
+    // One that prints more than is read ends when its pipe is closed.
     let status = started.tree.wait().await.ok()?;
     let is_cut = MAX_OUTPUT <= said.len() as u64;
     (status.success() || is_cut).then(|| String::from_utf8_lossy(&said).into_owned())

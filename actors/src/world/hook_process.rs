@@ -42,7 +42,7 @@ pub(crate) struct HookPlace {
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// Tells a process that a hook started which hooks it hangs from: names with colons between them.
+/// Names, for a process that a hook started, the hooks above it, with colons between them.
 /// A session that such a process opens does not run those again (HKS-3).
 pub(crate) const CHAIN: &str = "ENNEAD_HOOK_CHAIN";
 

@@ -1,7 +1,7 @@
 //! Sends requests to model servers over HTTP with reqwest.
 //!
 //! One client per scheduler thread: its connections are tasks of that thread, so that a chunk that
-//! arrives wakes nobody elsewhere. Connections are pooled, HTTP/2 is used where a server offers it,
+//! arrives wakes no other thread. Connections are pooled, HTTP/2 is used where a server offers it,
 //! TLS is rustls with ring, proxies come from the environment; loopback addresses never go through
 //! one. Who a server is, is checked by what the system trusts and what the user names. Of all waiting
 //! only that for a connection is done here; the rest is watched around every transport alike, by the
@@ -114,12 +114,12 @@ fn headers(list: &[(String, String)]) -> Result<HeaderMap, TransportError> {
 }
 
 /// Gives the connections up when it is dropped unfinished. That may be for a user who interrupts, too:
-/// it cannot be told apart here, and costs a connection.
+/// it cannot be distinguished here, and costs a connection.
 #[derive(Debug)]
 struct Exchange {
     pools: Pools,
     pool: Pool,
-    /// Whether others may use the connection. One that is used by nobody else is closed with the
+    /// Whether others may use the connection. One that is not used by others is closed with the
     /// exchange anyway.
     is_shared: bool,
     /// Whether something is waited for, or has failed. Who has read all that it wants waits for nothing,

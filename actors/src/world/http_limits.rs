@@ -15,7 +15,7 @@ pub struct HttpLimits {
     /// Until the connection is open; 10 s.
     pub connect: Duration,
     /// Until a streamed answer begins, connecting included; 300 s. An answer in one piece, of which
-    /// nothing comes before it is whole, may take 600 s to begin whatever is said here.
+    /// nothing comes before it is whole, may take 600 s to begin whatever this field holds.
     pub first_byte: Duration,
     /// Between two pieces of an answer; 300 s.
     pub idle: Duration,
@@ -67,5 +67,5 @@ impl HttpLimits {
     }
 }
 
-/// No wait is longer, whatever is said: a day.
+/// The longest wait that can be set: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);

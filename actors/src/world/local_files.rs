@@ -70,7 +70,7 @@ pub struct Fingerprint {
     pub path: PathBuf,
     /// Modification time in nanoseconds, size, inode; `None`: it is not there.
     pub state: Option<(i128, u64, u64)>,
-    /// Why it cannot be read as settings, where what it said before goes on to hold.
+    /// Why it cannot be read as settings, where its earlier content goes on to hold.
     pub broken: Option<Arc<str>>,
 }
 

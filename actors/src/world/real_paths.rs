@@ -34,8 +34,8 @@ impl RealPaths {
         Some(kind)
     }
 
-    /// Follows an absolute path whose last part has a name that nobody can have used yet, so that it
-    /// is no link. A name that a directory does not hold is the dearest to look for.
+    /// Follows an absolute path whose last part has a name that cannot have been used yet, so that it
+    /// is not a link. A name that a directory does not hold is the dearest to look for.
     pub(crate) fn follow_new(&mut self, path: &Path) {
         let Some((directory, name)) = path.parent().zip(path.file_name()) else { return };
         self.follow(directory);

@@ -50,7 +50,7 @@ fn walk(
 }
 
 /// The globs of a rule, and its text without the header. `None`: it holds from the start. A header
-/// that cannot be read is no header; a rule that is there is better than one that is lost.
+/// that cannot be read is not a header; a rule that is there is better than one that is lost.
 pub(super) fn read(text: &str) -> (Option<Vec<String>>, &str) {
     let Some((header, body)) = split(text) else { return (None, text) };
     (header::globs(header).filter(|it| !it.is_empty()), body)

@@ -338,11 +338,19 @@ pub(super) fn memory(place: &SessionDirs) -> Option<String> {
 }
 
 fn memory_file(place: &SessionDirs) -> PathBuf {
-    memory_directory(place).join("MEMORY.md")
+    let mut file = memory_directory(place);
+    file.push("MEMORY.md");
+    file
 }
 
 /// Where the notes of sessions in this working directory lie.
 pub(crate) fn memory_directory(place: &SessionDirs) -> PathBuf {
     let name = project_name(&place.workspace.to_string_lossy());
-    place.config.join("projects").join(name).join("memory")
+    let mut directory = PathBuf::with_capacity(place.config.as_os_str().len() + name.len() + 32);
+    for part in
+        [place.config.as_path(), Path::new("projects"), Path::new(&name), Path::new("memory")]
+    {
+        directory.push(part);
+    }
+    directory
 }

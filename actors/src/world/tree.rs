@@ -60,7 +60,7 @@ struct Entry {
 fn listed(directory: &Path, hidden: Option<&PathPattern>, max: usize) -> (Vec<Entry>, usize) {
     let Ok(entries) = fs::read_dir(directory) else { return (Vec::new(), 0) };
     let shown = entries.flatten().take(MAX_ENTRIES).filter_map(|it| {
-        // A name that is no text could not be used by the model.
+        // A name that is not a text could not be used by the model.
         let name = it.file_name().into_string().ok()?;
         let is_hidden = hidden.is_some_and(|hidden| hidden.matches(&it.path().to_string_lossy()));
         let is_directory = it.file_type().ok()?.is_dir();

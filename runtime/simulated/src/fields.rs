@@ -150,7 +150,7 @@ const TOOL: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) message: String,
-    /// What programs tell it by, if there is such a code.
+    /// The code that programs know it by, if there is one.
     pub(super) code: Option<&'static str>,
     /// What OpenAI's formats name as the field.
     pub(super) param: Option<String>,
@@ -213,7 +213,7 @@ pub(super) fn of_chat(body: &Json) -> Result<(), Refused> {
 }
 
 /// The first field that a request of the Responses API may not have, or that names something which
-/// is kept nowhere: what is said here is forgotten with the answer.
+/// is kept nowhere: it is forgotten with the answer.
 pub(super) fn of_responses(body: &Json) -> Result<(), Refused> {
     let refused = |field: &str, code, message: String| {
         Err(Refused { message, code: Some(code), param: Some(field.to_owned()) })

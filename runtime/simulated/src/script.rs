@@ -54,6 +54,6 @@ pub enum End {
     Dropped,
     /// The connection is reset.
     Reset,
-    /// Nothing comes any more, and nobody closes.
+    /// Nothing comes any more, and the connection stays open.
     Stall,
 }

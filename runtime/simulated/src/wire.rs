@@ -10,7 +10,7 @@ use memchr::memmem;
 use super::answer::{Block, Usage};
 use ennead_runtime::digest::Digest;
 
-/// All that is said about an answer.
+/// All that a rule gives about an answer.
 #[derive(Debug)]
 pub(super) struct AnswerParts<'a> {
     pub(super) id: String,

@@ -83,7 +83,7 @@ struct ClassifierAnswer {
     reason: String,
 }
 
-/// Reads an answer. What is not one JSON object with the token is no verdict.
+/// Reads an answer. Anything but one JSON object with the token is not a verdict.
 pub fn read(text: &str, token: &str) -> Verdict {
     let unsure = |why: &str| Verdict::Unsure { reason: why.to_owned() };
     let text = text.trim();
@@ -125,6 +125,7 @@ mod tests {
             class: None,
             reason: String::new(),
             suggestions: Vec::new(),
+            blocked_path: None,
             asked_at: Timestamp(0),
             expires: Timestamp(1),
         }

@@ -21,6 +21,7 @@ fn question() -> Question {
         class: None,
         reason: "no rule allows it".into(),
         suggestions: Vec::new(),
+        blocked_path: None,
         asked_at: Timestamp(10),
         expires: Timestamp(20),
     }

@@ -25,6 +25,9 @@ fn every_block_reads_back_from_its_own_wire_text() {
     check_round_trip(&Block::tool_use(&id, &"Read".into(), r#"{"file_path":"/a"}"#));
     check_round_trip(&Block::tool_result(&id, "no", true));
     check_round_trip(&Block::tool_result(&id, "yes", false));
+    let image = r#"{"type":"image","source":{"type":"url","url":"https://a.test/x"}}"#;
+    let image = Block::from_wire(image).unwrap();
+    check_round_trip(&Block::media_result(&id, "seen", &[image.clone(), image], true));
     check_round_trip(&Block::stop_request());
     check_round_trip(&Block::error("gone"));
 }
@@ -75,5 +78,41 @@ fn block_with_a_member_that_its_type_does_not_know_or_without_one_that_it_needs_
         let block = Block::from_wire(text).unwrap();
         assert!(!block.is_odd() && block.doubted().is_odd(), "{text}");
         assert_eq!(block, block.doubted(), "the bytes are the same");
+    }
+}
+
+// REQ: TOL-1, CTX-8
+#[test]
+fn result_counts_its_images_and_gives_them_back_in_order() {
+    let id = ToolUseId::from("toolu_1");
+    let image = |n: u8| {
+        let source = format!(r#"{{"type":"url","url":"https://a.test/{n}"}}"#);
+        Block::from_wire(&format!(r#"{{"type":"image","source":{source}}}"#)).unwrap()
+    };
+    let media = [image(1), image(2)];
+    let result = Block::media_result(&id, "two", &media, false);
+    assert_eq!(result.as_tool_result(), Some((&id, "two", false)));
+    assert_eq!((result.chars(), result.is_odd()), (3 + 2 * 6400, false));
+    assert_eq!(result.media_in_result(), media);
+    assert_eq!(Block::media_result(&id, "none", &[], true), Block::tool_result(&id, "none", true));
+    // A text that looks like a list is a text.
+    let text = Block::tool_result(&id, r#"[{"type":"image"}]"#, false);
+    assert_eq!((text.chars(), text.media_in_result()), (18, Vec::new()));
+}
+
+// REQ: SHP-12
+#[test]
+fn half_of_a_surrogate_pair_is_replaced_in_bytes_that_nobody_has_parsed() {
+    let input = r#"{"a":"\ud83d","b":"\ud83d\ude00"}"#;
+    let mended = r#"{"a":"\ufffd","b":"\ud83d\ude00"}"#;
+    let call = Block::tool_use(&"t".into(), &"Note".into(), input);
+    assert_eq!(call.as_tool_use().unwrap().2, mended);
+    let wire = format!(r#"{{"type":"tool_use","id":"t","name":"Note","input":{input}}}"#);
+    let other = format!(r#"{{"type":"hologram","deep":{{"a":{input}}}}}"#);
+    for block in [call, Block::from_wire(&wire).unwrap(), Block::from_wire(&other).unwrap()] {
+        let mut bytes = Vec::new();
+        block.push_wire(&mut bytes);
+        let parsed: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert!(parsed.to_string().contains('\u{fffd}'), "{parsed}");
     }
 }

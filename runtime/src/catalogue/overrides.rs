@@ -18,7 +18,7 @@ pub struct Overrides {
     pub aliases: BTreeMap<String, String>,
 }
 
-/// Why a text or an entry is no part of a catalogue.
+/// Why a text or an entry is not part of a catalogue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotACatalogue {

@@ -71,7 +71,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The request that was answered by `answer`, after `last` was said.
+    /// The request that was answered by `answer`, after the message `last`.
     fn request(&mut self, last: &RecordedMessage, answer: &RecordedMessage) {
         self.setup.idle_ms = self.answered_at.map_or(0, |at| last.at.millis_since(at));
         let mut fired = Vec::new();

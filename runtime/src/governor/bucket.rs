@@ -6,7 +6,7 @@
 /// Parts of one unit in which levels are kept, so that slow rates are not rounded away.
 const PARTS: u64 = 1_000_000;
 
-/// The time in which a limit fills when nothing else is known: limits are said per minute.
+/// The time in which a limit fills when nothing else is known: providers give limits per minute.
 const MINUTE_MS: u64 = 60_000;
 
 /// What a provider says about one of its limits.
@@ -31,7 +31,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// From what was said at `now`, in milliseconds. `before` is the bucket as it was, for what is
+    /// From what the provider reported at `now`, in milliseconds. `before` is the bucket as it was, for what is
     /// left unsaid.
     pub fn reported(now: u64, said: Level, before: Option<Self>) -> Self {
         let known = before.map_or(0, |it| it.limit / PARTS);

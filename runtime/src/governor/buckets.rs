@@ -6,7 +6,7 @@ use super::{
     shares::RESERVE_DIVISOR,
 };
 
-/// What is left of each limit; `None` as long as the provider has said nothing of it.
+/// What is left of each limit; `None` as long as the provider has reported nothing of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buckets {
     requests: Option<Bucket>,

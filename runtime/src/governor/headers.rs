@@ -26,7 +26,7 @@ pub struct Report {
 
 impl Report {
     /// From headers. `now` turns moments into waiting times. `None` when
-    /// nothing is said; what cannot be read counts as not said.
+    /// the header is absent; what cannot be read counts as absent.
     pub fn read(headers: &HeaderMap, now: Timestamp) -> Option<Self> {
         let mut report = Self::default();
         for (name, value) in headers {

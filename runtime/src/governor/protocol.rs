@@ -52,13 +52,13 @@ pub enum Outcome {
     Unclear,
 }
 
-/// What the governor hears.
+/// The inputs of the governor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GovernorInput {
     /// May this call be made?
     Ask(Ask),
-    /// The head of an answer says this about the provider's limits.
-    Heard {
+    /// The head of an answer reports the limits of the provider.
+    LimitsReported {
         /// The call it answers.
         ticket: Ticket,
         /// The limits that the provider reported.
@@ -161,6 +161,6 @@ pub struct Refusal {
     pub reason: ParkReason,
     /// How long it waited, in milliseconds.
     pub waited_ms: u64,
-    /// What the provider said, where the account has nothing to pay with.
+    /// The provider's message, where the account has nothing to pay with.
     pub bill: Option<Arc<str>>,
 }

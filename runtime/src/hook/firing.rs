@@ -74,6 +74,18 @@ pub enum Firing<'a> {
         /// Rules that would settle it for the future.
         suggestions: Cow<'a, [String]>,
     },
+    /// Somebody is about to be asked for attention.
+    Notification {
+        /// What is wanted, in words.
+        message: Cow<'a, str>,
+        /// What it is about; `permission_prompt`.
+        kind: Cow<'a, str>,
+    },
+    /// A session is being closed.
+    SessionEnd {
+        /// Why; `other`, as nobody says more.
+        reason: Cow<'a, str>,
+    },
     /// A tool call ran and failed.
     PostToolUseFailure {
         /// Id of the tool use, as the model issued it.
@@ -113,6 +125,8 @@ impl Firing<'_> {
             Firing::SubagentStop { .. } => HookEvent::SubagentStop,
             Firing::PermissionRequest { .. } => HookEvent::PermissionRequest,
             Firing::PostToolUseFailure { .. } => HookEvent::PostToolUseFailure,
+            Firing::Notification { .. } => HookEvent::Notification,
+            Firing::SessionEnd { .. } => HookEvent::SessionEnd,
         }
     }
 
@@ -160,6 +174,10 @@ impl Firing<'_> {
                     duration_ms,
                 }
             }
+            Firing::Notification { message, kind } => {
+                Firing::Notification { message: own(message), kind: own(kind) }
+            }
+            Firing::SessionEnd { reason } => Firing::SessionEnd { reason: own(reason) },
             Firing::Stop { active, last_assistant_message } => {
                 Firing::Stop { active, last_assistant_message: own(last_assistant_message) }
             }
@@ -177,6 +195,8 @@ impl Firing<'_> {
                 Some(trigger)
             }
             Firing::SessionStart { source, .. } => Some(source),
+            Firing::Notification { kind, .. } => Some(kind),
+            Firing::SessionEnd { reason } => Some(reason),
             Firing::SubagentStart | Firing::SubagentStop { .. } => Some(agent_type),
             Firing::UserPromptSubmit { .. } | Firing::Stop { .. } => None,
         }

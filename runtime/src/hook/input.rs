@@ -57,7 +57,8 @@ impl HookInput {
             | Firing::UserPromptSubmit { prompt: text }
             | Firing::SubagentStop { last_assistant_message: text, .. }
             | Firing::Stop { last_assistant_message: text, .. } => text.len(),
-            Firing::SessionStart { .. } | Firing::SubagentStart => 0,
+            Firing::Notification { message: text, .. } => text.len(),
+            Firing::SessionStart { .. } | Firing::SubagentStart | Firing::SessionEnd { .. } => 0,
         }
     }
 }
@@ -100,6 +101,11 @@ fn input_json(context: &HookContext, firing: &Firing<'_>) -> String {
             line.model = Some(model);
         }
         Firing::UserPromptSubmit { prompt } => line.prompt = Some(prompt),
+        Firing::Notification { message, kind } => {
+            line.message = Some(message);
+            line.notification_type = Some(kind);
+        }
+        Firing::SessionEnd { reason } => line.reason = Some(reason),
         Firing::SubagentStart => {}
         Firing::SubagentStop { active, last_assistant_message } => {
             line.stop_hook_active = Some(*active);
@@ -158,6 +164,12 @@ struct Line<'a> {
     tool_response: Option<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notification_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,6 +252,14 @@ mod tests {
         check(
             Firing::PreCompact { trigger: "auto".into(), custom_instructions: "".into() },
             r#""hook_event_name":"PreCompact","permission_mode":"acceptEdits","trigger":"auto","custom_instructions":"""#,
+        );
+        check(
+            Firing::Notification { message: "look".into(), kind: "permission_prompt".into() },
+            r#""hook_event_name":"Notification","permission_mode":"acceptEdits","message":"look","notification_type":"permission_prompt""#,
+        );
+        check(
+            Firing::SessionEnd { reason: "other".into() },
+            r#""hook_event_name":"SessionEnd","permission_mode":"acceptEdits","reason":"other""#,
         );
         check(
             Firing::Stop { active: true, last_assistant_message: "done".into() },

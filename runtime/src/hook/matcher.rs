@@ -8,7 +8,7 @@ use super::{HookEvent, HookHandler, HookTable, Matcher};
 /// pattern that was built to hang.
 const BACKTRACK_LIMIT: usize = 100_000;
 
-/// The matcher is no regular expression.
+/// The matcher is not a regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("the matcher `{text}` is no regular expression")]
 #[non_exhaustive]

@@ -6,7 +6,7 @@ use super::{HookEvent, HookHandler, HookTable, Matcher, ONLY_RESTRICTS, OnFailur
 use crate::permission::Scope;
 
 /// Milliseconds a command may take if its entry sets none.
-const DEFAULT_TIMEOUT_MS: u64 = 600_000;
+pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
 
 /// Reads the `hooks` value of one layer. A bad entry is dropped with a warning, the others hold.
 pub fn read_table(hooks: &Value, scope: Scope, warnings: &mut Vec<String>) -> HookTable {

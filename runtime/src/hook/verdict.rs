@@ -84,7 +84,7 @@ pub struct HookVerdict {
     /// `continue: false`: the run ends, for this reason, which the user sees.
     pub stop: Option<String>,
     /// Blocked: the reason for the model (PostToolUse), the next instruction (Stop), or why there
-    /// is no compaction (PreCompact).
+    /// is not a compaction (PreCompact).
     pub block_reason: Option<String>,
     /// What went wrong, for the user.
     pub errors: Vec<String>,

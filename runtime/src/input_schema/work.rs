@@ -202,7 +202,7 @@ fn of_text(
     }
 }
 
-/// `enum` and `const`: equal texts cost their length, and what is no text is looked at whole.
+/// `enum` and `const`: equal texts cost their length, and what is not a text is looked at whole.
 fn compared(
     keywords: &Map<String, Value>,
     value: &Value,

@@ -270,7 +270,7 @@ impl Tree {
         members.fold(Spent::default(), |sum, it| sum + it.1.aside)
     }
 
-    /// Whether so much can be set aside by `asks`, who is in the way of nobody but others.
+    /// Whether this much can be set aside for `asks`, whose own reservation does not count against it.
     fn check(
         &self,
         asks: Option<&Option<AgentId>>,

@@ -75,7 +75,7 @@ pub struct Configured {
     pub problems: Vec<Problem>,
 }
 
-/// A text that is no configuration.
+/// A text that is not a configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -137,7 +137,7 @@ fn patterns(list: Option<&Value>, environment: Environment<'_>) -> Vec<Pattern> 
     list.filter_map(|it| Pattern::of(it, environment)).collect()
 }
 
-/// `*` matches anything, but what matches a host is no part of a path: host and path are
+/// `*` matches anything, but what matches a host is not part of a path: host and path are
 /// looked at apart. A pattern without a path matches every path.
 fn url_matches(pattern: &str, url: &str) -> bool {
     let (pattern_host, pattern_path) = halves(pattern);

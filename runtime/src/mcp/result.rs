@@ -1,8 +1,14 @@
 //! What the model reads of a result.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::tool::{ToolErrorKind, ToolOutcome};
+use crate::{
+    picture::picture,
+    run::PromptBlock,
+    step5_model_call::view::MAX_IMAGE_BYTES,
+    tool::{MAX_MEDIA, ToolErrorKind, ToolOutcome},
+};
 
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,9 +26,16 @@ pub struct CallResult {
 pub enum Content {
     /// Text for the model.
     Text(String),
-    /// Something that is not shown: an image, a sound, bytes.
+    /// A picture.
+    Image {
+        /// What the server calls it: `image/png`. What is shown goes by the bytes.
+        mime: String,
+        /// Its bytes as base64.
+        data: String,
+    },
+    /// Something that is not shown: a sound, bytes.
     Binary {
-        /// What it is: `image/png`.
+        /// What it is: `audio/wav`.
         mime: String,
         /// Characters of its base64.
         chars: usize,
@@ -44,9 +57,16 @@ pub enum Content {
 }
 
 impl CallResult {
-    /// How the call ended. The text is whole.
+    /// Whether it holds pictures: their bytes are looked at by [`CallResult::outcome`], which takes
+    /// milliseconds for large ones.
+    pub fn has_images(&self) -> bool {
+        self.content.iter().any(|it| matches!(it, Content::Image { .. }))
+    }
+
+    /// How the call ended. The text is whole; pictures that a model can see come after it.
     pub fn outcome(&self) -> ToolOutcome {
-        let mut parts: Vec<String> = self.content.iter().map(Content::shown).collect();
+        let mut media = Vec::new();
+        let mut parts: Vec<String> = self.content.iter().map(|it| it.shown(&mut media)).collect();
         if let (true, Some(structured)) = (parts.is_empty(), &self.structured) {
             parts.push(structured.to_string());
         }
@@ -55,6 +75,7 @@ impl CallResult {
             true => ToolOutcome::failed(ToolErrorKind::Failed, text),
             false => ToolOutcome::ok(text),
         };
+        let outcome = outcome.with_media(media);
         match &self.structured {
             Some(structured) => outcome.with_structured(structured),
             None => outcome,
@@ -63,9 +84,19 @@ impl CallResult {
 }
 
 impl Content {
-    fn shown(&self) -> String {
+    /// What the model reads of it. Adds a picture that it can see to the others.
+    fn shown(&self, media: &mut Vec<PromptBlock>) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::Image { mime, data } => match shown_image(data, media.len()) {
+                Ok((block, text)) => {
+                    media.push(block);
+                    text
+                }
+                Err(why) => {
+                    format!("[{mime}, about {} bytes, is not shown: {why}]", data.len() / 4 * 3)
+                }
+            },
             Self::Binary { mime, chars } => {
                 // Four characters represent three bytes.
                 format!("[{mime}, about {} bytes, is not shown]", chars / 4 * 3)
@@ -74,6 +105,19 @@ impl Content {
             Self::Resource { uri, text } => format!("[{uri}]\n{text}"),
         }
     }
+}
+
+/// A picture and its name in the text, where `n_before` of the result are shown already.
+fn shown_image(data: &str, n_before: usize) -> Result<(PromptBlock, String), String> {
+    if MAX_MEDIA <= n_before {
+        return Err(format!("a result shows {MAX_MEDIA} pictures at most"));
+    }
+    if MAX_IMAGE_BYTES < data.len() {
+        return Err("it is too large".into());
+    }
+    let bytes = STANDARD.decode(data).map_err(|_| "it is not base64".to_owned())?;
+    let (block, found) = picture(&bytes).map_err(|it| it.to_string())?;
+    Ok((block, found.to_string()))
 }
 
 #[cfg(test)]
@@ -99,15 +143,34 @@ mod tests {
         check(
             vec![
                 Content::Text("a".into()),
-                Content::Binary { mime: "image/png".into(), chars: 400 },
+                Content::Binary { mime: "audio/wav".into(), chars: 400 },
                 Content::Link { uri: "file:///x".into(), name: "x".into() },
                 Content::Resource { uri: "u:1".into(), text: "t".into() },
             ],
             None,
-            "a\n[image/png, about 300 bytes, is not shown]\n[x](file:///x)\n[u:1]\nt",
+            "a\n[audio/wav, about 300 bytes, is not shown]\n[x](file:///x)\n[u:1]\nt",
         );
         check(vec![], None, "(no output)");
+        let odd = Content::Image { mime: "image/png".into(), data: "QUJD".into() };
+        let why = "it is no PNG, JPEG, GIF or WebP picture";
+        check(vec![odd], None, &format!("[image/png, about 3 bytes, is not shown: {why}]"));
         check(vec![], Some(json!({"n": 1})), r#"{"n":1}"#);
         check(vec![Content::Text("said".into())], Some(json!({"n": 1})), "said");
+    }
+
+    // REQ: TOL-3
+    #[test]
+    fn pictures_are_shown_as_far_as_a_result_may_have_them() {
+        let data = STANDARD.encode(b"GIF89a\x05\0\x00\x01\0\0");
+        let image = Content::Image { mime: "image/png".into(), data };
+        let content = vec![image; MAX_MEDIA + 1];
+        let result = CallResult { content, structured: None, is_error: false };
+        assert!(result.has_images());
+        let outcome = result.outcome();
+        assert_eq!(outcome.media.len(), MAX_MEDIA);
+        assert!(outcome.text.starts_with("[image/gif, 5 x 256 pixels]\n"), "{}", outcome.text);
+        assert!(outcome.text.ends_with("shows 20 pictures at most]"), "{}", outcome.text);
+        let block = outcome.to_block(&"id".into());
+        assert_eq!(block.media_in_result().len(), MAX_MEDIA);
     }
 }

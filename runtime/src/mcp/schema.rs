@@ -49,7 +49,7 @@ fn flatten(root: &mut Map<String, Value>, depth: usize) {
         if depth == 0 {
             continue;
         }
-        // One that is no object (`true`) requires nothing.
+        // One that is not an object (`true`) requires nothing.
         let mut branches: Vec<Map<String, Value>> =
             branches.into_iter().map(|it| it.as_object().cloned().unwrap_or_default()).collect();
         branches.iter_mut().for_each(|it| flatten(it, depth - 1));

@@ -17,7 +17,7 @@ use crate::{
 /// Bytes of a description that are sent.
 const MAX_DESCRIPTION: usize = 2048;
 
-/// Characters of a result, if nothing else is said: 25,000 tokens of about four.
+/// Characters of a result by default: 25,000 tokens of about four.
 const MAX_RESULT: u32 = 100_000;
 
 /// Characters that a tool may ask for.

@@ -74,7 +74,7 @@ pub(super) struct Chunker {
     fence_start: TextPosition,
     /// The line that opens the fence again that `pending` begins in.
     reopened: Option<String>,
-    /// Blanks alone are no block; they go with the next one.
+    /// Blanks alone are not a block; they go with the next one.
     blanks: String,
 }
 

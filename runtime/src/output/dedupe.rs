@@ -1,13 +1,13 @@
-//! What is said twice is delivered once: what of a text was said already?
+//! A text that comes twice is delivered once: what of it was delivered already?
 //!
 //! Two questions, because two things repeat. A message that is complete says all of what its
-//! deltas said; a block reply repeats the end of it. Both are answered in one pass.
+//! deltas held; a block reply repeats the end of it. Both are answered in one pass.
 
 /// Bytes from which on the end of one text and the beginning of the next count as the same words.
 /// Shorter ones meet by chance.
 const MIN_OVERLAP: usize = 16;
 
-/// What `whole` says after what was `said`; `None` if that is not how it begins. Line ends that
+/// Returns the rest of `whole` after `said`; `None` if that is not how it begins. Line ends that
 /// only `whole` has are passed over: a message puts one between its blocks of text.
 pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
     if let Some(rest) = whole.strip_prefix(said) {
@@ -23,12 +23,12 @@ pub(super) fn rest<'w>(said: &str, whole: &'w str) -> Option<&'w str> {
         }
         at += 1;
     }
-    // What was said is whole characters, and so is what equals it.
+    // The delivered text is whole characters, and so is what equals it.
     whole.get(at..)
 }
 
-/// What `block` says beyond the end of what was `said`: all of it, if it does not begin with that
-/// end. An overlap is the whole block, all that was said, or [`MIN_OVERLAP`] bytes at least.
+/// Returns what `block` adds to the end of `said`: all of it, if it does not begin with that
+/// end. An overlap is the whole block, all of `said`, or [`MIN_OVERLAP`] bytes at least.
 pub(super) fn beyond<'b>(said: &str, block: &'b str) -> &'b str {
     let n_same = overlap(said.as_bytes(), block.as_bytes());
     let is_all = n_same == said.len() || n_same == block.len();

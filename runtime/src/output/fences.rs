@@ -1,11 +1,11 @@
-//! Which part of a text is a fenced code block, told while the text arrives.
+//! Which part of a text is a fenced code block, known while the text arrives.
 //!
 //! Two readers need it: tags in code are left as they are, and a block of
 //! code is not split. It follows CommonMark (three or more backticks or tildes, closed by as many
 //! of the same), except that a fence may be indented by any number of blanks and `>`, as it is in
 //! lists and quotes, and that a line of more than [`MAX_LINE`] bytes opens nothing.
 
-/// Bytes of a line that opens a fence at most; it is said again where the block is split.
+/// Bytes of a line that opens a fence at most; it is repeated where the block is split.
 const MAX_LINE: usize = 256;
 
 /// Reads a text piece by piece. Every byte is looked at once.
@@ -40,7 +40,7 @@ enum Line {
     Run { mark: u8, length: usize },
     /// Then the info string; of a closing line, blanks.
     Behind { mark: u8, length: usize },
-    /// It is no line of a fence.
+    /// It is not a line of a fence.
     Other,
 }
 

@@ -1,7 +1,7 @@
 //! The edges of a message: blanks around it are not delivered, and neither is a message that says
 //! nothing but heartbeat tokens (OUT-2).
 //!
-//! A model that is woken and has nothing to tell answers with a token, by default `HEARTBEAT_OK`.
+//! A model that is woken and has nothing to report answers with a token, by default `HEARTBEAT_OK`.
 //! Alone it is for the harness; next to other words it is one of them and stays. It may be
 //! repeated, and be in emphasis, quotes or code marks, or before a full stop.
 //!
@@ -25,9 +25,9 @@ pub(super) struct Edges {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HeartbeatState {
-    /// Nothing was said so far but blanks and tokens; the last word begins at `word`.
+    /// The text so far is blanks and tokens; the last word begins at `word`.
     Nothing { held: String, word: usize },
-    /// Something was said. The blanks after it wait for what follows.
+    /// The text has words. The blanks after them wait for what follows.
     Saying { blanks: String },
 }
 

@@ -1,4 +1,4 @@
-//! A message that is being said: what came of it, and where each attempt can be taken back to.
+//! A message that is being delivered: what came of it, and where each attempt can be taken back to.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct OpenMessage {
     now: MessageState,
-    /// Everything that was said of it, as it came.
+    /// Everything that was delivered of it, as it came.
     said: String,
     /// Reasoning that is delivered with the message.
     pub(super) thought: String,
@@ -103,7 +103,7 @@ impl OpenMessage {
         self.now.is_elsewhere = true;
     }
 
-    /// The message is this; whether that goes on from what was said of it.
+    /// The message is this; whether that goes on from what was delivered of it.
     pub(super) fn complete(&mut self, whole: &str, out: &mut Vec<Out>) -> bool {
         let Some(rest) = dedupe::rest(&self.said, whole) else { return false };
         self.add(rest, out);

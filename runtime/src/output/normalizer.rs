@@ -1,12 +1,12 @@
 //! One channel: events of a session in, payloads out.
 //!
-//! What is delivered while it is said can turn out wrong: an attempt fails, or the whole message
-//! says something else. Then tags, edges, blocks and what counts as said go back to where they were
+//! What is delivered while it arrives can turn out wrong: an attempt fails, or the whole message
+//! says something else. Then tags, edges, blocks and what counts as delivered go back to where they were
 //! before, and [`Payload::Retracted`] names what the channel got. Text that did not leave yet is
 //! dropped without a word.
 //!
 //! Linear: a delta is looked at once by each stage; the whole message is compared once with what
-//! its deltas said.
+//! its deltas held.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Normalizer {
         self.message.is_none()
     }
 
-    /// Other defaults hold. To be said between two messages.
+    /// Sets other defaults. To be called between two messages.
     pub fn set_settings(&mut self, settings: Arc<OutputSettings>) {
         self.settings = settings;
     }
@@ -139,7 +139,7 @@ impl Normalizer {
             return;
         }
         self.attempt(attempt, out).turn_elsewhere();
-        self.deliver(vec![Out::Thought(text.to_owned())], out);
+        self.deliver(vec![Out::Reasoning(text.to_owned())], out);
     }
 
     /// The message under way, about to go on with this attempt.
@@ -247,8 +247,8 @@ impl Normalizer {
         let mut said = Vec::new();
         for piece in pieces {
             match piece {
-                Out::Said(piece) => said.push(piece),
-                Out::Thought(more) => thought.push_str(&more),
+                Out::Text(piece) => said.push(piece),
+                Out::Reasoning(more) => thought.push_str(&more),
             }
         }
         let thought = thought.trim();
@@ -271,10 +271,10 @@ impl Normalizer {
         let gathers = self.chunking().is_none() && 0 < self.settings.coalesce_ms;
         for piece in pieces {
             match piece {
-                Out::Said(piece) if gathers => self.gathered.push_str(&piece.text),
-                Out::Said(piece) => self.deliver_piece(piece, out),
-                Out::Thought(_) if !self.policy.reasoning => {}
-                Out::Thought(text) => {
+                Out::Text(piece) if gathers => self.gathered.push_str(&piece.text),
+                Out::Text(piece) => self.deliver_piece(piece, out),
+                Out::Reasoning(_) if !self.policy.reasoning => {}
+                Out::Reasoning(text) => {
                     let Some(message) = &mut self.message else { continue };
                     if !is_partial {
                         message.thought.push_str(&text);

@@ -10,15 +10,15 @@ use super::{
 /// What comes out, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Out {
-    Said(Piece),
-    Thought(String),
+    Text(Piece),
+    Reasoning(String),
 }
 
 impl Out {
     pub(super) fn into_text(self) -> Option<String> {
         match self {
-            Self::Said(piece) => Some(piece.text),
-            Self::Thought(_) => None,
+            Self::Text(piece) => Some(piece.text),
+            Self::Reasoning(_) => None,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Pipe {
         if let Some(chunker) = self.chunker.take() {
             let mut pieces = Vec::new();
             chunker.finish(&mut pieces);
-            out.extend(pieces.into_iter().map(Out::Said));
+            out.extend(pieces.into_iter().map(Out::Text));
         }
     }
 
@@ -81,8 +81,8 @@ impl Pipe {
     fn take(&mut self, segments: Vec<Segment>, out: &mut Vec<Out>) {
         for segment in segments {
             match segment {
-                Segment::Thought(text) => out.push(Out::Thought(text)),
-                Segment::Said(text) => {
+                Segment::Reasoning(text) => out.push(Out::Reasoning(text)),
+                Segment::Text(text) => {
                     let mut kept = String::new();
                     self.edges.push(&text, &mut kept);
                     push_text(&mut self.chunker, kept, out);
@@ -95,7 +95,7 @@ impl Pipe {
         if let Some(chunker) = &mut self.chunker {
             let mut pieces = Vec::new();
             cut(chunker, &mut pieces);
-            out.extend(pieces.into_iter().map(Out::Said));
+            out.extend(pieces.into_iter().map(Out::Text));
         }
     }
 }
@@ -108,8 +108,8 @@ fn push_text(chunker: &mut Option<Chunker>, text: String, out: &mut Vec<Out>) {
         Some(chunker) => {
             let mut pieces = Vec::new();
             chunker.push(&text, &mut pieces);
-            out.extend(pieces.into_iter().map(Out::Said));
+            out.extend(pieces.into_iter().map(Out::Text));
         }
-        None => out.push(Out::Said(text.into())),
+        None => out.push(Out::Text(text.into())),
     }
 }

@@ -10,7 +10,7 @@
 //! * Code is left alone: fenced blocks, and code spans, which end with their line. Within
 //!   reasoning there is no code: what a model opens there it may never close.
 //! * Reasoning that is not closed goes on to the end of the message: to leak it is worse than to
-//!   lose words that nobody marked as an answer.
+//!   lose words that are not marked as an answer.
 //! * A closing tag without an opening one is taken out; the text before it stays, because it may
 //!   be out already. What looks like a tag and never ends is text.
 //! * Line ends after a tag that was taken out go with it if nothing else is on that line.
@@ -31,9 +31,9 @@ pub use tag::{MAX_TAG, REASONING};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
     /// Text of the answer.
-    Said(String),
+    Text(String),
     /// Text of the reasoning.
-    Thought(String),
+    Reasoning(String),
 }
 
 /// Separates reasoning from the answer within one message.
@@ -46,7 +46,7 @@ pub(super) struct TagStripper {
     candidate: Candidate,
     /// A line from its first backtick on, until it is known what of it is code.
     line: Option<HeldLine>,
-    /// Of what was said.
+    /// A piece of the answer.
     fences: Fences,
 }
 
@@ -143,8 +143,8 @@ impl TagStripper {
         }
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Segment::Thought(last)) => last.push_str(text),
-            _ => out.push(Segment::Thought(text.to_owned())),
+            Some(Segment::Reasoning(last)) => last.push_str(text),
+            _ => out.push(Segment::Reasoning(text.to_owned())),
         }
     }
 
@@ -161,8 +161,8 @@ impl TagStripper {
         }
         self.fences.push(text);
         match out.last_mut() {
-            Some(Segment::Said(last)) => last.push_str(text),
-            _ => out.push(Segment::Said(text.to_owned())),
+            Some(Segment::Text(last)) => last.push_str(text),
+            _ => out.push(Segment::Text(text.to_owned())),
         }
     }
 
@@ -178,7 +178,7 @@ impl TagStripper {
         rest
     }
 
-    /// The line is settled: what of it is code is said as it is, the rest is searched for tags.
+    /// The line is settled: what of it is code is delivered as it is, the rest is searched for tags.
     fn resolve(&mut self, line: &HeldLine, out: &mut Vec<Segment>) {
         if line.is_fence() {
             return self.say(&line.text, out);

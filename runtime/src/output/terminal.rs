@@ -7,7 +7,7 @@
 //! did not write itself through [`Cleaner`]. What a person reads is kept, letter by letter.
 //!
 //! Linear: each character is looked at once, and a sequence that is cut anywhere, at the end of a
-//! delta too, is recognised in its next piece. A sequence that nobody ends hides no more than the
+//! delta too, is recognised in its next piece. A sequence that is not ended hides no more than the
 //! rest of its line, and no more than [`MAX_SEQUENCE`] characters of that.
 
 use std::borrow::Cow;
@@ -116,7 +116,7 @@ impl Cleaner {
         }
     }
 
-    /// The sequence is over without its end, and this is no part of it.
+    /// The sequence is over without its end, and this is not part of it.
     fn text(&mut self, c: char, out: &mut String) {
         self.state = EscapeState::Text;
         match is_special(c) {

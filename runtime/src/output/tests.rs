@@ -9,7 +9,7 @@ use super::{
 };
 use crate::event::Event;
 
-/// What a channel is told, as data.
+/// What a channel receives, as data.
 #[derive(Clone, Debug)]
 enum Fed {
     Text(u32, &'static str),
@@ -196,7 +196,7 @@ fn withdrawn_attempt_is_taken_back_and_leaves_no_trace() {
             &["1 a", "2 x", "3 y", "-2..3", "4 b"],
         ),
         (&[Text(1, "a"), Withdrawn(1), Fail], &["1 a", "-1..1", "!"]),
-        // The run was interrupted: what was said stays said.
+        // The run was interrupted: what was delivered stays delivered.
         (&[Text(1, "a b"), End], &["1 a b", "."]),
     ] {
         check(&partial, told, payloads);

@@ -83,7 +83,7 @@ pub fn chain(settings: &Settings, providers: &[Provider]) -> (Vec<Link>, Vec<Str
 }
 
 /// What bounds requests to a model: for the first of the chain what the settings say, for another
-/// what the catalogue knows. Of a model that nobody knows it is taken that it can do the same.
+/// what the catalogue knows. A model that is not in the catalogue is assumed to do the same.
 pub fn model_limits(settings: &Settings, model: &str) -> ModelLimits {
     let of_other = || (settings.model != model).then(|| settings.models.find(model)).flatten();
     match of_other() {

@@ -20,11 +20,11 @@ use crate::{
 /// Continuations of a paused answer (MDL-10).
 pub const MAX_PAUSES: u32 = 10;
 
-/// Times that a model is asked again which answers with what is no answer. Its server is broken or
+/// Times that a model is asked again which answers with what is not an answer. Its server is broken or
 /// none, and no wait of minutes mends that.
 pub const MAX_BAD_ANSWERS: u32 = 2;
 
-/// Times that a model is asked again which said nothing.
+/// Times that a model is asked again whose answer was empty.
 pub const MAX_EMPTY_ANSWERS: u32 = 1;
 
 /// Times that a model is asked again which could not be reached. The waits between them are 15.5 s at
@@ -34,7 +34,7 @@ pub const MAX_UNREACHABLE: u32 = 5;
 /// Times that a model is asked again which fell silent.
 pub const MAX_TIMEOUTS: u32 = 2;
 
-/// Time of attempts that ended in silence after which a turn asks nobody again for that, 15 minutes in
+/// Time of attempts that ended in silence after which a turn does not ask again for that, 15 minutes in
 /// milliseconds. An attempt counts whole, whatever came before the silence.
 pub const MAX_SILENT_MS: u64 = 900_000;
 
@@ -88,7 +88,7 @@ pub enum Condition {
 /// What a row of the table prescribes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Waits as long as the provider said, then asks again.
+    /// Waits as long as the provider asked for, then asks again.
     WaitAsNamed,
     /// Waits longer each time, with jitter, then asks again.
     BackOff,
@@ -184,7 +184,7 @@ const ASKING: &[Row] = &[
     row(Refusal, &[], Surface, &[]),
 ];
 
-/// Asking again cannot help, and nobody else is to be asked (MDL-13).
+/// Asking again cannot help, and no other model is to be asked (MDL-13).
 const LASTING: &[Row] = &[
     row(Billing, &[], Surface, &[]),
     row(Auth, &[], Surface, &[]),

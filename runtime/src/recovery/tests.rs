@@ -178,7 +178,7 @@ fn waits_double_up_to_the_cap_and_end_after_ten() {
 #[test]
 fn what_the_provider_asks_for_is_waited_and_a_quota_is_not() {
     check_in(SITUATION, &[(RateLimit, Some(3_000))], &[retry(3_000)]);
-    // Nobody comes back at once, and not all at the same moment.
+    // None comes back at once, and not all at the same moment.
     check_in(SITUATION, &[(RateLimit, Some(0))], &[retry(250)]);
     let late = Situation { jitter_draw: 300, ..SITUATION };
     check_in(late, &[(RateLimit, Some(3_000))], &[retry(3_300)]);

@@ -31,7 +31,7 @@ pub(super) fn no_example(secret: &[u8]) -> bool {
     !secret.ends_with(b"EXAMPLE") && !secret.ends_with(b"EXAMPLEKEY")
 }
 
-/// Characters that nobody chose: three digits, or a digit and letters of both cases.
+/// Characters that look random: three digits, or a digit and letters of both cases.
 pub(super) fn opaque(secret: &[u8]) -> bool {
     let n_digits = secret.iter().filter(|it| it.is_ascii_digit()).count();
     mixed(secret) && (3 <= n_digits || both_cases(secret))

@@ -46,7 +46,7 @@ impl Redactor {
         {
             return self.literals(text, |_| true).map_or(Cow::Borrowed(text), Cow::Owned);
         }
-        if memchr::memchr(b'\\', redacted.as_bytes()).is_some()
+        if self.may_hide(redacted.as_bytes())
             && let Some(decoded) = self.literals(&redacted, |it| it.is_escaped)
         {
             redacted = Cow::Owned(decoded);
@@ -66,7 +66,7 @@ impl Redactor {
         let (mut out, mut at) = (String::new(), 0);
         for it in literals(text).filter(is_named) {
             let literal = text.get(it.start..it.end)?;
-            if it.is_escaped && !self.may_hide(literal) {
+            if it.is_escaped && !self.may_hide(literal.as_bytes()) {
                 continue;
             }
             let Ok(decoded) = serde_json::from_str::<String>(literal) else { continue };
@@ -83,12 +83,19 @@ impl Redactor {
         Some(out)
     }
 
-    /// Whether a string has other escapes than those of white space and quotes, which no shape holds,
-    /// or any where a value holds what is escaped.
-    fn may_hide(&self, literal: &str) -> bool {
-        let bytes = literal.as_bytes();
-        let hides = |at: usize| matches!(bytes.get(at + 1), Some(b'u' | b'/'));
-        self.patterns.has_escapes || memchr::memchr_iter(b'\\', bytes).any(hides)
+    /// Whether a text has other escapes than those of white space and quotes, which no shape holds, or any
+    /// where a value holds what is escaped.
+    pub(super) fn may_hide(&self, json: &[u8]) -> bool {
+        let Some(first) = memchr::memchr(b'\\', json) else { return false };
+        // JSON inside of JSON is full of them: many pairs are looked at in one step.
+        let hides =
+            |(mark, letter): (&u8, &u8)| (*mark == b'\\') & ((*letter == b'u') | (*letter == b'/'));
+        let any_hides = |marks: &[u8], letters: &[u8]| {
+            marks.iter().zip(letters).fold(false, |any, it| any | hides(it))
+        };
+        let (marks, letters) = (&json[first..], &json[first + 1..]);
+        self.patterns.has_escapes
+            || marks.chunks(64).zip(letters.chunks(64)).any(|it| any_hides(it.0, it.1))
     }
 }
 

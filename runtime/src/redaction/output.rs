@@ -45,7 +45,7 @@ impl Redactor {
                     *message = Arc::new(redacted);
                 }
             }
-            // Numbers, names and codes; deltas; and what a sub-agent's own hub has told.
+            // Numbers, names and codes; deltas; and what a sub-agent's own hub has published.
             _ => {}
         }
     }

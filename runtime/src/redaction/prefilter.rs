@@ -10,7 +10,14 @@ use super::{MIN_VALUE, SecretValue, table::TABLE};
 const WINDOW: usize = 3;
 
 /// Places of the tables: pairs of bytes fall into these.
-const PLACES: usize = 4096;
+const PLACES: usize = 1 << BITS;
+const BITS: u32 = 12;
+
+/// What a place holds beside the step when a pattern begins with its pair.
+const BEGINS: u8 = 4;
+
+/// The longest step: no pattern has the pair in its window.
+const FAR: u8 = 2;
 
 /// Patterns with the same first bytes that are looked at one by one.
 const MAX_ALIKE: usize = 16;
@@ -18,23 +25,35 @@ const MAX_ALIKE: usize = 16;
 /// The steps that may be made, and the pairs that a pattern begins with.
 #[derive(Debug)]
 pub(super) struct Prefilter {
-    steps: Box<[u8; PLACES]>,
-    begins: Box<[bool; PLACES]>,
+    places: Box<[u8; PLACES]>,
+    /// A bit for each window that a word may begin with.
+    windows: Box<[u64; PLACES / 64]>,
     /// The patterns by their first bytes, in small letters, and whether they are of any case.
     words: Vec<([u8; WINDOW], Box<[u8]>, bool)>,
 }
 
 const _: () = assert!(WINDOW <= MIN_VALUE);
 
-fn place(first: u8, second: u8) -> usize {
-    (usize::from(first) << 4 ^ usize::from(second)) % PLACES
+/// Where a pair is. Multiplied by an odd number, the upper bits differ for pairs of letters that are alike.
+#[inline]
+fn place(pair: [u8; 2]) -> usize {
+    const SPREAD: u16 = 0x6d2b;
+    usize::from(u16::from_le_bytes(pair).wrapping_mul(SPREAD) >> (16 - BITS))
+}
+
+/// The word and the bit of a window in small letters.
+fn bit(window: [u8; WINDOW]) -> (usize, u64) {
+    const SPREAD: u32 = 0x9e37_79b1;
+    let [first, second, third] = window;
+    let hash = u32::from_le_bytes([first, second, third, 0]).wrapping_mul(SPREAD) >> (32 - BITS);
+    (hash as usize / 64, 1 << (hash % 64))
 }
 
 impl Prefilter {
     pub(super) fn new(values: &[SecretValue]) -> Self {
         let mut filter = Self {
-            steps: Box::new([2; PLACES]),
-            begins: Box::new([false; PLACES]),
+            places: Box::new([FAR; PLACES]),
+            windows: Box::new([0; PLACES / 64]),
             words: Vec::new(),
         };
         for rule in TABLE {
@@ -49,18 +68,20 @@ impl Prefilter {
 
     fn add(&mut self, pattern: &[u8], any_case: bool) {
         let Some(window) = pattern.first_chunk::<WINDOW>() else { return };
-        self.words.push((window.map(|it| it.to_ascii_lowercase()), pattern.into(), any_case));
+        let small = window.map(|it| it.to_ascii_lowercase());
+        self.words.push((small, pattern.into(), any_case));
+        let (word, bit) = bit(small);
+        self.windows[word] |= bit;
         let cases = |byte: u8| match any_case {
             true => [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()],
             false => [byte; 2],
         };
         for first in cases(window[0]) {
             for second in cases(window[1]) {
-                let begin = place(first, second);
-                self.begins[begin] = true;
-                self.steps[begin] = self.steps[begin].min(1);
+                let begin = &mut self.places[place([first, second])];
+                *begin = BEGINS | (*begin & !BEGINS).min(1);
                 for third in cases(window[2]) {
-                    self.steps[place(second, third)] = 0;
+                    self.places[place([second, third])] &= BEGINS;
                 }
             }
         }
@@ -72,15 +93,20 @@ impl Prefilter {
     /// The last two bytes are always such places: what follows them is not known.
     pub(super) fn next_or_end(&self, bytes: &[u8], at: usize) -> usize {
         let mut at = at;
-        while let Some(&[first, second, third]) =
-            bytes.get(at..at + WINDOW).and_then(|it| <&[u8; WINDOW]>::try_from(it).ok())
-        {
-            match self.steps[place(second, third)] {
-                0 if self.begins[place(first, second)] => return at,
-                step => at += usize::from(step.max(1)),
+        loop {
+            // The ends of windows that are far from any pattern are pairs next to one another.
+            let (ends, _) = bytes.get(at + 1..).unwrap_or_default().as_chunks::<2>();
+            let n_far = ends.iter().position(|it| self.places[place(*it)] != FAR);
+            at += 2 * n_far.unwrap_or(ends.len());
+            let Some(&[first, second, third]) = bytes.get(at..).and_then(|it| it.first_chunk())
+            else {
+                return at.min(bytes.len());
+            };
+            match self.places[place([second, third])] & !BEGINS {
+                0 if self.places[place([first, second])] & BEGINS != 0 => return at,
+                _ => at += 1,
             }
         }
-        at.min(bytes.len())
     }
 
     /// The first place from `at` on at which a pattern is, whole or cut off by the end; the length if there
@@ -99,6 +125,10 @@ impl Prefilter {
 
     fn is_pattern(&self, window: &[u8; WINDOW], rest: &[u8]) -> bool {
         let window = window.map(|it| it.to_ascii_lowercase());
+        let (word, bit) = bit(window);
+        if self.windows[word] & bit == 0 {
+            return false;
+        }
         let from = self.words.partition_point(|it| it.0 < window);
         let same = self.words[from..].iter().take_while(|it| it.0 == window);
         // Of a great many that are alike none is looked at: one of them is taken to be there.
@@ -136,6 +166,16 @@ mod tests {
         ] {
             assert_eq!(filter.next(line.as_bytes(), 0), line.len(), "{line}");
         }
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn text_of_words_is_passed_over_nearly_two_bytes_at_a_time() {
+        let filter = filter(&["hunter2-hunter2"]);
+        let line = r#"{"type":"ennead","kind":"turn_step","v":2,"at":1795421733212,"turn":3,"number":5,"step":"model_call"}"#;
+        let is_far = |it: &[u8]| filter.places[place([it[0], it[1]])] == FAR;
+        let n_far = line.as_bytes().windows(2).filter(|it| is_far(it)).count();
+        assert!(line.len() * 9 / 10 < n_far, "{n_far} of {}", line.len());
     }
 
     proptest! {

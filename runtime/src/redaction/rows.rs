@@ -1,6 +1,6 @@
 //! The shapes that are known, each with where it is documented.
 //!
-//! A row is for tokens that can be told from other text by their shape: a beginning of their own, or
+//! A row is for tokens that differ from other text by their shape: a beginning of their own, or
 //! the words in front of them. Keys that are plain hexadecimal or base64 have no row, since hashes and
 //! data look the same; `ennead.secretEnv` and `ennead.redact.variables` name those.
 

@@ -283,7 +283,7 @@ impl Scanner {
         let rule = &TABLE[it.rule];
         match rule.shape {
             Shape::Block => {
-                // The white space and the mark of an escape after it are no part of it.
+                // The white space and the mark of an escape after it are not part of it.
                 let bytes = hay.get(it.anchored, it.end);
                 let is_edge = |it: &u8| it.is_ascii_whitespace() || *it == b'\\';
                 it.end -= bytes.iter().rev().take_while(|it| is_edge(it)).count();

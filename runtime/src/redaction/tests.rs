@@ -190,3 +190,19 @@ fn stream_holds_back_only_what_may_be_a_secret() {
     assert_eq!(stream.push("7"), "7");
     assert_eq!(stream.finish(), "");
 }
+
+// REQ: SES-8
+#[test]
+fn escapes_of_quotes_hide_nothing_and_coded_letters_may_wherever_they_are() {
+    let plain = redactor(&[]);
+    let quotes = r#"{\"a\":\"b\\n\"} "#.repeat(12);
+    assert!(!plain.may_find(quotes.as_bytes()));
+    assert!(redactor(&["a \"quoted\" value"]).may_find(quotes.as_bytes()));
+    for at in 0..quotes.len() {
+        for hidden in ["\\u0067", "\\/"] {
+            let (before, after) = quotes.split_at(at);
+            let json = [before, hidden, after].concat();
+            assert!(plain.may_find(json.as_bytes()), "{hidden} at {at}");
+        }
+    }
+}

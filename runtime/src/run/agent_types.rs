@@ -43,10 +43,14 @@ pub struct AgentType {
     /// How much its model thinks; `None`: as its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Arc<str>>,
+    /// Skills that it knows from its first turn on. Whoever opens the session puts their texts into the
+    /// system prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Arc<str>>,
     /// Whether it may use tools that change something.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     changes: bool,
-    /// Whether it may start agents itself without its tools saying so.
+    /// Whether it may start agents itself where its tools do not name `Agent`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     nests: bool,
 }
@@ -161,13 +165,14 @@ impl AgentType {
             max_turns: None,
             mode: None,
             effort: None,
+            skills: Vec::new(),
             changes: true,
             nests: false,
         }
     }
 
     /// Reads a definition: `description`, `prompt`, `tools`, `disallowedTools`, `model`, `maxTurns`,
-    /// `permissionMode`, `effort`. Other fields have no effect.
+    /// `permissionMode`, `effort`, `skills`. Other fields have no effect.
     ///
     /// # Errors
     ///
@@ -209,6 +214,7 @@ impl AgentType {
             max_turns,
             mode,
             effort: text("effort")?.map(Into::into),
+            skills: list("skills")?.unwrap_or_default(),
             ..Self::new(name, description, prompt)
         })
     }

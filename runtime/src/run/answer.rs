@@ -12,7 +12,7 @@ use crate::output::terminal::clean;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The text of the last answer. Empty when the model said nothing at the end.
+    /// The text of the last answer. Empty when the model wrote nothing at the end.
     pub text: String,
     /// Everything else that the run left. Its `text` has moved to the field above.
     pub outcome: Box<RunOutcome>,

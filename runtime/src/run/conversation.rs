@@ -21,23 +21,26 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, SessionFacts},
+        facts::{APPENDS, SHOWS_TASKS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
-    step3_context_assembly::{SourceMarks, Sources, SourcesSeen, appended::ShownParts},
-    step4_context_shapers::fruitless::CompactionWatch,
+    step3_context_assembly::{
+        CountedMessages, SourceMarks, Sources, SourcesSeen, appended::ShownParts,
+    },
+    step4_context_shapers::{cap_watch::CapWatch, fruitless::CompactionWatch},
     step5_model_call::{
         adaptation::Change,
         cache_watch::CacheWatch,
         request::{EncodedHead, PrefixChain},
+        view::CarriedView,
         wire_format::WireFormat,
     },
     step9_stop_check::RunBudget,
     time::Timestamp,
     tokens::{Tokens, Usage},
-    tool::{ToolMemory, ToolSpec},
+    tool::{Todo, ToolMemory, ToolSpec},
     transcript::{
         entry::{Repeated, ShownPart, Stored},
         load::{Loaded, UsageTotals},
@@ -133,6 +136,8 @@ pub struct TurnMemory {
     pub heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
     /// The same for a run that has a system prompt of its own.
     pub run_heads: BTreeMap<WireFormat, Arc<EncodedHead>>,
+    /// Messages whose pictures and documents a provider refused: texts are sent in their place.
+    pub refused_media: BTreeSet<EntryId>,
     /// Digests of the repairs of the view that an alert named.
     pub repairs_told: BTreeSet<Digest>,
     /// What was changed for which model, as far as an alert named it.
@@ -140,6 +145,12 @@ pub struct TurnMemory {
     /// Digests of the messages that were sent before, for each model that was asked. Boxed, because a
     /// map sets aside room for eleven entries.
     pub prefixes: BTreeMap<(usize, Arc<str>), Box<PrefixChain>>,
+    /// The sizes of the conversation's messages.
+    pub counted: CountedMessages,
+    /// Results that were found within their caps.
+    pub caps: CapWatch,
+    /// What of the last view the next one goes on from.
+    pub carried: CarriedView,
     /// The watch for cached tokens that are lost.
     pub cache: CacheWatch,
 }
@@ -301,7 +312,14 @@ impl Conversation {
     /// Goes on with what an earlier process recorded: the messages, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
-        self.go_on(recorded, loaded.last.clone(), &loaded.used, &loaded.appended);
+        let Loaded { last, used, appended, todos, .. } = loaded;
+        self.go_on(recorded, last.clone(), used, appended, todos);
+    }
+
+    /// Goes on with an earlier part of what was recorded; the counters stay those of the whole session.
+    pub fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
+        let recorded = cut.recorded.iter().cloned().collect();
+        self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos);
     }
 
     /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
@@ -311,6 +329,7 @@ impl Conversation {
         last_entry: Option<EntryId>,
         used: &UsageTotals,
         appended: &[ShownPart],
+        todos: &[Todo],
     ) {
         (self.history, self.last_entry) = (recorded, last_entry);
         if APPENDS <= self.facts.revision {
@@ -321,6 +340,9 @@ impl Conversation {
             self.memory.last_answer_at = used.last_answer_at;
             self.memory.spent = used.since_compaction;
             self.memory.retries = used.failed_calls;
+        }
+        if SHOWS_TASKS <= self.facts.revision && self.memory.tools.todos != todos {
+            Arc::make_mut(&mut self.memory.tools).todos = todos.to_vec();
         }
         if 2 <= self.facts.revision {
             self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());

@@ -12,11 +12,11 @@ use crate::{
     recovery::chain::{Link, chain},
     run::facts::SessionFacts,
     sandbox::{Sandbox, SandboxPlaces},
-    step1_settings_resolution::{Resolved, Settings},
+    step1_settings_resolution::{MergeOrder, Merged, Resolved, Settings},
     step7_permission_gate::{GateSetup, Places, rule::Rule},
 };
 
-/// Told to who sets the key.
+/// A notice for the one that sets the key.
 const NO_CACHED_MICROCOMPACT: &str = "`ennead.shapers.cachedMicrocompact` has no effect: old results \
     are cleared when the cache is cold, and never while it is warm";
 
@@ -48,6 +48,37 @@ pub struct DerivedSettings {
     /// Characters of a result, for tools whose own cap holds: a result of a server is whole up to
     /// its cap, or in a file; cut again, the documented limit would be none.
     pub own_caps: Arc<[(ToolName, u64)]>,
+}
+
+/// Settings that are long, for which somebody finds where no session waits what follows from them.
+#[derive(Debug)]
+pub struct DeriveOrder {
+    /// The layers, merged before or still to be merged.
+    merged: Result<Arc<Merged>, MergeOrder>,
+    facts: Arc<SessionFacts>,
+}
+
+/// Merged settings and what follows from them.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// The layers and what they merge to.
+    pub merged: Arc<Merged>,
+    /// What follows from that and the facts of the session.
+    pub derived: Arc<DerivedSettings>,
+}
+
+impl DeriveOrder {
+    /// Of layers that were merged before, or that are to be merged first.
+    pub fn new(merged: Result<Arc<Merged>, MergeOrder>, facts: &Arc<SessionFacts>) -> Self {
+        Self { merged, facts: Arc::clone(facts) }
+    }
+
+    /// Merges what is not yet merged and compiles its rules. Work is linear in the bytes of the layers.
+    pub fn derive(self) -> InForce {
+        let merged = self.merged.unwrap_or_else(|order| Arc::new(order.merge()));
+        let derived = Arc::new(DerivedSettings::new(&merged.resolved, &self.facts));
+        InForce { merged, derived }
+    }
 }
 
 impl DerivedSettings {
@@ -98,7 +129,16 @@ impl DerivedSettings {
 
     /// The permission rules with what was changed of them since the session was opened.
     pub fn gate_with(&self, overrides: &Overrides, facts: &SessionFacts) -> GateSetup {
-        gate(&Arc::new(overrides.over(self.settings())), facts)
+        let settings = Arc::new(overrides.over(self.settings()));
+        self.gate_under(&settings, facts)
+    }
+
+    fn gate_under(&self, settings: &Arc<Settings>, facts: &SessionFacts) -> GateSetup {
+        let (known, wanted) = (&self.settings().permissions, &settings.permissions);
+        let is_compiled = known.rules == wanted.rules
+            && known.additional_directories == wanted.additional_directories
+            && self.settings().instructions.has_memory == settings.instructions.has_memory;
+        if is_compiled { self.gate.under(settings) } else { gate(settings, facts) }
     }
 
     /// Returns the settings that all parts were derived from.

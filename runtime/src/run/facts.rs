@@ -18,10 +18,20 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 6;
+pub const REVISION: u32 = 9;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
+
+/// The first revision in which what a hook adds for the model begins with the hook's event.
+pub(crate) const NAMES_HOOKS: u32 = 7;
+
+/// The first revision in which the list of tasks is shown again as soon as the model does not see it
+/// any more, and outlives the process.
+pub(crate) const SHOWS_TASKS: u32 = 9;
+
+/// The first revision in which pictures and documents that a provider refused are left out.
+pub(crate) const LEAVES_OUT_MEDIA: u32 = 9;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +46,11 @@ pub struct SessionFacts {
     /// walked again. From 5 on, what becomes due while a session lives (a new day, another model, rules
     /// for files, instructions that changed) is appended where it became due, and what the model is shown
     /// of the machine names its origin. From 6 on, hooks fire at more events than `PreToolUse`,
-    /// `PostToolUse`, `PreCompact` and `Stop`.
+    /// `PostToolUse`, `PreCompact` and `Stop`. From 7 on, what a hook adds for the model names the event of
+    /// the hook, and no answer counts under rules or a mode that its question was not raised under. From 8
+    /// on, hooks fire before somebody is asked. From 9 on, the list of tasks is shown again as soon as the
+    /// model does not see it any more, and pictures that a provider refused are left out and the model is
+    /// asked again.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.
@@ -81,6 +95,9 @@ pub struct SessionFacts {
     /// Whether the session may be put into the mode that asks no questions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_bypass: bool,
+    /// Whether the model is shown secrets that its transcript does not have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shows_secrets: bool,
     /// Layers that are fixed: the options of the embedder, and for a sub-agent everything, since
     /// it has its parent's settings.
     pub layers: Vec<LayerText>,

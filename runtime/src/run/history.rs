@@ -4,15 +4,13 @@
 //! has one of its own, which it adds to. A clone therefore shares what is there, and what a turn
 //! asks is known without a walk: the cost of a turn does not follow the length of its run.
 
-mod shared;
-
 use std::sync::Arc;
 
-use self::shared::{SharedList, SharedSet};
 use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolUseId},
     message::{Message, Messages},
+    shared::{SharedList, SharedSet},
     step9_stop_check::{RunBudget, StopDecision, StopState},
     transcript::entry::ShownPart,
 };

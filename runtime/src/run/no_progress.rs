@@ -27,7 +27,7 @@ pub struct NoProgressWatch {
 pub enum Repetition {
     /// The run makes progress.
     Fine,
-    /// Tell the model this.
+    /// Give the model this notice.
     Remind(String),
     /// End the run with `no_progress`.
     End,

@@ -71,6 +71,12 @@ pub enum InvalidRequest {
         /// Kind of the block: `image` or `document`.
         of: &'static str,
     },
+    /// No model reads images of this type.
+    #[error("no model reads images of `{media_type}`")]
+    UnknownImage {
+        /// The media type as it was given.
+        media_type: Box<str>,
+    },
     /// An address that a provider cannot fetch.
     #[error("the {of} has no http or https address")]
     NotUrl {
@@ -195,7 +201,7 @@ impl RunRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::{content::ImageType, *};
+    use super::*;
 
     // REQ: TRN-14
     #[test]
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!(RunRequest::of([]).check(), empty);
         assert_eq!(RunRequest::new("").check(), empty);
         assert_eq!(RunRequest::new("go").block(PromptBlock::text(" \n")).check(), empty);
-        let image = PromptBlock::image(ImageType::Png, "QUJD").unwrap();
+        let image = PromptBlock::image("image/png", "QUJD").unwrap();
         assert_eq!(RunRequest::of([image]).check(), Ok(()));
     }
 

@@ -177,6 +177,7 @@ impl Machine {
             return self.effects.push(SessionEffect::DropRequest { request });
         }
         self.agents.running.insert(agent.clone(), Running { request, key, call });
+        let kind = Box::new(kind);
         self.effects.push(SessionEffect::StartAgent { request, agent, kind, lease });
     }
 

@@ -28,14 +28,14 @@ pub enum SessionEffect {
     /// Read the earlier conversation and close its sidechains; answered by `Loaded`.
     LoadEarlier,
     /// The transcript is open and the conversation is known, or neither will come to be: answer
-    /// whoever waits for that.
+    /// those that wait for that.
     Ready {
         /// Whether prompts can be run.
         is_open: bool,
     },
     /// The answer to a prompt. Frees its place in the queue.
     Reply {
-        /// The prompt.
+        /// The number of the prompt, as `SessionInput` has it.
         prompt: u64,
         /// How it ended.
         result: Box<Result<RunOutcome, RunError>>,
@@ -98,7 +98,7 @@ pub enum SessionEffect {
         /// Its name.
         agent: AgentId,
         /// Its type.
-        kind: AgentType,
+        kind: Box<AgentType>,
         /// What it may hand on.
         lease: Lease,
     },

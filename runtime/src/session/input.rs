@@ -99,7 +99,7 @@ pub enum SessionInput {
     },
     /// A command goes on in the background.
     ShellKept(Box<ShellStatus>),
-    /// Commands in the background have ended since this was last said. Comes before the input that
+    /// Commands in the background have ended since this was last sent. Comes before the input that
     /// a turn may follow.
     ShellsEnded(Vec<EndedShell>),
     /// An MCP server that was starting when the session was opened has answered, or cannot be had.
@@ -190,6 +190,8 @@ pub struct Earlier {
     pub problems: Vec<String>,
     /// What the turns of an open run have after the system prompt.
     pub system: Option<String>,
+    /// The conversation as far as the line that the session goes on from, where that is not the last one.
+    pub cut: Option<Box<Loaded>>,
 }
 
 /// What a turn that was ended from outside leaves.

@@ -47,13 +47,14 @@ impl Machine {
 
     /// The earlier conversation was read.
     pub(super) fn loaded(&mut self, now: Now, earlier: Result<Earlier, String>) {
-        let Ok(Earlier { loaded, settled, agents, problems, system }) = earlier else {
+        let Ok(Earlier { loaded, settled, agents, problems, system, cut }) = earlier else {
             return self.become_ready(now, Readiness::Failed);
         };
         self.notices.extend(repairs(&loaded.report));
         self.notices.extend(problems.into_iter().map(Into::into));
         self.n_runs = loaded.tail.head.seq << 16;
-        let open = self.run_to_resume(now, &loaded);
+        // What a run waited for is not waited for where the session goes back.
+        let open = self.run_to_resume(now, &loaded).filter(|_| cut.is_none());
         self.resume_totals(now, &loaded.used, agents);
         self.conversation.resume(&loaded);
         self.resume_shells(&loaded.shells);
@@ -65,6 +66,9 @@ impl Machine {
             }
             None => {
                 self.close_earlier(now, &loaded, settled);
+                if let Some(cut) = &cut {
+                    self.conversation.go_back(cut, &loaded);
+                }
                 self.answer_lost_calls(now);
             }
         }
@@ -143,7 +147,7 @@ impl Machine {
     fn answer_lost_calls(&mut self, now: Now) {
         let history = &self.conversation.history;
         let last = self.conversation.last_entry.clone();
-        // The number of lines tells one opening from the next.
+        // The number of lines distinguishes one opening from the next.
         let stream = self.conversation.stream.child(&self.n_runs.to_string());
         let Some(mut append) = answer_lost_calls(history.iter(), last, stream, now.at) else {
             return;

@@ -62,7 +62,7 @@ impl Machine {
         let mut run = Run::new(open.run.clone(), open.prompt.clone());
         run = run.with_system(system.map(Into::into));
         (run.turns, run.usage) = (open.turn, open.usage);
-        // Nobody of this process asked for it: its outcome is kept under its name.
+        // This process was not asked for it: its outcome is kept under its name.
         let mut active = ActiveRun::new(run, 0, now.elapsed, self.n_runs);
         active.messages = messages_of(open, self.conversation.history.iter());
         active.denied.clone_from(&open.denied);

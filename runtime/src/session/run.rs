@@ -28,7 +28,7 @@ pub(super) struct ActiveRun {
     pub(super) started: Duration,
     /// Which run of the session, counted from its opening.
     pub(super) number: u64,
-    /// How long it may take, as far as the request said.
+    /// How long it may take, as far as the request limits it.
     pub(super) time_limit: Option<Duration>,
     /// When it is to end at the latest.
     pub(super) limit: Option<TimeLimit>,

@@ -59,7 +59,7 @@ impl Machine {
         limits
     }
 
-    /// Tells subscribers what an operator should look at.
+    /// Sends subscribers what an operator should look at.
     pub(super) fn tell_alerts(&mut self, alerts: impl IntoIterator<Item = String>) {
         let alerts = alerts.into_iter().map(|it| Event::Alert { what: it.into() });
         self.effects.extend(alerts.map(SessionEffect::Publish));

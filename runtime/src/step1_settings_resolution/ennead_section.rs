@@ -107,7 +107,7 @@ pub(super) fn apply(merged: &Value, settings: &mut Settings) {
     settings.shell = own.shell.unwrap_or(settings.shell);
     settings.output = own.output.unwrap_or_default();
     let said = Parameters::deserialize(merged).unwrap_or_default();
-    // The same may be said by the keys that other runtimes have.
+    // The keys that other runtimes have may set the same.
     let before = std::mem::take(&mut settings.parameters);
     settings.parameters = Parameters {
         thinking: said.thinking.or(before.thinking),

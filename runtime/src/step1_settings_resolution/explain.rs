@@ -13,7 +13,7 @@ use super::{
 };
 use crate::permission::RuleKind;
 
-/// Keys whose values may be secret; that there is one is said, and not what it is.
+/// Keys whose values may be secret; that there is one is shown, and not what it is.
 const SECRET: &[&str] = &["env"];
 
 /// A value that holds, and whose it is.

@@ -1,6 +1,6 @@
 //! One layer of settings: what one file or flag says, cleaned of what cannot be used.
 //!
-//! A layer is said, settings are meant; so here everything is optional. Unknown keys are kept and
+//! A layer is what a file holds, settings are what counts; so here everything is optional. Unknown keys are kept and
 //! ignored. A bad entry is dropped with a warning, the rest of its file holds.
 
 use serde::Deserialize;
@@ -59,8 +59,8 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Why rules are lost with this text of a settings file, if so: it is no JSON object, with line and
-/// column, or its `permissions` are none, or a list of rules that restrict is no list. One entry that
-/// is no rule is not among them.
+/// column, or its `permissions` are none, or a list of rules that restrict is not a list. One entry that
+/// is not a rule is not among them.
 pub fn unreadable(text: &str) -> Option<String> {
     let values = match object(text) {
         Ok(values) => values,

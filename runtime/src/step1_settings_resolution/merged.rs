@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{LayerText, Resolved, merge_with};
 use crate::catalogue::Catalogue;
 
-/// Bytes of layers that are merged where others wait: well below a millisecond.
+/// Bytes of layers that are merged, and whose rules are compiled, where others wait: well below a millisecond.
 const SHORT: usize = 16 * 1024;
 
 /// Layers to be merged, strongest first, and what is known of the models.
@@ -32,7 +32,7 @@ impl MergeOrder {
 
     /// Whether it may be done where others wait.
     pub fn is_short(&self) -> bool {
-        self.layers.iter().map(|it| it.text.len()).sum::<usize>() <= SHORT
+        are_short(&self.layers)
     }
 
     /// Merges the layers. Work is linear in their bytes.
@@ -61,6 +61,11 @@ impl Merged {
         Self { layers: layers.into(), text, resolved, catalogue: Arc::clone(catalogue) }
     }
 
+    /// Whether their rules may be compiled where others wait.
+    pub fn is_short(&self) -> bool {
+        are_short(&self.layers)
+    }
+
     /// Whether these layers were merged, with this very catalogue.
     pub fn matches<'a>(
         &self,
@@ -69,6 +74,10 @@ impl Merged {
     ) -> bool {
         Arc::ptr_eq(&self.catalogue, catalogue) && self.layers.iter().eq(layers)
     }
+}
+
+fn are_short(layers: &[LayerText]) -> bool {
+    layers.iter().map(|it| it.text.len()).sum::<usize>() <= SHORT
 }
 
 /// What was merged with the same catalogue from the same layers is the same.

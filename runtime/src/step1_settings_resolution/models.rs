@@ -1,5 +1,5 @@
 //! What a session's settings make of the catalogue: names for names, a user's own facts, and the
-//! limits that hold where nobody sets any.
+//! limits that hold where none is set.
 
 use std::sync::Arc;
 

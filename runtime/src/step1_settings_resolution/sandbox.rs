@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::layer::SettingsLayer;
-use crate::permission::Scope;
+use crate::{permission::Scope, sandbox::HostRules};
 
 /// Whether a confined command reaches a network.
 #[derive(
@@ -29,6 +29,8 @@ pub enum SandboxNetwork {
     Off,
     /// Sockets of the internet protocols can be made; those of the machine (`AF_UNIX`) cannot.
     Open,
+    /// The same in a network of its own, from which only listed hosts are reached, through a proxy.
+    Listed,
 }
 
 /// The settings under `sandbox`.
@@ -42,6 +44,8 @@ pub struct SandboxSettings {
     pub auto_allow: bool,
     /// Whether a confined command reaches a network.
     pub network: SandboxNetwork,
+    /// Which hosts, where only some are.
+    pub hosts: HostRules,
     /// Commands that are not confined, and judged as if there were no sandbox. Each is a text of
     /// words; ` *` at the end stands for any further ones.
     pub excluded: Vec<String>,
@@ -66,6 +70,7 @@ impl Default for SandboxSettings {
             required: false,
             auto_allow: true,
             network: SandboxNetwork::Off,
+            hosts: HostRules::default(),
             excluded: Vec::new(),
             allow_write: Vec::new(),
             allow_read: Vec::new(),
@@ -80,6 +85,7 @@ impl Default for SandboxSettings {
 /// The settings that hold, of layers with the weakest first.
 pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> SandboxSettings {
     let mut settings = SandboxSettings::default();
+    let mut is_unread = false;
     for layer in layers {
         let Some(said) = layer.values.get("sandbox") else { continue };
         let mut found = Vec::new();
@@ -88,10 +94,17 @@ pub(super) fn sandbox(layers: &[SettingsLayer], warnings: &mut Vec<String>) -> S
                 "`sandbox` does not count here; set it in the user's settings or with --settings"
                     .to_owned(),
             ),
-            (_, Value::Object(said)) => settings.take(said, &mut found),
+            (_, Value::Object(said)) => {
+                settings.take(said, &mut found);
+                is_unread |= said.get("network").is_some_and(denies_what_cannot_be_read);
+            }
             _ => found.push("`sandbox` has the wrong type; it is ignored".to_owned()),
         }
         warnings.extend(found.into_iter().map(|it| format!("{}: {it}", layer.source)));
+    }
+    if is_unread && settings.network == SandboxNetwork::Listed {
+        // To go on without it would allow what it denies.
+        settings.unsupported.push("sandbox.network.deniedDomains".to_owned());
     }
     settings.unsupported.sort_unstable();
     settings.unsupported.dedup();
@@ -107,7 +120,7 @@ impl SandboxSettings {
                 "autoAllow" | "autoAllowBashIfSandboxed" => {
                     read_switch(value, &mut self.auto_allow)
                 }
-                "network" => self.take_network(value),
+                "network" => self.take_network(value, warnings),
                 "filesystem" => self.take_files(value, warnings),
                 "excludedCommands" => {
                     let mut patterns = Vec::new();
@@ -133,17 +146,45 @@ impl SandboxSettings {
         }
     }
 
-    fn take_network(&mut self, value: &Value) -> bool {
+    fn take_network(&mut self, value: &Value, warnings: &mut Vec<String>) -> bool {
         match value {
             Value::String(word) if word == "off" => self.network = SandboxNetwork::Off,
             Value::String(word) if word == "open" => self.network = SandboxNetwork::Open,
-            Value::Object(said) => {
-                self.network = SandboxNetwork::Off;
-                self.refuse("network", said.iter());
-            }
+            Value::Object(said) => self.take_hosts(said, warnings),
             _ => return false,
         }
         true
+    }
+
+    /// Takes lists of hosts. Lists of several files are one; without an allowed host the network is off.
+    fn take_hosts(&mut self, said: &Map<String, Value>, warnings: &mut Vec<String>) {
+        for (key, value) in said {
+            let list = match key.as_str() {
+                "allowedDomains" => &mut self.hosts.allowed,
+                "deniedDomains" => &mut self.hosts.denied,
+                _ => {
+                    self.refuse("network", [(key, value)]);
+                    continue;
+                }
+            };
+            let mut found = Vec::new();
+            if !read_list(value, &mut found) {
+                warnings.push(format!("`sandbox.network.{key}` has the wrong type; it is ignored"));
+            }
+            let (known, open): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|it| HostRules::is_pattern(it));
+            list.extend(known);
+            warnings.extend(open.iter().map(|it| {
+                format!(
+                    "`sandbox.network.{key}`: {it:?} is ignored; a host is a name, `*.name`, `*` or \
+                     an address"
+                )
+            }));
+        }
+        self.network = match self.hosts.allowed.is_empty() {
+            true => SandboxNetwork::Off,
+            false => SandboxNetwork::Listed,
+        };
     }
 
     fn take_files(&mut self, value: &Value, warnings: &mut Vec<String>) -> bool {
@@ -176,6 +217,15 @@ impl SandboxSettings {
         let asked = keys.into_iter().filter(|it| asks(it.1));
         self.unsupported.extend(asked.map(|(key, _)| format!("sandbox.{group}.{key}")));
     }
+}
+
+/// Whether hosts are denied in a way that has no meaning.
+fn denies_what_cannot_be_read(network: &Value) -> bool {
+    network.get("deniedDomains").is_some_and(|it| {
+        let mut hosts = Vec::new();
+        !it.is_null() && !read_list(it, &mut hosts)
+            || hosts.iter().any(|it| !HostRules::is_pattern(it))
+    })
 }
 
 fn read_switch(value: &Value, into: &mut bool) -> bool {
@@ -246,7 +296,7 @@ mod tests {
     fn what_is_not_supported_is_named_and_never_an_open_network() {
         let said = json!({
             "enabled": true,
-            "network": {"allowedDomains": ["a.example"], "deniedDomains": [], "httpProxyPort": 8},
+            "network": {"allowUnixSockets": ["/x"], "deniedDomains": [], "httpProxyPort": 8},
             "filesystem": {"denyWrite": ["/x"], "disabled": true, "allowWrite": ["/y"]},
         });
         let found = of(Scope::User, &said).settings.sandbox;
@@ -255,10 +305,39 @@ mod tests {
         let named = [
             "sandbox.filesystem.denyWrite",
             "sandbox.filesystem.disabled",
-            "sandbox.network.allowedDomains",
+            "sandbox.network.allowUnixSockets",
             "sandbox.network.httpProxyPort",
         ];
         assert_eq!(found.unsupported, named);
+    }
+
+    // REQ: TOL-10
+    #[test]
+    fn hosts_of_all_files_are_one_list_and_without_one_the_network_is_off() {
+        let layer = |scope, said: &Value| LayerText {
+            scope,
+            source: "s".into(),
+            text: json!({ "sandbox": { "network": said } }).to_string(),
+        };
+        let user = json!({"allowedDomains": ["a.example", "http://b"]});
+        let cli = json!({"allowedDomains": ["*.c.example"], "deniedDomains": ["x.c.example"]});
+        let found = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &cli)]);
+        let sandbox = found.settings.sandbox;
+        assert_eq!(sandbox.network, SandboxNetwork::Listed);
+        assert_eq!(sandbox.hosts.allowed, ["a.example", "*.c.example"]);
+        assert_eq!(sandbox.hosts.denied, ["x.c.example"]);
+        assert!(found.warnings[0].contains("\"http://b\" is ignored"), "{:?}", found.warnings);
+        assert!(sandbox.unsupported.is_empty());
+        for denied in [json!(["a*b"]), json!("x.c.example")] {
+            let cli = json!({ "deniedDomains": denied });
+            let found = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &cli)]);
+            let named = found.settings.sandbox.unsupported;
+            assert_eq!(named, ["sandbox.network.deniedDomains"], "{denied}");
+        }
+        let denied = of(Scope::User, &json!({"network": {"deniedDomains": ["a.example"]}}));
+        assert_eq!(denied.settings.sandbox.network, SandboxNetwork::Off);
+        let closed = merge(&[layer(Scope::User, &user), layer(Scope::CliArg, &json!("off"))]);
+        assert_eq!(closed.settings.sandbox.network, SandboxNetwork::Off);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::layer::SettingsLayer;
 use crate::permission::Scope;
 
-/// Keys of providers, by the names that their own documentation gives to them.
-pub const PROVIDER_KEYS: [&str; 24] = [
+/// Keys of providers and of collectors of spans, by the names that their own documentation gives to them.
+pub const PROVIDER_KEYS: [&str; 26] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -35,6 +35,8 @@ pub const PROVIDER_KEYS: [&str; 24] = [
     "OPENAI_ADMIN_KEY",
     "OPENAI_API_KEY",
     "OPENROUTER_API_KEY",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     "TOGETHER_API_KEY",
     "XAI_API_KEY",
 ];

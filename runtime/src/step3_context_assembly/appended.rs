@@ -6,8 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{InstructionFile, PathRule, SourcesSeen, cut, source3_instructions::whose, titled};
-use crate::{digest::Digest, ids::EntryId, transcript::entry::ShownPart};
+use super::{
+    InstructionFile, PathRule, SourcesSeen, cut,
+    source3_instructions::whose,
+    source8_tool_results::{Paragraph, reminder_quoting},
+    titled,
+};
+use crate::{
+    digest::Digest,
+    ids::EntryId,
+    tool::{Todo, TodoStatus},
+    transcript::entry::ShownPart,
+};
 
 /// Characters of one file or rule that is appended.
 const MAX_PART_CHARS: usize = 20_000;
@@ -15,13 +25,22 @@ const MAX_PART_CHARS: usize = 20_000;
 /// Characters that are appended at once.
 const MAX_CHARS: usize = 100_000;
 
+/// Name of the day.
+const DATE: &str = "date";
+
+/// Name of the model.
+const MODEL: &str = "model";
+
+/// Name of the list of tasks.
+const TASKS: &str = "tasks";
+
 /// Bytes of a name; a longer path is named by its digest, so that records stay short.
 const MAX_NAME: usize = 1_024;
 
 /// A part of the context that can change while a session lives, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuePart {
-    /// What it is: `date`, `model`, `file <path>`, `nested <path>` or `rule <path>`.
+    /// What it is: `date`, `model`, `tasks`, `file <path>`, `nested <path>` or `rule <path>`.
     pub name: String,
     /// Place of its source among the nine, from 0.
     pub source: u8,
@@ -75,6 +94,30 @@ impl ShownParts {
         sizes
     }
 
+    /// Whether the model knows this state of a part.
+    fn knows(&self, name: &str, state: Digest) -> bool {
+        let shown = self.shown.iter().rev().find(|it| it.part == name).map(|it| it.state);
+        shown.or_else(|| self.base.get(name).copied()) == Some(state)
+    }
+
+    /// The day and the model, those of them that the model does not know. Most turns have neither, and
+    /// their texts are not made.
+    pub fn due_facts(
+        &self,
+        model: &str,
+        knowledge: impl Fn() -> String,
+        day: &str,
+    ) -> Vec<DuePart> {
+        let mut due = Vec::new();
+        if !self.knows(DATE, Digest::of(day.as_bytes())) {
+            due.push(self::date(day));
+        }
+        if !self.knows(MODEL, Digest::of(model.as_bytes())) {
+            due.push(self::model(model, &knowledge(), day));
+        }
+        due
+    }
+
     /// The parts among these that the model does not know as they are, and those files that it knows
     /// and that are gone.
     pub fn due(&self, parts: Vec<DuePart>, day: &str) -> Vec<DuePart> {
@@ -108,7 +151,7 @@ impl ShownParts {
 pub fn date(day: &str) -> DuePart {
     let text = format!("A new day has begun. Today's date is {day} (UTC).");
     DuePart {
-        name: "date".into(),
+        name: DATE.into(),
         source: 1,
         state: Digest::of(day.as_bytes()),
         text: super::reminder(&text),
@@ -122,7 +165,19 @@ pub fn model(model: &str, knowledge: &str, day: &str) -> DuePart {
         text.push_str(&format!(" Its knowledge reaches to {knowledge}."));
     }
     let state = Digest::of(model.as_bytes());
-    DuePart { name: "model".into(), source: 1, state, text: super::reminder(&text) }
+    DuePart { name: MODEL.into(), source: 1, state, text: super::reminder(&text) }
+}
+
+/// The list of tasks, unless it is empty or everything on it is done.
+pub fn tasks(todos: &[Todo], day: &str) -> Option<DuePart> {
+    let is_open = |it: &Todo| it.status != TodoStatus::Completed;
+    todos.iter().any(is_open).then(|| {
+        let lines = super::restored::tasks(todos);
+        let title = format!("Your list of tasks, as of {day}:");
+        let shown = Paragraph::quoting(title, "list of tasks", &cut(&lines, MAX_PART_CHARS));
+        let state = Digest::of(lines.as_bytes());
+        DuePart { name: TASKS.into(), source: 7, state, text: reminder_quoting(&[shown]) }
+    })
 }
 
 /// The instruction files and the rules that hold, as they are now. `rules` are those that are for files
@@ -220,6 +275,29 @@ mod tests {
         known.keep(|_| false);
         assert_eq!(known.due(files(&seen("new"), &[], "F"), "F").len(), 1);
         assert!(known.due(files(&seen("old"), &[], "F"), "F").is_empty());
+    }
+
+    // REQ: CTX-2
+    #[test]
+    fn day_and_model_that_the_model_knows_make_no_text() {
+        let mut known = ShownParts::default();
+        known.begin(&[date("D"), model("m", "", "D")]);
+        let n_asked = std::cell::Cell::new(0);
+        let knowledge = || {
+            n_asked.set(n_asked.get() + 1);
+            "May 2026".to_owned()
+        };
+        assert!(known.due_facts("m", knowledge, "D").is_empty());
+        assert_eq!(n_asked.get(), 0);
+        let due = known.due_facts("n", knowledge, "E");
+        assert_eq!((names(&due), n_asked.get()), (vec!["date", "model"], 1));
+        assert!(due[1].text.contains("May 2026"));
+        // What was shown last counts, and not what precedes the conversation.
+        due.iter().for_each(|it| known.show(shown_in("1", it)));
+        assert!(known.due_facts("n", knowledge, "E").is_empty());
+        assert_eq!(known.due_facts("m", knowledge, "D").len(), 2);
+        known.keep(|_| false);
+        assert!(known.due_facts("m", knowledge, "D").is_empty());
     }
 
     // REQ: CTX-2

@@ -6,22 +6,23 @@
 use std::sync::Arc;
 
 use super::{
-    SourceTexts,
+    CountedMessages, SourceTexts,
     source1_system_prompt::{
-        SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, segments, tool_segment,
+        SYSTEM_PROMPT_BUDGET_CHARS, SystemPromptParts, moved, segments, tool_segment,
     },
     source2_environment,
     source3_instructions::{self, INSTRUCTIONS_BUDGET_CHARS},
     source4_path_rules::PathRuleSet,
     source5_auto_memory, source6_tool_metadata,
-    source7_conversation_history::{is_sent, since_last_summary},
-    source8_tool_results, source9_compact_summaries,
+    source7_conversation_history::is_sent,
+    source9_compact_summaries,
 };
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, Messages},
+    message::{Message, MessageKind, Messages, tokens_of},
     step7_permission_gate::isolation::Isolation,
+    tokens::Tokens,
     tool::{ToolMemory, ToolSpec},
 };
 
@@ -53,10 +54,12 @@ pub struct Assembled {
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Context, path rules, then the conversation since the last compaction.
     pub messages: Messages,
-    /// Messages at the start that are no part of the conversation.
+    /// Messages at the start that are not part of the conversation.
     pub n_context: usize,
     /// Characters that each of the nine sources contributes, in order.
     pub sizes: [u64; 9],
+    /// The estimate for all messages.
+    pub tokens: Tokens,
 }
 
 impl Sources {
@@ -77,15 +80,16 @@ impl Sources {
         };
         let system: Vec<String> = segments.into_iter().map(|it| it.text).collect();
         let environment = source2_environment::text(texts, parts.now);
+        let moved = moved(texts, parts, &tools, SYSTEM_PROMPT_BUDGET_CHARS);
         let instructions = source3_instructions::text(texts, INSTRUCTIONS_BUDGET_CHARS);
         let memory = source5_auto_memory::text(texts, parts.memory);
         let mut sizes = [0; 9];
         sizes[0] = system.iter().map(|it| chars(it)).sum();
-        sizes[1] = environment.as_deref().map_or(0, chars);
+        sizes[1] = [&environment, &moved].into_iter().flatten().map(|it| chars(it)).sum();
         sizes[2] = instructions.as_deref().map_or(0, chars);
         sizes[4] = memory.as_deref().map_or(0, chars);
         sizes[5] = source6_tool_metadata::size(&tools);
-        let blocks: Vec<Block> = [environment, instructions, memory]
+        let blocks: Vec<Block> = [environment, moved, instructions, memory]
             .into_iter()
             .flatten()
             .map(|it| Block::text(&it))
@@ -191,26 +195,38 @@ impl Assembled {
 
 /// Places the nine sources. Equal arguments give equal contexts.
 pub fn assemble_context(sources: &Sources, conversation: &[Arc<Message>]) -> Assembled {
-    let history = since_last_summary(conversation);
+    assemble_grown(sources, conversation.to_vec(), &mut CountedMessages::default())
+}
+
+/// The same for a conversation of which a part was counted before.
+pub fn assemble_grown(
+    sources: &Sources,
+    mut conversation: Messages,
+    counted: &mut CountedMessages,
+) -> Assembled {
+    let (first, sent) = counted.count(&conversation);
     let mut sizes = sources.sizes;
-    let mut messages = Messages::with_capacity(history.len() + 2);
-    messages.extend(sources.context.iter().chain(&sources.triggered_rules).cloned());
-    let n_context = messages.len();
-    let mut n_chars = 0;
-    for message in history.iter().filter(|it| is_sent(it)) {
-        n_chars += message.blocks.iter().map(Block::chars).sum::<u64>();
-        sizes[7] += source8_tool_results::size(&message.blocks);
-        messages.push(Arc::clone(message));
+    sizes[7] = sent.of_results;
+    sizes[8] = source9_compact_summaries::size(&conversation[first..]);
+    sizes[6] = sent.chars - sizes[7] - sizes[8];
+    if sent.n < conversation.len() - first {
+        conversation = conversation.split_off(first);
+        conversation.retain(|it| is_sent(it));
+    } else {
+        conversation.drain(..first);
     }
-    sizes[8] = source9_compact_summaries::size(history);
-    sizes[6] = n_chars - sizes[7] - sizes[8];
+    let context: Messages =
+        sources.context.iter().chain(&sources.triggered_rules).cloned().collect();
+    let (n_context, tokens) = (context.len(), tokens_of(&context) + sent.tokens);
+    conversation.splice(0..0, context);
     Assembled {
         system: Arc::clone(&sources.system),
         n_static: sources.n_static,
         tools: Arc::clone(&sources.tools),
-        messages,
+        messages: conversation,
         n_context,
         sizes,
+        tokens,
     }
 }
 

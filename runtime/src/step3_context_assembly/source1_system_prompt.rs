@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{SourceTexts, cut, source8_tool_results::envelope};
+use super::{SourceTexts, cut, source8_tool_results::envelope, titled};
 use crate::tool::ToolSpec;
 
 /// Characters that all segments together may have. Base and appended text are never cut.
@@ -69,9 +69,36 @@ pub struct Segment {
     pub is_static: bool,
 }
 
+/// The segments of the system prompt: all, or where it is to be the same for everybody those that are.
+pub fn segments(
+    texts: &SourceTexts,
+    parts: &SystemPromptParts<'_>,
+    tools: &[Arc<ToolSpec>],
+    budget_chars: usize,
+) -> Vec<Segment> {
+    let mut found = all_segments(texts, parts, tools, budget_chars);
+    found.retain(|it| it.is_static || !texts.is_static);
+    found
+}
+
+/// What [`segments`] leaves out, for a message of the user; `None` when that is nothing.
+pub(super) fn moved(
+    texts: &SourceTexts,
+    parts: &SystemPromptParts<'_>,
+    tools: &[Arc<ToolSpec>],
+    budget_chars: usize,
+) -> Option<String> {
+    if !texts.is_static {
+        return None;
+    }
+    let found = all_segments(texts, parts, tools, budget_chars).into_iter();
+    let found: Vec<String> = found.filter(|it| !it.is_static).map(|it| it.text).collect();
+    (!found.is_empty()).then(|| titled("The place you work in.", &found.join("\n\n")))
+}
+
 /// The segments, in the order of their priority, the appended text last. When they are over
 /// `budget_chars` the lowest priority is cut first.
-pub fn segments(
+fn all_segments(
     texts: &SourceTexts,
     parts: &SystemPromptParts<'_>,
     tools: &[Arc<ToolSpec>],
@@ -184,6 +211,29 @@ mod tests {
         assert_eq!(of(Some("a parrot")), ["a parrot", "brief"]);
         assert_eq!(of(Some("")), ["brief"]);
         assert_eq!(of(None).len(), 3, "the built-in one keeps its own");
+    }
+
+    // REQ: CTX-3
+    #[test]
+    fn what_differs_between_users_moves_out_of_a_static_prompt_and_is_not_lost() {
+        let texts = |is_static| SourceTexts {
+            git: "On branch main".into(),
+            append_system_prompt: Some("brief".into()),
+            is_static,
+            ..SourceTexts::default()
+        };
+        let of = |directory| SystemPromptParts { directory, ..SystemPromptParts::default() };
+        let names = |is_static| {
+            let found = segments(&texts(is_static), &of("/w"), &[], usize::MAX);
+            found.into_iter().map(|it| it.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["base", "git", "directory", "append"]);
+        assert_eq!(names(true), ["base", "append"]);
+        assert_eq!(moved(&texts(false), &of("/w"), &[], usize::MAX), None);
+        let moved = |directory| moved(&texts(true), &of(directory), &[], usize::MAX).unwrap();
+        assert!(moved("/w").contains("On branch main") && moved("/w").contains("/w"));
+        let prompt = |directory| segments(&texts(true), &of(directory), &[], usize::MAX);
+        assert_eq!(prompt("/w"), prompt("/x"));
     }
 
     // REQ: CTX-3

@@ -2,7 +2,7 @@
 
 use super::{
     SourceTexts,
-    source8_tool_results::{envelope, escape_harness_tags},
+    source8_tool_results::{Paragraph, reminder_quoting},
     titled,
 };
 
@@ -25,14 +25,13 @@ pub fn index_start(index: &str) -> &str {
 }
 
 /// The index, and where the notes lie if the model may keep some; `None` when there is neither. Notes may
-/// repeat what a file or a tool said, so they have a frame of their own where `directory` is known.
+/// repeat what a file or a tool held, so they have a frame of their own where `directory` is known.
 pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<String> {
     let index = index_start(texts.auto_memory.as_deref().unwrap_or_default()).trim();
     let Some(directory) = directory else {
         let title = "Notes of earlier sessions; they may be out of date.";
         return (!index.is_empty()).then(|| titled(title, index));
     };
-    let directory = escape_harness_tags(directory);
     let told = format!(
         "Your notes lie in {directory}. Its MEMORY.md is the index, a line for each note; the first \
          {MAX_MEMORY_LINES} lines are shown when a session starts. Notes are other .md files there. You may \
@@ -40,13 +39,13 @@ pub(super) fn text(texts: &SourceTexts, directory: Option<&str>) -> Option<Strin
          sessions, and no secrets."
     );
     let shown = match index {
-        "" => "There are none yet.".to_owned(),
-        index => format!(
-            "Those of earlier sessions, which may be out of date:\n{}",
-            envelope("notes", index)
-        ),
+        "" => Paragraph::plain("There are none yet."),
+        index => {
+            let told = "Those of earlier sessions, which may be out of date:";
+            Paragraph::quoting(told, "notes", index)
+        }
     };
-    Some(format!("<system-reminder>\n{told}\n\n{shown}\n</system-reminder>"))
+    Some(reminder_quoting(&[Paragraph::plain(told), shown]))
 }
 
 #[cfg(test)]

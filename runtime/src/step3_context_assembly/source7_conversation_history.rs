@@ -1,4 +1,4 @@
-//! Source 7: what was said since the last compaction.
+//! Source 7: the messages since the last compaction.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
 //! Source 8: results of tools, and how text that is not trusted is marked.
 //!
-//! Results go to the model as blocks of their own kind, so they need no frame of ours. What could
-//! be taken for a frame of ours inside them is made harmless when the block is made.
+//! Results of tools, those of servers and sub-agents included, go to the model as blocks of their own
+//! kind in every wire format. Such a block names the call that it answers, and with it the tool, and no
+//! text in it can end it, so it needs no frame of ours. What could be taken for a frame of ours inside it
+//! is made harmless when the block is made. All other text from outside gets its frame here.
 
 use std::borrow::Cow;
 
@@ -37,11 +39,46 @@ pub fn envelope(origin: &str, text: &str) -> String {
     format!("<untrusted origin=\"{origin}\">\n{}\n</untrusted>", escape_harness_tags(text))
 }
 
-/// A text of the harness inside a message of the user, between marks that it cannot close. The one
-/// place that writes these marks.
+/// A text of the harness inside a message of the user, between marks that it cannot close.
 pub fn reminder(text: &str) -> String {
-    let text = escape_harness_tags(text);
-    format!("<system-reminder>\n{text}\n</system-reminder>")
+    reminder_quoting(&[Paragraph::plain(text)])
+}
+
+/// A paragraph of a text of the harness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paragraph {
+    /// Words of the harness.
+    pub text: String,
+    /// What they are about, with its origin; goes after them in an envelope of its own.
+    pub quoted: Option<(String, String)>,
+}
+
+impl Paragraph {
+    /// Words without a quotation.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), quoted: None }
+    }
+
+    /// Words about a text of this origin.
+    pub fn quoting(text: impl Into<String>, origin: &str, quoted: &str) -> Self {
+        Self { text: text.into(), quoted: Some((origin.into(), quoted.into())) }
+    }
+
+    /// As it is between the marks.
+    pub(super) fn shown(&self) -> String {
+        let text = escape_harness_tags(&self.text);
+        match &self.quoted {
+            None => text.into_owned(),
+            Some((origin, quoted)) => format!("{text}\n{}", envelope(origin, quoted)),
+        }
+    }
+}
+
+/// A text of the harness of these paragraphs, which none of them and nothing that they quote can close.
+/// The one place that writes these marks.
+pub fn reminder_quoting(paragraphs: &[Paragraph]) -> String {
+    let shown: Vec<String> = paragraphs.iter().map(Paragraph::shown).collect();
+    format!("<system-reminder>\n{}\n</system-reminder>", shown.join("\n\n"))
 }
 
 /// Replaces the `<` of every tag of the harness in a text, opening or closing, by `&lt;`, however

@@ -1,4 +1,4 @@
-//! Source 9: the summary that represents what was said before the last compaction.
+//! Source 9: the summary that represents the messages before the last compaction.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ pub struct FruitlessCompaction {
     pub before: Tokens,
     /// Estimated tokens after the compaction.
     pub after: Tokens,
-    /// What the stage or the model call said.
+    /// The result of the stage or the model call.
     pub why: String,
 }
 

@@ -57,7 +57,9 @@ pub fn under_pressure(context: &ShapedContext, setup: &ShaperSetup) -> Option<Tr
         Some(Trigger::Tokens)
     } else if n_messages < MIN_MESSAGES {
         None
-    } else if message_limit(setup) <= counted(&context.messages, setup) {
+    } else if message_limit(setup) <= n_messages
+        && message_limit(setup) <= counted(&context.messages, setup)
+    {
         Some(Trigger::Messages)
     } else if SPENT_MICRO_USD <= setup.spent_micro_usd {
         Some(Trigger::Cost)

@@ -21,6 +21,16 @@ pub const TURN_CAP_FACTOR: u64 = 4;
 const MIN_SHARE: u64 = 1_000;
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    trigger_from(context, setup, 0)
+}
+
+/// The same where no result of the first messages is above its own cap. Under pressure that says
+/// nothing.
+pub(super) fn trigger_from(
+    context: &ShapedContext,
+    setup: &ShaperSetup,
+    n_capped: usize,
+) -> Result<(), &'static str> {
     let has_pressure = under_pressure(context, setup).is_some();
     let messages = &context.messages;
     let is_due = |group: Range<usize>| {
@@ -30,7 +40,8 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
             blocks.iter().any(|it| limit_of(messages, at, it, limit, setup) < it.chars())
         })
     };
-    if groups(messages, setup.sharing).any(is_due) {
+    let first = if has_pressure { 0 } else { n_capped };
+    if groups(messages, setup.sharing, first).any(is_due) {
         Ok(())
     } else {
         Err("no result is above its cap")
@@ -41,7 +52,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let has_pressure = under_pressure(context, setup).is_some();
     let mut messages = context.messages.clone();
     let mut stored = Vec::new();
-    for group in groups(&context.messages, setup.sharing) {
+    for group in groups(&context.messages, setup.sharing, 0) {
         let limit = limit_for(&context.messages, group.clone(), setup, has_pressure);
         for at in group {
             history::replace_blocks(&mut messages, at, |_, block| {
@@ -62,9 +73,12 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     StageResult::Changed { context: context.with(messages), stored, why }
 }
 
-/// The messages in order, those together whose results share a cap.
-fn groups(messages: &[Arc<Message>], sharing: Sharing) -> impl Iterator<Item = Range<usize>> {
-    let mut from = 0;
+/// The messages from this place on in order, those together whose results share a cap.
+fn groups(
+    messages: &[Arc<Message>],
+    sharing: Sharing,
+    mut from: usize,
+) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         let first = messages.get(from)?;
         let n = match sharing {

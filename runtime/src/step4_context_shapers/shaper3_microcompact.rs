@@ -3,7 +3,7 @@
 //! After an idle time the provider's cache is cold and the prefix is paid anew anyway: that is the
 //! moment to clear what is old. Works by tool use id and kept counts; what a result says plays no
 //! part. While the cache is warm that would throw away what is cached, so only pressure clears, and only
-//! what a file said before it was read again or changed.
+//! what a file held before it was read again or changed.
 
 use std::collections::BTreeSet;
 

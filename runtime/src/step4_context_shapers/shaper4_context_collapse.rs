@@ -44,7 +44,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
     let mut tokens = context.tokens;
     let mut n_collapsed = 0_u64;
     for at in candidates(context, setup) {
-        // The number of messages is what it is; only the tokens tell when to stop.
+        // The number of messages is what it is; only the tokens decide when to stop.
         if is_at_aim(tokens, 0, 0, setup) {
             break;
         }

@@ -18,7 +18,7 @@ const CHANGES: &[&str] = &["Edit", "MultiEdit", "Write"];
 /// First line and number of lines of a read; `None`: as far as the tool reads.
 type Part = (Option<u64>, Option<u64>);
 
-/// Of the inputs of these tools what tells files and parts of them apart.
+/// Of the inputs of these tools what distinguishes files and parts of them.
 #[derive(Deserialize)]
 struct FileInput {
     file_path: String,

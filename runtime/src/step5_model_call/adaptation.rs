@@ -41,7 +41,7 @@ pub enum Thinking {
     Disabled,
 }
 
-/// Parameters in addition to model, ceiling, tools and messages. None is sent unless it is said.
+/// Parameters in addition to model, ceiling, tools and messages. None is sent unless it is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
@@ -49,7 +49,7 @@ pub struct Parameters {
     pub thinking: Option<Thinking>,
     /// Effort that the model is asked for.
     pub effort: Option<Effort>,
-    /// Between 0 and 1; 1 is what a model does when nothing is said.
+    /// Between 0 and 1; 1 is what a model does by default.
     pub temperature: Option<serde_json::Number>,
     /// Nucleus sampling: share of the probability mass, 0 to 1.
     pub top_p: Option<serde_json::Number>,
@@ -149,7 +149,7 @@ impl Parameters {
 
     fn adapt_effort(&mut self, model: &ThinkingSupport, changes: &mut Vec<Change>) {
         let Some(wanted) = self.effort else { return };
-        // Taken by every model, since it is the same as saying nothing.
+        // Taken by every model, since it is the same as the default.
         if wanted == Effort::High || model.efforts.contains(&wanted) {
             return;
         }
@@ -231,7 +231,7 @@ impl Parameters {
     }
 
     /// Appends the members of a request for Claude, each with a comma in front, in a fixed order.
-    /// Nothing said is nothing appended; betas are not among them.
+    /// Appends nothing where nothing is set; betas are not among them.
     pub fn push_members(&self, out: &mut String) {
         let display = |display: Option<ThinkingDisplay>| match display {
             None => "",

@@ -74,7 +74,7 @@ struct ExceptionBody<'a> {
     message: Option<Text<'a>>,
 }
 
-/// The JSON text of the event in a frame. Frames of kinds that nobody knows hold none.
+/// The JSON text of the event in a frame. Frames of unknown kinds hold none.
 fn event_of(frame: &Frame<'_>) -> Result<Option<String>, FrameError> {
     match (frame.header(":message-type"), frame.header(":event-type")) {
         (Some("event"), Some("chunk")) => {

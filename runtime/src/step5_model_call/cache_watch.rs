@@ -3,18 +3,18 @@
 //! Whatever one request read from the cache or wrote to it, the next one should read. When it reads
 //! clearly less, something in front of the conversation's end has changed, time has passed, or the
 //! provider dropped it. The watch compares the two requests in the order in which providers hash
-//! them and names the first block that differs. Pure: it is told what was sent and what was
+//! them and names the first block that differs. Pure: its inputs are what was sent and what was
 //! answered.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     request::{EncodedHead, PrefixChain, RequestHead},
-    view::View,
+    view::{GrownView, View},
 };
 use crate::{time::Timestamp, tokens::Usage};
 
-/// Hundredths of what lay in the cache that must be missing before it is told.
+/// Hundredths of what lay in the cache that must be missing before it is reported.
 const MIN_PERCENT: u64 = 5;
 /// Tokens that must be missing: fewer than most models cache at all.
 const MIN_DROP: u64 = 1024;
@@ -114,16 +114,16 @@ impl CacheWatch {
     }
 
     /// A request goes out. `chain` has followed the view.
-    pub fn sent(&mut self, head: &EncodedHead, view: &View, chain: &PrefixChain) {
+    pub fn sent(&mut self, head: &EncodedHead, view: &GrownView, chain: &PrefixChain) {
         self.head = Some(head.clone());
         // A request that failed left nothing behind: what it changed still counts.
         if self.changed.is_none() {
-            self.changed = chain.first_change().map(|it| place_of(view, it));
+            self.changed = chain.first_change().map(|it| place_of(&view.whole(), it));
         }
     }
 
     /// The request was answered `duration_ms` after it had been sent. `min_cached` is the shortest
-    /// prefix that the model caches; 0 when not known. Tells of a drop, if there is one.
+    /// prefix that the model caches; 0 when not known. Returns a drop, if there is one.
     pub fn answered(
         &mut self,
         usage: &Usage,
@@ -196,7 +196,7 @@ fn difference(before: &RequestHead, now: &RequestHead) -> Option<(DropReason, St
     if let Some(at) = first_difference(&before.system, &now.system) {
         return Some((DropReason::SystemChanged, format!("system segment {at}")));
     }
-    // How much may be answered, and whether as a stream, is no part of what is cached.
+    // How much may be answered, and whether as a stream, is not part of what is cached.
     let mut rest = before.clone();
     rest.max_tokens = now.max_tokens;
     rest.stream = now.stream;

@@ -21,7 +21,7 @@ pub(super) struct Opening {
     pub(super) members: String,
     /// Headers that belong to this request.
     pub(super) headers: Arc<[(String, String)]>,
-    /// What is said outside the body: model and way of answering where the address names them, and
+    /// What is sent outside the body: model and way of answering where the address names them, and
     /// betas of the header. Empty when the body says it all.
     pub(super) outside: String,
 }

@@ -246,7 +246,7 @@ pub(super) fn is_lasting(status: u16) -> bool {
     matches!(status, 501 | 505 | 506 | 508 | 510 | 511)
 }
 
-/// The failure with the address that was asked and the HTTP status in front of what was said, for
+/// The failure with the address that was asked and the HTTP status in front of the message, for
 /// people. Passwords and queries, which may hold keys, are left out, and so are control sequences.
 pub fn named(url: &str, failure: ModelFailure) -> ModelFailure {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));

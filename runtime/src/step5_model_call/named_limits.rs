@@ -87,7 +87,7 @@ const OUTPUT: &[At] = &[
 ];
 
 impl NamedLimits {
-    /// Reads what a server said.
+    /// Reads the message of a server.
     pub fn read(message: &str) -> Self {
         let end = message.floor_char_boundary(MAX_READ);
         let text: String = message[..end]

@@ -2,7 +2,7 @@
 //!
 //! Stateless, like the Messages API, with a smaller language: a message is a text and calls, a
 //! result of a tool is a message of its own, and reasoning never goes back. What servers make of
-//! the format differs, so the reader decides by what is there and not by what is said about it.
+//! the format differs, so the reader decides by what is there and not by what is documented about it.
 
 mod request;
 mod stream;

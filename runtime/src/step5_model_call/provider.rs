@@ -10,9 +10,9 @@ use super::{
     bedrock::BedrockReader,
     failure, openai_chat, openai_responses, openai_shared,
     openai_shared::reader::Reader,
-    request::{EncodedHead, EncodedRequest, PrefixChain, encode},
+    request::{EncodedHead, EncodedRequest, PrefixChain, encode, encode_grown},
     stream::{StreamDelta, StreamReader, StreamReport},
-    view::View,
+    view::{GrownView, View},
     whole,
     wire_format::WireFormat,
 };
@@ -35,6 +35,23 @@ impl WireFormat {
         }
     }
 
+    /// The same for a view that goes on from another one. Where the body is not wanted, it may be left
+    /// empty; digest and size are those of the whole.
+    pub fn encode_grown(
+        self,
+        head: &EncodedHead,
+        view: &GrownView,
+        chain: &mut PrefixChain,
+        writes: bool,
+    ) -> EncodedRequest {
+        match self {
+            Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
+                encode_grown(self, head, view, chain, writes)
+            }
+            Self::OpenAiChat | Self::OpenAiResponses => self.encode(head, &view.whole(), chain),
+        }
+    }
+
     /// Reads one stream: the answer to this request. Where a server gives calls no ids, or ids that
     /// may come again, they are made from the request.
     pub fn reader(self, request: Digest) -> AnswerReader {
@@ -51,7 +68,7 @@ impl WireFormat {
         })
     }
 
-    /// The answer to this request in the body of a response with status 200 that is no stream.
+    /// The answer to this request in the body of a response with status 200 that is not a stream.
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@
 //! It has a cost rule of its own: blocks are encoded once, so a request is kept texts
 //! joined, and the digest of a request is a chain of which the unchanged front is kept.
 
+mod chain;
 mod marks;
 
 use std::{
@@ -11,27 +12,17 @@ use std::{
 };
 
 use bytes::Bytes;
+pub use chain::PrefixChain;
 pub use marks::{CachePlan, PromptCaching};
 
 use self::marks::BlockIndex;
 use super::{
     adaptation::Parameters,
     envelope::{self, Opening},
-    openai_shared::encode::Forms,
-    view::{View, ViewMessage},
+    view::{GrownView, Settled, View, ViewMessage},
     wire_format::WireFormat,
 };
-use crate::{
-    block::{Block, quote},
-    digest::Digest,
-    message::Role,
-    tool::ToolSpec,
-};
-
-/// Stand in the chain where a message begins. No digest of a block takes these values but by
-/// chance.
-const USER: Digest = Digest(*b"ennead role user");
-const ASSISTANT: Digest = Digest(*b"ennead role asst");
+use crate::{block::quote, digest::Digest, shared::SharedList, tool::ToolSpec};
 
 /// Everything in front of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,22 +61,12 @@ pub struct EncodedHead {
 pub struct EncodedRequest {
     /// The request, as JSON text.
     pub body: Bytes,
+    /// Its bytes, also where a walk over a recorded turn leaves it empty.
+    pub n_bytes: u64,
     /// Covers the head and every block: equal requests have equal digests.
     pub digest: Digest,
     /// Headers that go with it in addition to those of the provider; names in lower case.
     pub headers: Arc<[(String, String)]>,
-}
-
-/// The chain of the request before, so that only what is new is hashed.
-#[derive(Clone, Debug, Default)]
-pub struct PrefixChain {
-    head: Digest,
-    /// Each item (role or block) and the chain up to and with it.
-    links: Vec<(Digest, Digest)>,
-    /// The first item of the request before that is not in this one, at its place.
-    changed: Option<usize>,
-    /// Messages in the form of another provider.
-    pub(super) forms: Forms,
 }
 
 impl EncodedHead {
@@ -187,23 +168,68 @@ pub fn encode(
     view: &View,
     chain: &mut PrefixChain,
 ) -> EncodedRequest {
-    let Opening { members, headers, outside } = envelope::open(format, &head.head, &view.messages);
-    let n_bytes = members.len() + head.stable.len() + 128 + size_of(&view.messages);
-    let mut body = Vec::with_capacity(n_bytes);
-    body.extend_from_slice(members.as_bytes());
-    body.extend_from_slice(head.stable.as_bytes());
-    body.extend_from_slice(br#","messages":["#);
-    let mark = head.head.cache.caching.mark();
-    let places = mark.map(|_| marks::places(&view.messages)).unwrap_or_default();
-    for (i, message) in view.messages.iter().enumerate() {
-        if 0 < i {
-            body.push(b',');
-        }
-        let of_message = |it: BlockIndex| (it.0 == i).then_some(it.1);
-        let marked = places.map(|it| it.and_then(of_message));
-        push_message(message, mark.unwrap_or("}"), marked, &mut body);
+    encode_parts(format, head, (&SharedList::default(), &view.messages), chain, true)
+}
+
+/// The same for a view that goes on from another one. Where the body is not written, the request has an
+/// empty one, and nothing of the settled part is looked at.
+pub(super) fn encode_grown(
+    format: WireFormat,
+    head: &EncodedHead,
+    view: &GrownView,
+    chain: &mut PrefixChain,
+    writes: bool,
+) -> EncodedRequest {
+    let is_split = view.settled.last().is_some();
+    let is_marked = head.head.cache.caching.mark().is_some();
+    if is_split && is_marked && marks::places(&view.rest.messages).contains(&None) {
+        let whole = view.whole().messages;
+        return encode_parts(format, head, (&SharedList::default(), &whole), chain, writes);
     }
-    body.extend_from_slice(b"]}");
+    encode_parts(format, head, (&view.settled, &view.rest.messages), chain, writes)
+}
+
+fn encode_parts(
+    format: WireFormat,
+    head: &EncodedHead,
+    (settled, rest): (&SharedList<Settled>, &[ViewMessage]),
+    chain: &mut PrefixChain,
+    writes: bool,
+) -> EncodedRequest {
+    const MESSAGES: &str = r#","messages":["#;
+    // It looks at the newest messages alone, which are never settled.
+    let Opening { members, headers, outside } = envelope::open(format, &head.head, rest);
+    let mark = head.head.cache.caching.mark();
+    let places = mark.map(|_| marks::places(rest)).unwrap_or_default();
+    let close = mark.unwrap_or("}");
+    let n_settled = settled.last().map_or(0, |it| it.up_to.n_bytes);
+    let n_rest: usize = rest.iter().map(|it| it.wire_len() + 1).sum();
+    // After each message but the last there is a comma.
+    let n_messages = (n_settled + n_rest).saturating_sub(1);
+    let n_marks = places.iter().flatten().count() * (close.len() - 1);
+    let n_bytes =
+        members.len() + head.stable.len() + MESSAGES.len() + n_messages + n_marks + "]}".len();
+    let mut body = Vec::new();
+    if writes {
+        body.reserve_exact(n_bytes);
+        body.extend_from_slice(members.as_bytes());
+        body.extend_from_slice(head.stable.as_bytes());
+        body.extend_from_slice(MESSAGES.as_bytes());
+        for (i, message) in settled.iter().enumerate() {
+            if 0 < i {
+                body.push(b',');
+            }
+            push_message(&message.message, close, [None, None], &mut body);
+        }
+        for (i, message) in rest.iter().enumerate() {
+            if 0 < i || 0 < n_settled {
+                body.push(b',');
+            }
+            let of_message = |it: BlockIndex| (it.0 == i).then_some(it.1);
+            push_message(message, close, places.map(|it| it.and_then(of_message)), &mut body);
+        }
+        body.extend_from_slice(b"]}");
+    }
     let mut before = Digest::of(members.as_bytes()).chain(head.stable_digest);
     if !outside.is_empty() {
         before = before.chain(Digest::of(outside.as_bytes()));
@@ -212,64 +238,13 @@ pub fn encode(
         // Where the marks of messages are follows from the messages.
         before = before.chain(Digest::of(mark.as_bytes()));
     }
-    let digest = chain.follow(before, &view.messages);
-    EncodedRequest { body: body.into(), digest, headers }
-}
-
-impl PrefixChain {
-    /// The place of the first item (role or block) of the request before that this one does not
-    /// have there; `None` when it goes on from the one before.
-    pub fn first_change(&self) -> Option<usize> {
-        self.changed
-    }
-
-    /// The digest of head and messages; hashes only after the last item that is as before.
-    pub(super) fn follow(&mut self, head: Digest, messages: &[ViewMessage]) -> Digest {
-        // Behind another head nothing of the chain holds, but what was sent is still known.
-        let mut holds = self.head == head;
-        self.head = head;
-        let items = messages.iter().flat_map(|message| {
-            let role = match message.role {
-                Role::User | Role::System => USER,
-                Role::Assistant => ASSISTANT,
-            };
-            std::iter::once(role).chain(message.blocks.iter().map(Block::digest))
-        });
-        let n_before = self.links.len();
-        let mut n_same = 0;
-        let mut last = head;
-        let mut n_items = 0;
-        for item in items {
-            match self.links.get_mut(n_items) {
-                Some((same, after)) if *same == item => {
-                    if !holds {
-                        *after = last.chain(item);
-                    }
-                    last = *after;
-                    n_same += usize::from(n_same == n_items);
-                }
-                _ => {
-                    holds = false;
-                    self.links.truncate(n_items);
-                    last = last.chain(item);
-                    self.links.push((item, last));
-                }
-            }
-            n_items += 1;
-        }
-        self.links.truncate(n_items);
-        self.changed = (n_same < n_before).then_some(n_same);
-        last
-    }
+    let digest = chain.follow(before, settled, rest);
+    EncodedRequest { body: body.into(), n_bytes: n_bytes as u64, digest, headers }
 }
 
 /// `mark` closes the blocks at the places `marked`.
 fn push_message(message: &ViewMessage, mark: &str, marked: [Option<usize>; 2], body: &mut Vec<u8>) {
-    let open: &[u8] = match message.role {
-        Role::User | Role::System => br#"{"role":"user","content":["#,
-        Role::Assistant => br#"{"role":"assistant","content":["#,
-    };
-    body.extend_from_slice(open);
+    body.extend_from_slice(message.opening().as_bytes());
     for (i, block) in message.blocks.iter().enumerate() {
         if 0 < i {
             body.push(b',');
@@ -282,14 +257,6 @@ fn push_message(message: &ViewMessage, mark: &str, marked: [Option<usize>; 2], b
         }
     }
     body.extend_from_slice(b"]}");
-}
-
-/// Bytes that the messages will take, within a few.
-fn size_of(messages: &[ViewMessage]) -> usize {
-    let of_blocks = |it: &ViewMessage| -> usize {
-        it.blocks.iter().map(|block| block.wire_open().len() + 2).sum()
-    };
-    messages.iter().map(|it| of_blocks(it) + 40).sum()
 }
 
 /// Appends `,"name":[…]`, or nothing for an empty list.

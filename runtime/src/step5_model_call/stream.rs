@@ -42,14 +42,14 @@ pub enum StreamPhase {
     Complete,
 }
 
-/// Something to show while the answer arrives. Taken back when the outcome is no message.
+/// Something to show while the answer arrives. Taken back when the outcome is not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamDelta {
     /// Text that was added.
     Text(String),
     /// Reasoning that was added.
     Reasoning(String),
-    /// The input of a tool as far as it can be told, in place of the preview before.
+    /// The input of a tool as far as it is known, in place of the preview before.
     ToolInput {
         /// Id of the tool use, as the model issued it.
         id: ToolUseId,
@@ -79,7 +79,7 @@ pub struct StreamReport {
     pub outcome: StreamOutcome,
     /// The text that came, in the order it came. To be shown, never taken for a message.
     pub partial_text: String,
-    /// What it cost, as far as the provider said.
+    /// What it cost, as far as the provider reported it.
     pub usage: Usage,
     /// How far it came.
     pub phase: StreamPhase,
@@ -172,7 +172,7 @@ impl StreamReader {
     }
 
     /// A number that grows with everything that belongs to an answer: bytes of content and blocks, and
-    /// not pings or events that nobody knows.
+    /// not pings or events of unknown kinds.
     pub fn progress(&self) -> usize {
         let has_begun = usize::from(self.machine.phase != StreamPhase::Idle);
         self.machine.n_bytes() + self.machine.n_blocks() + has_begun
@@ -222,7 +222,7 @@ impl StreamReport {
     ///
     /// # Errors
     ///
-    /// [`ModelFailure`] when the outcome is no whole message.
+    /// [`ModelFailure`] when the outcome is not a whole message.
     pub fn into_result(self) -> Result<ModelAnswer, ModelFailure> {
         let partial_text = self.partial_text;
         self.outcome.into_result().map_err(|failure| ModelFailure { partial_text, ..failure })
@@ -234,7 +234,7 @@ impl StreamOutcome {
     ///
     /// # Errors
     ///
-    /// [`ModelFailure`] when it is no whole message.
+    /// [`ModelFailure`] when it is not a whole message.
     pub fn into_result(self) -> Result<ModelAnswer, ModelFailure> {
         let (class, message) = match self {
             Self::Message(answer) => return Ok(answer),

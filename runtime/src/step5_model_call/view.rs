@@ -8,17 +8,22 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     block::{Block, BlockKind},
-    ids::{ToolName, ToolUseId},
+    ids::ToolUseId,
     message::{Message, Role},
 };
 
 mod acceptable;
 mod fit_bytes;
+mod grown;
 mod note;
+pub mod refused;
 mod server_tools;
+mod sized;
 mod target;
 
 pub use acceptable::{is_acceptable, is_acceptable_for};
+pub use grown::{CarriedView, GrownView};
+pub(super) use grown::{Extent, Settled};
 pub use note::ViewNote;
 pub use target::Target;
 
@@ -33,9 +38,6 @@ pub const MAX_VIEW_BYTES: usize = 31_000_000;
 
 /// Bytes of one block of any other kind; a whole request may hold 32 MB.
 pub const MAX_BLOCK_BYTES: usize = 30_000_000;
-
-/// Characters of a tool name.
-const MAX_NAME_CHARS: usize = 64;
 
 /// What a model is sent. Begins with a message of the user; roles alternate; every call is answered
 /// in the message after it.
@@ -92,61 +94,88 @@ pub fn compile(messages: &[Arc<Message>]) -> View {
 /// The view of a conversation, for a provider and a model that may not have been the ones before.
 /// What they cannot read is left out or replaced by a text.
 pub fn compile_for(messages: &[Arc<Message>], target: Target<'_>) -> View {
-    let (view, results) = (View::default(), BTreeMap::new());
-    let mut compiler = Compiler { target, view, results, open: None };
-    let kept = compiler.sort_out(messages);
-    for (message, blocks) in kept {
-        compiler.place(message, blocks);
-    }
-    compiler.answer_open_calls();
-    compiler.drop_last_thinking();
-    let View { messages, notes } = &mut compiler.view;
-    messages.iter_mut().flat_map(|it| &mut it.blocks).for_each(target::give_plain_id);
-    server_tools::settle(messages, target.format.features().server_tools, notes);
-    fit_bytes::fit(messages, MAX_VIEW_BYTES, notes);
+    let mut compiler = Compiler::new(target, None);
+    compiler.compile(messages);
+    compiler.fit(MAX_VIEW_BYTES);
     compiler.view
 }
 
 struct Compiler<'a> {
     target: Target<'a>,
     view: View,
-    /// The result of each call; `None` until one is found after it.
-    results: BTreeMap<&'a ToolUseId, Option<&'a Block>>,
+    /// What is in front of the messages, where they go on from others.
+    before: Option<&'a CarriedView>,
+    results: BTreeMap<&'a ToolUseId, FoundCall<'a>>,
     /// The answer that is being put together, if its calls are not yet answered.
     open: Option<OpenAnswer<'a>>,
+    /// Where answers begin: the place in the view, and that of the first message.
+    starts: Vec<(usize, usize)>,
+    /// Whether a result is of a call in front of the messages that had none.
+    is_late: bool,
 }
+
+/// The place of a call's message, and the result once one is found after it, with the place of its.
+type FoundCall<'a> = (usize, Option<(usize, &'a Block)>);
 
 struct OpenAnswer<'a> {
     api_id: Option<&'a str>,
     calls: Vec<ToolUseId>,
 }
 
-type Kept<'a> = Vec<(&'a Message, Vec<Block>)>;
+type Kept<'a> = Vec<(usize, &'a Message, Vec<Block>)>;
 
 impl<'a> Compiler<'a> {
+    fn new(target: Target<'a>, before: Option<&'a CarriedView>) -> Self {
+        let (view, results) = (View::default(), BTreeMap::new());
+        Self { target, view, before, results, open: None, starts: Vec::new(), is_late: false }
+    }
+
+    /// Everything but what follows from the size of all messages. Gives the first message of the view
+    /// that holds a block of a server tool.
+    fn compile(&mut self, messages: &'a [Arc<Message>]) -> Option<usize> {
+        for (at, message, blocks) in self.sort_out(messages) {
+            self.place(at, message, blocks);
+        }
+        self.answer_open_calls();
+        self.drop_last_thinking();
+        let View { messages, notes } = &mut self.view;
+        messages.iter_mut().flat_map(|it| &mut it.blocks).for_each(target::give_plain_id);
+        let served = messages.iter().position(|it| it.blocks.iter().any(server_tools::is_of_one));
+        server_tools::settle(messages, self.target.format.features().server_tools, notes);
+        served
+    }
+
+    fn fit(&mut self, max: usize) {
+        fit_bytes::fit(&mut self.view.messages, max, &mut self.view.notes);
+    }
+
+    fn is_call(&self, id: &ToolUseId) -> bool {
+        self.results.contains_key(id) || self.before.is_some_and(|it| it.has_call(id))
+    }
+
     /// Leaves out what cannot be sent and finds the result of each call.
     fn sort_out(&mut self, messages: &'a [Arc<Message>]) -> Kept<'a> {
         let mut kept: Kept<'a> = Vec::with_capacity(messages.len());
-        for message in messages {
+        for (at, message) in messages.iter().enumerate() {
             let blocks: Vec<Block> = match message.role {
                 Role::System => continue,
-                Role::User => message.blocks.iter().filter_map(|it| self.of_user(it)).collect(),
-                Role::Assistant if kept.is_empty() => {
+                Role::User => message.blocks.iter().filter_map(|it| self.of_user(at, it)).collect(),
+                Role::Assistant if kept.is_empty() && self.before.is_none() => {
                     self.note_once(ViewNote::LeadingAnswer);
                     continue;
                 }
                 Role::Assistant => {
-                    message.blocks.iter().filter_map(|it| self.of_answer(message, it)).collect()
+                    message.blocks.iter().filter_map(|it| self.of_answer(at, message, it)).collect()
                 }
             };
             if !blocks.is_empty() {
-                kept.push((message, blocks));
+                kept.push((at, message, blocks));
             }
         }
         kept
     }
 
-    fn of_user(&mut self, block: &'a Block) -> Option<Block> {
+    fn of_user(&mut self, at: usize, block: &'a Block) -> Option<Block> {
         match block.kind() {
             BlockKind::Text(_) | BlockKind::Opaque { .. } if block.is_odd() => self.doubtful(block),
             BlockKind::Text(text) => {
@@ -155,8 +184,12 @@ impl<'a> Compiler<'a> {
             BlockKind::Opaque { kind } => self.opaque(None, block, kind),
             BlockKind::ToolResult { id, .. } => {
                 match self.results.get_mut(id) {
-                    Some(result @ None) => *result = Some(block),
-                    Some(Some(_)) => self.view.notes.push(ViewNote::SecondResult(id.clone())),
+                    Some((_, result @ None)) => *result = Some((at, block)),
+                    Some(_) => self.view.notes.push(ViewNote::SecondResult(id.clone())),
+                    None if self.before.is_some_and(|it| it.has_call(id)) => {
+                        self.is_late |= self.before.is_some_and(|it| it.lacks_result(id));
+                        self.view.notes.push(ViewNote::SecondResult(id.clone()));
+                    }
                     None => self.view.notes.push(ViewNote::ResultWithoutCall(id.clone())),
                 }
                 None
@@ -171,7 +204,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn of_answer(&mut self, message: &Message, block: &'a Block) -> Option<Block> {
+    fn of_answer(&mut self, at: usize, message: &Message, block: &'a Block) -> Option<Block> {
         match block.kind() {
             BlockKind::Text(_)
             | BlockKind::Opaque { .. }
@@ -197,11 +230,11 @@ impl<'a> Compiler<'a> {
                 None
             }
             BlockKind::ToolUse { id, name, input } => {
-                if self.results.contains_key(id) {
+                if self.is_call(id) {
                     self.view.notes.push(ViewNote::SecondCall(id.clone()));
                     return None;
                 }
-                self.results.insert(id, None);
+                self.results.insert(id, (at, None));
                 Some(self.valid_call(block, id, name, input))
             }
             BlockKind::ToolResult { .. } => {
@@ -240,7 +273,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Puts a message after what is there, joined with its neighbour where roles are the same.
-    fn place(&mut self, message: &'a Message, mut blocks: Vec<Block>) {
+    fn place(&mut self, at: usize, message: &'a Message, mut blocks: Vec<Block>) {
         if message.role == Role::User {
             self.answer_open_calls();
             match self.view.messages.last_mut() {
@@ -268,7 +301,10 @@ impl<'a> Compiler<'a> {
         }
         match self.view.messages.last_mut() {
             Some(last) if last.role == Role::Assistant => last.blocks.append(&mut blocks),
-            _ => self.push(Role::Assistant, blocks),
+            _ => {
+                self.starts.push((self.view.messages.len(), at));
+                self.push(Role::Assistant, blocks);
+            }
         }
     }
 
@@ -281,10 +317,10 @@ impl<'a> Compiler<'a> {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             match self.results.get(&call) {
-                Some(Some(result)) => {
+                Some((_, Some((_, result)))) => {
                     results.push(self.sized_result(result, &call));
                 }
-                Some(None) | None => {
+                Some((_, None)) | None => {
                     results.push(Block::tool_result(&call, INTERRUPTED, true));
                     self.view.notes.push(ViewNote::MissingResult(call));
                 }
@@ -303,63 +339,6 @@ impl<'a> Compiler<'a> {
             self.view.messages.pop();
             self.view.notes.push(ViewNote::ThinkingOnly);
         }
-    }
-
-    fn valid_call(&mut self, block: &Block, id: &ToolUseId, name: &ToolName, input: &str) -> Block {
-        let is_valid = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-        let name_fits = name.as_str().chars().all(is_valid)
-            && (1..=MAX_NAME_CHARS).contains(&name.as_str().len());
-        let input_fits = input.starts_with('{');
-        let fits = name_fits && input_fits && !block.is_odd();
-        if fits && block.wire_open().len() <= MAX_BLOCK_BYTES {
-            return block.clone();
-        }
-        self.view.notes.push(ViewNote::CallRepaired(id.clone()));
-        let mut name: String = name
-            .as_str()
-            .chars()
-            .take(MAX_NAME_CHARS)
-            .map(|it| if is_valid(it) { it } else { '_' })
-            .collect();
-        if name.is_empty() {
-            name.push('_');
-        }
-        let keeps_input = input_fits && input.len() <= MAX_BLOCK_BYTES / 2;
-        Block::tool_use(id, &name.into(), if keeps_input { input } else { "{}" })
-    }
-
-    fn sized(&mut self, block: Block) -> Block {
-        let bytes = block.wire_open().len();
-        let (kind, max): (&str, usize) = match block.kind() {
-            BlockKind::Opaque { kind } if &**kind == "image" => (kind, MAX_IMAGE_BYTES),
-            BlockKind::Opaque { kind } => (kind, MAX_BLOCK_BYTES),
-            _ => ("text", MAX_BLOCK_BYTES),
-        };
-        if bytes <= max {
-            return block;
-        }
-        let kind: Box<str> = kind.into();
-        let stub = Block::text(&format!("[{kind} of {bytes} bytes left out: too large to send]"));
-        self.view.notes.push(ViewNote::TooLarge { kind, bytes });
-        stub
-    }
-
-    fn sized_result(&mut self, result: &Block, call: &ToolUseId) -> Block {
-        let bytes = result.wire_open().len();
-        if result.is_odd()
-            && let Some((_, text, is_error)) = result.as_tool_result()
-        {
-            self.view.notes.push(ViewNote::Doubtful { kind: "tool_result".into() });
-            return self.sized_result(&Block::tool_result(call, text, is_error), call);
-        }
-        if bytes <= MAX_BLOCK_BYTES {
-            return result.clone();
-        }
-        let kind = "tool_result".into();
-        self.view.notes.push(ViewNote::TooLarge { kind, bytes });
-        let is_error = result.as_tool_result().is_some_and(|(.., is_error)| is_error);
-        let stub = format!("[result of {bytes} bytes left out: too large to send]");
-        Block::tool_result(call, &stub, is_error)
     }
 
     fn push(&mut self, role: Role, blocks: Vec<Block>) {

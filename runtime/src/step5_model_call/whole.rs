@@ -53,7 +53,7 @@ fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
 /// # Errors
 ///
 /// The failure that the body names; [`FailureClass::StreamBroken`] when it ends too early,
-/// [`FailureClass::BadAnswer`] when it is no message.
+/// [`FailureClass::BadAnswer`] when it is not a message.
 pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
     let text = String::from_utf8_lossy(body);
     let body: Body<'_> = serde_json::from_str(&text).map_err(|error| {

@@ -7,13 +7,16 @@ pub(crate) mod class;
 mod dirs;
 pub(crate) mod edits;
 mod escapes;
+mod file_url;
 mod files;
 mod followed;
 mod git_files;
 mod interpreters;
 mod links;
+mod lists;
 mod mentions;
 mod met_links;
+mod moved;
 mod names;
 pub(crate) mod options;
 mod outputs;
@@ -24,9 +27,11 @@ mod programs;
 mod read_only;
 mod rules;
 mod scripts;
+mod searches;
 mod shells;
 mod starts;
 mod suspects;
+mod unpacked;
 mod walk;
 mod wrappers;
 mod writers;
@@ -71,6 +76,11 @@ impl CommandContext {
     /// Where a pattern of paths leads besides what its text says.
     pub(crate) fn places_of_pattern(&self, pattern: &str) -> Arc<[String]> {
         self.links.places_of_pattern(pattern, &self.workspace)
+    }
+
+    /// Whether a path or pattern leads to where some process is, or through what it has open.
+    pub(crate) fn is_of_process(&self, path: &str) -> bool {
+        self.links.is_of_process(path)
     }
 
     /// Whether a path lies in the workspace.
@@ -159,7 +169,7 @@ impl ShellCommand {
             || makes_links && climbs()
     }
 
-    /// Whether it reads what lies after links that it meets on its way, and that nobody named.
+    /// Whether it reads what lies after links that it meets on its way, and that the command does not name.
     pub(crate) fn follows_links(&self) -> bool {
         self.changes.iter().any(|it| it.follows_links)
     }
@@ -167,6 +177,53 @@ impl ShellCommand {
     /// Whether it may change what lies after such links.
     pub(crate) fn alters_through_links(&self) -> bool {
         self.changes.iter().any(|it| it.alters_through_links)
+    }
+
+    /// Whether it opens what lies below a directory into which it has put things that its text does not name.
+    pub(crate) fn enters_unpacked(&self) -> bool {
+        let unpacked = unpacked::Unpacked::of(&self.parts, &self.around);
+        // git itself follows no link of its tree.
+        let follows = |it: &Part| {
+            base(it.name()) != "git" || it.args().iter().any(|it| it.text == "--no-index")
+        };
+        let is_below = |(at, (part, it)): (usize, (&Part, &Changes))| {
+            let mut all = it.reads.iter().chain(&it.trees).chain(it.altered());
+            follows(part)
+                && all.any(|it| it.paths.iter().any(|path| unpacked.may_hold(path, part, at)))
+        };
+        !unpacked.is_empty() && self.changes().enumerate().any(is_below)
+    }
+
+    /// Directories of which it reads all that is in them, those below included, and the part that does.
+    pub(crate) fn searched(&self) -> Vec<(&Part, &Target, &str)> {
+        let mut found = Vec::new();
+        for (part, changes) in self.changes().filter(|it| !it.1.trees.is_empty()) {
+            let goes_down = searches::goes_down(part);
+            // What is not in the repository git passes over.
+            let is_tracked = || {
+                base(part.name()) == "git" && !part.args().iter().any(|it| it.text == "--no-index")
+            };
+            // What comes through a pipe was searched for in front of it.
+            if !goes_down && part.piped.is_none() || is_tracked() {
+                continue;
+            }
+            // What a pattern meets may be a directory.
+            let trees = changes.trees.iter();
+            let trees = trees.filter(|it| goes_down || !matches!(it.target, Target::Glob(_)));
+            let paths = trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, &**path)));
+            found.extend(paths.map(|(target, path)| (part, target, path)));
+        }
+        // One after the other is mostly the same.
+        let all_in = |part: &Part| !searches::leaves_some_out(part);
+        found.dedup_by(|(part, _, path), before| {
+            *path == before.2 && all_in(part) && all_in(before.0)
+        });
+        found
+    }
+
+    /// Whether a search of this part leaves out files or directories of this name.
+    pub(crate) fn leaves_out(part: &Part, name: &str, is_directory: bool) -> bool {
+        searches::leaves_out(part, name, is_directory)
     }
 
     /// Whether it writes to a place that the text does not show.
@@ -181,6 +238,7 @@ impl ShellCommand {
                 it.altered().any(|file| {
                     !part.leads(&file.target, &part.dirs)
                         || file.paths.is_empty()
+                        || file.paths.iter().any(|it| self.around.is_of_process(it))
                         || it.makes_links && links::climbs(&file.target)
                 })
             })
@@ -204,7 +262,7 @@ impl ShellCommand {
 
     /// Files and directories of which it reads all that is in them.
     pub(crate) fn trees(&self) -> impl Iterator<Item = (&Target, &str)> {
-        let trees = self.changes.iter().flat_map(|it| &it.trees);
+        let trees = self.changes.iter().flat_map(|it| it.trees.iter().chain(&it.doubtful_trees));
         trees.flat_map(|it| it.paths.iter().map(|path| (&it.target, path.as_str())))
     }
 

@@ -111,6 +111,12 @@ impl Gate {
         (gate, step)
     }
 
+    /// Where the path of the call leads, if that is outside the workspace; absolute.
+    pub fn blocked_path(&self) -> Option<&str> {
+        let path = self.path.as_ref().filter(|it| !stage3::lies_in_workspace(it, &self.setup))?;
+        Some(&path.real)
+    }
+
     /// The call as it would be run now. After hooks its input may be another; the caller checks
     /// that against the schema before it goes on.
     pub fn call(&self) -> &ToolCall {
@@ -193,7 +199,7 @@ impl Gate {
         let input = CallInput { text: Arc::clone(&self.call.input), value: OnceCell::new() };
         let given = match input.get(field) {
             None | Some(Value::Null) => missing,
-            // Something that is no text leads nowhere.
+            // Something that is not a text leads nowhere.
             Some(path) => path.as_str().unwrap_or_default(),
         };
         let given = given.to_owned();
@@ -312,7 +318,7 @@ pub(super) struct CallInput {
 }
 
 impl CallInput {
-    /// A field; there is none in what is no object.
+    /// A field; there is none in what is not an object.
     pub(super) fn get(&self, field: &str) -> Option<&Value> {
         let parse = || serde_json::from_str(&self.text).unwrap_or_default();
         self.value.get_or_init(parse).get(field)

@@ -74,18 +74,20 @@ impl CommandOrder {
     pub fn judge_in_place(&self, look: Look) -> Option<Judged> {
         let links = Follower::looking(look, LOOKS_IN_PLACE);
         let judged = self.judge_with(links.clone());
-        (!links.is_cut()).then(|| self.settled(judged))
+        (!links.is_cut()).then(|| self.settled(judged, &links))
     }
 
     /// Judges the command, and follows its paths. Work is linear in its bytes, and in the number of rules.
     pub fn judge(&self, look: Look) -> Judged {
-        self.settled(self.judge_with(Follower::looking(look, LOOKS)))
+        let links = Follower::looking(look, LOOKS);
+        self.settled(self.judge_with(links.clone()), &links)
     }
 
     /// What links decide is decided by all of them at once: the order in which they were met does not
-    /// matter, and a replay that is given them decides the same.
-    fn settled(&self, judged: Judged) -> Judged {
-        match judged.links.is_empty() {
+    /// matter, and a replay that is given them decides the same. Nearly always that is what was decided
+    /// already.
+    fn settled(&self, judged: Judged, links: &Follower) -> Judged {
+        match judged.links.is_empty() || links.is_repeated_by(judged.links.clone()) {
             true => judged,
             false => self.judge_again(judged.links),
         }

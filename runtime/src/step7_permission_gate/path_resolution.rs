@@ -52,7 +52,7 @@ pub fn resolve(
     path
 }
 
-/// Whether a resolved path can be that of `given`, as far as text alone can tell.
+/// Whether a resolved path can be that of `given`, as far as text alone can show.
 pub fn can_be(path: &ResolvedPath, given: &str, cwd: &str, home: &str) -> bool {
     if path.given != given {
         return false;

@@ -9,6 +9,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use self::meeting::Components;
 use super::{ResolvedPath, command::Target};
 use crate::permission::{RuleKind, Scope};
 
@@ -30,6 +31,10 @@ pub struct Anchors {
 pub struct PathPattern {
     globs: GlobSet,
     absolute: Vec<String>,
+    /// What of each is in front of the first sign of a pattern, folded where the pattern is.
+    written: Vec<String>,
+    /// The same as they are compared with patterns of a shell.
+    components: Vec<Components<'static>>,
     folded: bool,
     /// A text that every path has which it covers; empty where there is none. Most paths do not have it, and to
     /// look for it costs less than to match.
@@ -75,6 +80,8 @@ impl PathPattern {
         all.unwrap_or_else(|_| Self {
             globs: GlobSet::empty(),
             absolute: Vec::new(),
+            written: Vec::new(),
+            components: Vec::new(),
             folded: true,
             literal: String::new(),
         })
@@ -103,7 +110,17 @@ impl PathPattern {
         let first = literals.next().unwrap_or_default();
         let literal = if literals.all(|it| it == first) { first } else { "" };
         let literal = if folded { fold(literal) } else { literal.to_owned() };
-        Ok(Self { globs: globs.build()?, absolute, folded, literal })
+        let components = absolute.iter().map(|it| {
+            let own = if folded { Cow::Owned(fold(it)) } else { Cow::Borrowed(it.as_str()) };
+            Components::of(&own).into_owned()
+        });
+        let components = components.collect();
+        let written = absolute.iter().map(|it| {
+            let written = before_sign(it);
+            if folded { fold(written) } else { written.to_owned() }
+        });
+        let written = written.collect();
+        Ok(Self { globs: globs.build()?, absolute, written, components, folded, literal })
     }
 
     /// Whether it covers this absolute path.
@@ -123,11 +140,9 @@ impl PathPattern {
 
     /// Whether it may cover a file that a shell's pattern names. The pattern is an absolute path.
     pub(super) fn may_meet(&self, pattern: &str) -> bool {
-        let folded = if self.folded { fold(pattern) } else { pattern.to_owned() };
-        self.absolute.iter().any(|it| {
-            let own = if self.folded { fold(it) } else { it.clone() };
-            meeting::meet(&folded, &own)
-        })
+        let own = self.as_compared(pattern);
+        let shell = Components::of(&own);
+        self.components.iter().any(|it| meeting::meet(&shell, it))
     }
 
     /// Whether it covers what is in a directory. Where the shell chooses among all names, it is as if
@@ -144,13 +159,40 @@ impl PathPattern {
 
     /// Whether what it covers may lie in a directory, as far as it is written out.
     pub(super) fn begins_in(&self, directory: &str) -> bool {
-        self.absolute.iter().any(|it| {
-            let written = &it[..it.find(['*', '?', '[', '\\']).unwrap_or(it.len())];
-            match self.folded {
-                true => lies_in(&fold(written), &fold(directory)),
-                false => lies_in(written, directory),
-            }
-        })
+        let directory = self.as_compared(directory);
+        self.written.iter().any(|it| lies_in(it, &directory))
+    }
+
+    /// Whether what it covers may lie in a directory with all that is below. A pattern for any depth counts
+    /// where the directory that it is relative to lies there, or a root of the workspace.
+    pub(super) fn may_lie_below(&self, directory: &str, holds_root: bool) -> bool {
+        let directory = self.as_compared(directory);
+        let is_above = || {
+            let mut all = self.absolute.iter().zip(&self.written);
+            all.any(|(it, written)| {
+                it[before_sign(it).len()..].starts_with("**") && lies_in(&directory, written)
+            })
+        };
+        self.written.iter().any(|it| lies_in(it, &directory)) || holds_root && is_above()
+    }
+
+    /// A path as this pattern compares it.
+    fn as_compared<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        if self.folded && !is_folded(path) { fold(path).into() } else { path.into() }
+    }
+
+    /// Whether this holds for the name of what it covers, where that is one name: of a file, or of a directory
+    /// with all that is in it.
+    pub(super) fn is_named(&self, is_one: impl Fn(&str, bool) -> bool) -> bool {
+        !self.absolute.is_empty()
+            && self.absolute.iter().all(|it| {
+                let (path, is_directory) = match it.strip_suffix("/**") {
+                    Some(path) => (path, true),
+                    None => (it.as_str(), false),
+                };
+                let name = path.rsplit_once('/').map_or(path, |it| it.1);
+                !name.contains(['*', '?', '[', '\\']) && is_one(name, is_directory)
+            })
     }
 
     /// Whether it covers the path both as written and as reached.
@@ -173,8 +215,13 @@ fn last_literal(pattern: &str) -> &str {
     pieces.rfind(|it| it.len() > 2 && it.is_ascii()).unwrap_or_default()
 }
 
+/// What of a pattern is in front of its first sign.
+fn before_sign(pattern: &str) -> &str {
+    &pattern[..pattern.find(['*', '?', '[', '\\']).unwrap_or(pattern.len())]
+}
+
 /// The directories of a shell's pattern that are written out.
-fn before_glob(path: &str) -> &str {
+pub(super) fn before_glob(path: &str) -> &str {
     let end = path.find(['*', '?', '[']).unwrap_or(path.len());
     path[..end].rsplit_once('/').map_or("", |it| it.0)
 }

@@ -65,7 +65,7 @@ pub struct Rule {
     pub spec: Option<String>,
 }
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRule {

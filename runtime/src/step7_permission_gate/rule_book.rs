@@ -3,16 +3,17 @@
 //! Compiling patterns is expensive and matching is not: a book is made once per turn, and every
 //! call looks things up in it.
 
+mod specifiers;
+
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use self::specifiers::{Call, Match, parameter, specifier, yes};
 use super::{
     ResolvedPath, RuleRef,
     command::{CommandContext, Mention, Part, Pattern, Ruled, ShellCommand, Target},
     gate::CallInput,
-    path_rule::{Anchors, PathPattern},
-    rule::{Rule, wildcard},
+    path_rule::{Anchors, PathPattern, before_glob, lies_in},
+    rule::Rule,
 };
 use crate::{
     permission::{RuleKind, RuleText},
@@ -50,16 +51,6 @@ enum Spec {
     Path(PathPattern),
     /// Anything else; what it means depends on the tool. With what it means for shell commands.
     Text(String, Pattern),
-}
-
-/// How a rule answers a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
-    Yes,
-    No,
-    /// The specifier means nothing to this version. It never allows, and it makes a call that a
-    /// deny or ask rule may be about a question.
-    Unknown,
 }
 
 impl RuleBook {
@@ -179,6 +170,28 @@ impl RuleBook {
             .any(|it| it.rule.tool == "Read" && matches!(it.spec, Spec::Path(_)))
     }
 
+    /// The first rule that denies to read what may lie in a directory which the command reads as a whole.
+    pub(super) fn denies_below(&self, command: &ShellCommand) -> Option<RuleRef> {
+        let searched = command.searched();
+        let lies_below = |pattern: &PathPattern| {
+            searched.iter().any(|(part, target, path)| {
+                let path = match target {
+                    Target::Glob(_) => before_glob(path),
+                    Target::Known(_) | Target::Open(_) => path,
+                };
+                let holds_root = command.around().workspace.iter().any(|it| lies_in(it, path));
+                let is_out =
+                    |name: &str, is_dir: bool| ShellCommand::leaves_out(part, name, is_dir);
+                pattern.may_lie_below(path, holds_root) && !pattern.is_named(is_out)
+            })
+        };
+        let is_one = |it: &&Compiled| match &it.spec {
+            Spec::Path(pattern) => it.rule.tool == "Read" && lies_below(pattern),
+            Spec::Whole | Spec::Text(..) => false,
+        };
+        self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
+    }
+
     /// The first allow rule that covers a part of a command.
     pub(super) fn covering(
         &self,
@@ -231,6 +244,8 @@ impl Compiled {
     fn matches(&self, subject: &Subject<'_>) -> Match {
         let kind = self.rule.kind;
         let named = self.rule.names(subject.tool);
+        let field = |name: &str| subject.input.get(name);
+        let call = Call { tool: subject.tool, field: &field };
         match &self.spec {
             // What allows a command is found part by part.
             Spec::Whole if named => yes(subject.command.is_none() || kind != RuleKind::Allow),
@@ -263,9 +278,9 @@ impl Compiled {
                 Some(_) if kind == RuleKind::Allow => Match::No,
                 Some(command) => {
                     let is_about = pattern.is_about(command);
-                    yes(is_about || parameter(text, subject) == Match::Yes)
+                    yes(is_about || parameter(text, &call) == Match::Yes)
                 }
-                None => specifier(text, kind, subject),
+                None => specifier(text, kind, &call),
             },
         }
     }
@@ -292,100 +307,4 @@ fn names(pattern: &PathPattern, mention: &Mention) -> bool {
             || is_glob && pattern.may_meet(it)
             || *is_tree && pattern.holds_tree(&named.target, it)
     })
-}
-
-fn yes(holds: bool) -> Match {
-    if holds { Match::Yes } else { Match::No }
-}
-
-/// Specifiers of tools that neither open a path nor run a command.
-fn specifier(text: &str, kind: RuleKind, subject: &Subject<'_>) -> Match {
-    let field = |name: &str| subject.input.get(name).and_then(Value::as_str);
-    match subject.tool {
-        "Agent" | "Task" if !text.contains(':') => {
-            yes(field("subagent_type").unwrap_or("general-purpose") == text.trim())
-        }
-        "WebFetch" => match text.trim().strip_prefix("domain:") {
-            Some(domain) => {
-                yes(field("url").and_then(host).is_some_and(|it| in_domain(domain, &it)))
-            }
-            None => Match::Unknown,
-        },
-        "Skill" => {
-            let (name, args) = (field("skill").unwrap_or_default(), field("args"));
-            match text.strip_suffix(" *") {
-                Some(prefix) => yes(name == prefix),
-                None => yes(name == text && args.is_none_or(str::is_empty)),
-            }
-        }
-        _ if kind == RuleKind::Allow => Match::Unknown,
-        _ => parameter(text, subject),
-    }
-}
-
-/// `param:value` of deny and ask rules.
-fn parameter(text: &str, subject: &Subject<'_>) -> Match {
-    let Some((name, value)) = text.split_once(':') else { return Match::Unknown };
-    let (name, value) = (name.trim(), value.trim());
-    if name.is_empty() || !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') {
-        return Match::Unknown;
-    }
-    let found = match subject.input.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(scalar @ (Value::Bool(_) | Value::Number(_))) => scalar.to_string(),
-        _ => return Match::No,
-    };
-    yes(wildcard(value, &found))
-}
-
-/// The host of an http(s) URL, in lower case; `None` when it is not certain.
-fn host(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
-        return None;
-    }
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    // A user part is how one host is made to look like another.
-    if authority.contains('@') {
-        return None;
-    }
-    let host = authority.split_once(':').map_or(authority, |(host, _)| host).to_ascii_lowercase();
-    let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
-    (!host.is_empty()).then_some(host)
-}
-
-fn in_domain(pattern: &str, host: &str) -> bool {
-    let pattern = pattern.trim().to_ascii_lowercase();
-    let pattern = pattern.strip_suffix('.').unwrap_or(&pattern);
-    if pattern == "*" {
-        return true;
-    }
-    if let Some(parent) = pattern.strip_prefix("*.").filter(|it| !it.contains('*')) {
-        return host.strip_suffix(parent).is_some_and(|it| it.len() > 1 && it.ends_with('.'));
-    }
-    let (parts, labels): (Vec<_>, Vec<_>) =
-        (pattern.split('.').collect(), host.split('.').collect());
-    parts.len() == labels.len()
-        && parts.iter().zip(labels).all(|(part, label)| wildcard(part, label))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // REQ: PRM-8
-    #[test]
-    fn domains_match_by_label() {
-        for (pattern, url, expected) in [
-            ("*.example.com", "https://API.example.com./x", true),
-            ("*.example.com", "https://example.com", false),
-            ("example.*", "http://example.evil.com", false),
-            ("example.com", "https://example.com@evil.com/", false),
-            ("example.com", "https://example.com:8443/a", true),
-            ("*", "ftp://example.com", false),
-        ] {
-            let found = host(url).is_some_and(|it| in_domain(pattern, &it));
-            assert_eq!(found, expected, "{pattern} on {url}");
-        }
-    }
 }

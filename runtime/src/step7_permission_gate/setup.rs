@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handler {
-    /// Nobody: what would be asked is denied.
+    /// No one is asked: what would be asked is denied.
     None,
     /// Somebody: a person, an embedder, or the parent of a sub-agent.
     Approver,
@@ -216,6 +216,21 @@ impl GateSetup {
     #[must_use]
     pub fn with_mode(&self, mode: PermissionMode) -> Self {
         Self { mode, ..self.clone() }
+    }
+
+    /// The same under settings with the same rules and directories, here and in the gates around this
+    /// one. Nothing is compiled anew.
+    #[must_use]
+    pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
+        let parent = self.parent.as_ref().map(|it| Arc::new(it.under(settings)));
+        let mode = settings.permissions.mode;
+        Self { settings: Arc::clone(settings), mode, parent, ..self.clone() }
+    }
+
+    /// Whether both judge by the same compiled rules.
+    #[cfg(test)]
+    pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.book, &other.book)
     }
 
     /// Where the session is at home.

@@ -178,7 +178,7 @@ fn writes_protected(facts: &Facts<'_>, setup: &GateSetup) -> bool {
     })
 }
 
-fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {
+pub(super) fn lies_in_workspace(path: &ResolvedPath, setup: &GateSetup) -> bool {
     let inside = |path: &str| setup.directories().iter().any(|it| lies_in(path, it));
     inside(&path.lexical) && inside(&path.real)
 }

@@ -39,7 +39,7 @@ pub enum BadCase {
 ///
 /// # Errors
 ///
-/// [`BadCase`] when its `input` is no transcript with a budget.
+/// [`BadCase`] when its `input` is not a transcript with a budget.
 pub fn run_case(case: &Value) -> Result<Value, BadCase> {
     let input = &case["input"];
     let transcript = read_messages(&input["transcript"])?;
@@ -54,7 +54,7 @@ pub fn run_case(case: &Value) -> Result<Value, BadCase> {
 ///
 /// # Errors
 ///
-/// [`BadCase`] when the value is no list of messages.
+/// [`BadCase`] when the value is not a list of messages.
 pub fn read_messages(list: &Value) -> Result<Messages, BadCase> {
     let list = list.as_array().ok_or(BadCase::Missing { part: "messages" })?;
     list.iter().enumerate().map(|(i, message)| read_message(i, message).map(Arc::new)).collect()

@@ -35,7 +35,7 @@ pub struct Evidence<'a> {
     /// is then not compared.
     pub sidechain: &'a dyn Fn(&AgentId) -> Option<Head>,
     /// Where the transcript ended when it was last closed in order, if that is known. Without it
-    /// nobody sees that whole lines are gone after the end of a run.
+    /// it cannot be seen that whole lines are gone after the end of a run.
     pub checkpoint: Option<Head>,
     /// The token limit of a run, read from what was fixed when the session was opened.
     pub run_budget: &'a dyn Fn(&str) -> Option<u64>,

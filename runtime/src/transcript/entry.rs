@@ -5,6 +5,7 @@
 
 mod conversation_line;
 mod line;
+mod own_words;
 mod parts;
 mod step_detail;
 mod stored;
@@ -103,8 +104,7 @@ pub enum RecordKind {
         /// Which part, in which message.
         part: ShownPart,
     },
-    /// Shaper stages were passed over one after another: their triggers did not hold, so nothing
-    /// ran. One line for all of them, since in most turns it is all five.
+    /// Shaper stages whose triggers did not hold, so that none ran; in most turns all five, so one line.
     ShapersPassed {
         /// The context that they left as it was.
         tokens: Tokens,
@@ -157,7 +157,7 @@ pub enum RecordKind {
         request_bytes: u64,
         /// `ok`, or the code of the failure.
         outcome: String,
-        /// What the provider said about a failure.
+        /// The provider's message about a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
         /// Milliseconds that it asked to wait.
@@ -166,7 +166,7 @@ pub enum RecordKind {
         /// HTTP status of a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// Of the answer, or of the failed call as far as the provider said.
+        /// Of the answer, or of the failed call as far as the provider reported it.
         usage: Usage,
         /// Its worst case, where its use is not known and the tree of agents set something aside.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,7 +281,7 @@ pub enum RecordKind {
         call: ToolUseId,
         /// Which handler.
         by: AnsweredBy,
-        /// Why, in words; absent where it said nothing.
+        /// Why, in words; absent where no reason was given.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
@@ -395,6 +395,6 @@ pub enum RecordKind {
         /// What happened, in words.
         what: String,
     },
-    /// Bytes that are no line were found and passed over.
+    /// Bytes that are not a line were found and passed over.
     Repair(SkippedBytes),
 }

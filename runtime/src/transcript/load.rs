@@ -7,12 +7,14 @@
 mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod cut;
 mod lines;
 mod loader;
 mod order;
 pub mod repair;
 pub mod report;
 mod tail;
+mod tasks;
 mod used;
 
 use std::collections::BTreeMap;
@@ -28,7 +30,7 @@ use crate::{
     step::Step,
     time::Timestamp,
     tokens::Usage,
-    tool::ToolErrorKind,
+    tool::{Todo, ToolErrorKind},
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind, Stored},
@@ -36,6 +38,7 @@ use crate::{
     },
 };
 
+pub use cut::load_until;
 pub(in crate::transcript) use lines::BYTE_ORDER_MARK;
 pub(crate) use loader::Loader;
 pub use report::{Report, ReportKind};
@@ -75,6 +78,8 @@ pub struct Loaded {
     pub used: UsageTotals,
     /// What of the context was appended to the conversation, oldest first.
     pub appended: Vec<ShownPart>,
+    /// The list of tasks, as the last call that changed it left it.
+    pub todos: Vec<Todo>,
     /// Commands in the background of whose end the model has not learned.
     pub shells: Shells,
     /// Where the next line goes.
@@ -202,7 +207,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     for Placed { number, read } in order::settle(readable, &mut report) {
         loader.take(number, &read, &mut report);
     }
-    let Loader { nodes, used, shells, appended, open_run, .. } = loader;
+    let Loader { nodes, used, shells, appended, tasks, open_run, .. } = loader;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -219,6 +224,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         last,
         used,
         appended,
+        todos: tasks.todos().to_vec(),
         shells,
         tail: tail(bytes, 0),
     }

@@ -35,7 +35,7 @@ pub struct Read {
 /// What is on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Something that was said.
+    /// A message of the conversation.
     Conversation {
         /// The line, parsed and checked.
         line: Box<ConversationLine>,
@@ -70,7 +70,7 @@ impl Entry {
     }
 }
 
-/// Why a text is no line of a transcript.
+/// Why a text is not a line of a transcript.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotALine {
@@ -166,7 +166,7 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
         "system" if wire.message.is_some() && wire.uuid.is_some() => {
             message_entry(&wire, Role::System)?
         }
-        // A kind that a later version writes is no reason to lose the file.
+        // A kind that a later version writes is not a reason to lose the file.
         "ennead" => match serde_json::from_str(text) {
             Ok(record) => Entry::Harness(record),
             Err(_) => other(&wire),
@@ -182,7 +182,7 @@ pub fn read_line(text: &str) -> Result<Read, NotALine> {
     })
 }
 
-/// Tells a member that is null from one that is not there.
+/// Distinguishes a member that is null from one that is absent.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<EntryId>>, D::Error> {
     Option::deserialize(from).map(Some)
 }

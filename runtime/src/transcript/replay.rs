@@ -2,7 +2,8 @@
 //!
 //! Needs no actor, network or file: everything that a turn or its session received is in their lines or
 //! stored next to them. What they decided is computed anew, request digests included, so a difference
-//! is either a changed file or a changed rule.
+//! is either a changed file or a changed rule. Where the model was shown secrets, which no line holds,
+//! digests and sizes of its requests are not compared.
 
 mod earlier;
 mod line;
@@ -38,8 +39,14 @@ pub struct Replayed {
     pub turns: u64,
     /// Number of lines that turns wrote.
     pub lines: u64,
+    /// Lines that are equal but for digests and sizes of texts whose secrets only the model was shown;
+    /// 0 where it was shown none.
+    pub up_to_redaction: u64,
     /// How often a line was looked at: a few times each, however long the file is.
     pub looks: u64,
+    /// How often messages were counted and compiled for the requests that were made again: each a few times while a
+    /// conversation only grows, and all that is there where a session is opened again.
+    pub compiled: u64,
 }
 
 /// Why a transcript could not be walked again, or where it differs.
@@ -109,7 +116,7 @@ pub enum ReplayError {
 pub type StoredTexts<'a> = &'a dyn Fn(Digest) -> Option<String>;
 
 /// Walks all turns of a transcript again. Turns that ended early are compared up to there. Lines
-/// that are no sealed lines of ours are passed over; [`crate::transcript::audit`] names them.
+/// that are not sealed lines of ours are passed over; [`crate::transcript::audit`] names them.
 ///
 /// # Errors
 ///
@@ -150,7 +157,9 @@ pub fn replay_lines(
                     if begun.is_first || session.is_none() {
                         let opened = session::opened(record, file_line.number, stored)?;
                         let mut opened = opened.ok_or(no_setup)?;
-                        earlier.resume(&mut opened, begun.prompt.place);
+                        let parent = begun.prompt_parent();
+                        earlier.resume_after(&mut opened, begun.prompt.place, parent);
+                        replayed.compiled += session.as_ref().map_or(0, Session::n_compiled);
                         session = Some(Session::new(opened));
                     }
                     if let Some(session) = &mut session {
@@ -162,6 +171,7 @@ pub fn replay_lines(
                     let opened = session::opened(record, file_line.number, stored)?;
                     let mut opened = opened.ok_or(no_setup)?;
                     earlier.resume(&mut opened, file_line.place);
+                    replayed.compiled += session.as_ref().map_or(0, Session::n_compiled);
                     session = Some(Session::resumed(opened, file_line, stored)?);
                 }
                 // An end of a run is of no turn, whatever it says.
@@ -185,6 +195,9 @@ pub fn replay_lines(
             },
         }
     }
+    replayed.compiled += session.as_ref().map_or(0, Session::n_compiled);
+    let up_to_redaction = lines.iter().filter(|it| it.is_up_to_redaction());
+    replayed.up_to_redaction = up_to_redaction.count() as u64;
     replayed.looks = lines.iter().map(line::SealedLine::n_looks).sum();
     Ok(replayed)
 }

@@ -124,7 +124,7 @@ pub enum Proof {
 /// Bytes that have no hash at most, but for those of one line.
 const MAX_OPEN: usize = 4096;
 
-/// Whether a line holds a hash, with which so many bytes are without one.
+/// Whether a line holds a hash, after which `n_open` bytes are without one.
 fn bears_hash(line: &Line, n_open: usize) -> bool {
     let at_rest = match line {
         Line::Conversation(line) => line.message.kind == MessageKind::Prompt,

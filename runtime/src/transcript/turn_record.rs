@@ -91,7 +91,7 @@ pub struct TurnReader {
 
 impl TurnReader {
     /// Takes a line, and returns the turn that it ends: a line of another turn was read. A line that
-    /// cannot be read, or is no record, belongs to no turn.
+    /// cannot be read, or is not a record, belongs to no turn.
     pub fn line(&mut self, line: &str) -> Option<TurnRecord> {
         let Entry::Harness(record) = read_line(line).ok()?.entry else { return None };
         let ended = self.record(*record);

@@ -44,7 +44,7 @@ pub struct OpenTurn {
     pub stream: Stream,
     /// Where it was, if known.
     pub at_step: Option<Step>,
-    /// What was said, as far as it was recorded.
+    /// The conversation, as far as it was recorded.
     pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,

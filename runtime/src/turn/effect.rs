@@ -7,9 +7,8 @@ use crate::{
     event::Event,
     hook::{HookEvent, HookHandler, HookInput},
     ids::{ToolName, ToolUseId},
-    run::RunEnd,
+    run::{RunEnd, derived_settings::DeriveOrder},
     step::Step,
-    step1_settings_resolution::MergeOrder,
     step1_settings_resolution::{Certificates, HttpSettings},
     step3_context_assembly::SourcesOrder,
     step4_context_shapers::{ShapedContext, ShaperSetup, Stage, SummaryRequest},
@@ -30,8 +29,9 @@ pub enum Effect {
     Next(Step),
     /// Look at the settings files.
     ReadSettings,
-    /// Merge settings layers that are long; answered by [`super::TurnInput::SettingsMerged`].
-    MergeSettings(Box<MergeOrder>),
+    /// Merge settings that are long and compile their rules; answered by
+    /// [`super::TurnInput::SettingsMerged`].
+    MergeSettings(Box<DeriveOrder>),
     /// Read the world's part of the nine sources.
     ReadSources,
     /// Look at the sources again.

@@ -87,6 +87,10 @@ impl Turn {
         self.settings().worktree_base
     }
 
+    pub(crate) fn revision(&self) -> u32 {
+        self.facts.revision
+    }
+
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.state.settings.clone().unwrap_or_default()
     }

@@ -19,6 +19,9 @@ use crate::{
 /// The revision of the rules from which on events fire that earlier sessions did not know.
 const MORE_EVENTS: u32 = 6;
 
+/// The revision of the rules from which on somebody who is to be asked is notified.
+const NOTIFIES: u32 = 8;
+
 /// Bytes of an output that listeners are shown.
 const MAX_SHOWN_BYTES: usize = 10_000;
 
@@ -29,6 +32,7 @@ fn first_revision(event: HookEvent) -> u32 {
         | HookEvent::PostToolUse
         | HookEvent::PreCompact
         | HookEvent::Stop => 0,
+        HookEvent::Notification | HookEvent::SessionEnd => NOTIFIES,
         _ => MORE_EVENTS,
     }
 }
@@ -136,6 +140,7 @@ impl Turn {
             FiringReason::Prompt => self.prompt_answered(verdict),
             FiringReason::PreToolUse => self.pre_tool_use_answered(verdict),
             FiringReason::PermissionRequest => self.permission_request_answered(verdict),
+            FiringReason::Notification => self.notified(&verdict),
             FiringReason::AfterCall(index) => self.after_call_answered(index, verdict),
             FiringReason::PreCompact => self.pre_compact_answered(verdict),
             FiringReason::PostCompact => self.post_compact_answered(&verdict),

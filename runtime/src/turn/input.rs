@@ -3,15 +3,17 @@
 //! Together with the clock reading it was taken from the mailbox at, every input is recorded in the
 //! transcript or can be computed from it, so a turn can be walked again from its record.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::num::NonZeroU32;
 
 use crate::{
     approval::{GivenAnswer, PolicyVerdict},
+    digest::Digest,
     hook::HandlerOutput,
     ids::ToolUseId,
     permission::PermissionMode,
+    run::derived_settings::InForce,
     step::Step,
-    step1_settings_resolution::{LayerText, Merged},
+    step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceTexts, SourcesLook},
     step4_context_shapers::{Stage, StageResult},
     step5_model_call::{ModelAnswer, ModelFailure},
@@ -28,8 +30,8 @@ pub enum TurnInput {
     Run(Step),
     /// The settings files were looked at.
     SettingsRead(SettingsRead),
-    /// The layers that were to be merged are.
-    SettingsMerged(Arc<Merged>),
+    /// The settings that were long are merged, and their rules compiled.
+    SettingsMerged(Box<InForce>),
     /// The sources were read.
     SourcesRead(Box<SourceTexts>),
     /// The sources were looked at again.
@@ -77,6 +79,8 @@ pub enum TurnInput {
     PolicyAnswered {
         /// Id of the tool use, as the model issued it.
         call: ToolUseId,
+        /// The rules and the mode under which it was asked.
+        epoch: Digest,
         /// What the policy says.
         verdict: PolicyVerdict,
     },
@@ -126,9 +130,9 @@ pub struct Answered {
     pub attempt: u32,
     /// The answer, or why there is none.
     pub result: Result<ModelAnswer, ModelFailure>,
-    /// What the provider said it used, also of a call that failed on the way.
+    /// The usage that the provider reported, also of a call that failed on the way.
     pub usage: Usage,
-    /// It was sent, and its usage stays unknown: the one that made it has crashed. Said where
+    /// It was sent, and its usage stays unknown: the one that made it has crashed. Given where
     /// somebody counts it.
     pub is_in_doubt: bool,
     /// Milliseconds to the first token.

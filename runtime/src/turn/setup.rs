@@ -29,7 +29,7 @@ pub struct TurnSetup {
     pub system: Option<Arc<str>>,
     /// Counted from 1 within the run.
     pub number: u32,
-    /// What was said so far.
+    /// The conversation so far.
     pub history: History,
     /// The last conversation line.
     pub last_entry: Option<EntryId>,

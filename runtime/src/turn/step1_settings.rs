@@ -7,7 +7,7 @@ use crate::{
     digest::Digest,
     event::Event,
     recovery::chain::chain,
-    run::derived_settings::DerivedSettings,
+    run::derived_settings::{DeriveOrder, DerivedSettings, InForce},
     step::Step,
     step1_settings_resolution::{LayerText, MergeOrder, Merged, Resolved},
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -31,26 +31,57 @@ impl Turn {
             return;
         }
         let read = match (read, self.memory.resolved.take()) {
-            (SettingsRead::Unchanged, Some(known)) => return self.settings_known(known, None),
+            (SettingsRead::Unchanged, Some(known)) => return self.settings_unchanged(known),
             (SettingsRead::Unchanged, None) => Vec::new(),
             (SettingsRead::Layers(read), _) => read,
         };
         match self.merged(read) {
-            Ok(merged) => self.take_merged(merged),
-            Err(order) => {
-                self.awaits = Some(Awaits::Merge);
-                self.onward = Some(Effect::MergeSettings(order));
-            }
+            Ok(merged) if !self.is_long_to_derive(&merged) => self.take_merged(merged, None),
+            merged => self.order_settings(Awaits::Merge, merged),
         }
     }
 
-    pub(super) fn settings_merged(&mut self, merged: Arc<Merged>) {
+    /// What was ordered of long settings has come.
+    pub(super) fn settings_merged(&mut self, InForce { merged, derived }: InForce) {
         if self.was_awaited(Awaits::Merge) {
-            self.take_merged(merged);
+            self.take_merged(merged, Some(derived));
+        } else if self.was_awaited(Awaits::Derivation) {
+            self.settings_known(Arc::clone(&merged.resolved), None, Some(derived));
         }
     }
 
-    fn settings_known(&mut self, resolved: Arc<Resolved>, layers: Option<Arc<str>>) {
+    /// The files are as they were. Tools may have joined, so what follows may differ.
+    fn settings_unchanged(&mut self, known: Arc<Resolved>) {
+        let merged = self.memory.merged.as_ref().filter(|it| Arc::ptr_eq(&it.resolved, &known));
+        match merged.filter(|it| self.is_long_to_derive(it)).cloned() {
+            Some(merged) => self.order_settings(Awaits::Derivation, Ok(merged)),
+            None => self.settings_known(known, None, None),
+        }
+    }
+
+    /// Leaves long settings to the driver, which merges them and compiles their rules where no session
+    /// waits.
+    fn order_settings(&mut self, awaits: Awaits, merged: Result<Arc<Merged>, MergeOrder>) {
+        self.awaits = Some(awaits);
+        let order = DeriveOrder::new(merged, &self.facts);
+        self.onward = Some(Effect::MergeSettings(Box::new(order)));
+    }
+
+    /// Whether rules must be compiled anew that are long.
+    fn is_long_to_derive(&self, merged: &Merged) -> bool {
+        let kept = self.memory.derived_settings.as_ref();
+        let is_kept = kept.is_some_and(|it| it.matches(&merged.resolved));
+        let is_made = is_kept && self.memory.joined.is_empty();
+        !(merged.is_short() || is_made)
+    }
+
+    /// Puts settings in force; `made` is what follows from them, where the driver has found that.
+    fn settings_known(
+        &mut self,
+        resolved: Arc<Resolved>,
+        layers: Option<Arc<str>>,
+        made: Option<Arc<DerivedSettings>>,
+    ) {
         let has_learned = std::mem::take(&mut self.memory.has_learned);
         let is_due = layers.is_some() || has_learned;
         let models = if is_due { self.models_to_record(&resolved) } else { None };
@@ -67,9 +98,14 @@ impl Turn {
         self.memory.layers = Some(layers);
         let tools = self.take_joined();
         let kept = self.memory.derived_settings.take().filter(|it| it.matches(&resolved));
-        let derived_settings = match kept {
-            Some(kept) if tools.is_none() => kept,
-            before => self.put_in_force(&resolved, before.as_deref()),
+        let derived_settings = match (kept, made) {
+            (Some(kept), None) if tools.is_none() => kept,
+            (before, made) => {
+                let made =
+                    made.unwrap_or_else(|| Arc::new(DerivedSettings::new(&resolved, &self.facts)));
+                self.tell_warnings(&made, before.as_deref());
+                made
+            }
         };
         let detail = StepDetail::Settings {
             layers: told,
@@ -98,21 +134,14 @@ impl Turn {
         Some(self.journal.stored_externally(&text))
     }
 
-    /// What follows from settings. What their rules do not mean is told, but for what `before`, of
-    /// the same settings and fewer tools, has told, and for those of a sub-agent: they are its
-    /// parent's.
-    fn put_in_force(
-        &mut self,
-        resolved: &Resolved,
-        before: Option<&DerivedSettings>,
-    ) -> Arc<DerivedSettings> {
-        let derived_settings = Arc::new(DerivedSettings::new(resolved, &self.facts));
-        let told = if self.facts.agent.is_none() { &derived_settings.warnings[..] } else { &[] };
+    /// Publishes what the rules of new settings do not mean, but for what was published of `before`, of
+    /// the same settings and fewer tools. A sub-agent publishes nothing: its settings are its parent's.
+    fn tell_warnings(&mut self, made: &DerivedSettings, before: Option<&DerivedSettings>) {
+        let told = if self.facts.agent.is_none() { &made.warnings[..] } else { &[] };
         let was_told = |it: &&String| before.is_some_and(|before| before.warnings.contains(it));
         for what in told.iter().filter(|it| !was_told(it)) {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
-        derived_settings
     }
 
     /// What is known about the models in use, unless it was recorded already.
@@ -132,17 +161,17 @@ impl Turn {
 
     /// The layers that were read, after those of the session, merged: as they were before, or in place.
     /// Long ones are left to the driver, which does it where no session waits.
-    fn merged(&self, read: Vec<LayerText>) -> Result<Arc<Merged>, Box<MergeOrder>> {
+    fn merged(&self, read: Vec<LayerText>) -> Result<Arc<Merged>, MergeOrder> {
         let (fixed, catalogue) = (&self.facts.layers, &self.memory.catalogue);
         let is_known = |known: &&Arc<Merged>| known.matches(fixed.iter().chain(&read), catalogue);
         if let Some(known) = self.memory.merged.as_ref().filter(is_known) {
             return Ok(Arc::clone(known));
         }
         let order = MergeOrder::new(catalogue).with(fixed.clone()).with(read);
-        if order.is_short() { Ok(Arc::new(order.merge())) } else { Err(Box::new(order)) }
+        if order.is_short() { Ok(Arc::new(order.merge())) } else { Err(order) }
     }
 
-    fn take_merged(&mut self, merged: Arc<Merged>) {
+    fn take_merged(&mut self, merged: Arc<Merged>, made: Option<Arc<DerivedSettings>>) {
         let resolved = Arc::clone(&merged.resolved);
         let text = Arc::clone(&merged.text);
         self.memory.merged = Some(merged);
@@ -153,6 +182,6 @@ impl Turn {
         for what in told.iter().chain(left_out) {
             self.tell(Event::Alert { what: what.as_str().into() });
         }
-        self.settings_known(resolved, Some(text));
+        self.settings_known(resolved, Some(text), made);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     run::RunEnd,
     step::Step,
     step2_state_initialization::FiringReason,
-    step3_context_assembly::reminder,
+    step3_context_assembly::of_hook,
     transcript::entry::{RecordKind, StepDetail},
 };
 
@@ -37,7 +37,7 @@ impl Turn {
         match verdict.stop {
             Some(reason) => self.refuse_prompt(HookEvent::SessionStart, reason),
             None => {
-                self.add_context(&verdict.additional_context);
+                self.add_context(HookEvent::SessionStart, &verdict.additional_context);
                 self.fire_prompt();
             }
         }
@@ -64,18 +64,18 @@ impl Turn {
         match verdict.stop.or(verdict.block_reason) {
             Some(reason) => self.refuse_prompt(event, reason),
             None => {
-                self.add_context(&verdict.additional_context);
+                self.add_context(event, &verdict.additional_context);
                 self.initialized();
             }
         }
     }
 
-    /// What hooks want the model to read, after what was said last.
-    pub(super) fn add_context(&mut self, texts: &[String]) {
+    /// What hooks want the model to read, after the last message.
+    fn add_context(&mut self, event: HookEvent, texts: &[String]) {
         if texts.is_empty() {
             return;
         }
-        let blocks = vec![Block::text(&reminder(&texts.join("\n\n")))];
+        let blocks = vec![Block::text(&of_hook(event, self.facts.revision, &texts.join("\n\n")))];
         let id = self.journal.next_id(self.now);
         self.remember(Message::user(id, MessageKind::Meta, blocks));
     }

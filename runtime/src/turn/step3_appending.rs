@@ -11,7 +11,7 @@ use crate::{
     ids::EntryId,
     message::{Message, MessageKind, tokens_of},
     permission::Scope,
-    run::facts::APPENDS,
+    run::facts::{APPENDS, SHOWS_TASKS},
     step3_context_assembly::{
         InstructionFile, SourceTexts, SourcesLook, SourcesOrder, SourcesSeen,
         appended::{self, DuePart},
@@ -98,24 +98,54 @@ impl Turn {
             path_rules: texts.path_rules.clone(),
             ..SourcesSeen::default()
         }));
-        let parts = self.parts();
+        let (day, model) = (self.now.day(), &self.settings().model);
+        let mut parts = vec![appended::date(&day), appended::model(model, &self.knowledge(), &day)];
+        parts.extend(self.file_parts(&day));
         self.memory.shown.begin(&parts);
     }
 
-    /// The parts of the context that can change, as they are now.
-    fn parts(&self) -> Vec<DuePart> {
-        let (day, settings) = (self.now.day(), self.settings());
-        let facts = settings.models.find(&settings.model);
-        let knowledge = facts.map_or("", |it| &it.knowledge);
-        let mut parts =
-            vec![appended::date(&day), appended::model(&settings.model, knowledge, &day)];
-        if let Some((seen, sources)) = self.memory.seen.as_ref().zip(self.memory.sources.as_ref()) {
-            let rules = sources.rules_for(self.memory.touched.iter());
-            let mut seen = SourcesSeen::clone(seen);
-            seen.instructions = self.with_managed(&seen.instructions);
-            parts.extend(appended::files(&seen, &rules, &day));
+    /// What the model does not know as it is now.
+    fn due(&self) -> Vec<DuePart> {
+        let (day, shown) = (self.now.day(), &self.memory.shown);
+        // In front of the conversation there is no list of tasks.
+        let mut parts: Vec<DuePart> = self.tasks(&day).into_iter().collect();
+        parts.extend(shown.due_facts(&self.settings().model, || self.knowledge(), &day));
+        parts.extend(self.file_parts(&day));
+        shown.due(parts, &day)
+    }
+
+    /// The month that the knowledge of the model reaches to; empty when not known.
+    fn knowledge(&self) -> String {
+        let settings = self.settings();
+        settings.models.find(&settings.model).map(|it| it.knowledge.clone()).unwrap_or_default()
+    }
+
+    /// The files whose first state precedes the conversation, as they are now.
+    fn file_parts(&self, day: &str) -> Vec<DuePart> {
+        let Some((seen, sources)) = self.memory.seen.as_ref().zip(self.memory.sources.as_ref())
+        else {
+            return Vec::new();
+        };
+        let rules = sources.rules_for(self.memory.touched.iter());
+        let mut seen = SourcesSeen::clone(seen);
+        seen.instructions = self.with_managed(&seen.instructions);
+        appended::files(&seen, &rules, day)
+    }
+
+    /// The list of tasks, where it is shown again.
+    fn tasks(&self, day: &str) -> Option<DuePart> {
+        let shows = SHOWS_TASKS <= self.facts.revision;
+        appended::tasks(&self.memory.tools.todos, day).filter(|_| shows)
+    }
+
+    /// A call has replaced the list of tasks, which the model sees in its own call as long as it sees
+    /// the call's result, this message.
+    pub(super) fn wrote_tasks(&mut self, result: &EntryId) {
+        if let Some(DuePart { name, source, state, .. }) = self.tasks(&self.now.day()) {
+            let part = ShownPart { entry: result.clone(), part: name, source, state, chars: 0 };
+            self.journal.shown(self.now, &part);
+            self.memory.shown.show(part);
         }
-        parts
     }
 
     /// The instruction files, those that settings of the organisation hold before them.
@@ -135,7 +165,7 @@ impl Turn {
         if !self.appends() || self.carried_answer().is_some() {
             return;
         }
-        let due = self.memory.shown.due(self.parts(), &self.now.day());
+        let due = self.due();
         if !due.is_empty() {
             self.append(due, None);
         }
@@ -184,9 +214,12 @@ impl Turn {
     fn restore(&mut self, work: &SourcesSeen) {
         let budget = self.state.shaper_setup.as_ref().map_or(0, |it| it.context_budget.0);
         let max_chars = usize::try_from(budget / RESTORED_SHARE * crate::tokens::CHARS_PER_TOKEN);
-        let todos = &self.memory.tools.todos;
+        let todos = match self.facts.revision {
+            ..SHOWS_TASKS => &*self.memory.tools.todos,
+            _ => &[],
+        };
         let more = restored(work, todos, &self.now.day(), max_chars.unwrap_or(usize::MAX));
-        let due = self.memory.shown.due(self.parts(), &self.now.day());
+        let due = self.due();
         if !due.is_empty() || more.is_some() {
             let message = self.append(due, more);
             if let Some(shaped) = &mut self.state.shaped {

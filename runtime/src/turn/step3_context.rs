@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{Awaits, Effect, Turn};
 use crate::{
     event::Event,
-    message::{Messages, tokens_of},
+    message::Messages,
     run::conversation::ShapedView,
     step::Step,
-    step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_context},
+    step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_grown},
     step4_context_shapers::ShapedContext,
     tokens::Tokens,
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -75,7 +75,7 @@ impl Turn {
             let id = || self.stream.entry_id(self.now, "path_rules", self.number.into());
             sources.files_read(&self.memory.tools, id);
         }
-        let mut assembled = assemble_context(sources, &view);
+        let mut assembled = assemble_grown(sources, view, &mut self.memory.counted);
         assembled.count_appended(self.memory.shown.sizes());
         if let Some(text) = &self.system {
             assembled.append_system(text);
@@ -83,7 +83,7 @@ impl Turn {
         // System prompt and tools; the rest of the sizes is in the messages.
         let fixed = assembled.sizes[0] + assembled.sizes[5];
         self.state.model.fixed_estimate = Tokens::from_chars(fixed);
-        let estimate = self.state.model.fixed_estimate + tokens_of(&assembled.messages);
+        let estimate = self.state.model.fixed_estimate + assembled.tokens;
         let tokens = self.memory.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
         let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
             (None, Some(kept)) => (kept, self.number != 1),
@@ -95,17 +95,21 @@ impl Turn {
         let told = texts.told(is_known);
         self.memory.texts = Some(texts);
         self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
-        self.tell(Event::ContextAssembled { tokens });
+        let sources = assembled.sizes.map(Tokens::from_chars);
+        self.tell(Event::ContextAssembled { tokens, sources });
         // The cache is as cold as it was when the context was put together, so that the record of
         // this step records when that was.
         let answered_at = self.memory.last_answer_at;
         self.state.idle_ms = answered_at.map_or(0, |it| self.now.millis_since(it));
-        self.state.shaped = Some(ShapedContext { messages: assembled.messages.clone(), tokens });
+        // What is not part of the conversation is asked for again; the rest is what is shaped.
+        let context = assembled.messages[..assembled.n_context].to_vec();
+        let messages = std::mem::replace(&mut assembled.messages, context);
+        self.state.shaped = Some(ShapedContext { messages, tokens });
         self.state.assembled = Some(assembled);
         self.next(Step::ContextShaping);
     }
 
-    /// What earlier turns left of the history, and what was said since.
+    /// What earlier turns left of the history, and the messages since.
     fn view_so_far(&self) -> Messages {
         match &self.memory.view {
             Some(ShapedView { messages, covered }) if *covered <= self.history.len() => {

@@ -73,7 +73,11 @@ impl Turn {
             else {
                 return;
             };
-            match trigger(stage, context, setup) {
+            let due = match stage {
+                Stage::BudgetReduction => self.memory.caps.trigger(context, setup),
+                _ => trigger(stage, context, setup),
+            };
+            match due {
                 Ok(()) => {
                     self.log_passed(passed);
                     return self.order_stage(stage, None);
@@ -275,7 +279,7 @@ impl Turn {
     /// The summary took the place of the harness's own context as well; the model still needs it.
     fn show_context_again(&mut self, context: &mut ShapedContext) {
         let Some(assembled) = &self.state.assembled else { return };
-        let made_up = &assembled.messages[..assembled.n_context];
+        let made_up = &assembled.messages;
         let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
         let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
         context.tokens = context.tokens + tokens_of(&gone);
@@ -385,7 +389,7 @@ impl Turn {
         let (Some(shaped), Some(assembled)) = (&self.state.shaped, &self.state.assembled) else {
             return;
         };
-        let made_up = &assembled.messages[..assembled.n_context];
+        let made_up = &assembled.messages;
         let is_said = |it: &Arc<Message>| made_up.iter().all(|made_up| made_up.id != it.id);
         let messages = shaped.messages.iter().filter(|it| is_said(it)).cloned().collect();
         self.memory.view = Some(ShapedView { messages, covered: self.history.len() });

@@ -56,13 +56,19 @@ impl Turn {
     /// Sends the present view.
     pub(super) fn ask_model(&mut self, cause: Option<&'static str>) {
         let Some(shaped) = &self.state.shaped else { return };
-        let estimate = self.state.model.fixed_estimate + tokens_of(&shaped.messages);
+        let messages = match &self.state.assembled {
+            Some(assembled) if self.state.shaping.fired == 0 => assembled.tokens,
+            _ => tokens_of(&shaped.messages),
+        };
+        let estimate = self.state.model.fixed_estimate + messages;
         self.state.model.raw_estimate = estimate;
         let link = self.link();
-        self.state.view = compile_for(&shaped.messages, self.target(&link));
+        let accepted = self.accepted(&shaped.messages);
+        let target = self.target(&link);
+        self.state.view = self.memory.carried.compile(&accepted, target);
         match &self.state.model.paused {
-            Some(paused) => self.state.view.push_answer(paused),
-            None if 1 <= self.facts.revision => self.state.view.end_with_user(),
+            Some(paused) => self.state.view.rest.push_answer(paused),
+            None if 1 <= self.facts.revision => self.state.view.rest.end_with_user(),
             None => {}
         }
         self.tell_repairs();
@@ -70,17 +76,17 @@ impl Turn {
         let attempt = self.begin_attempt(Purpose::Turn, cause);
         let (head, format) = (self.head(Purpose::Turn), self.format(&link));
         let chain = self.memory.prefixes.entry((link.provider, link.model)).or_default();
-        let request = format.encode(&head, &self.state.view, chain);
+        let request = format.encode_grown(&head, &self.state.view, chain, self.writes_bodies);
         self.memory.cache.sent(&head, &self.state.view, chain);
         self.send(Purpose::Turn, attempt, request);
     }
 
-    /// Records and tells what the view differs in from the conversation, each once per session.
+    /// Records and publishes what the view differs in from the conversation, each once per session.
     fn tell_repairs(&mut self) {
         if self.facts.revision < 1 {
             return;
         }
-        for note in std::mem::take(&mut self.state.view.notes) {
+        for note in std::mem::take(&mut self.state.view.rest.notes) {
             let digest = Digest::of(note.to_string().as_bytes());
             if self.memory.repairs_told.insert(digest) {
                 self.alert(&format!("the model sees the conversation otherwise: {note}"));
@@ -91,7 +97,7 @@ impl Turn {
     /// Asks for a summary.
     pub(super) fn ask_for_summary(&mut self, cause: Option<&'static str>) {
         let Some(summary) = &self.state.shaping.summary else { return };
-        let view = compile_for(&summary.messages, self.target(&self.link()));
+        let view = compile_for(&self.accepted(&summary.messages), self.target(&self.link()));
         let attempt = self.begin_attempt(Purpose::Compaction, cause);
         let (format, head) = (self.format(&self.link()), self.head(Purpose::Compaction));
         let request = format.encode(&head, &view, &mut PrefixChain::default());
@@ -108,7 +114,7 @@ impl Turn {
 
     fn send(&mut self, purpose: Purpose, attempt: u32, request: EncodedRequest) {
         let streamed = self.state.model.asking(purpose).streamed;
-        self.state.model.request = (request.digest, request.body.len() as u64);
+        self.state.model.request = (request.digest, request.n_bytes);
         let link = self.link();
         self.state.model.asked = self.fallback_used();
         let (format, Link { provider, model }) = (self.format(&link), link);
@@ -201,7 +207,7 @@ impl Turn {
                 let is_summary = purpose == Purpose::Compaction;
                 failure.filter(|it| !is_summary || it.class != FailureClass::PauseTurn)
             }
-            // What is decided and said goes by the words that the record holds.
+            // Decisions and events go by the words that the record holds.
             Err(failure) => {
                 clip(&mut failure.message, MAX_MESSAGE_BYTES);
                 Some(failure.clone())
@@ -224,7 +230,7 @@ impl Turn {
             }
             (Purpose::Compaction, Some(answer), None) => self.summary_answered(&answer),
             (_, _, Some((failure, remedy))) => self.apply(purpose, remedy, failure),
-            // Without an answer there is a failure, and what a classifier says is no answer.
+            // Without an answer there is a failure, and what a classifier says is not an answer.
             (Purpose::Classification, ..) | (_, None, None) => {}
         }
     }

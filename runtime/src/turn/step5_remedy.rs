@@ -82,6 +82,9 @@ impl Turn {
         took_ms: u64,
         has_begun: bool,
     ) -> Remedy {
+        if self.leaves_media_out(purpose, failure) {
+            return Remedy::AskAgain;
+        }
         let fits = self.learn_limits(failure);
         let draw = self
             .stream
@@ -108,7 +111,7 @@ impl Turn {
 
     pub(super) fn apply(&mut self, purpose: Purpose, remedy: Remedy, failure: ModelFailure) {
         let cause = failure.class.code();
-        // What is said for a summary is never shown.
+        // The text of a summary is never shown.
         if purpose == Purpose::Turn {
             self.withdraw();
         }
@@ -211,7 +214,7 @@ impl Turn {
     }
 
     /// Takes back what the last attempt may have shown, once. Whether it had shown anything is not
-    /// in the transcript, so it is said in any case.
+    /// in the transcript, so it is published in any case.
     pub(super) fn withdraw(&mut self) {
         let attempt = self.state.model.attempt;
         if self.state.model.withdrawn != attempt {

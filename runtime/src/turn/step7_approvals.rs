@@ -12,6 +12,7 @@ use crate::{
         AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question, action_digest,
         question_id,
     },
+    digest::Digest,
     event::Event,
     hook::{Firing, HookEvent, HookVerdict},
     ids::ToolUseId,
@@ -30,6 +31,9 @@ const MAX_REASON_BYTES: usize = 1536;
 /// The first revision of the rules in which questions are recorded.
 const RECORDED: u32 = 3;
 
+/// The first revision in which the answer of every handler counts under the policy it was given for alone.
+const BINDS_ANSWERS: u32 = 7;
+
 /// What the model reads of a call whose question is not asked any more.
 const RUN_ENDED: &str = "an answer to an earlier question ended the run";
 
@@ -39,6 +43,7 @@ impl Turn {
         let Some((_, gate)) = &self.state.gate else { return };
         let is_ruleless = !gate.allow_rules().is_empty();
         let (call, cwd, class) = (gate.call().clone(), Arc::clone(gate.cwd()), gate.class());
+        let blocked_path = gate.blocked_path().map(str::to_owned);
         let (digest, epoch) = (action_digest(&call, &cwd), gate.epoch());
         let answer = self.state.model.answer_entry.as_ref();
         let expiry_ms = self.settings().approvals.expiry_seconds.get().saturating_mul(1000);
@@ -54,6 +59,7 @@ impl Turn {
             class,
             reason,
             suggestions,
+            blocked_path,
             asked_at: self.now,
             expires: Timestamp(self.now.0.saturating_add(expiry_ms)),
         };
@@ -75,7 +81,8 @@ impl Turn {
             self.journal.sync();
         }
         let question = Arc::new(question);
-        self.state.question = Some(OpenQuestion { question, handlers, is_shown: false });
+        self.state.question =
+            Some(OpenQuestion { question, handlers, is_shown: false, is_notified: false });
         match is_recorded {
             true => self.once_recorded(Then::Consult),
             false => self.consult(),
@@ -84,11 +91,10 @@ impl Turn {
 
     /// Asks the next handler. A question under rules or a mode that no longer hold is judged anew.
     pub(super) fn consult(&mut self) {
-        let now_holds = self.state.gate_setup.as_ref().map(|it| it.epoch());
-        let Some(open) = &mut self.state.question else { return };
-        if now_holds.is_some_and(|it| it != open.question.epoch) {
+        if self.is_outdated() {
             return self.judge_anew();
         }
+        let Some(open) = &mut self.state.question else { return };
         let question = Arc::clone(&open.question);
         match open.handlers.pop_front() {
             Some(AnsweredBy::Hook) => {
@@ -107,6 +113,10 @@ impl Turn {
                 self.effects.push(Effect::ConsultPolicy(question));
             }
             Some(AnsweredBy::Classifier) => self.classify(),
+            Some(AnsweredBy::Surface) if !std::mem::replace(&mut open.is_notified, true) => {
+                open.handlers.push_front(AnsweredBy::Surface);
+                self.notify(&question);
+            }
             Some(AnsweredBy::Surface) => {
                 open.is_shown = true;
                 self.awaits = Some(Awaits::Permission);
@@ -119,6 +129,23 @@ impl Turn {
                 self.settle(GivenAnswer { answer, by: AnsweredBy::Nobody, surface: None });
             }
         }
+    }
+
+    /// Fires what goes before a question that somebody is asked, and then asks it.
+    fn notify(&mut self, question: &Question) {
+        let message = format!("Permission is needed to use {}", question.call.name);
+        let kind = "permission_prompt".into();
+        let firing = Firing::Notification { message: message.into(), kind };
+        if !self.fire(firing, None, FiringReason::Notification) {
+            self.consult();
+        }
+    }
+
+    /// The Notification hooks have ended. What they answer decides nothing.
+    pub(super) fn notified(&mut self, verdict: &HookVerdict) {
+        let added = verdict.additional_context.iter().cloned();
+        self.state.reminders.extend(added.map(|it| (Some(HookEvent::Notification), it)));
+        self.consult();
     }
 
     /// The PermissionRequest hooks have ended.
@@ -141,8 +168,14 @@ impl Turn {
     }
 
     /// The policy of the embedder has answered.
-    pub(super) fn policy_answered(&mut self, call: &ToolUseId, verdict: PolicyVerdict) {
-        if !self.is_at_gate(call) || !self.was_awaited(Awaits::Policy) {
+    pub(super) fn policy_answered(
+        &mut self,
+        call: &ToolUseId,
+        epoch: Digest,
+        verdict: PolicyVerdict,
+    ) {
+        let is_open = self.state.question.as_ref().is_some_and(|it| it.question.epoch == epoch);
+        if !is_open || !self.is_at_gate(call) || !self.was_awaited(Awaits::Policy) {
             return;
         }
         let by = AnsweredBy::Policy;
@@ -173,8 +206,12 @@ impl Turn {
         }
     }
 
-    /// Ends the question that is open.
+    /// Ends the question that is open. An answer to one under rules or a mode that no longer hold does not
+    /// count: hooks and models may be at work while the mode changes.
     pub(super) fn settle(&mut self, given: GivenAnswer) {
+        if BINDS_ANSWERS <= self.facts.revision && self.is_outdated() {
+            return self.judge_anew();
+        }
         let Some(OpenQuestion { question, is_shown, .. }) = self.state.question.take() else {
             return;
         };
@@ -227,6 +264,12 @@ impl Turn {
             self.awaits = None;
             self.judge_anew();
         }
+    }
+
+    /// Whether the open question was raised under rules or a mode that no longer hold.
+    fn is_outdated(&self) -> bool {
+        let open = self.state.question.as_ref().zip(self.state.gate_setup.as_ref());
+        open.is_some_and(|(open, setup)| setup.epoch() != open.question.epoch)
     }
 
     /// Takes the call at the gate through it once more.

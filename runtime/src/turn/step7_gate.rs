@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Awaits, Effect, Turn, count};
 use crate::{
     event::Event,
-    hook::{Firing, HookDecision, HookVerdict},
+    hook::{Firing, HookDecision, HookEvent, HookVerdict},
     ids::ToolUseId,
     run::RunEnd,
     step::Step,
@@ -99,7 +99,8 @@ impl Turn {
                 self.alert(why);
             }
         }
-        self.state.reminders.extend(verdict.additional_context.iter().cloned());
+        let added = verdict.additional_context.iter().cloned();
+        self.state.reminders.extend(added.map(|it| (Some(HookEvent::PreToolUse), it)));
         if let Some(reason) = &verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason.clone()));
         }

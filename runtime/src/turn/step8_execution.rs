@@ -9,9 +9,9 @@ use crate::{
     run::{RunEnd, no_progress::Repetition},
     step::Step,
     step2_state_initialization::{CallStage, CallState, FiringReason},
-    step3_context_assembly::{reminder, source8_tool_results::escape_harness_tags},
+    step3_context_assembly::source8_tool_results::escape_harness_tags,
     step8_tool_execution::{
-        post_tool_use_hooks::with_context,
+        post_tool_use_hooks::{all_of, event_after, with_context},
         schedule::{self, Schedule, Scheduled},
     },
     tool::{Access, Concurrency, ToolEffect, ToolErrorKind, ToolNote, ToolOutcome},
@@ -182,11 +182,15 @@ impl Turn {
             }
         }
         let replaced = verdict.as_ref().and_then(|it| it.output_of(&tool));
+        let replaced_it = replaced.is_some();
         let said = escape_harness_tags(replaced.unwrap_or(&outcome.text));
         // Of a result that is hidden from the model nothing stays in its message.
         let structured = outcome.structured.as_ref().filter(|_| replaced.is_none()).cloned();
         let text = match &verdict {
-            Some(verdict) => with_context(&said, verdict),
+            Some(verdict) => {
+                let event = event_after(outcome.error);
+                with_context(&said, event, verdict, self.facts.revision)
+            }
             None => said.into_owned(),
         };
         if let Some(reason) = verdict.and_then(|it| it.stop) {
@@ -213,13 +217,19 @@ impl Turn {
         };
         self.journal.record(self.now, what);
         let is_error = outcome.error.is_some();
-        let block = crate::block::Block::tool_result(&call.id, &text, is_error);
+        // A result that a hook replaced is hidden as a whole.
+        let media = if replaced_it { Vec::new() } else { outcome.media_blocks() };
+        let block = crate::block::Block::media_result(&call.id, &text, &media, is_error);
         self.watch_call(&call, &block, &outcome, polls);
         let fields = ToolResultFields {
             structured: structured.map(Into::into),
             source: self.state.model.answer_entry.clone().unwrap_or_else(|| "".into()),
         };
         let message = self.journal.result(self.now, block, fields);
+        let wrote_tasks = outcome.notes.iter().any(|it| matches!(it, ToolNote::Todos(_)));
+        if wrote_tasks && self.appends() {
+            self.wrote_tasks(&message.id);
+        }
         self.history.push(message);
         let text = text.into();
         self.tell(Event::ToolFinished { call: call.id, tool, is_error, text });
@@ -242,7 +252,7 @@ impl Turn {
         self.memory.denials.allowed();
         match self.memory.progress.note(call, block_digest(block), polls) {
             Repetition::Fine => {}
-            Repetition::Remind(text) => self.state.reminders.push(text),
+            Repetition::Remind(text) => self.state.reminders.push((None, text)),
             Repetition::End => {
                 let why = format!("{} was called time and again with the same result", call.name);
                 self.end_with(RunEnd::NoProgress, Some(why));
@@ -257,7 +267,7 @@ impl Turn {
         }
         let reminders = std::mem::take(&mut self.state.reminders);
         if !reminders.is_empty() {
-            let blocks = vec![crate::block::Block::text(&reminder(&reminders.join("\n\n")))];
+            let blocks = vec![crate::block::Block::text(&all_of(&reminders, self.facts.revision))];
             let id = self.journal.next_id(self.now);
             self.remember(Message::user(id, MessageKind::Meta, blocks));
         }
@@ -283,6 +293,9 @@ impl Turn {
 fn block_digest(block: &crate::block::Block) -> crate::digest::Digest {
     block.as_tool_result().map_or_else(Default::default, |(_, text, is_error)| {
         let digest = crate::digest::Digest::of(text.as_bytes());
+        // Two pictures of the same size are two results.
+        let media = block.media_in_result();
+        let digest = media.iter().fold(digest, |digest, it| digest.chain(it.digest()));
         // The same text as an error is another result.
         if is_error { digest.chain(Default::default()) } else { digest }
     })

@@ -4,11 +4,11 @@ use super::{Effect, Turn};
 use crate::{
     block::Block,
     event::Event,
-    hook::{Firing, HookVerdict, MAX_STOP_HOLDS, may_hold},
+    hook::{Firing, HookEvent, HookVerdict, MAX_STOP_HOLDS, may_hold},
     message::{Message, MessageKind},
     run::RunEnd,
     step2_state_initialization::FiringReason,
-    step3_context_assembly::{reminder, source8_tool_results::escape_harness_tags},
+    step3_context_assembly::{of_hook, source8_tool_results::escape_harness_tags},
     step9_stop_check::{EndReason, RunBudget, StopDecision},
     transcript::entry::StepDetail,
     turn::effect::TurnReport,
@@ -27,10 +27,9 @@ impl Turn {
             let last = last.map(|it| it.text()).unwrap_or_default();
             let active = 0 < self.memory.stop_blocks;
             let last_assistant_message = last.into();
-            let is_of_agent = self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision;
-            let firing = match is_of_agent {
-                true => Firing::SubagentStop { active, last_assistant_message },
-                false => Firing::Stop { active, last_assistant_message },
+            let firing = match self.end_event() {
+                HookEvent::SubagentStop => Firing::SubagentStop { active, last_assistant_message },
+                _ => Firing::Stop { active, last_assistant_message },
             };
             self.fire(firing, None, FiringReason::Stop)
         };
@@ -54,7 +53,7 @@ impl Turn {
         self.mark_stop();
         if let Some(reason) = verdict.stop {
             self.end_with(RunEnd::HookStopped, Some(reason));
-        } else if let Some(text) = holding(&verdict).filter(|_| !self.stop_marked) {
+        } else if let Some(text) = self.holding(&verdict).filter(|_| !self.stop_marked) {
             if may_hold(self.memory.stop_blocks) {
                 self.memory.stop_blocks += 1;
                 let id = self.journal.next_id(self.now);
@@ -108,14 +107,22 @@ impl Turn {
         };
         self.effects.push(Effect::Finish(Box::new(report)));
     }
-}
 
-/// What the model reads when a Stop hook holds its run: why, or what it is to take into account.
-fn holding(verdict: &HookVerdict) -> Option<String> {
-    let context = &verdict.additional_context;
-    match &verdict.block_reason {
-        Some(reason) => Some(format!("Stop hook feedback:\n{}", escape_harness_tags(reason))),
-        None if context.is_empty() => None,
-        None => Some(reminder(&context.join("\n\n"))),
+    /// What the model reads when a Stop hook holds its run: why, or what it is to take into account.
+    fn holding(&self, verdict: &HookVerdict) -> Option<String> {
+        let context = &verdict.additional_context;
+        match &verdict.block_reason {
+            Some(reason) => Some(format!("Stop hook feedback:\n{}", escape_harness_tags(reason))),
+            None if context.is_empty() => None,
+            None => Some(of_hook(self.end_event(), self.facts.revision, &context.join("\n\n"))),
+        }
+    }
+
+    /// The event that the end of a run fires.
+    fn end_event(&self) -> HookEvent {
+        match self.facts.agent.is_some() && AGENTS_APART <= self.facts.revision {
+            true => HookEvent::SubagentStop,
+            false => HookEvent::Stop,
+        }
     }
 }

@@ -6,7 +6,7 @@ mod in_flight;
 pub(crate) mod play;
 mod provider_cache;
 pub(crate) mod script;
-mod words;
+mod trace;
 
 mod appending;
 mod approvals;
@@ -15,7 +15,9 @@ mod dispatch;
 mod ends;
 mod gate;
 mod hooks;
+mod long_session;
 mod order;
+mod origins;
 mod overflow;
 pub(crate) mod random;
 mod recovery;

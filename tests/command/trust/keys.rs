@@ -149,7 +149,7 @@ fn key_that_a_server_repeats_comes_to_no_event_transcript_or_terminal() {
             json!({"type": "error", "error": {"type": "authentication_error",
             "message": format!("no such key: {KEY} (Bearer {KEY})")}})
         },
-        // A body that is no error object is shown as far as 300 characters go: half of the key.
+        // A body that is not an error object is shown as far as 300 characters go: half of the key.
         || json!({"page": format!("{}{KEY}{KEY}", "x".repeat(270))}),
         || Value::String(format!("{KEY} is not known")),
     ];

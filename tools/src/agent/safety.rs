@@ -23,7 +23,7 @@ const TAGS: [&str; 7] = [
 /// What a line of a conversation begins with.
 const SPEAKERS: [&str; 4] = ["human:", "assistant:", "user:", "system:"];
 
-/// Permission modes by names that nobody uses for anything else.
+/// Permission modes by names that mean nothing else.
 const MODES: [&str; 3] = ["bypasspermissions", "acceptedits", "dontask"];
 
 /// The text with its imitations disarmed.

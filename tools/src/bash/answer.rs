@@ -9,9 +9,9 @@ use ennead_runtime::{
 use serde_json::json;
 
 use super::{
-    Start, cwd,
+    Start, cwd, exit_meaning,
     process::{Ending, ShellResult},
-    shown, words,
+    shown,
 };
 use crate::output::{head, tail};
 
@@ -135,7 +135,7 @@ fn verdict(
 ) -> (Option<ToolErrorKind>, Option<String>) {
     let (kind, line) = match ending {
         Ending::Exited(0) => return (None, None),
-        Ending::Exited(1) if words::one_is_valid(command) => return (None, None),
+        Ending::Exited(1) if exit_meaning::one_is_valid(command) => return (None, None),
         Ending::Exited(code) => (ToolErrorKind::Failed, format!("Exit code {code}")),
         Ending::TimedOut => (
             ToolErrorKind::TimedOut,

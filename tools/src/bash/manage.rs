@@ -17,7 +17,7 @@ use serde_json::json;
 use super::number;
 use crate::built_in::{BuiltIn, BuiltInCall};
 
-/// Characters of new output that are shown if nothing else is said.
+/// Characters of new output that are shown by default.
 const DEFAULT_OUTPUT_CHARS: u64 = 32_000;
 
 /// Characters that `TASK_MAX_OUTPUT_LENGTH` may raise that to.

@@ -45,7 +45,7 @@ pub(super) struct Found {
 ///
 /// # Errors
 ///
-/// A filter that is no regular expression, or a file that cannot be read; in words for the model.
+/// A filter that is not a regular expression, or a file that cannot be read; in words for the model.
 pub(super) fn read(
     file: &File,
     unread: &Unread,

@@ -1,7 +1,7 @@
 //! Calls of tools over a connection, and the three ends that one may have: an answer, silence, or
-//! nobody who waits for it any more.
+//! a caller that has given up.
 //!
-//! Alone, because no end may depend on the server: one that reads nothing any more cannot be told of
+//! Alone, because no end may depend on the server: one that reads nothing any more cannot be notified of
 //! the end of a call either. Then the connection is broken, and that ends the process.
 
 use std::{pin::pin, sync::Arc, time::Duration};
@@ -36,7 +36,7 @@ pub(super) struct Client {
     heard: Heard,
 }
 
-/// What servers tell of calls under way.
+/// What servers report of calls under way.
 type Heard = broadcast::Sender<Arc<ProgressNotificationParam>>;
 
 impl Client {
@@ -83,8 +83,8 @@ impl Caller {
         Self { name, peer, heard: client.heard.clone(), health }
     }
 
-    /// Calls a tool by its name there. When `given_up` ends first, the server is told, and the call
-    /// has no result. A server that cannot be told within half a second is ended. What the server
+    /// Calls a tool by its name there. When `given_up` ends first, the server is notified, and the call
+    /// has no result. A server that cannot be notified within half a second is ended. What the server
     /// says of the progress of the call goes to `progress`, and the limit on its silence begins anew.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Caller {
         without_answer
     }
 
-    /// Tells the server that nobody waits for a call; breaks the connection if it does not listen.
+    /// Notifies the server that a call was given up; breaks the connection if it does not listen.
     async fn cancel(&self, id: RequestId) {
         let why = Some("the call was given up".to_owned());
         let cancelled = CancelledNotificationParam::new(Some(id), why);

@@ -31,7 +31,7 @@ use crate::{
 /// Bytes of what the server last wrote to its standard error that are kept.
 const MAX_SAID: usize = 2048;
 
-/// A server that is asked to end, or told of the end of a call, has this long before each sterner way.
+/// A server that is asked to end, or sent the end of a call, has this long before each sterner way.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// A server that answers.
@@ -98,7 +98,7 @@ pub async fn connect(
     let (service, tools) = match greeted {
         Ok(greeted) => greeted,
         Err(why) => {
-            // What it said last may lie in the pipe; once the tree is gone the pipe has an end.
+            // Its last output may lie in the pipe; once the tree is gone the pipe has an end.
             tree.end().await;
             while errors.pipe.is_some() {
                 errors.read().await;

@@ -12,7 +12,7 @@ pub(super) const MAX_TOOLS: usize = 1000;
 pub struct Launch {
     /// Configuration of the server to connect to.
     pub config: ServerConfig,
-    /// Where it runs, and what it is told is the project; absolute.
+    /// The directory that it runs in and receives as the project's root; absolute.
     pub workspace: PathBuf,
     /// Names of variables of this process that the server does not inherit.
     pub withheld: Vec<String>,

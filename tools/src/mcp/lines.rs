@@ -3,7 +3,7 @@
 //! The library passes over every line that it cannot read, and the one that waits for the answer in
 //! it would wait until the limit on silence. So the lines are read here instead. An answer that cannot
 //! be read and names its call is replaced by an error for that call. Of any other line that is no
-//! message nobody knows whom it answers: while calls are under way it ends the connection, and
+//! message it is not known which call it answers: while calls are under way it ends the connection, and
 //! without any it is passed over, as a banner that a server prints when it starts.
 //!
 //! A long line is read on the blocking pool, where no session waits, and the next one after it.
@@ -70,7 +70,7 @@ impl Health {
         self.garbled.subscribe()
     }
 
-    /// Takes a line that is no message. Returns whether calls were under way, which have failed by it.
+    /// Takes a line that is not a message. Returns whether calls were under way, which have failed by it.
     fn fail_calls(&self, what: &str) -> bool {
         if self.garbled.receiver_count() == 0 {
             return false;
@@ -106,11 +106,11 @@ pub(super) struct Lines<R> {
 enum Verdict {
     /// It is a message.
     Message(Box<Message>),
-    /// It is blank, or a request or a notification that cannot be read: nobody waits for it.
+    /// It is blank, or a request or a notification that cannot be read: no call waits for it.
     Nothing,
     /// An answer that cannot be read, to this call.
     Unreadable(RequestId, String),
-    /// It is no message; the words say what it is instead.
+    /// It is not a message; the words say what it is instead.
     Garbled(String),
 }
 

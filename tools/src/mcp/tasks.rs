@@ -35,7 +35,7 @@ impl TaskTools {
         let mut names = self.lock();
         let Some(names) = &mut *names else { return };
         if memchr::memmem::find(line, KEY).is_some() {
-            // What is no list of tools is for the library to complain about.
+            // What is not a list of tools is for the library to complain about.
             let tools = serde_json::from_slice::<ToolsAnswer>(line).map(|it| it.result.tools);
             let needs = |it: &Tool| {
                 it.execution.as_ref().and_then(|it| it.task_support.as_deref()) == Some("required")

@@ -11,6 +11,7 @@ use ennead_runtime::{
 
 use super::{CallError, Server};
 use crate::{
+    blocking::blocking,
     capped::capped,
     declared::{Declaration, parsed},
     schema::{Schema, SchemaError},
@@ -68,6 +69,9 @@ impl McpTool {
                 Err(said) => return *said,
             };
             let outcome = match answer {
+                Ok(result) if result.has_images() => {
+                    blocking(&context, move |_| result.outcome()).await
+                }
                 Ok(result) => result.outcome(),
                 Err(error) => ToolOutcome::failed(kind_of(&error), error.to_string()),
             };

@@ -43,9 +43,7 @@ fn listed(tool: Tool) -> Listed {
 pub(super) fn content(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::Text(text.text),
-        ContentBlock::Image(image) => {
-            Content::Binary { mime: image.mime_type, chars: image.data.len() }
-        }
+        ContentBlock::Image(image) => Content::Image { mime: image.mime_type, data: image.data },
         ContentBlock::Audio(audio) => {
             Content::Binary { mime: audio.mime_type, chars: audio.data.len() }
         }
@@ -106,7 +104,7 @@ mod tests {
         check(json!({"type": "text", "text": "t"}), Content::Text("t".into()));
         let binary = |mime: &str| Content::Binary { mime: mime.into(), chars: 4 };
         let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
-        check(image, binary("image/png"));
+        check(image, Content::Image { mime: "image/png".into(), data: "AAAA".into() });
         let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
         check(audio, binary("audio/wav"));
         let link = json!({"type": "resource_link", "uri": "u:1", "name": "n"});

@@ -1,7 +1,8 @@
 //! What a reaper and the one that started it say to each other, over a pair of sockets.
 //!
-//! Down: one byte to begin with, and with it the standard input of the program if it has one; then
-//! [`ASK_TO_END`], as often as wanted. That nobody is there any more means: end everything. Up: that
+//! Down: one byte to begin with, and with it the standard input of the program if it has one; another with
+//! a way for the socket of the proxy, where the program is to reach some hosts; then
+//! [`ASK_TO_END`], as often as wanted. The end of the other side means: end everything. Up: that
 //! the program was started, or why not, and how it ended.
 
 use std::{

@@ -22,7 +22,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use ennead_runtime::sandbox::SandboxPolicy;
+use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
 use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::{
     io::Errno,
@@ -37,7 +37,10 @@ use super::{
 use crate::sandbox;
 
 /// The name under which it is started.
-pub(super) const NAME: &str = "ennead-reaper";
+pub(crate) const NAME: &str = "ennead-reaper";
+
+/// In place of what becomes of the rest: whether it can have a network of its own is all that is asked.
+pub(crate) const PROBE: &str = "probe-network";
 
 /// Whether the executable of this process is a reaper under that name.
 static OFFERED: AtomicBool = AtomicBool::new(false);
@@ -92,7 +95,11 @@ struct Reaper {
 /// `words`: what becomes of the rest, the policy of the sandbox or nothing, the program and its
 /// arguments.
 fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
-    let rest = words.next().and_then(|it| Rest::read(&it));
+    let first = words.next();
+    if first.as_ref().is_some_and(|it| it == PROBE) {
+        return sandbox::listen().map(drop);
+    }
+    let rest = first.and_then(|it| Rest::read(&it));
     let policy = words.next().and_then(|it| it.into_string().ok());
     let (Some(rest), Some(policy), Some(program)) = (rest, policy, words.next()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -105,16 +112,19 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let input = link::begun(&link)?;
     rustix::stdio::dup2_stdin(&null)?;
+    if policy.as_ref().is_some_and(|it| it.network == SandboxNetwork::Listed) {
+        // Before there are threads, which the kernel does not allow.
+        if let Err(error) = listen(&link) {
+            return failed(&error, &link);
+        }
+    }
     set_child_subreaper(Some(getpid()))?;
     let mut command = CommandWrap::with_new(program, |command| {
         command.args(words).stdin(input.map_or_else(Stdio::null, Stdio::from));
     });
     let first = match spawn(command.wrap(ProcessSession), policy.as_ref()) {
         Ok(child) => i32::try_from(child.id()).unwrap_or_default(),
-        Err(error) => {
-            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-            return Report::Failed(errno).send(&link);
-        }
+        Err(error) => return failed(&error, &link),
     };
     // The program's pipes are to close with the program.
     rustix::stdio::dup2_stdout(&null)?;
@@ -131,6 +141,18 @@ fn keep(mut words: impl Iterator<Item = OsString>) -> io::Result<()> {
     let listening = Arc::clone(&reaper);
     std::thread::Builder::new().spawn(move || listening.listen())?;
     reaper.reap(rest)
+}
+
+/// Takes this process out of the network, and hands over where it listens from now on.
+fn listen(link: &UnixStream) -> io::Result<()> {
+    let way = link::begun(link)?.ok_or(io::ErrorKind::InvalidInput)?;
+    let socket = sandbox::listen()?;
+    link::begin(&UnixStream::from(way), Some(socket.as_fd()))
+}
+
+fn failed(error: &io::Error, link: &UnixStream) -> io::Result<()> {
+    let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+    Report::Failed(errno).send(link)
 }
 
 /// Starts the program; confined from a thread of its own, so that this process keeps its rights over

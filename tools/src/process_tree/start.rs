@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use ennead_runtime::{ports::WorkGuard, sandbox::SandboxPolicy};
+use ennead_runtime::{
+    ports::WorkGuard,
+    sandbox::{SandboxNetwork, SandboxPolicy},
+};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use tokio::{
     net::unix::pipe::Sender,
@@ -98,6 +101,10 @@ impl Launch<'_> {
                     command.env(name, directory);
                 }
             }
+            #[cfg(target_os = "linux")]
+            if let Some(policy) = policy.filter(|it| it.network == SandboxNetwork::Listed) {
+                command.envs(proxy_variables(policy));
+            }
             Ok(())
         };
         let (input, writer) = match input {
@@ -123,7 +130,7 @@ impl Launch<'_> {
         #[cfg(target_os = "linux")]
         if reaper::is_offered() {
             let below = below_reaper(program, rest, confine.as_deref(), input.as_ref(), &configure);
-            if let Ok((child, link)) = below {
+            if let Ok((child, link, proxied)) = below {
                 let reaper = Some(Reaper { link, ended: None });
                 let (mark, hold) = (mark.clone(), hold.clone());
                 let mut started = started(Processes {
@@ -134,9 +141,13 @@ impl Launch<'_> {
                     has_exited: false,
                     is_ended: false,
                     hold,
+                    proxy: None,
                 });
                 if started.tree.is_begun().await? {
                     started.input = writer;
+                    if let Some((way, policy)) = proxied.zip(confine.as_deref()) {
+                        started.tree.open_proxy(&way, policy)?;
+                    }
                     return Ok(started);
                 }
                 reaper::give_up();
@@ -163,6 +174,8 @@ impl Launch<'_> {
             has_exited: false,
             is_ended: false,
             hold,
+            #[cfg(target_os = "linux")]
+            proxy: None,
         };
         Ok(Started { input: writer, ..started(processes) })
     }
@@ -199,7 +212,7 @@ fn below_reaper(
     confine: Option<&SandboxPolicy>,
     input: Option<&OwnedFd>,
     configure: &impl Fn(&mut Command) -> io::Result<()>,
-) -> io::Result<(Box<dyn ChildWrapper>, UnixStream)> {
+) -> io::Result<(Box<dyn ChildWrapper>, UnixStream, Option<UnixStream>)> {
     let (ours, theirs) = UnixStream::pair()?;
     let policy = confine.map(serde_json::to_string).transpose()?.unwrap_or_default();
     // The path of the executable may lead to a newer one by now; this leads to ours.
@@ -211,8 +224,28 @@ fn below_reaper(
     })?;
     // If it is gone already, that is noticed by who waits for its first word.
     let _gone = link::begin(&ours, input.map(AsFd::as_fd));
+    let mut proxied = None;
+    if confine.is_some_and(|it| it.network == SandboxNetwork::Listed) {
+        let (here, there) = UnixStream::pair()?;
+        let _gone = link::begin(&ours, Some(there.as_fd()));
+        here.set_nonblocking(true)?;
+        proxied = Some(here);
+    }
     ours.set_nonblocking(true)?;
-    Ok((child, ours))
+    Ok((child, ours, proxied))
+}
+
+/// Where programs find the proxy; what listens inside they reach without it.
+#[cfg(target_os = "linux")]
+fn proxy_variables(policy: &SandboxPolicy) -> Vec<(&'static str, String)> {
+    let proxy = format!("http://127.0.0.1:{}", sandbox::PORT);
+    let names =
+        ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let inside = ["localhost", "127.0.0.1", "::1"];
+    let inside = inside.into_iter().filter(|it| policy.hosts.allowed.iter().all(|own| own != it));
+    let inside = inside.collect::<Vec<_>>().join(",");
+    let without = ["NO_PROXY", "no_proxy"].map(|it| (it, inside.clone()));
+    names.map(|it| (it, proxy.clone())).into_iter().chain(without).collect()
 }
 
 /// The way to the reaper of a tree.
@@ -267,6 +300,16 @@ fn ended(link: &UnixStream) -> Option<(i32, u32)> {
 
 #[cfg(target_os = "linux")]
 impl ProcessTree {
+    /// Serves the socket in which the reaper listens, which it sent before it started the program.
+    fn open_proxy(&mut self, way: &UnixStream, policy: &SandboxPolicy) -> io::Result<()> {
+        let socket = link::begun(way)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let proxy = sandbox::Proxy::start(socket.into(), policy.hosts.clone())?;
+        if let Some(processes) = &mut self.processes {
+            processes.proxy = Some(proxy);
+        }
+        Ok(())
+    }
+
     /// Waits until the reaper has started the program; false: it could not do its part.
     ///
     /// # Errors

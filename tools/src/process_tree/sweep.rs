@@ -18,7 +18,7 @@ use rustix::{
 
 use super::MARKER;
 
-/// A process, told apart from a later one with the same number by its start time.
+/// A process, distinguished from a later one with the same number by its start time.
 pub(super) type Process = (i32, u64);
 
 /// How long a killed process is waited for. The kernel keeps one in the middle of a call that it does
@@ -127,7 +127,7 @@ fn kill((pid, started): Process) -> rustix::io::Result<Option<rustix::fd::OwnedF
 struct Look {
     /// Living processes of the tree.
     found: BTreeSet<Process>,
-    /// Some process may be one of them and could not be told apart just now.
+    /// Some process may be one of them and could not be distinguished just now.
     is_unclear: bool,
 }
 

@@ -133,3 +133,45 @@ fn bytes_that_are_no_utf8_are_shown_as_replacements() {
     let path = world.file("a", b"caf\xe9\n");
     assert_eq!(world.ok::<Read>(json!({"file_path": path})).text, "     1\tcaf\u{fffd}\n");
 }
+
+/// A PNG picture of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90\x77\x53\xde\
+    \0\0\0\x0cIDAT\x08\xd7\x63\xf8\xcf\xc0\0\0\x03\x01\x01\0\x18\xdd\x8d\xb0\0\0\0\0IEND\xae\x42\x60\x82";
+
+// REQ: TOL-7
+#[test]
+fn picture_is_shown_by_what_it_is_and_not_by_its_name() {
+    let mut world = World::new();
+    let path = world.file("a.txt", PIXEL);
+    let outcome = world.ok::<Read>(json!({"file_path": path}));
+    assert_eq!(outcome.text, "[image/png, 1 x 1 pixels]");
+    let [image] = &outcome.media[..] else { panic!("{:?}", outcome.media) };
+    assert!(image.block().wire_open().contains(r#""media_type":"image/png""#));
+    let file = structured(&outcome)["file"].clone();
+    assert_eq!((&file["type"], &file["originalSize"]), (&json!("image/png"), &json!(PIXEL.len())));
+    assert!(file["base64"].as_str().unwrap().starts_with("iVBORw0KGgo"));
+    assert!(!seen(&outcome).unwrap().partial);
+}
+
+// REQ: TOL-7
+#[test]
+fn large_picture_is_shown_and_left_out_of_the_structured_result() {
+    let mut world = World::new();
+    let path = world.file("a.png", [PIXEL, &[0; 300_000]].concat());
+    let outcome = world.ok::<Read>(json!({"file_path": path}));
+    assert_eq!(outcome.media.len(), 1);
+    assert_eq!(structured(&outcome)["file"]["base64"], json!(null));
+}
+
+// REQ: TOL-7
+#[test]
+fn pdf_file_is_shown_as_a_document_and_a_broken_one_is_an_error() {
+    let mut world = World::new();
+    let path = world.file("a.pdf", "%PDF-1.7\n1 0 obj\n%%EOF\n");
+    let outcome = world.ok::<Read>(json!({"file_path": path}));
+    assert!(outcome.media[0].block().wire_open().starts_with(r#"{"type":"document""#));
+    assert_eq!(structured(&outcome)["type"], "pdf");
+    let path = world.file("b.pdf", "%PDF-1.7\n1 0 obj\n");
+    let text = world.failed::<Read>(json!({"file_path": path}));
+    assert!(text.contains("no whole PDF file"), "{text}");
+}

@@ -114,7 +114,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use ennead_runtime::sandbox::SandboxNetwork;
+    use ennead_runtime::sandbox::{HostRules, SandboxNetwork};
 
     use super::*;
 
@@ -148,6 +148,7 @@ mod tests {
             deny: [".ssh", ".config/gh", "nowhere"].map(at).to_vec(),
             user_home: at(""),
             network: SandboxNetwork::Off,
+            hosts: HostRules::default(),
             home: None,
             tmpdir: Some(dir.join("tmp").to_string_lossy().into_owned()),
         };

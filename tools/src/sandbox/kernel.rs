@@ -5,9 +5,9 @@ use std::{sync::OnceLock, thread};
 use super::{
     Kernel, Level,
     enforce::{RIGHTS, confine},
-    syscalls,
+    network, syscalls,
 };
-use ennead_runtime::sandbox::{SandboxNetwork, SandboxPolicy};
+use ennead_runtime::sandbox::{HostRules, SandboxNetwork, SandboxPolicy};
 use landlock::{
     ABI, Access, AccessFs, LandlockStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetError,
 };
@@ -22,6 +22,7 @@ pub fn kernel() -> &'static Kernel {
             || Some("a thread cannot be made".to_owned()),
             |confined| confined.err().map(|it| it.to_string()),
         );
+        let own_network = network::is_there();
         let from = |name, version, holds| Level { name, is_there: version <= landlock, holds };
         let levels = vec![
             from(
@@ -39,8 +40,13 @@ pub fn kernel() -> &'static Kernel {
                 is_there: seccomp,
                 holds: "sockets, namespaces, mounts, ptrace, io_uring, bpf, keys, modules",
             },
+            Level {
+                name: "network namespace",
+                is_there: own_network,
+                holds: "with an allow-list of hosts: all but the proxy",
+            },
         ];
-        Kernel { landlock, seccomp, lacks, levels }
+        Kernel { landlock, seccomp, own_network, lacks, levels }
     })
 }
 
@@ -52,6 +58,7 @@ fn probe() -> SandboxPolicy {
         deny: Vec::new(),
         user_home: "/".to_owned(),
         network: SandboxNetwork::Off,
+        hosts: HostRules::default(),
         home: None,
         tmpdir: None,
     }

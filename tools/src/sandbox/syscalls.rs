@@ -159,7 +159,8 @@ pub(super) fn filter(network: SandboxNetwork) -> Result<(), FilterError> {
     refused.insert(libc::SYS_ioctl, types.collect::<Result<_, _>>()?);
     let sockets = match network {
         SandboxNetwork::Off => Vec::new(),
-        SandboxNetwork::Open => {
+        // Where only some hosts are reached, the network itself is another.
+        SandboxNetwork::Open | SandboxNetwork::Listed => {
             let others = FAMILIES.map(|it| condition(0, Is::Ne, it as u64));
             vec![SeccompRule::new(others.into_iter().collect::<Result<_, _>>()?)?]
         }

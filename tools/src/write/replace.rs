@@ -16,7 +16,7 @@ use crate::{
     paths::{Directory, OpenError, split},
 };
 
-/// New content for a file, and what is then to be said.
+/// New content for a file, and the text of the result.
 #[derive(Debug)]
 pub(crate) struct Replacement<'a> {
     /// Where the file really is.
@@ -27,7 +27,7 @@ pub(crate) struct Replacement<'a> {
     pub(crate) permissions: Option<Permissions>,
     /// The model knows only a part of the file.
     pub(crate) partial: bool,
-    /// What is said when it is done; the note that the file was seen is added.
+    /// The text of the result when it is done; the note that the file was seen is added.
     pub(crate) outcome: ToolOutcome,
 }
 

@@ -33,7 +33,7 @@ pub(super) const WAITS: &str = "wait";
 /// A prompt whose answer stops in the middle.
 pub(super) const STALLS: &str = "stall";
 
-/// Prompts of one session. Behind more of them, what was said would make turns dearer.
+/// Prompts of one session. With more of them, the history would make turns dearer.
 pub(super) const RUNS_PER_SESSION: u32 = 10;
 
 /// The stalled answer stops after its first delta, which its head is well short of.
@@ -164,7 +164,7 @@ pub(super) async fn close(sessions: &[SessionHandle]) {
     future::join_all(sessions.iter().map(SessionHandle::close)).await;
 }
 
-/// A hook that tells through a file that it runs, and then waits.
+/// A hook that shows by a file that it runs, and then waits.
 pub(super) fn waiting_hook(file: &Path) -> serde_json::Value {
     let command = format!(": > '{}'; exec sleep 60", file.display());
     json!({ "PreToolUse": [{ "hooks": [{ "type": "command", "command": command }] }] })
@@ -178,7 +178,7 @@ fn tools(begun: &UnboundedSender<()>) -> Result<Vec<Arc<dyn Tool>>, BenchError> 
     let wait = CustomTool::raw("Wait", "Never ends.", SCHEMA, move |_, _| {
         let begun = begun.clone();
         async move {
-            // Nobody may be waiting for it any more.
+            // The waiter may be gone.
             let _gone = begun.send(());
             pending().await
         }

@@ -43,7 +43,7 @@ struct Begun {
     model: Duration,
 }
 
-/// Tells when steps begin.
+/// Records when steps begin.
 struct StepClock {
     clock: Arc<dyn Clock>,
     model_time: Arc<ModelTime>,
@@ -59,7 +59,7 @@ impl fmt::Debug for StepClock {
 impl Breakpoints for StepClock {
     fn reached(&self, _: &SessionId, step: Step, go_on: GoOn) -> Option<GoOn> {
         let (at, model) = (self.clock.elapsed(), self.model_time.wall());
-        // Nobody may be measuring any more.
+        // The measurement may be over.
         let _gone = self.begun.send(Begun { step, at, model });
         Some(go_on)
     }

@@ -15,10 +15,10 @@ const TOP: u64 = 20;
 const WIDTH: u64 = 860;
 const HEIGHT: u64 = 320;
 
-/// Colours of the six stages, which readers with a colour deficiency tell apart (Okabe and Ito 2008).
+/// Colours of the six stages, which readers with a colour deficiency can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 6] = ["#e69f00", "#56b4e9", "#009e73", "#f0e442", "#d55e00", "#cc79a7"];
 
-/// Draws what was said and what was sent, request by request, with a mark where a stage fired, as an SVG
+/// Draws the conversation and what was sent of it, request by request, with a mark where a stage fired, as an SVG
 /// without scripts and without references to other files.
 pub fn chart(requests: &[Request]) -> String {
     let most = requests.iter().map(|it| it.said.0).max().unwrap_or(0).max(1);

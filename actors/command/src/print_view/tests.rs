@@ -4,7 +4,7 @@ use ennead_runtime::tokens::Usage;
 
 use super::*;
 
-/// What is seen, with marks for what is no text.
+/// What is seen, with marks for what is not a text.
 fn seen(events: &[Event]) -> (Vec<String>, PrintView) {
     let (mut view, mut out) = (PrintView::new(), Vec::new());
     let output = Arc::default();

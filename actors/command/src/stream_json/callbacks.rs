@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use ennead::{
     permission::{
         Approver, Hook, HookInput, HookReply, PermissionAnswer, PermissionMode, Question,
-        RuleDestination, RuleUpdate, UpdateAct,
+        RuleDestination, RuleUpdate,
     },
     tool::BoxFuture,
 };
@@ -17,10 +17,14 @@ use tokio::{
     time::timeout,
 };
 
-use super::host::Host;
+use super::{fit::question_of, host::Host};
 
 /// How long a question about a call waits for the line that shows the call. It is on its way already.
 const LINE_IN_FRONT: Duration = Duration::from_secs(2);
+
+/// Where the output of a hook has what is of its event alone, and in it another input of the call.
+const SPECIFIC: &str = "/hookSpecificOutput";
+const CHANGED_INPUT: &str = "/hookSpecificOutput/updatedInput";
 
 /// The calls that the program has been shown. A question about a call is asked after the line that shows it.
 #[derive(Clone, Debug)]
@@ -74,14 +78,15 @@ impl Approver for HostApprover {
         let Self { host, shown, modes } = self.clone();
         Box::pin(async move {
             shown.wait(question.call.id.as_str()).await;
-            let (input, request) = (question.call.input.clone(), request_of(&question));
+            let (request, is_cut) = question_of(request_of(&question));
+            let shown = ShownInput { value: request["input"].clone(), is_cut };
             match host.ask(request).await {
                 Ok(answer) => {
                     if let Some(mode) = mode_of(&answer) {
                         // A loop that has ended changes no mode any more.
                         let _gone = modes.send(mode);
                     }
-                    read_answer(&answer, &input)
+                    read_answer(&answer, &shown)
                 }
                 Err(error) => PermissionAnswer::deny(format!("no permission was given: {error}")),
             }
@@ -97,7 +102,7 @@ fn request_of(question: &Question) -> Value {
         "tool_name": question.call.name,
         "input": input,
         "permission_suggestions": suggestions,
-        "blocked_path": null,
+        "blocked_path": question.blocked_path,
         "tool_use_id": question.call.id,
         "decision_reason": question.reason,
     });
@@ -107,16 +112,39 @@ fn request_of(question: &Question) -> Value {
     request
 }
 
+/// The input of a call as the program was shown it.
+struct ShownInput {
+    value: Value,
+    /// Its texts were too long to be shown whole.
+    is_cut: bool,
+}
+
+impl ShownInput {
+    /// The input that the program wants instead; `None` where it gave back what it was shown.
+    ///
+    /// # Errors
+    ///
+    /// A part of an input cannot be changed: the rest of it would be lost.
+    fn changed<'a>(&self, after: Option<&'a Value>) -> Result<Option<&'a Value>, &'static str> {
+        let after = after.filter(|it| it.is_object() && **it != self.value);
+        match after {
+            Some(_) if self.is_cut => Err("it changed an input that is too long to be shown whole"),
+            after => Ok(after),
+        }
+    }
+}
+
 /// What the program answered about a call with this input.
-fn read_answer(answer: &Value, input: &str) -> PermissionAnswer {
+fn read_answer(answer: &Value, shown: &ShownInput) -> PermissionAnswer {
     match answer["behavior"].as_str() {
         Some("allow") => {
             let mut allowed = PermissionAnswer::allow();
             allowed.reason = "the program allowed it".into();
-            let before: Value = serde_json::from_str(input).unwrap_or_default();
             // It is always there, changed or not.
-            let after = answer.get("updatedInput").filter(|it| it.is_object() && **it != before);
-            allowed.input = after.map(|it| it.to_string().into());
+            match shown.changed(answer.get("updatedInput")) {
+                Ok(after) => allowed.input = after.map(|it| it.to_string().into()),
+                Err(why) => return PermissionAnswer::deny(why),
+            }
             allowed.rules = rules_of(&answer["updatedPermissions"]).unwrap_or_default();
             allowed
         }
@@ -144,27 +172,25 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
             Value::Null => RuleDestination::Session,
             named => RuleDestination::deserialize(named).ok()?,
         };
-        let new = |rule: String, act| RuleUpdate::allow(rule).kept_in(destination).with_act(act);
-        let act = match kind {
-            "addRules" | "replaceRules" => UpdateAct::Add,
-            "removeRules" => UpdateAct::Remove,
+        match kind {
+            "addRules" | "replaceRules" | "removeRules" => {}
             "addDirectories" | "removeDirectories" => {
-                let adds = kind == "addDirectories";
-                let act = if adds { UpdateAct::AddDirectory } else { UpdateAct::RemoveDirectory };
                 for directory in update["directories"].as_array()? {
-                    found.push(new(directory.as_str()?.to_owned(), act));
+                    let added = RuleUpdate::directory(directory.as_str()?).kept_in(destination);
+                    found.push(if kind == "addDirectories" { added } else { added.removed() });
                 }
                 continue;
             }
             _ => return None,
-        };
+        }
         let kind_of_rule = RuleKind::deserialize(&update["behavior"]).ok()?;
-        let with_kind = |mut it: RuleUpdate| {
-            it.kind = kind_of_rule;
-            it
+        let new = |rule: String| {
+            let mut made = RuleUpdate::allow(rule).kept_in(destination);
+            made.kind = kind_of_rule;
+            made
         };
         if kind == "replaceRules" {
-            found.push(with_kind(new(String::new(), UpdateAct::Clear)));
+            found.push(new(String::new()).cleared());
         }
         for rule in update["rules"].as_array()? {
             let tool = rule["toolName"].as_str()?;
@@ -172,7 +198,8 @@ fn rules_of(updates: &Value) -> Option<Vec<RuleUpdate>> {
                 Some(content) => format!("{tool}({content})"),
                 None => tool.to_owned(),
             };
-            found.push(with_kind(new(rule, act)));
+            let added = new(rule);
+            found.push(if kind == "removeRules" { added.removed() } else { added });
         }
     }
     Some(found)
@@ -214,8 +241,20 @@ impl Hook for HostHook {
                 "input": input.json(),
                 "tool_use_id": call,
             });
+            let (request, is_cut) = question_of(request);
+            let shown = ShownInput { value: request["input"]["tool_input"].clone(), is_cut };
             match hook.host.ask(request).await {
-                Ok(answer @ Value::Object(_)) => HookReply::json(answer),
+                Ok(mut answer @ Value::Object(_)) => {
+                    let changed =
+                        shown.changed(answer.pointer(CHANGED_INPUT)).map(|it| it.is_some());
+                    match (changed, answer.pointer_mut(SPECIFIC).and_then(Value::as_object_mut)) {
+                        (Err(why), _) => return HookReply::failed(why),
+                        // What was shown is not what the call has.
+                        (Ok(false), Some(fields)) if is_cut => drop(fields.remove("updatedInput")),
+                        _ => {}
+                    }
+                    HookReply::json(answer)
+                }
                 Ok(_) => HookReply::failed("its answer is no object"),
                 Err(error) => HookReply::failed(error.to_string()),
             }
@@ -225,7 +264,13 @@ impl Hook for HostHook {
 
 #[cfg(test)]
 mod tests {
+    use ennead_runtime::approval::UpdateAct;
+
     use super::*;
+
+    fn answered(answer: &Value, input: Value) -> PermissionAnswer {
+        read_answer(answer, &ShownInput { value: input, is_cut: false })
+    }
 
     // REQ: PRM-3
     #[test]
@@ -240,9 +285,9 @@ mod tests {
     #[test]
     fn answer_that_cannot_be_read_is_a_denial() {
         for odd in [json!({}), json!(null), json!({"behavior": "maybe"})] {
-            assert!(!read_answer(&odd, "{}").allowed);
+            assert!(!answered(&odd, json!({})).allowed);
         }
-        let denied = read_answer(&json!({"behavior": "deny", "message": "not today"}), "{}");
+        let denied = answered(&json!({"behavior": "deny", "message": "not today"}), json!({}));
         assert_eq!((denied.allowed, &*denied.reason), (false, "not today"));
     }
 
@@ -250,21 +295,21 @@ mod tests {
     #[test]
     fn answer_changes_an_input_only_where_it_differs_and_adds_whole_sets_of_rules() {
         let allow = |input: Value, updates: Value| json!({"behavior": "allow", "updatedInput": input, "updatedPermissions": updates});
-        let same = read_answer(&allow(json!({"b": 1, "a": 2}), json!(null)), r#"{"a":2,"b":1}"#);
+        let same = answered(&allow(json!({"b": 1, "a": 2}), json!(null)), json!({"a": 2, "b": 1}));
         assert!(same.allowed && same.input.is_none());
-        let other = read_answer(&allow(json!({"a": 3}), json!(null)), r#"{"a":2}"#);
+        let other = answered(&allow(json!({"a": 3}), json!(null)), json!({"a": 2}));
         assert_eq!(other.input.as_deref(), Some(r#"{"a":3}"#));
         let update = update_of("Bash(ls *)");
-        let added = read_answer(&allow(json!({}), json!([update])), "{}");
+        let added = answered(&allow(json!({}), json!([update])), json!({}));
         assert_eq!(added.rules, [RuleUpdate::allow("Bash(ls *)")]);
         let other = json!([update, {"type": "addDirectories", "directories": ["/d"]}]);
-        assert_eq!(read_answer(&allow(json!({}), other), "{}").rules.len(), 2);
+        assert_eq!(answered(&allow(json!({}), other), json!({})).rules.len(), 2);
         let rules = json!([{"toolName": "Bash", "ruleContent": "make"}]);
         let of = |kind: &str| json!({"type": kind, "rules": rules, "behavior": "deny", "destination": "localSettings"});
         let directories =
             json!({"type": "addDirectories", "directories": ["/x"], "destination": "session"});
         let many = json!([of("removeRules"), of("replaceRules"), directories, {"type": "setMode", "mode": "plan"}]);
-        let many = read_answer(&allow(json!({}), many), "{}").rules;
+        let many = answered(&allow(json!({}), many), json!({})).rules;
         let acts: Vec<_> = many.iter().map(|it| (it.act, it.rule.as_str())).collect();
         let expected = [
             (UpdateAct::Remove, "Bash(make)"),
@@ -275,6 +320,19 @@ mod tests {
         assert_eq!(acts, expected);
         assert!(many[..3].iter().all(|it| it.kind == RuleKind::Deny));
         let odd = json!([update, {"type": "addWings"}]);
-        assert_eq!(read_answer(&allow(json!({}), odd), "{}").rules, []);
+        assert_eq!(answered(&allow(json!({}), odd), json!({})).rules, []);
+    }
+
+    // REQ: PRM-9
+    #[test]
+    fn input_that_was_shown_cut_stays_whole_and_is_not_changed_by_a_part() {
+        let long = "x".repeat(2_000_000);
+        let (shown, is_cut) = question_of(json!({"input": {"content": long}}));
+        let shown = ShownInput { value: shown["input"].clone(), is_cut };
+        let allow = |input: &Value| json!({"behavior": "allow", "updatedInput": input});
+        let same = read_answer(&allow(&shown.value), &shown);
+        assert!(same.allowed && same.input.is_none());
+        let changed = read_answer(&allow(&json!({"content": "y"})), &shown);
+        assert!(!changed.allowed && changed.reason.contains("too long"), "{}", changed.reason);
     }
 }

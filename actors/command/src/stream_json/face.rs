@@ -4,30 +4,41 @@
 //! the session is being opened, and while the program does not read. The end of standard input is no
 //! interrupt: what was asked for is finished first.
 
+mod clear;
 mod requests;
 mod runs;
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
     permission::PermissionMode, tool::BoxFuture,
 };
+use ennead_runtime::skill::SkillPlace;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
 
 use super::{
     callbacks::{HostApprover, ShownCalls},
+    context::ContextSize,
     frames::Frame,
     host::Host,
     incoming::Prompt,
     mcp,
     pipe::{Input, Output},
     results::{RunNotes, SessionFacts, of_error},
+    skills::Skills,
     structured::Structured,
+    titles,
     translate::{Shown, Translator},
 };
 use crate::{exit::Exit, print::ModelRecord, signals::Signals};
+
+/// How long the last lines may take after a signal.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What the command line chose.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +49,7 @@ pub struct FaceOptions {
     pub shown: Shown,
     /// Questions go to the program.
     pub asks_program: bool,
-    /// The program is told whether the session works; `Some(true)`: for its SDK alone.
+    /// Whether the program receives a frame when the session begins and ends work; `Some(true)`: for its SDK alone.
     pub tells_state: Option<bool>,
 }
 
@@ -62,6 +73,8 @@ pub struct Setup {
     pub warnings: Vec<String>,
     /// The embedded simulated model answers.
     pub is_simulated: bool,
+    /// Skills and commands of files.
+    pub skills: Skills,
     /// The schema that answers are to fit, if there is one.
     pub structured: Option<Arc<Structured>>,
     /// What the program writes.
@@ -70,7 +83,7 @@ pub struct Setup {
     pub prompt: Option<String>,
     /// What the program reads.
     pub output: Output,
-    /// Resolves when nobody reads any more.
+    /// Resolves when the reader is gone.
     pub unread: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -93,11 +106,16 @@ struct Running {
 struct Face {
     ennead: Option<Arc<Ennead>>,
     options: Option<SessionOptions>,
+    /// What the session was opened with, for another one.
+    opened_with: Option<SessionOptions>,
+    /// The prompt that asked for another session, while that is opened.
+    clearing: Option<RunNotes>,
     facts: SessionFacts,
     face: FaceOptions,
     host_servers: Vec<String>,
     warnings: Vec<String>,
     is_simulated: bool,
+    skills: Skills,
     structured: Option<Arc<Structured>>,
     output: Output,
     host: Host,
@@ -109,12 +127,13 @@ struct Face {
     running: Option<Running>,
     /// The model of the command line.
     default_model: String,
+    /// The permission mode of the command line and settings.
+    default_mode: PermissionMode,
     /// What was chosen before there was a session to choose for.
     chosen_model: Option<Option<String>>,
     chosen_mode: Option<PermissionMode>,
     modes: mpsc::UnboundedSender<PermissionMode>,
-    /// Tokens of the last request, by what the provider counted, else by the estimate.
-    context_tokens: u64,
+    context: ContextSize,
     refused: Option<String>,
     has_failed: bool,
     is_at_end: bool,
@@ -139,7 +158,10 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     let mut face = Face {
         ennead: Some(Arc::new(ennead)),
         options: Some(session),
+        opened_with: None,
+        clearing: None,
         default_model: facts.model.clone(),
+        default_mode: facts.mode,
         chosen_model: None,
         chosen_mode: None,
         modes: wanted,
@@ -148,6 +170,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         host_servers: setup.host_servers,
         warnings: setup.warnings,
         is_simulated: setup.is_simulated,
+        skills: setup.skills,
         structured: setup.structured,
         output: setup.output,
         host,
@@ -157,7 +180,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         events: None,
         queue: VecDeque::new(),
         running: None,
-        context_tokens: 0,
+        context: ContextSize::default(),
         refused: None,
         has_failed: false,
         is_at_end: false,
@@ -174,7 +197,9 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
             opening = face.open();
         }
         face.end_run();
-        face.begin_run();
+        if opening.is_none() {
+            opening = face.begin_run();
+        }
         if opening.is_none() && face.is_done() {
             break;
         }
@@ -216,7 +241,7 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
                 }
                 face.stop();
             }
-            // Nobody is left who could want the rest.
+            // The rest has no reader any more.
             Happened::NobodyReads => {
                 is_read = false;
                 face.stop();
@@ -226,21 +251,26 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
     }
     face.close(opening).await;
     // The lines that wait are written first; a program that never reads them ends us by a signal.
-    let Face { output, host, has_failed, .. } = face;
-    drop((output, host));
-    if is_read {
-        let _all = unread.await;
+    face.output.end();
+    while is_read {
+        let is_last = ended_by.is_some();
+        tokio::select! {
+            biased;
+            _ = &mut unread => is_read = false,
+            exit = signals.next() => ended_by = Some(exit),
+            () = sleep(GRACE), if is_last => is_read = false,
+        }
     }
     match ended_by {
         Some(exit) => exit,
-        None if has_failed => Exit::RunFailed,
+        None if face.has_failed => Exit::RunFailed,
         None => Exit::Success,
     }
 }
 
 fn text_prompt(text: &str) -> Option<Prompt> {
     let content = vec![ennead::PromptBlock::text(text)];
-    Some(Prompt { content, uuid: None, is_human: false })
+    Some(Prompt { content, uuid: None, is_human: false, is_literal: false })
 }
 
 async fn next_event(events: &mut Option<Events>) -> Option<Event> {
@@ -268,11 +298,15 @@ impl Face {
     /// Opens the session, once.
     fn open(&mut self) -> Option<Opening> {
         let mut options = self.options.take()?;
+        self.opened_with = Some(options.clone());
         if self.face.asks_program {
             let approver =
                 HostApprover::new(self.host.clone(), self.shown_calls.clone(), self.modes.clone());
             options = options.approver(Arc::new(approver));
         }
+        let session = self.translator.frame().session().clone();
+        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
+        self.warnings.extend(self.skills.offer(&mut options, place));
         let ennead = self.ennead.take()?;
         let (host, servers) = (self.host.clone(), self.host_servers.clone());
         Some(Box::pin(async move {
@@ -293,6 +327,7 @@ impl Face {
                     session.set_model(model.as_deref());
                 }
                 self.session = Some(session);
+                self.end_clearing();
                 if let Some(mode) = self.chosen_mode.take()
                     && let Err(why) = self.choose_mode(mode).await
                 {
@@ -307,9 +342,9 @@ impl Face {
         }
     }
 
-    /// The session cannot be had; whoever waits for it is answered.
+    /// The session cannot be had; those that wait for it get that as their answer.
     fn refuse(&mut self, why: &str) {
-        let notes = RunNotes::default();
+        let notes = self.clearing.take().unwrap_or_default();
         self.output.write(of_error(self.translator.frame(), why, &notes));
         self.refused = Some(why.to_owned());
         self.has_failed = true;
@@ -341,10 +376,13 @@ impl Face {
 
     async fn close(&mut self, opening: Option<Opening>) {
         self.host.close();
-        // What was begun for a session that nobody wants ends with this.
+        // What was begun for a session that is not wanted any more ends with this.
         drop(opening);
         if let Some(session) = self.session.take() {
+            let transcript = session.transcript().to_owned();
             session.close().await;
+            // A session of which no prompt was answered has none; and what it is known by is worth no failure.
+            let _kept = tokio::task::spawn_blocking(move || titles::keep(&transcript)).await;
         }
         self.events = None;
         if let Some(ennead) = self.ennead.take().and_then(Arc::into_inner) {

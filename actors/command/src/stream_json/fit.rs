@@ -3,6 +3,7 @@
 //! An SDK gives a session up when a line has more than a megabyte of characters, so what is longer is
 //! shown cut. The transcript has it whole.
 
+use ennead_runtime::output::terminal::escape_json;
 use serde_json::Value;
 
 /// Characters of a line at most. Programs read 1,048,576 unless they are configured otherwise.
@@ -14,22 +15,41 @@ const LIMITS: [usize; 5] = [400_000, 100_000, 20_000, 2_000, 200];
 /// Entries of one list or object that are kept where cutting texts is not enough.
 const MAX_ENTRIES: usize = 200;
 
+/// Characters of a question at most; the rest of its line is what names it.
+const MAX_QUESTION: usize = MAX_LINE - 1_000;
+
 /// The line of a value, with its texts cut where it would be too long. Cost: linear in the value.
 pub fn line_of(mut value: Value) -> String {
-    let line = value.to_string();
-    // Never fewer bytes than characters.
-    if line.len() <= MAX_LINE || line.chars().count() <= MAX_LINE {
-        return line;
+    fit(&mut value, MAX_LINE).0
+}
+
+/// A question to the program as its line will have it, and whether something was cut.
+pub fn question_of(mut question: Value) -> (Value, bool) {
+    let is_cut = fit(&mut question, MAX_QUESTION).1;
+    (question, is_cut)
+}
+
+/// Cuts a value until its line has at most this many characters; the line, and whether something was cut.
+fn fit(value: &mut Value, max: usize) -> (String, bool) {
+    if let Some(line) = short_line(value, max) {
+        return (line, false);
     }
     for limit in LIMITS {
-        cut_texts(&mut value, limit);
-        let line = value.to_string();
-        if line.chars().count() <= MAX_LINE {
-            return line;
+        cut_texts(value, limit);
+        if let Some(line) = short_line(value, max) {
+            return (line, true);
         }
     }
-    thin_out(&mut value, true);
-    value.to_string()
+    thin_out(value, true);
+    (escape_json(&value.to_string()).into_owned(), true)
+}
+
+fn short_line(value: &Value, max: usize) -> Option<String> {
+    // Never fewer bytes than characters.
+    let is_short = |line: &str| line.len() <= max || line.chars().count() <= max;
+    // Escapes only make a line longer.
+    let line = Some(value.to_string()).filter(|it| is_short(it))?;
+    Some(escape_json(&line).into_owned()).filter(|it| is_short(it))
 }
 
 fn cut_texts(value: &mut Value, limit: usize) {
@@ -76,8 +96,14 @@ mod tests {
         let long = "é".repeat(3_000_000);
         let many: Vec<Value> =
             (0..50_000).map(|n| json!({"text": "x".repeat(100), "n": n})).collect();
+        let escaped = "\u{7f}".repeat(500_000);
         let deep: Vec<Value> = (0..100).map(|_| json!(vec![json!([1, 2, 3]); 20_000])).collect();
-        for value in [json!({"a": long, "b": long}), json!({"a": many}), json!({"a": deep})] {
+        for value in [
+            json!({"a": long, "b": long}),
+            json!({"a": many}),
+            json!({"a": deep}),
+            json!({"a": escaped}),
+        ] {
             let mut value = value;
             value["session_id"] = "s".into();
             let line = line_of(value);

@@ -28,7 +28,7 @@ pub fn fork(source: &Path, target: &Path, id: &str, until: Option<&str>) -> Resu
     let mut is_found = until.is_none();
     for line in lines {
         let line = line.map_err(failed)?;
-        // What is no line of a conversation is not carried over.
+        // What is not a line of a conversation is not carried over.
         let Ok(mut value) = serde_json::from_str::<Value>(&line) else { continue };
         let kind = value["type"].as_str().unwrap_or_default();
         if !matches!(kind, "user" | "assistant" | "system") || value["isSidechain"] == true {

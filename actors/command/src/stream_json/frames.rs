@@ -22,6 +22,11 @@ impl Frame {
         Self { session, ids, n_lines: 0 }
     }
 
+    /// Frames of another session, with the names of lines going on.
+    pub fn of_session(&self, session: SessionId) -> Self {
+        Self { session, ..self.clone() }
+    }
+
     /// The session.
     pub fn session(&self) -> &SessionId {
         &self.session
@@ -45,12 +50,11 @@ impl Frame {
         line
     }
 
-    /// A block of an answer. `uuid` names it; `is_last` says whether the answer ends with it.
+    /// A block of an answer; `is_last` says whether the answer ends with it.
     pub fn assistant(
         &self,
         message: &RecordedMessage,
         block: &Block,
-        uuid: &str,
         is_last: bool,
         parent: Option<&str>,
     ) -> Value {
@@ -71,7 +75,7 @@ impl Frame {
             },
             "parent_tool_use_id": parent,
             "session_id": self.session,
-            "uuid": uuid,
+            "uuid": message.message.id,
         })
     }
 

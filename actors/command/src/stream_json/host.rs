@@ -2,7 +2,7 @@
 //!
 //! A question is a `control_request` of ours; the program answers with a `control_response` of the same
 //! name, in any order. Dropping the future of a question withdraws it. Once the program has closed its end
-//! nobody can answer, and every question fails at once.
+//! no answer can come, and every question fails at once.
 
 use std::{
     collections::HashMap,
@@ -84,7 +84,7 @@ impl Host {
         }
     }
 
-    /// Nobody will answer any more.
+    /// The program will answer no more.
     pub fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;

@@ -1,6 +1,6 @@
 //! What a line of the program means.
 
-use ennead::{ImageType, PromptBlock};
+use ennead::PromptBlock;
 use serde_json::{Map, Value};
 
 /// A line of the program.
@@ -42,6 +42,8 @@ pub struct Prompt {
     pub uuid: Option<String>,
     /// Whether the program says that a person wrote it.
     pub is_human: bool,
+    /// Whether it is to be taken as it is: no command is looked for in it.
+    pub is_literal: bool,
 }
 
 /// Why a line cannot be used.
@@ -118,7 +120,8 @@ fn prompt(line: &Map<String, Value>) -> Result<Prompt, BadLine> {
     };
     let origin = line.get("origin").and_then(|it| it.get("kind")).and_then(Value::as_str);
     let uuid = text(line, "uuid");
-    Ok(Prompt { content, uuid, is_human: origin == Some("human") })
+    let is_literal = line.get("client_composed") == Some(&true.into());
+    Ok(Prompt { content, uuid, is_human: origin == Some("human"), is_literal })
 }
 
 /// A block of a prompt, as the Messages API has it; the error in words.
@@ -131,13 +134,7 @@ fn block(block: &Value) -> Result<PromptBlock, String> {
             Some(text) => return Ok(PromptBlock::text(text)),
             None => return Err("a text block has no text".into()),
         },
-        ("image", "base64") => {
-            let kinds = [ImageType::Jpeg, ImageType::Png, ImageType::Gif, ImageType::Webp];
-            let media_type = field("media_type");
-            let kind = kinds.into_iter().find(|it| it.media_type() == media_type);
-            let kind = kind.ok_or_else(|| format!("no model reads images of `{media_type}`"))?;
-            PromptBlock::image(kind, field("data"))
-        }
+        ("image", "base64") => PromptBlock::image(field("media_type"), field("data")),
         ("image", "url") => PromptBlock::image_at(field("url")),
         ("document", "base64") => PromptBlock::pdf(field("data"), title),
         ("document", "url") => PromptBlock::pdf_at(field("url"), title),

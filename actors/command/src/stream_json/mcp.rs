@@ -26,7 +26,10 @@ use ennead_tools::mcp::{CallError, McpTool, Server};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::host::{Host, NoAnswer};
+use super::{
+    fit::{MAX_LINE, question_of},
+    host::{Host, NoAnswer},
+};
 
 /// How long a server of the program may take to list its tools.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -144,6 +147,12 @@ impl HostServer {
             "server_name": self.name.as_ref(),
             "message": message,
         });
+        let (request, is_cut) = question_of(request);
+        if is_cut {
+            let why =
+                format!("the message is longer than the {MAX_LINE} characters that programs read");
+            return Err(NoAnswer::Failed(why));
+        }
         let mut answer = self.host.ask(request).await?;
         Ok(answer["mcp_response"].take())
     }
@@ -195,6 +204,7 @@ fn content(block: &Value) -> Content {
             uri: text(&block["resource"]["uri"]),
             text: text(&block["resource"]["text"]),
         },
+        "image" => Content::Image { mime: text(&block["mimeType"]), data: text(&block["data"]) },
         kind => Content::Binary {
             mime: block["mimeType"].as_str().unwrap_or(kind).to_owned(),
             chars: block["data"].as_str().map_or(0, str::len),
@@ -215,7 +225,7 @@ mod tests {
             "isError": true,
         }));
         assert!(result.is_error);
-        let expected = Content::Binary { mime: "image/png".into(), chars: 4 };
+        let expected = Content::Image { mime: "image/png".into(), data: "QUJD".into() };
         assert_eq!(result.content, [Content::Text("a".into()), expected]);
     }
 

@@ -8,7 +8,6 @@ use std::{
     thread,
 };
 
-use ennead_runtime::output::terminal::escape_json;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +24,7 @@ const N_WAITING: usize = 64;
 pub enum Input {
     /// A line, without its end.
     Line(String),
-    /// A line that is no text or too long, in words.
+    /// A line that is not a text or too long, in words.
     Bad(String),
 }
 
@@ -77,30 +76,38 @@ fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
 
 /// Where lines are written. Clones write to the same place.
 #[derive(Clone, Debug)]
-pub struct Output(mpsc::UnboundedSender<Value>);
+pub struct Output(mpsc::UnboundedSender<Option<Value>>);
 
 impl Output {
-    /// Writes lines to this place. The receiver is answered when all clones are gone and everything is
-    /// written, or as soon as nobody reads any more.
+    /// Writes lines to this place. The receiver is answered when everything is written after [`Output::end`]
+    /// or the loss of all clones, or as soon as the reader is gone.
     pub fn start(place: impl Write + Send + 'static) -> (Self, oneshot::Receiver<io::Result<()>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (ended, end) = oneshot::channel();
         thread::spawn(move || {
-            // Nobody may wait for how it ends.
+            // Its end may not be waited for.
             let _gone = ended.send(write_all(place, receiver));
         });
         (Self(sender), end)
     }
 
-    /// Writes a line, after all that were handed over before it. A line that nobody reads is dropped.
+    /// Writes a line, after all that were handed over before it. Without a reader a line is dropped.
     pub fn write(&self, line: Value) {
-        let _unread = self.0.send(line);
+        let _unread = self.0.send(Some(line));
+    }
+
+    /// Nothing is written any more, by no clone, but what was handed over before.
+    pub fn end(&self) {
+        let _unread = self.0.send(None);
     }
 }
 
-fn write_all(mut place: impl Write, mut lines: mpsc::UnboundedReceiver<Value>) -> io::Result<()> {
-    while let Some(line) = lines.blocking_recv() {
-        let mut line = escape_json(&line_of(line)).into_owned();
+fn write_all(
+    mut place: impl Write,
+    mut lines: mpsc::UnboundedReceiver<Option<Value>>,
+) -> io::Result<()> {
+    while let Some(Some(line)) = lines.blocking_recv() {
+        let mut line = line_of(line);
         line.push('\n');
         place.write_all(line.as_bytes())?;
         place.flush()?;
@@ -156,6 +163,19 @@ mod tests {
             (&*seen[0], &*seen[1], seen[2].len(), &*seen[3]),
             ("a", "bad", 3_000_000, "last")
         );
+    }
+
+    // REQ: SUR-3
+    #[tokio::test]
+    async fn end_holds_for_clones_that_somebody_keeps() {
+        let place = SharedBytes::default();
+        let (output, end) = Output::start(place.clone());
+        let kept = output.clone();
+        output.write(json!({"n": 1}));
+        output.end();
+        kept.write(json!({"n": 2}));
+        end.await.unwrap().unwrap();
+        assert_eq!(written(&place.0.lock().unwrap()), [json!({"n": 1})]);
     }
 
     // REQ: SUR-3

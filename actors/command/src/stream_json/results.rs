@@ -1,30 +1,61 @@
 //! The line that ends a run, and the first line of one.
 
+use std::collections::BTreeMap;
+
 use ennead::{
     Event, RunEnd, RunOutcome, SessionHandle, permission::PermissionMode, tool::AgentType,
 };
+use ennead_runtime::ids::{AgentId, ToolUseId};
 use serde_json::{Value, json};
 
-use super::{frames::Frame, structured::Structured};
-use crate::print::{ModelRecord, result_object, why};
+use super::{frames::Frame, skills::Skills, structured::Structured};
+use crate::print::{ModelRecord, UNKNOWN_MODEL, result_object, why};
 
 /// What the result of a run is made of, in addition to its outcome.
 #[derive(Clone, Debug, Default)]
 pub struct RunNotes {
     /// The name that the program gave the prompt.
     pub prompt: Option<String>,
-    /// Whether the program said that a person wrote the prompt.
+    /// Whether the program marked the prompt as written by a person.
     pub is_human: bool,
     /// Whether a call was at work when the last event came.
     pub in_call: bool,
+    /// Calls of sub-agents that were denied, oldest first, as results name them.
+    pub denied_below: Vec<Value>,
+    /// Calls of sub-agents, by agent and id, as results name them.
+    asked_below: BTreeMap<(AgentId, ToolUseId), Value>,
 }
 
 impl RunNotes {
+    /// Of a prompt that the program calls this, and of which it says whether a person wrote it.
+    pub fn of_prompt(prompt: Option<String>, is_human: bool) -> Self {
+        Self { prompt, is_human, ..Self::default() }
+    }
+
     /// Takes note of an event of the run.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::ToolStarted { .. } | Event::PermissionAsked { .. } => self.in_call = true,
             Event::TurnStarted { .. } => self.in_call = false,
+            Event::Agent { agent, event } => self.observe_below(agent, event),
+            _ => {}
+        }
+    }
+
+    fn observe_below(&mut self, agent: &AgentId, event: &Event) {
+        match event {
+            Event::Agent { agent, event } => self.observe_below(agent, event),
+            Event::MessageRecorded { message } => {
+                for (id, tool, input) in message.message.tool_uses() {
+                    let input: Value = serde_json::from_str(input).unwrap_or_default();
+                    let call = json!({"tool_name": tool, "tool_use_id": id, "tool_input": input});
+                    self.asked_below.insert((agent.clone(), id.clone()), call);
+                }
+            }
+            Event::PermissionDecided { call, allowed, .. } => {
+                let asked = self.asked_below.remove(&(agent.clone(), call.clone()));
+                self.denied_below.extend(asked.filter(|_| !allowed));
+            }
             _ => {}
         }
     }
@@ -38,10 +69,19 @@ pub fn of_outcome(
     record: &ModelRecord,
     notes: &RunNotes,
     structured: Option<&Structured>,
+    model: &str,
 ) -> Vec<Value> {
     let mut result = result_object(outcome, session.id(), record, &session.output());
     result["uuid"] = frame.uuid().into();
     result["terminal_reason"] = terminal_reason(outcome.end, record, notes).into();
+    if let Some(denials) = result["permission_denials"].as_array_mut() {
+        denials.extend(notes.denied_below.iter().cloned());
+    }
+    if let Some(models) = result["modelUsage"].as_object_mut()
+        && let Some(used) = models.remove(UNKNOWN_MODEL)
+    {
+        models.insert(model.to_owned(), used);
+    }
     let mut lines = Vec::new();
     if let (true, "success", Some(failure)) =
         (!outcome.end.is_success(), result["subtype"].as_str().unwrap_or_default(), &record.failure)
@@ -56,6 +96,19 @@ pub fn of_outcome(
     note_prompt(&mut result, notes);
     lines.push(result);
     lines
+}
+
+/// The line that ends a command which no model was asked about, and which did what it is for.
+pub fn of_command(frame: &mut Frame, notes: &RunNotes) -> Value {
+    let mut result = of_error(frame, "", notes);
+    super::frames::merge(
+        &mut result,
+        json!({"subtype": "success", "is_error": false, "result": "", "terminal_reason": "completed"}),
+    );
+    if let Some(fields) = result.as_object_mut() {
+        fields.remove("errors");
+    }
+    result
 }
 
 /// The line that ends a run which left no outcome, or a session that could not be opened.
@@ -151,20 +204,20 @@ impl SessionFacts {
     }
 
     /// The first line of a run, with the states of all MCP servers.
-    pub fn init(&self, frame: &mut Frame, servers: &[Value]) -> Value {
+    pub fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
         let fields = json!({
             "cwd": self.cwd,
             "tools": self.tools,
             "mcp_servers": servers,
             "model": self.model,
             "permissionMode": self.mode,
-            "slash_commands": [],
+            "slash_commands": skills.commands(),
             "apiKeySource": self.key_source,
             "claude_code_version": super::COMPATIBLE_VERSION,
             "ennead_version": env!("CARGO_PKG_VERSION"),
             "output_style": "default",
             "agents": self.agents.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-            "skills": [],
+            "skills": skills.names(),
             "plugins": [],
         });
         frame.system("init", fields)

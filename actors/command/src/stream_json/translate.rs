@@ -11,7 +11,10 @@ use ennead_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::frames::{Frame, content, merge};
+use super::{
+    frames::{Frame, content, merge},
+    tasks::{Tasks, status_of},
+};
 
 /// The events of an answer that belong to it.
 const OF_ANSWER: [&str; 6] = [
@@ -34,20 +37,12 @@ pub struct Shown {
     pub hooks: bool,
 }
 
-/// A sub-agent that was announced.
-#[derive(Clone, Debug)]
-struct Task {
-    call: ToolUseId,
-    description: String,
-    is_ended: bool,
-}
-
 /// Turns events into lines.
 #[derive(Debug)]
 pub struct Translator {
     frame: Frame,
     shown: Shown,
-    tasks: BTreeMap<AgentId, Task>,
+    tasks: Tasks,
     /// Messages that were shown; after a loss on disk they are handed over again.
     seen: BTreeSet<EntryId>,
     /// What the program calls the prompt of the run.
@@ -59,13 +54,27 @@ pub struct Translator {
 impl Translator {
     /// Nothing was shown yet.
     pub fn new(frame: Frame, shown: Shown) -> Self {
-        let (tasks, seen, hooks) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        let (tasks, seen, hooks) = (Tasks::default(), BTreeSet::new(), BTreeMap::new());
         Self { frame, shown, tasks, seen, prompt: None, hooks }
     }
 
     /// The frame, for lines that no event causes.
     pub fn frame(&mut self) -> &mut Frame {
         &mut self.frame
+    }
+
+    /// The call whose sub-agent can be ended alone, by the name of its task.
+    ///
+    /// # Errors
+    ///
+    /// Why none can, in words.
+    pub fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
+        self.tasks.stoppable(task)
+    }
+
+    /// Goes on with the frames of another session.
+    pub fn begin_session(&mut self, frame: Frame) {
+        *self = Self::new(frame, self.shown);
     }
 
     /// A run begins, for a prompt that the program calls this.
@@ -80,7 +89,7 @@ impl Translator {
 
     /// Forgets what only the run under way needs.
     pub fn end_of_run(&mut self) {
-        self.tasks.retain(|_, it| !it.is_ended);
+        self.tasks.forget_ended();
         self.seen.clear();
         self.hooks.clear();
     }
@@ -92,9 +101,11 @@ impl Translator {
             Event::MessageRecorded { message } => self.recorded(message, None),
             Event::ModelRetry { .. } => self.frame.retry(event).into_iter().collect(),
             Event::AgentStarted { agent, call, description } => {
-                vec![self.agent_started(agent, call, description)]
+                vec![self.tasks.started(&mut self.frame, agent, call, description, true)]
             }
-            Event::ToolFinished { call, is_error, .. } => self.call_ended(call, *is_error),
+            Event::ToolFinished { call, is_error, .. } => {
+                self.tasks.call_ended(&mut self.frame, call, *is_error).into_iter().collect()
+            }
             Event::Agent { agent, event } => self.of_agent(agent, event),
             Event::HookMessage { text, .. } => {
                 let fields = json!({"content": text.as_ref(), "level": "info"});
@@ -121,12 +132,20 @@ impl Translator {
     fn of_agent(&mut self, agent: &AgentId, event: &Event) -> Vec<Value> {
         match event {
             Event::MessageRecorded { message } => {
-                let parent = self.tasks.get(agent).map(|it| it.call.clone());
-                self.recorded(message, parent.as_ref())
+                let parent = self.tasks.call_of(agent);
+                let is_new = !self.seen.contains(&message.message.id);
+                let mut lines = self.recorded(message, parent.as_ref());
+                if is_new {
+                    lines.extend(self.tasks.progressed(&mut self.frame, agent, message));
+                }
+                lines
             }
             Event::RunFinished { reason, .. } => self.task_ended(agent, status_of(reason)),
             Event::RunFailed { .. } => self.task_ended(agent, "failed"),
-            Event::AgentStarted { .. } | Event::Agent { .. } => self.event(event),
+            Event::AgentStarted { agent, call, description } => {
+                vec![self.tasks.started(&mut self.frame, agent, call, description, false)]
+            }
+            Event::Agent { .. } => self.event(event),
             Event::HookStarted { .. } | Event::HookFinished { .. } => self.hook(Some(agent), event),
             _ => Vec::new(),
         }
@@ -172,7 +191,8 @@ impl Translator {
         }
     }
 
-    /// One line per block; the last one has the name of the message's own line.
+    /// One line per block. All have the name of the message's line in the transcript, so that whichever of
+    /// them a program goes back to is there.
     fn answer(&mut self, message: &RecordedMessage, parent: Option<&str>) -> Vec<Value> {
         let is_shown =
             |it: &&Block| parent.is_none() || self.shown.agent_text || it.as_tool_use().is_some();
@@ -181,11 +201,7 @@ impl Translator {
         let mut lines = Vec::with_capacity(n_blocks);
         for (i, block) in blocks.into_iter().enumerate() {
             let is_last = i + 1 == n_blocks;
-            let uuid = match is_last {
-                true => message.message.id.to_string(),
-                false => self.frame.uuid(),
-            };
-            let mut line = self.frame.assistant(message, block, &uuid, is_last, parent);
+            let mut line = self.frame.assistant(message, block, is_last, parent);
             if let (Some(prompt), None) = (&self.prompt, parent) {
                 line["user_message_uuid"] = prompt.as_str().into();
             }
@@ -194,39 +210,8 @@ impl Translator {
         lines
     }
 
-    fn agent_started(&mut self, agent: &AgentId, call: &ToolUseId, description: &str) -> Value {
-        let description = description.to_owned();
-        let task = Task { call: call.clone(), description: description.clone(), is_ended: false };
-        self.tasks.insert(agent.clone(), task);
-        let fields = json!({
-            "task_id": agent,
-            "tool_use_id": call,
-            "description": description,
-            "task_type": "local_agent",
-        });
-        self.frame.system("task_started", fields)
-    }
-
     fn task_ended(&mut self, agent: &AgentId, status: &str) -> Vec<Value> {
-        let Some(task) = self.tasks.get_mut(agent).filter(|it| !it.is_ended) else {
-            return Vec::new();
-        };
-        task.is_ended = true;
-        let fields = json!({
-            "task_id": agent,
-            "tool_use_id": task.call,
-            "status": status,
-            "output_file": "",
-            "summary": task.description,
-        });
-        vec![self.frame.system("task_notification", fields)]
-    }
-
-    /// Whatever became of the agent of a call, it has ended with the call.
-    fn call_ended(&mut self, call: &ToolUseId, is_error: bool) -> Vec<Value> {
-        let open = self.tasks.iter().find(|(_, it)| it.call == *call && !it.is_ended);
-        let Some(agent) = open.map(|(agent, _)| agent.clone()) else { return Vec::new() };
-        self.task_ended(&agent, if is_error { "failed" } else { "completed" })
+        self.tasks.ended(&mut self.frame, agent, status).into_iter().collect()
     }
 
     /// The line of a hook that begins or ends.
@@ -279,13 +264,4 @@ fn contents(message: &RecordedMessage) -> Value {
 
 fn is_interruption(message: &RecordedMessage) -> bool {
     message.message.text().starts_with("[Request interrupted")
-}
-
-/// What a program calls the end of a sub-agent.
-fn status_of(reason: &str) -> &'static str {
-    match reason {
-        "no_pending_tools" | "explicit_stop" => "completed",
-        "interrupted" => "stopped",
-        _ => "failed",
-    }
 }

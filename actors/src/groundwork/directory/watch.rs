@@ -1,6 +1,6 @@
 //! Who watches the tree of actors as it lives and dies.
 //!
-//! As long as nobody has ever watched, a change costs one look at a pointer; afterwards, while nobody
+//! Until the tree is watched for the first time, a change costs one look at a pointer; afterwards, while nobody
 //! does, one at a counter. What waits for a watcher is bounded: one that is too slow hears how many
 //! changes it missed and takes a new picture of the tree.
 

@@ -10,7 +10,7 @@ use ennead_runtime::{
     digest::Digest,
     tool::ToolCall,
     transcript::{
-        entry::{Line, LineFrame, StoredText, TextFolder},
+        entry::{Line, LineFrame, Record, StoredText, TextFolder},
         seal::LineBatch,
     },
 };
@@ -25,12 +25,17 @@ const RECORD: &str = r#"{"type":"ennead""#;
 impl Redaction {
     /// Appends a line without secrets.
     pub(crate) fn append(&self, line: &Line, frame: &LineFrame, batch: &mut LineBatch<'_>) {
-        batch.push(line, frame, |out, start| self.line(out, start));
+        let is_in_own_words = line.record().is_some_and(Record::is_in_own_words);
+        batch.push(line, frame, |out, start| {
+            self.rename(out, start);
+            if !is_in_own_words {
+                self.line(out, start);
+            }
+        });
     }
 
     /// Takes the secrets out of a line, the JSON object from `start` on.
     fn line(&self, out: &mut Vec<u8>, start: usize) {
-        self.rename(out, start);
         if !self.redactor.may_find(&out[start..]) {
             return;
         }
@@ -138,4 +143,51 @@ fn calls(line: &str) -> Vec<ToolCall> {
 
 fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|it| it == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{borrow::Cow, sync::Arc};
+
+    use ennead_runtime::{
+        redaction::{Patterns, SecretValue},
+        time::Timestamp,
+        tokens::Tokens,
+        transcript::{
+            entry::{PassedStage, RecordKind},
+            seal::Head,
+        },
+    };
+
+    use super::*;
+
+    const WORDS: &str = "no pressure";
+
+    fn written(why: Cow<'static, str>) -> String {
+        let value = SecretValue { is_credential: false, value: WORDS.into() };
+        let redaction = Redaction::new(Arc::new(Patterns::new([value])), true);
+        let frame = LineFrame {
+            session: "s".into(),
+            agent: None,
+            cwd: "/w".into(),
+            git_branch: None,
+            version: "0",
+        };
+        let stages = vec![PassedStage { stage: "snip".into(), why }];
+        let what = RecordKind::ShapersPassed { tokens: Tokens(1), stages };
+        let record = Record { at: Timestamp(1), run: None, turn: 1, what };
+        let mut out = Vec::new();
+        let mut batch = LineBatch::new(Head::default(), None, &mut out);
+        redaction.append(&Line::Harness(Box::new(record)), &frame, &mut batch);
+        batch.finish();
+        String::from_utf8(out).unwrap()
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn own_words_of_the_harness_are_written_even_if_somebody_s_secret_is_the_same() {
+        assert!(written(WORDS.into()).contains(WORDS));
+        let of_others = written(WORDS.to_owned().into());
+        assert!(!of_others.contains(WORDS) && of_others.contains("[secret:variable:1]"));
+    }
 }

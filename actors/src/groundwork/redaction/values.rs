@@ -4,11 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ennead_runtime::{
     redaction::{Patterns, SecretValue},
-    step1_settings_resolution::{LayerText, Merged, Settings, merge},
+    step1_settings_resolution::{LayerText, MergeOrder, Merged, Settings},
 };
 
 use super::Redaction;
-use crate::handle::options::{Endpoint, Environment};
+use crate::{
+    groundwork::merging,
+    handle::options::{Endpoint, Environment},
+};
 
 /// Parts of the keys that say what is secret, in each of their spellings, and of the variables that
 /// settings set.
@@ -36,9 +39,10 @@ pub(crate) struct PatternsInUse(Mutex<Option<(Vec<SecretValue>, Arc<Patterns>)>>
 impl PatternsInUse {
     /// What takes secrets out of the texts of a session: by the settings that were merged of the
     /// embedder's `layers`, and those of the layers that were `read` of files. Fixed when it is opened.
-    pub(crate) fn redaction(
+    /// Long layers are merged on the blocking pool; where that breaks off, those of the embedder hold.
+    pub(crate) async fn redaction(
         &self,
-        merged: &Merged,
+        merged: Arc<Merged>,
         layers: &[LayerText],
         read: &[LayerText],
         environment: &Environment,
@@ -46,11 +50,16 @@ impl PatternsInUse {
     ) -> Redaction {
         // Most files say nothing of it, and merging is not for nothing.
         let speaks = |it: &LayerText| SPEAKING.iter().any(|word| it.text.contains(word));
-        let merged_anew = read.iter().any(speaks).then(|| {
-            let all: Vec<_> = layers.iter().chain(read).cloned().collect();
-            merge(&all).settings
-        });
-        let settings = merged_anew.as_ref().unwrap_or(&merged.resolved.settings);
+        let merged_anew = match read.iter().any(speaks) {
+            true => {
+                let order =
+                    MergeOrder::new(&Arc::default()).with(layers.to_vec()).with(read.to_vec());
+                merging::merged(order).await
+            }
+            false => None,
+        };
+        let merged = merged_anew.unwrap_or(merged);
+        let settings = &merged.resolved.settings;
         let patterns = self.of(values(settings, environment, endpoints));
         Redaction::new(patterns, settings.redact.model)
     }
@@ -66,6 +75,42 @@ impl PatternsInUse {
                 *last = Some((values, Arc::clone(&patterns)));
                 patterns
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ennead_runtime::permission::Scope;
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn file_of(n_bytes: usize) -> LayerText {
+        let filler = "x".repeat(n_bytes);
+        let text = format!(r#"{{"ennead":{{"secretEnv":["TOKEN"]}},"filler":"{filler}"}}"#);
+        LayerText { scope: Scope::User, source: "user.json".into(), text }
+    }
+
+    // REQ: TRN-1
+    #[tokio::test]
+    async fn long_settings_that_name_secrets_are_merged_where_no_session_waits() {
+        let in_use = PatternsInUse::default();
+        let nothing = Arc::new(MergeOrder::new(&Arc::default()).merge());
+        let environment = Environment::empty().with("TOKEN", "a-secret-value-1234");
+        for (n_bytes, is_in_place) in [(0, true), (1 << 20, false)] {
+            let read = [file_of(n_bytes)];
+            let mut finding =
+                Box::pin(in_use.redaction(Arc::clone(&nothing), &[], &read, &environment, &[]));
+            let found = finding.as_mut().now_or_never();
+            assert_eq!(found.is_some(), is_in_place, "{n_bytes}");
+            let redaction = match found {
+                Some(found) => found,
+                None => finding.await,
+            };
+            let mut shown = "it is a-secret-value-1234".to_owned();
+            redaction.redactor().in_place(&mut shown);
+            assert!(!shown.contains("a-secret-value"), "{n_bytes}: {shown}");
         }
     }
 }

@@ -41,7 +41,7 @@ struct Book {
 
 struct Entry {
     question: Arc<Question>,
-    /// Tells one raising from another of the same name.
+    /// Distinguishes one raising from another of the same name.
     number: u64,
     route: Route,
     /// Somebody's answer is on its way.
@@ -68,7 +68,7 @@ pub(crate) struct SurfaceAnswer {
 /// A question while it is open. Dropped with the turn, it is open no longer.
 pub(crate) struct OpenQuestion {
     question: Arc<Question>,
-    /// Tells one raising from another of the same name.
+    /// Distinguishes one raising from another of the same name.
     pub(crate) number: u64,
     approvals: Approvals,
     shared: Arc<SessionContext>,

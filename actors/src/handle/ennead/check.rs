@@ -1,7 +1,8 @@
 //! What can be wrong with the options of a session before anything is started for it.
 
 use ennead_runtime::{
-    step1_settings_resolution::{Explained, SandboxSettings, explain, merge},
+    sandbox::SandboxNetwork,
+    step1_settings_resolution::{Explained, LayerText, SandboxSettings, explain, merge},
     step5_model_call::wire_format::WireFormat,
     turn::input::SettingsRead,
 };
@@ -10,7 +11,7 @@ use super::{Ennead, is_uuid, layers, place::place};
 use crate::{
     handle::{errors::OpenError, options::SessionOptions},
     turn::source_reader::FirstLook,
-    world::real_paths::RealPaths,
+    world::{local_files::SessionDirs, real_paths::RealPaths},
 };
 
 /// Bytes of settings that a session keeps from its opening to its first turn; more is read again.
@@ -56,41 +57,47 @@ impl Ennead {
             matches!(options.endpoint.format, WireFormat::OpenAiChat | WireFormat::OpenAiResponses);
         let has_model =
             !is_openai || options.settings.get("model").is_some_and(serde_json::Value::is_string);
-        let place = place(&self.options.environment, options, &mut RealPaths::default())?;
-        let own = layers(options);
-        let mut first = None;
+        let mut real_paths = RealPaths::default();
+        let place = place(&self.options.environment, options, &mut real_paths)?;
+        let layers = layers(options);
+        let mut looked = Looked { place, real_paths, layers, first: None, notice: None };
         if options.reads_settings {
-            match self.options.files.settings(&place, None).await {
+            match self.options.files.settings(&looked.place, None).await {
                 Ok((SettingsRead::Layers(read), seen)) => {
-                    first = Some(FirstLook { layers: read, seen });
+                    looked.first = Some(FirstLook { layers: read, seen });
                 }
                 // Its first run says that they cannot be read.
-                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(Looked::default()),
+                Ok((SettingsRead::Unchanged, _)) | Err(_) => return Ok(looked),
             }
         }
         // Most have neither question, and merging is not for nothing.
-        let read = first.as_ref().map_or(&[][..], |it| &it.layers);
-        let mut all = own.iter().chain(read);
-        let is_about_sandbox = all.any(|it| it.text.contains("\"sandbox\""));
-        let merged = (!has_model || is_about_sandbox).then(|| merge(&[&own, read].concat()));
+        let (own, read) = (&looked.layers, looked.first.as_ref().map_or(&[][..], |it| &it.layers));
+        let is_about_sandbox = own.iter().chain(read).any(|it| it.text.contains("\"sandbox\""));
+        let merged = (!has_model || is_about_sandbox).then(|| merge(&[own, read].concat()));
         // A session that waits for its first prompt keeps what was read, unless that is much.
-        first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
-        let Some(merged) = merged else { return Ok(Looked { first, notice: None }) };
-        let notice = check_sandbox(merged.settings.sandbox).await?;
+        looked.first.take_if(|it| MAX_KEPT < it.layers.iter().map(|it| it.text.len()).sum());
+        let Some(merged) = merged else { return Ok(looked) };
+        looked.notice = check_sandbox(merged.settings.sandbox).await?;
         match has_model || merged.provenance.contains_key("model") {
-            true => Ok(Looked { first, notice }),
+            true => Ok(looked),
             false => Err(OpenError::NoModel { provider: options.endpoint.provider.clone() }),
         }
     }
 }
 
 /// What a look at the options of a session finds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Looked {
+    /// The directories that it works with.
+    pub(super) place: SessionDirs,
+    /// Where they really are.
+    pub(super) real_paths: RealPaths,
+    /// The settings among its options, as a layer.
+    pub(super) layers: Vec<LayerText>,
     /// What the settings files hold, where they could be read, so that the first turn need not read them
     /// again.
     pub(super) first: Option<FirstLook>,
-    /// What is to be told with the first run.
+    /// The notices that are published with the first run.
     pub(super) notice: Option<String>,
 }
 
@@ -107,7 +114,9 @@ async fn check_sandbox(settings: SandboxSettings) -> Result<Option<String>, Open
         return Err(OpenError::NoSandbox { why });
     }
     // A look at the kernel may take a millisecond, once.
-    let lacks = tokio::task::spawn_blocking(lacks).await.unwrap_or_else(|it| Some(it.to_string()));
+    let is_listed = settings.network == SandboxNetwork::Listed;
+    let lacks = tokio::task::spawn_blocking(move || lacks(is_listed)).await;
+    let lacks = lacks.unwrap_or_else(|it| Some(it.to_string()));
     match lacks {
         None => Ok(None),
         Some(why) if settings.required => Err(OpenError::NoSandbox { why }),
@@ -118,7 +127,9 @@ async fn check_sandbox(settings: SandboxSettings) -> Result<Option<String>, Open
     }
 }
 
-/// Why commands cannot be confined here, if they cannot.
-fn lacks() -> Option<String> {
-    ennead_tools::sandbox::kernel().check().err().map(|it| it.to_string())
+/// Why commands cannot be confined here, if they cannot; to some hosts, where those are listed.
+fn lacks(is_listed: bool) -> Option<String> {
+    let kernel = ennead_tools::sandbox::kernel();
+    let checked = if is_listed { kernel.check_hosts() } else { kernel.check() };
+    checked.err().map(|it| it.to_string())
 }

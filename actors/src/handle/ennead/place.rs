@@ -22,7 +22,7 @@ pub(super) fn place(
     let failed = |cause| OpenError::Workspace { path: options.workspace.clone(), cause };
     let workspace = std::path::absolute(&options.workspace).map_err(failed)?;
     if real_paths.follow(&workspace) != Some(PathKind::Directory) {
-        // This says why; and it can look at names that are no text.
+        // This says why; and it can look at names that are not text.
         let found = std::fs::metadata(&workspace).map_err(failed)?;
         if !found.is_dir() {
             return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));

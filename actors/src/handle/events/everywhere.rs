@@ -53,7 +53,7 @@ pub struct EventsMissed {
     pub missed: u64,
 }
 
-/// Where the hubs of sessions tell their events. Clones tell the same readers.
+/// Where the hubs of sessions publish their events. Clones share their readers.
 #[derive(Clone)]
 pub(crate) struct EventsOfAll(Arc<AllShared>);
 
@@ -91,7 +91,7 @@ impl EventsOfAll {
         0 < self.0.n_readers.load(Ordering::Relaxed)
     }
 
-    /// Tells all readers an event of a session.
+    /// Sends all readers an event of a session.
     pub(super) fn tell(&self, session: &SessionId, seq: u64, event: &Event) {
         if !self.has_listeners() {
             return;
@@ -113,7 +113,7 @@ impl EventsOfAll {
         AllEvents { key, all: self.clone() }
     }
 
-    /// No session will tell anything any more.
+    /// No session will publish anything any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;

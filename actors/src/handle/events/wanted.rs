@@ -30,7 +30,7 @@ impl Wants {
 }
 
 impl EventHub {
-    /// Tells the messages of these lines, where somebody asked for them.
+    /// Publishes the messages of these lines, where a listener asked for them.
     pub(crate) fn publish_messages(&self, lines: &[Line]) {
         if !self.is_wanted(|it| it.messages) {
             return;
@@ -43,7 +43,7 @@ impl EventHub {
         }
     }
 
-    /// Tells an event of an answer as it came, where somebody asked for it.
+    /// Publishes an event of an answer as it came, where a listener asked for it.
     pub(crate) fn publish_streamed(&self, attempt: u32, json: &str) {
         if self.wants_stream() {
             self.publish(Event::ModelStreamed { attempt, json: json.into() });

@@ -1,6 +1,6 @@
 //! The endpoint that variables of the environment name.
 
-use super::{Endpoint, Environment};
+use super::{Endpoint, Environment, OptionError};
 
 /// Names the format in which the server is spoken to.
 const PROVIDER: &str = "ENNEAD_PROVIDER";
@@ -10,59 +10,6 @@ const ANTHROPIC_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const OPENAI_BASE: &str = "OPENAI_BASE_URL";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
-/// Why the environment names no endpoint. Every message names the variable to set.
-///
-/// ```
-/// use ennead::{Endpoint, EndpointError, Environment};
-///
-/// let empty = Environment::empty();
-/// let error = Endpoint::from_environment(&empty).unwrap_err();
-/// assert!(matches!(error, EndpointError::NotSet { provider: "anthropic", .. }));
-/// assert!(error.to_string().contains("ANTHROPIC_API_KEY"));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EndpointError {
-    /// `ENNEAD_PROVIDER` has none of the known values.
-    #[error(
-        "there is no provider `{0}`; set ENNEAD_PROVIDER to one of anthropic, openai-chat, \
-         openai-responses"
-    )]
-    UnknownProvider(String),
-    /// Neither a key nor an address is set.
-    #[error("ENNEAD_PROVIDER={provider} needs {key}, or {base} for a server without a key")]
-    NotSet {
-        /// The provider that was looked for.
-        provider: &'static str,
-        /// The variables that hold a key.
-        key: &'static str,
-        /// The variable that holds the address.
-        base: &'static str,
-    },
-    /// A key that cannot be sent in a header.
-    #[error("{variable} has a line break or another sign that no key has")]
-    BadKey {
-        /// Name of the variable to correct.
-        variable: &'static str,
-    },
-    /// An address that cannot be asked.
-    #[error("{variable} `{base}` {why}; set it to http(s)://host[:port]")]
-    BadAddress {
-        /// Name of the variable to correct.
-        variable: &'static str,
-        /// The address as the variable holds it.
-        base: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// An address with a user's name or a password. The message leaves it out.
-    #[error("{variable} holds a name or password; set the key in its own variable")]
-    Credentials {
-        /// Name of the variable to correct.
-        variable: &'static str,
-    },
-}
-
 impl Endpoint {
     /// The endpoint that the environment of the process names: `ENNEAD_PROVIDER` (`anthropic`, which is
     /// the default, `openai-chat` or `openai-responses`), and of that provider `ANTHROPIC_API_KEY` or
@@ -71,8 +18,10 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`EndpointError`] when neither a key nor an address is set, or one of them cannot be used.
-    pub fn from_env() -> Result<Self, EndpointError> {
+    /// [`OptionError::NotSet`] when neither a key nor an address is set; [`OptionError::UnknownProvider`],
+    /// [`OptionError::BadKey`], [`OptionError::BadAddress`] and [`OptionError::Credentials`] when one of
+    /// them cannot be used.
+    pub fn from_env() -> Result<Self, OptionError> {
         Self::from_environment(&Environment::of_process())
     }
 
@@ -81,13 +30,13 @@ impl Endpoint {
     /// # Errors
     ///
     /// As [`Endpoint::from_env`].
-    pub fn from_environment(environment: &Environment) -> Result<Self, EndpointError> {
+    pub fn from_environment(environment: &Environment) -> Result<Self, OptionError> {
         let variable = |name: &str| environment.variable(name).filter(|it| !it.is_empty());
         let openai = |provider, make: fn(&str, Option<&str>) -> Endpoint| {
             let (base, key) = (variable(OPENAI_BASE), sendable(variable(OPENAI_KEY), OPENAI_KEY)?);
             if base.is_none() && key.is_none() {
                 let (key, base) = (OPENAI_KEY, OPENAI_BASE);
-                return Err(EndpointError::NotSet { provider, key, base });
+                return Err(OptionError::NotSet { provider, key, base });
             }
             let base = base.unwrap_or_else(|| "https://api.openai.com/v1".to_owned());
             checked(&base, OPENAI_BASE)?;
@@ -99,13 +48,13 @@ impl Endpoint {
             Some("openai-responses") => {
                 return openai("openai-responses", Endpoint::openai_responses);
             }
-            Some(other) => return Err(EndpointError::UnknownProvider(other.to_owned())),
+            Some(other) => return Err(OptionError::UnknownProvider(other.to_owned())),
         }
         let base = variable(ANTHROPIC_BASE);
         let key = sendable(variable(ANTHROPIC_KEY), ANTHROPIC_KEY)?;
         let token = sendable(variable(ANTHROPIC_TOKEN), ANTHROPIC_TOKEN)?;
         if base.is_none() && key.is_none() && token.is_none() {
-            return Err(EndpointError::NotSet {
+            return Err(OptionError::NotSet {
                 provider: "anthropic",
                 key: "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN",
                 base: ANTHROPIC_BASE,
@@ -122,25 +71,25 @@ impl Endpoint {
 }
 
 /// A key that can be sent in a header.
-fn sendable(key: Option<String>, variable: &'static str) -> Result<Option<String>, EndpointError> {
+fn sendable(key: Option<String>, variable: &'static str) -> Result<Option<String>, OptionError> {
     match &key {
         Some(key) if !key.bytes().all(|it| (0x20..0x7f).contains(&it)) => {
-            Err(EndpointError::BadKey { variable })
+            Err(OptionError::BadKey { variable })
         }
         _ => Ok(key),
     }
 }
 
 /// Refuses what is certainly no address of a server. What is left is read by the transport.
-fn checked(base: &str, variable: &'static str) -> Result<(), EndpointError> {
-    let bad = |why| Err(EndpointError::BadAddress { variable, base: base.to_owned(), why });
+fn checked(base: &str, variable: &'static str) -> Result<(), OptionError> {
+    let bad = |why| Err(OptionError::BadAddress { variable, base: base.to_owned(), why });
     let Some((scheme, rest)) = base.split_once("://") else { return bad("is no URL") };
     if !["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
         return bad("has a scheme that is not supported");
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        return Err(EndpointError::Credentials { variable });
+        return Err(OptionError::Credentials { variable });
     }
     if authority.is_empty() || authority.starts_with(':') {
         return bad("names no host");

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod hooks;
+mod resuming;
 
 use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc};
 
@@ -52,6 +53,8 @@ pub struct SessionOptions {
     pub tenant: Option<TenantId>,
     /// Names the session, a UUID; `None`: one is made. Naming an earlier one goes on with it.
     pub id: Option<SessionId>,
+    /// The message that an earlier session goes on from; `None`: its last one. What came after it stays on disk.
+    pub goes_on_from: Option<String>,
     /// Where transcripts lie; `None`: `.transcripts/` in the working directory, or the layout of
     /// existing SDKs when `CLAUDE_CONFIG_DIR` is set.
     pub transcripts: Option<PathBuf>,
@@ -75,7 +78,7 @@ pub struct SessionOptions {
     /// started in it.
     pub may_bypass: bool,
     /// How far the workspace's own files are trusted. Defaults to not at all.
-    /// [`Environment::recorded_trust`](crate::Environment::recorded_trust) looks up what the user said of a directory.
+    /// [`Environment::recorded_trust`](crate::Environment::recorded_trust) looks up the user's decision about a directory.
     pub trust: Trust,
     /// Whose settings and instruction files are read next to those of the organisation; all.
     pub setting_sources: SettingSources,
@@ -92,6 +95,9 @@ pub struct SessionOptions {
     /// Whether a system prompt that replaces the built-in one is all that a model gets as one, with what is
     /// appended: neither the working directory nor the names of tools follow it; they do.
     pub bare_system_prompt: bool,
+    /// Whether directories and the state of git go into the first message of the user and not into the
+    /// system prompt, which is then the same for all users; they do not.
+    pub static_system_prompt: bool,
     /// The user's home; `None`: that of the process.
     pub home: Option<PathBuf>,
     /// Types of sub-agents in addition to those that are built in; of one name the first holds.
@@ -114,6 +120,7 @@ impl SessionOptions {
             fallbacks: Vec::new(),
             tenant: None,
             id: None,
+            goes_on_from: None,
             transcripts: None,
             tools: ennead_tools::registry::builtin_tools(),
             mcp_servers: Vec::new(),
@@ -130,6 +137,7 @@ impl SessionOptions {
             system_prompt: None,
             append_system_prompt: None,
             bare_system_prompt: false,
+            static_system_prompt: false,
             home: None,
             agent_types: Vec::new(),
             settings: Settings::new(),
@@ -353,6 +361,13 @@ impl SessionOptions {
     #[must_use]
     pub fn bare_system_prompt(self, bare_system_prompt: bool) -> Self {
         Self { bare_system_prompt, ..self }
+    }
+
+    /// Says whether directories and the state of git go into the first message of the user, so that the system
+    /// prompt is the same for all users. They do not.
+    #[must_use]
+    pub fn static_system_prompt(self, static_system_prompt: bool) -> Self {
+        Self { static_system_prompt, ..self }
     }
 
     /// Takes this for the user's home directory.

@@ -206,7 +206,8 @@ impl Settings {
 
     /// As the text of a settings file; `None` when nothing is set.
     pub(crate) fn text(&self) -> Option<String> {
-        (!self.0.is_empty()).then(|| json!(self.0).to_string())
+        // A map with keys of text is written without fail.
+        (!self.0.is_empty()).then(|| serde_json::to_string(&self.0).unwrap_or_default())
     }
 
     fn with(mut self, key: &str, value: Value) -> Self {

@@ -183,25 +183,32 @@ const record = (() => {
     return call;
   }
 
+  /** A turn of which nothing is known but that it began. */
+  function newTurn(run, n, begun, number) {
+    return {
+      key: `${run}:${n}`,
+      run,
+      n,
+      begun,
+      ended: 0,
+      mark: begun,
+      steps: [],
+      shapers: [],
+      passed: [],
+      attempts: [],
+      calls: [],
+      hooks: [],
+      number,
+    };
+  }
+
   function turnOf(rec, line) {
-    const key = `${string(line.run)}:${number(line.turn)}`;
+    const run = string(line.run);
+    const n = number(line.turn);
+    const key = `${run}:${n}`;
     let turn = rec.turnOf.get(key);
     if (!turn) {
-      turn = {
-        key,
-        run: string(line.run),
-        n: number(line.turn),
-        begun: rec.at || number(line.at),
-        ended: 0,
-        mark: rec.at || number(line.at),
-        steps: [],
-        shapers: [],
-        passed: [],
-        attempts: [],
-        calls: [],
-        hooks: [],
-        number: (rec.nTurns += 1),
-      };
+      turn = newTurn(run, n, rec.at || number(line.at), (rec.nTurns += 1));
       rec.turnOf.set(key, turn);
       rec.turns.push(turn);
     }
@@ -384,5 +391,5 @@ const record = (() => {
     });
   }
 
-  return { create, add, STEPS, SOURCES };
+  return { create, add, newTurn, STEPS, SOURCES };
 })();

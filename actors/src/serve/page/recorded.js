@@ -50,7 +50,7 @@ const recorded = (() => {
       since: 0,
       step: last ? (last.steps.at(-1)?.n ?? 0) : 0,
       asks: 0,
-      haystack: `${it.title} ${it.id} ${rec.model}`.toLowerCase(),
+      haystack: `${it.title} ${rec.model}`.toLowerCase(),
     };
   }
 

@@ -28,8 +28,8 @@ const server = (() => {
       queued: Number(it.queued ?? 0),
       asks: it.waiting_for?.kind === "approval" ? 1 : 0,
     };
-    const { id, title, tenant, state, model, directory, waits } = found;
-    found.haystack = [id, title, tenant, state, model, directory, waits.kind, waits.what]
+    const { title, tenant, state, model, directory, waits } = found;
+    found.haystack = [title, tenant, state, model, directory, waits.kind, waits.what]
       .join(" ")
       .toLowerCase();
     return found;

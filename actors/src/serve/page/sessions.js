@@ -57,9 +57,10 @@ const sessions = (() => {
     dom.attribute(node, "title", `${it.title}\n${it.id}`);
   }
 
+  /** Whether every word is in a session's texts, or begins its id: the middle of an id fits by chance. */
   function matches(it, words, state) {
     if (state && it.state !== state) return false;
-    return words.every((word) => it.haystack.includes(word));
+    return words.every((word) => it.haystack.includes(word) || it.id.startsWith(word));
   }
 
   /** The list in its elements; `choose(id)` opens a session. */

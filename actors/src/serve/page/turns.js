@@ -167,20 +167,7 @@ const turns = (() => {
     const begun = now.stepSince - [...now.times.values()].reduce((sum, it) => sum + it, 0);
     return [
       ...rec.turns,
-      {
-        key: `${now.run}:${now.turn}`,
-        run: now.run,
-        n: now.turn,
-        begun,
-        ended: begun,
-        steps: [],
-        shapers: [],
-        passed: [],
-        attempts: [],
-        calls: [],
-        hooks: [],
-        number: rec.nTurns + 1,
-      },
+      { ...record.newTurn(now.run, now.turn, begun, rec.nTurns + 1), ended: begun },
     ];
   }
 

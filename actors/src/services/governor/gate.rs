@@ -128,7 +128,7 @@ impl ProviderLimiter {
         &self.0.provider
     }
 
-    /// Waits until the call may be sent. `told` is called with the reason for the wait, each time that changes. Dropping
+    /// Waits until the call may be sent. `told` is called with the reason for the wait each time that it changes. Dropping
     /// the future gives the call up and frees at once what it held.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl LimiterState {
         answer
     }
 
-    /// Tells the actor when to look, if that is sooner than it would.
+    /// Sends the actor the time of its next look, if that is sooner than it planned.
     fn arm(&mut self, now: u64) {
         let Some(at) = self.rules.wake_at(now) else { return };
         if self.armed.is_none_or(|armed| at < armed)
@@ -267,7 +267,7 @@ pub(crate) struct CallPermit {
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
     pub(crate) fn on_report(&self, report: Report) {
-        self.gate.hear(GovernorInput::Heard { ticket: self.ticket, report });
+        self.gate.hear(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
     /// The call has ended. `used` is what it cost: input and output, in tokens.

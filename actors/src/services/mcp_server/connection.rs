@@ -90,7 +90,7 @@ async fn serve(
     while let Some(Some(left)) = running.next().now_or_never() {
         unanswered.extend(left);
     }
-    // This is said before the calls under way are answered, so that the one that goes on to call
+    // This is sent before the calls under way are answered, so that the one that goes on to call
     // again comes after it. What has not come to the server waits for the next one.
     let _gone = back.cast(McpMsg::Ended { why });
     while let Ok(order) = incoming.try_recv() {

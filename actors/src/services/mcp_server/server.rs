@@ -100,7 +100,7 @@ impl Server {
     pub(crate) fn ended(&self, at: Duration) -> Option<Duration> {
         let mut inner = self.lock();
         let stood = inner.since.take().map_or(Duration::ZERO, |since| at.saturating_sub(since));
-        // One that never stood would only fail again; those who wanted it were told.
+        // One that was never ready would only fail again; those that wanted it have its error.
         if inner.has_stood { inner.restarts.ended(stood) } else { None }
     }
 

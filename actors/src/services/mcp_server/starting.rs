@@ -84,7 +84,7 @@ impl Asked {
         self.made(tools).await
     }
 
-    /// Schemas are compiled, and a server may list a thousand: on a thread where nobody waits.
+    /// Schemas are compiled, and a server may list a thousand: on a thread that may block.
     async fn made(self, tools: Tools) -> Answered {
         let Self { server, is_own, calls, .. } = self;
         let tools = match tools {

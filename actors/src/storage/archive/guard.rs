@@ -1,7 +1,7 @@
 //! Whether the directory that transcripts go to by default can be believed.
 //!
 //! It lies in the workspace, so a repository may bring one of that name: as a link to where files
-//! would be overwritten, or open to others who would read what was said. One that the caller names is
+//! would be overwritten, or open to others who would read the conversation. One that the caller names is
 //! the caller's.
 
 use std::{

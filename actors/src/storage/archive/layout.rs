@@ -118,7 +118,8 @@ fn checked(id: &str) -> Result<&str, BadName> {
 /// of a long one the first 200 stay, and a hash of the whole path.
 pub(crate) fn project_name(cwd: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name: String = cwd.chars().map(plain).collect();
+    let mut name = String::with_capacity(cwd.len());
+    name.extend(cwd.chars().map(plain));
     if name.len() <= MAX_NAME {
         return name;
     }

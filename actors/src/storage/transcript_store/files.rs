@@ -42,10 +42,17 @@ impl FileStore {
     }
 }
 
+fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
 impl TranscriptStore for FileStore {
     fn open(&self, name: &Path) -> Result<Box<dyn TranscriptLog>, StoreError> {
         let file = files::in_directory(name, |path| {
-            files::private().read(true).append(true).create(true).open(path)
+            // Open for both, so that a pipe waits for nobody.
+            let file = files::private().read(true).append(true).create(true).open(path)?;
+            // What is written into a pipe or a device is not there to be read again.
+            if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
         })?;
         Ok(Box::new(FileLog {
             path: name.to_owned(),
@@ -56,7 +63,12 @@ impl TranscriptStore for FileStore {
     }
 
     fn read(&self, name: &Path) -> Result<Vec<u8>, StoreError> {
-        fs::read(name).map_err(|error| match error.kind() {
+        let read = fs::metadata(name).and_then(|it| match it.is_file() || it.is_dir() {
+            true => fs::read(name),
+            // A pipe would be waited for, and a device may have no end.
+            false => Err(no_regular_file()),
+        });
+        read.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing,
             _ => StoreError::Failed(error),
         })

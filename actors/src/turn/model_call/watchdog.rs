@@ -2,7 +2,7 @@
 //!
 //! Four clocks: until the answer begins, between two pieces, between two events, and until it is whole.
 //! An event is what brings the reader of the answer on: a steady drip of comments, pings, white space
-//! or events that nobody knows is silence. It is around whatever transport is used, so all are watched alike. One
+//! or events of an unknown kind count as silence. It is around whatever transport is used, so all are watched alike. One
 //! timer serves all four and is set again only when it has fired: a piece that arrives costs a
 //! reading of the clock.
 

@@ -82,8 +82,8 @@ fn execute(
             let turn = myself.clone();
             let work = Box::pin(async move {
                 // Without an answer the leaf is gone, and the turn cannot run.
-                if let Some(merged) = source_reader::merged(*order).await {
-                    let read = TurnInput::SettingsMerged(merged);
+                if let Some(made) = source_reader::in_force(*order).await {
+                    let read = TurnInput::SettingsMerged(Box::new(made));
                     let _gone = turn.cast(TurnMsg::Input(read));
                 }
             });
@@ -118,7 +118,7 @@ fn execute(
             let turn = myself.clone();
             let _timer = ractor::concurrency::spawn(async move {
                 waiting.await;
-                // It finds nobody when the turn is gone by then.
+                // It is dropped when the turn is gone by then.
                 let _gone = turn.cast(TurnMsg::Input(TurnInput::TimerFired { attempt }));
             });
         }
@@ -140,7 +140,7 @@ fn execute(
             return Ok(state.leaf(myself, ActorKind::GateWorker, pending, work));
         }
         Effect::ConsultPolicy(question) => {
-            let pending = Pending::Policy(question.call.id.clone());
+            let pending = Pending::Policy(question.call.id.clone(), question.epoch);
             let work = approval::consult(state.shared.policy.as_ref(), &question);
             return Ok(state.leaf(myself, ActorKind::Approval, pending, work));
         }
@@ -298,7 +298,7 @@ impl ActiveTurn {
         Outcome::Spawn(ChildToStart::Leaf(job, pending))
     }
 
-    /// The turn waits: what it said so far goes out, and what the turn before it left.
+    /// The turn waits: its output so far is sent, and what the turn before it left.
     pub(super) fn flush(&mut self, myself: &ActorRef<TurnMsg>) -> HandlerResult {
         for effect in self.turn.flush() {
             let left = execute(effect, myself, self)?;
@@ -341,7 +341,7 @@ impl ActiveTurn {
     ) -> Result<Option<TurnInput>, ActorProcessingErr> {
         match found {
             Ok((read, seen)) => {
-                // What was wrong when the session was opened nobody has heard of yet.
+                // What was wrong when the session was opened is not reported yet.
                 let before = self.fingerprints.replace(Arc::clone(&seen));
                 let before = before.filter(|_| self.first_layers.is_none());
                 let told =

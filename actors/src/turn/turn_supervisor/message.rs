@@ -29,6 +29,6 @@ pub(crate) enum TurnMsg {
     HooksLost(u32, &'static str),
     /// The hook runner has crashed, and whatever it ran for this turn with it.
     HookRunnerGone,
-    /// A child has ended. Queued after whatever it said before.
+    /// A child has ended. Queued after the messages that it sent.
     ChildGone(ActorId),
 }

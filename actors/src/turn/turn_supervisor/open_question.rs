@@ -34,7 +34,7 @@ impl ActiveTurn {
         let _timer = ractor::concurrency::spawn(async move {
             tokio::select! {
                 () = waiting => {
-                    // It finds nobody when the turn is gone by then.
+                    // It is dropped when the turn is gone by then.
                     let _gone = turn.cast(TurnMsg::Expired(number));
                 }
                 () = over.cancelled() => {}

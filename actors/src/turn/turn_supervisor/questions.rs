@@ -38,9 +38,10 @@ impl ActiveTurn {
             (Pending::Judgement(call), TurnInput::CommandJudged { call: answered, .. }) => {
                 call == answered
             }
-            (Pending::Policy(call), TurnInput::PolicyAnswered { call: answered, .. }) => {
-                call == answered
-            }
+            (
+                Pending::Policy(call, then),
+                TurnInput::PolicyAnswered { call: answered, epoch, .. },
+            ) => call == answered && then == epoch,
             (Pending::Approval(_), TurnInput::PermissionAnswered { .. }) => true,
             _ => false,
         };
@@ -98,7 +99,7 @@ impl ActiveTurn {
             Pending::Judgement(call) => {
                 TurnInput::CommandJudged { call, judged: Box::new(Judged::crashed()) }
             }
-            Pending::Policy(call) => approval::policy_crashed(call),
+            Pending::Policy(call, epoch) => approval::policy_crashed(call, epoch),
             Pending::Approval(number) => match self.approver_gone(number) {
                 Some(input) => input,
                 None => return Ok(()),

@@ -1,4 +1,4 @@
-//! What git tells of repositories, linked worktrees and submodules, and what it does not run.
+//! What git reports of repositories, linked worktrees and submodules, and what it does not run.
 //!
 //! Built under `#[cfg(test)]` only.
 

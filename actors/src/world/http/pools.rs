@@ -87,7 +87,7 @@ impl Kind {
 pub enum HttpSetupError {
     /// TLS cannot be used.
     Tls(#[source] rustls::Error),
-    /// It cannot be said whose certificates are trusted.
+    /// The trusted certificates cannot be found out.
     Trust(#[source] TrustError),
     /// The client refuses its settings.
     Client(#[source] reqwest::Error),
@@ -225,8 +225,8 @@ fn tls(kind: &Kind) -> Result<rustls::ClientConfig, HttpSetupError> {
     let tls = match verifier {
         Ok(Some(verifier)) => tls.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
         Err(error) if kind.is_secure => return Err(HttpSetupError::Trust(error)),
-        // What is not encrypted needs nobody's word. A proxy over TLS is believed by nobody then, and
-        // that is told when there is one.
+        // What is not encrypted needs no authority. A proxy over TLS is not trusted then, and
+        // that is reported when there is one.
         Ok(None) | Err(_) => tls.with_root_certificates(rustls::RootCertStore::empty()),
     };
     let mut tls = tls.with_no_client_auth();

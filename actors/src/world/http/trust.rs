@@ -29,7 +29,7 @@ const FILE: &str = "SSL_CERT_FILE";
 /// Bytes of a file of certificates. Those of systems have a few hundred thousand.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// It cannot be said who is trusted.
+/// The trusted authorities cannot be found out.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TrustError {

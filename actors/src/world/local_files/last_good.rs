@@ -1,7 +1,7 @@
 //! What represents a settings file that cannot be read as settings.
 //!
 //! Its deny rules and hooks are unknown, so nothing may pass that they could have stopped. Where the
-//! file could be read before, what it said then goes on to hold. Where it could not, the file counts for
+//! file could be read before, its content of then goes on to hold. Where it could not, the file counts for
 //! nothing, and every call is asked about: who runs alone is denied it.
 
 use std::{
@@ -29,7 +29,7 @@ pub(super) struct LastGood(Mutex<BTreeMap<PathBuf, Arc<str>>>);
 /// What a settings file says now.
 pub(super) struct FileLayers {
     pub(super) layers: Vec<LayerText>,
-    /// Why what it said before goes on to hold, if so.
+    /// Why its earlier content goes on to hold, if it does.
     pub(super) broken: Option<Arc<str>>,
 }
 

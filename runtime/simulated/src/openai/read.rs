@@ -156,7 +156,7 @@ pub(super) fn responses(body: &Json) -> Result<Json, String> {
     Ok(read.body(body, "max_output_tokens", tools, choice))
 }
 
-/// What is said about calls, as the Messages API has it; `None` when nothing is. `named` is where the
+/// The choice of calls, as the Messages API has it; `None` when nothing is. `named` is where the
 /// format names a single tool.
 fn choice(body: &Json, named: &Json) -> Result<Option<Json>, String> {
     let one = body["parallel_tool_calls"] == false;

@@ -13,7 +13,7 @@ use minijinja::{
 /// Bytes that the texts and lists of one template or expression may take together.
 pub(super) const MAX_MEMORY: usize = 32 << 20;
 
-/// Characters that a filter may be told to fill up to, and parts that it may be told to make.
+/// Characters that a filter may fill up to, and parts that it may make.
 const MAX_WIDTH: u64 = 100_000;
 
 /// Bytes that an item of a list counts.

@@ -20,7 +20,7 @@ const OPERATORS: &[(&str, u8, Option<&str>)] = &[
     ("-", 1, None),
 ];
 
-/// Words that are no operands.
+/// Words that are not operands.
 const WORDS: &[&str] = &[
     "and",
     "or",

@@ -134,7 +134,7 @@ impl Bench {
                 let Some(ticket) = self.pick(&[Fate::Admitted], 0) else { return Ok(()) };
                 let level = Level { limit: Some(100), remaining, reset_in_ms: Some(reset) };
                 let report = Report { requests: Some(level), ..Report::default() };
-                self.give(GovernorInput::Heard { ticket, report })
+                self.give(GovernorInput::LimitsReported { ticket, report })
             }
             Act::Wait(ms) => {
                 let wake = self.governor.wake_at(self.now).unwrap_or(self.now);

@@ -1,4 +1,4 @@
-//! What becomes of calls, told as a log: who asks, how calls end, and what is said to them. Built
+//! What becomes of calls, as a log: who asks, how calls end, and what they receive. Built
 //! under `#[cfg(test)]` only.
 
 use std::num::NonZeroU32;
@@ -103,7 +103,7 @@ fn retry_after_holds_everybody_back_and_the_reset_too() {
     assert_eq!(story.at(3_000), "2+");
     let empty = Level { limit: Some(60), remaining: 0, reset_in_ms: Some(60_000) };
     let report = Report { requests: Some(empty), ..Report::default() };
-    story.give(GovernorInput::Heard { ticket: Ticket(2), report });
+    story.give(GovernorInput::LimitsReported { ticket: Ticket(2), report });
     assert_eq!(story.answer(2), "");
     assert_eq!(story.ask("a"), "3 rate_limit");
     assert_eq!(story.governor.wake_at(3_000), Some(4_000));

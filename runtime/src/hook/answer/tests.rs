@@ -90,7 +90,7 @@ fn plain_text_is_context_at_a_prompt_and_blocks_nothing_that_cannot_be_blocked()
     let said = verdict(HookEvent::UserPromptSubmit, &[exited(0, "ctx\n", "")]);
     assert_eq!(said.additional_context, ["ctx"]);
     assert!(verdict(HookEvent::UserPromptSubmit, &[exited(2, "", "no")]).block_reason.is_some());
-    for event in [HookEvent::SessionStart, HookEvent::SubagentStart, HookEvent::PostCompact] {
+    for event in HookEvent::ALL.into_iter().filter(|it| !it.can_block()) {
         let said = verdict(event, &[exited(2, "", "no")]);
         assert!(said.block_reason.is_none() && !said.errors.is_empty(), "{event:?}");
     }

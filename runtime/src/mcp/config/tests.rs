@@ -13,7 +13,7 @@ fn configured(servers: Value) -> Configured {
     read(&json!({ "mcpServers": servers }).to_string(), &environment).unwrap()
 }
 
-/// The only entry is skipped, and this is told.
+/// The only entry is skipped, and this is the warning.
 #[track_caller]
 fn check_skipped(name: &str, entry: Value, told: &str) {
     let found = configured(json!({ name: entry }));

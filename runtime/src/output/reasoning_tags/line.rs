@@ -1,4 +1,4 @@
-//! A line from its first backtick on: what of it is a code span can be told only at the run of
+//! A line from its first backtick on: what of it is a code span is known only at the run of
 //! backticks that closes it, or at the end of the line.
 
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl HeldLine {
             parts.push((&self.text[at..start], false));
             let closing = next[i].unwrap_or(i);
             at = self.runs.get(closing).map_or(start + length, |(start, length)| start + length);
-            // A run that is alone is no code, but no tag goes across it either.
+            // A run that is alone is not code, but no tag goes across it either.
             parts.push((&self.text[start..at], true));
             i = closing + 1;
         }

@@ -1,4 +1,4 @@
-//! What is said and what is thought, for any cuts of the text. Built under `#[cfg(test)]` only.
+//! Answer and reasoning, for any cuts of the text. Built under `#[cfg(test)]` only.
 
 use proptest::prelude::*;
 
@@ -13,8 +13,8 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
     let (mut said, mut thought) = (String::new(), String::new());
     for segment in out {
         match segment {
-            Segment::Said(text) => said.push_str(&text),
-            Segment::Thought(text) => thought.push_str(&text),
+            Segment::Text(text) => said.push_str(&text),
+            Segment::Reasoning(text) => thought.push_str(&text),
         }
     }
     (said, thought)

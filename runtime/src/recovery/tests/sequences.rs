@@ -93,7 +93,7 @@ fn check_caps(ledger: &Ledger, n_models: usize) {
     assert!(count(|it| *it == CompactReactively) <= 1);
     assert!(count(|it| matches!(it, SwitchModel { .. })) < n_models);
     assert!(ledger.n_retries(Purpose::Turn) <= SITUATION.max_retries);
-    // Nobody is asked a fourth time who was overloaded three times in a row and has a successor.
+    // No model is asked a fourth time that was overloaded three times in a row and has a successor.
     let mut row = (0, 0);
     for decision in decided {
         let is_next = decision.class == Overloaded && decision.model == row.1;

@@ -34,6 +34,12 @@ pub enum ImageType {
 }
 
 impl ImageType {
+    /// Returns the type that a media type names, if models read it.
+    pub fn of(media_type: &str) -> Option<Self> {
+        let all = [ImageType::Jpeg, ImageType::Png, ImageType::Gif, ImageType::Webp];
+        all.into_iter().find(|it| it.media_type() == media_type)
+    }
+
     /// Returns the media type, such as `image/png`.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -56,12 +62,16 @@ impl PromptBlock {
         Self(Block::text(text))
     }
 
-    /// An image, as base64 of its file.
+    /// Returns an image, as base64 of its file. Its media type is `image/jpeg`, `image/png`, `image/gif`, of
+    /// which models see the first picture, or `image/webp`.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest::NotBase64`], and [`InvalidRequest::TooLarge`] above 7 MB.
-    pub fn image(kind: ImageType, base64: &str) -> Result<Self, InvalidRequest> {
+    /// [`InvalidRequest::UnknownImage`], [`InvalidRequest::NotBase64`], and [`InvalidRequest::TooLarge`]
+    /// above 7 MB.
+    pub fn image(media_type: &str, base64: &str) -> Result<Self, InvalidRequest> {
+        let unknown = || InvalidRequest::UnknownImage { media_type: media_type.into() };
+        let kind = ImageType::of(media_type).ok_or_else(unknown)?;
         let data = checked("image", base64, MAX_IMAGE_BYTES)?;
         Ok(Self::media("image", &in_request(kind.media_type(), data), None))
     }
@@ -109,7 +119,7 @@ impl PromptBlock {
     }
 
     /// A block of a prompt that was accepted earlier.
-    pub(super) fn recorded(block: Block) -> Self {
+    pub(crate) fn recorded(block: Block) -> Self {
         Self(block)
     }
 
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn blocks_are_those_of_the_messages_api() {
         use serde_json::json;
-        let png = PromptBlock::image(ImageType::Png, "QUJD").unwrap();
+        let png = PromptBlock::image("image/png", "QUJD").unwrap();
         let source = json!({"type": "base64", "media_type": "image/png", "data": "QUJD"});
         assert_eq!(wire(&png), json!({"type": "image", "source": source}));
         let at = PromptBlock::image_at("https://a.test/x.png").unwrap();
@@ -192,14 +202,18 @@ mod tests {
     fn what_no_model_takes_is_refused() {
         let of = "image";
         for data in ["", "Q", "QUJD\n", "not base64"] {
-            let made = PromptBlock::image(ImageType::Gif, data);
+            let made = PromptBlock::image("image/gif", data);
             assert_eq!(made, Err(InvalidRequest::NotBase64 { of }), "{data:?}");
+        }
+        for media_type in ["", "image/tiff", "IMAGE/PNG", "text/html\",\"data\":\""] {
+            let unknown = InvalidRequest::UnknownImage { media_type: media_type.into() };
+            assert_eq!(PromptBlock::image(media_type, "QUJD"), Err(unknown));
         }
         for url in ["", "file:///etc/passwd", "https://", "https://a test", "a.png"] {
             assert_eq!(PromptBlock::image_at(url), Err(InvalidRequest::NotUrl { of }), "{url:?}");
         }
         let large = "QUJD".repeat(MAX_IMAGE_BYTES / 4);
-        let made = PromptBlock::image(ImageType::Jpeg, &large);
+        let made = PromptBlock::image("image/jpeg", &large);
         assert!(matches!(made, Err(InvalidRequest::TooLarge { .. })));
         assert!(PromptBlock::pdf(&large, None).is_ok());
         assert_eq!(PromptBlock::document(" ", None), Err(InvalidRequest::Empty));
@@ -209,7 +223,7 @@ mod tests {
     #[test]
     fn picture_counts_by_what_it_costs_and_not_by_its_bytes() {
         let large = "QUJD".repeat(100_000);
-        let image = PromptBlock::image(ImageType::Png, &large).unwrap();
+        let image = PromptBlock::image("image/png", &large).unwrap();
         assert_eq!(image.block().tokens().0, 1600);
         let pdf = PromptBlock::pdf(&large, None).unwrap();
         assert!(pdf.block().tokens().0 < 20_000);

@@ -2,7 +2,7 @@
 //!
 //! Hundreds of programs load files or run commands that a variable names, and each month brings
 //! another one: no list of those is whole. So this is the list of the others: names that say how
-//! things look and how much is said, and limits of ennead itself. What is not in it waits for trust.
+//! things look and how much is printed, and limits of ennead itself. What is not in it waits for trust.
 
 /// The names. They are the harmless variables of the permission rules, and usual ones of tests and logs.
 const HARMLESS: &str = "\
@@ -14,11 +14,11 @@ const HARMLESS: &str = "\
     CLAUDE_CODE_MAX_OUTPUT_TOKENS CLAUDE_CODE_DISABLE_BACKGROUND_TASKS CLAUDE_CODE_GLOB_HIDDEN
     CLAUDE_CODE_GLOB_NO_IGNORE DISABLE_PROMPT_CACHING ENABLE_PROMPT_CACHING_1H TASK_MAX_OUTPUT_LENGTH";
 
-/// Bytes of a value; longer ones are no name of a colour, a level or a language.
+/// Bytes of a value; longer ones do not name a colour, a level or a language.
 const MAX_VALUE: usize = 128;
 
 /// Whether a repository may set a variable to this value without being trusted. Names are compared as
-/// they are. A value is of letters, digits and a few signs, at most 128 of them, so that it is no path:
+/// they are. A value is of letters, digits and a few signs, at most 128 of them, so that it is not a path:
 /// the slash of a time zone such as `Europe/Berlin` alone is allowed.
 pub fn is_harmless(name: &str, value: &str) -> bool {
     let is_zone = name == "TZ" && !value.starts_with('/') && !value.contains("..");

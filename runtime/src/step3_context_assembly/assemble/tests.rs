@@ -193,3 +193,29 @@ fn other_tools_give_what_the_texts_give_with_them() {
         }
     }
 }
+
+// REQ: CTX-1
+#[test]
+fn context_of_a_conversation_that_grows_is_the_one_counted_anew() {
+    let (sources, mut counted) = (sources(), CountedMessages::default());
+    let mut all = conversation();
+    for i in 0..40 {
+        let call = format!("c{i}").into();
+        let uses = vec![Block::tool_use(&call, &"Read".into(), "{}")];
+        all.push(Arc::new(Message::answer(format!("a{i}").into(), "m", uses)));
+        let result = Block::tool_result(&call, &"r".repeat(i), false);
+        all.push(message(&format!("r{i}"), MessageKind::ToolResults, result));
+    }
+    // From the summary on, as a session has it after a compaction.
+    let grows: Vec<&[Arc<Message>]> = (1..all.len()).map(|end| &all[1..=end]).collect();
+    let others = [&all[..], &all[..9], &all[4..], &all[4..30], &[]];
+    for conversation in grows.into_iter().chain(others) {
+        let grown = assemble_grown(&sources, conversation.to_vec(), &mut counted);
+        assert_eq!(grown, assemble_context(&sources, conversation));
+        assert_eq!(grown.tokens, tokens_of(&grown.messages));
+        let results = grown.messages[grown.n_context..].iter().flat_map(|it| &it.blocks);
+        let results = results.filter(|it| it.as_tool_result().is_some());
+        assert_eq!(grown.sizes[7], results.map(Block::chars).sum::<u64>());
+    }
+    assert!(counted.looks() < 4 * all.len() as u64, "{}", counted.looks());
+}

@@ -1,4 +1,4 @@
-//! What holds of the chain on histories nobody thought of.
+//! What holds of the chain on random histories.
 //!
 //! Built under `#[cfg(test)]` only.
 
@@ -13,8 +13,10 @@ use crate::{
     step1_settings_resolution::ShaperSettings,
     step4_context_shapers::{
         ShapedContext, ShaperSetup, Sharing, Stage,
+        cap_watch::CapWatch,
         chain::{Shaped, shape},
         conformance::{ShaperCase, Summariser, invariants},
+        trigger,
     },
     tokens::Tokens,
 };
@@ -245,6 +247,28 @@ proptest! {
                 Stage::OverflowReduction => false,
             };
             prop_assert!(is_on, "{}", stage.name());
+        }
+    }
+
+    // REQ: SHP-3
+    #[test]
+    fn watch_of_caps_says_of_a_growing_context_what_a_walk_over_it_says(
+        case in any_case(),
+        dropped in 0..20_usize,
+    ) {
+        let (mut watch, setup) = (CapWatch::default(), Arc::new(case.setup.clone()));
+        let roomy = Arc::new(ShaperSetup {
+            trigger_override: Some(Tokens(u64::MAX)),
+            ..ShaperSetup::clone(&setup)
+        });
+        let all = &case.messages;
+        let grown = (0..=all.len()).map(|n| &all[..n]);
+        for messages in grown.chain([&all[dropped.min(all.len())..]]) {
+            let context = ShapedContext::estimated(messages.to_vec());
+            for setup in [&roomy, &setup] {
+                let expected = trigger(Stage::BudgetReduction, &context, setup);
+                prop_assert_eq!(watch.trigger(&context, setup), expected);
+            }
         }
     }
 }

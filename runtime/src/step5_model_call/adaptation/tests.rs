@@ -1,4 +1,4 @@
-//! What is asked for, what a model is sent, and what is said about the difference.
+//! What is asked for, what a model is sent, and what is reported about the difference.
 //!
 //! Built under `#[cfg(test)]` only.
 

@@ -37,7 +37,7 @@ impl Frame<'_> {
     }
 }
 
-/// Why bytes are no frames.
+/// Why bytes are not frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameError {

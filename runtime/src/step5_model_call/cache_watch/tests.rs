@@ -1,4 +1,4 @@
-//! What is told about drops, by what was done to the request.
+//! What is reported about drops, by what was done to the request.
 //!
 //! Built under `#[cfg(test)]` only.
 
@@ -73,7 +73,7 @@ fn told(case: Case) -> Option<PromptCacheEvent> {
     let mut ask = |watch: &mut CacheWatch, head: RequestHead, texts: &[&str]| {
         let (head, view) = (EncodedHead::new(head), view(texts));
         WireFormat::AnthropicMessages.encode(&head, &view, &mut chain);
-        watch.sent(&head, &view, &chain);
+        watch.sent(&head, &view.clone().into(), &chain);
     };
     ask(&mut watch, head(), &["hi|there"]);
     assert_eq!(watch.answered(&usage(1_000, 9_000), Timestamp(5_000), 4_000, 0), None);
@@ -150,7 +150,7 @@ fn time_and_minimum_explain_a_drop_only_when_nothing_differs() {
     let (head, view) = (EncodedHead::new(hour), view(&["hi"]));
     let chain = PrefixChain::default();
     for (minutes, reason) in [(0, None), (30, Some(ServerSide)), (30 + 61, Some(Expired))] {
-        watch.sent(&head, &view, &chain);
+        watch.sent(&head, &view.clone().into(), &chain);
         let told = watch.answered(&usage(0, 5_000), Timestamp(minutes * MINUTE), 0, 0);
         assert_eq!(told.map(|it| it.reason), reason);
     }
@@ -160,7 +160,7 @@ fn time_and_minimum_explain_a_drop_only_when_nothing_differs() {
 #[test]
 fn little_that_is_missing_is_no_drop() {
     let told_of = |read| told(Case { usage: usage(read, 0), ..case() }).map(|it| it.token_drop);
-    // Five in a hundred of 10,000 would be 500; less than 1,024 are not told.
+    // Five in a hundred of 10,000 would be 500; less than 1,024 are not reported.
     assert_eq!(told_of(10_000), None);
     assert_eq!(told_of(8_977), None);
     assert_eq!(told_of(8_976), Some(1_024));
@@ -168,12 +168,12 @@ fn little_that_is_missing_is_no_drop() {
     let mut watch = CacheWatch::default();
     let (head, view, chain) = (EncodedHead::new(head()), view(&["hi"]), PrefixChain::default());
     let mut answered = |read, written| {
-        watch.sent(&head, &view, &chain);
+        watch.sent(&head, &view.clone().into(), &chain);
         watch.answered(&usage(read, written), Timestamp(0), 0, 0).is_some()
     };
     assert!(!answered(0, 100_000));
     assert!(!answered(95_001, 4_999));
     assert!(answered(95_000, 0));
-    // An answer that nobody asked for is passed over.
+    // An answer without a request is passed over.
     assert_eq!(CacheWatch::default().answered(&usage(0, 0), Timestamp(0), 0, 0), None);
 }

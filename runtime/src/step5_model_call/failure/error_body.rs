@@ -13,7 +13,7 @@ use crate::step5_model_call::{
     stream::wire::{ErrorBody, Text},
 };
 
-/// Characters of a body that is no error object which are shown to people.
+/// Characters of a body that is not an error object which are shown to people.
 pub(super) const MAX_SHOWN_CHARS: usize = 300;
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl ProviderError {
     }
 }
 
-/// A body that is no error object, as far as it helps a person: the title of a page, or its begin.
+/// A body that is not an error object, as far as it helps a person: the title of a page, or its begin.
 pub(in crate::step5_model_call) fn shown(body: &str) -> String {
     let body = body.trim();
     if body.is_empty() {

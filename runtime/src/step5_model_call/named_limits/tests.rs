@@ -98,7 +98,7 @@ fn windows_and_prompts_are_read_in_the_words_of_every_server() {
         (4_096, 900, 0),
         3_180,
     );
-    // A window of 3 tokens is no window.
+    // A window of 3 tokens is not a window.
     check(
         "This model's maximum context length is 3 tokens. However, your request has 8 input tokens.",
         (0, 8, 0),

@@ -3,7 +3,7 @@
 //! The format has no frame around calls and no event for the end of a part, so what a chunk means
 //! follows from what came before it. When it is over: `[DONE]` settles the outcome. Many compatible
 //! servers close without it; then a stream that gave a `finish_reason` is a whole message, and any
-//! other is incomplete. `[DONE]` without a `finish_reason` is no message: nothing says that the
+//! other is incomplete. `[DONE]` without a `finish_reason` is not a message: nothing says that the
 //! text is whole.
 
 use std::{
@@ -37,7 +37,7 @@ pub(crate) struct Chat {
     text: String,
     refuses: bool,
     calls: Vec<Slot>,
-    /// The newest call of each index, and of each id that the server said.
+    /// The newest call of each index, and of each id that the server gave.
     by_index: BTreeMap<u64, usize>,
     by_id: BTreeMap<String, usize>,
     ids: Ids,
@@ -48,7 +48,7 @@ pub(crate) struct Chat {
 
 #[derive(Clone, Debug)]
 struct Slot {
-    /// As the server said it; empty when it did not.
+    /// As the server gave it; empty when it did not.
     said_id: String,
     call: PartialCall,
 }

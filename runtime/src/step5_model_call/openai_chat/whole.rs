@@ -16,7 +16,7 @@ use crate::{
 /// # Errors
 ///
 /// The failure that the body names; [`StreamBroken`](crate::step5_model_call::FailureClass::StreamBroken)
-/// when it is no answer.
+/// when it is not an answer.
 pub fn read_whole(body: &[u8], request: Digest) -> Result<ModelAnswer, ModelFailure> {
     read(body, request).or_else(|broken| StreamOutcome::from(broken).into_result())
 }

@@ -16,6 +16,7 @@ use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
     message::Role,
+    shared::SharedList,
     step5_model_call::{
         request::{EncodedHead, EncodedRequest, PrefixChain},
         view::{View, ViewMessage},
@@ -80,8 +81,13 @@ pub(crate) fn join(
     chain.forms.0.truncate(view.messages.len());
     body.extend_from_slice(b"]}");
     let parameters = form.mark.chain(Digest::of(form.parameters.as_bytes()));
-    let digest = chain.follow(parameters.chain(head.stable_digest()), &view.messages);
-    EncodedRequest { body: body.into(), digest, headers: Arc::default() }
+    let digest = chain.follow(
+        parameters.chain(head.stable_digest()),
+        &SharedList::default(),
+        &view.messages,
+    );
+    let n_bytes = body.len() as u64;
+    EncodedRequest { body: body.into(), n_bytes, digest, headers: Arc::default() }
 }
 
 /// The system prompt as one text; `None` when there is none.
@@ -104,7 +110,7 @@ pub(crate) enum Part<'a> {
     },
 }
 
-/// A message of the user: first what tools gave, then what is said.
+/// A message of the user: first the results of tools, then the texts.
 #[derive(Debug, Default)]
 pub(crate) struct UserMessage<'a> {
     /// Results in order: id of the call and text.

@@ -25,7 +25,7 @@ pub(crate) struct Broken {
     pub(crate) code: String,
     /// The failure, in words for people.
     pub(crate) message: String,
-    /// It is about the form, and nothing that the provider said.
+    /// It is about the form, and not a message of the provider.
     pub(crate) is_ours: bool,
 }
 

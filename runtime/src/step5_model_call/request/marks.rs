@@ -7,7 +7,7 @@
 //! that lasts an hour follows one that does not.
 //!
 //! Where marks go follows from the messages alone, not from what was sent before, so a request can
-//! be made again from its record. A mark is no part of what is cached: the provider keeps and
+//! be made again from its record. A mark is not part of what is cached: the provider keeps and
 //! compares the blocks. So a mark that moves on from one request to the next costs nothing.
 
 use serde::{Deserialize, Serialize};

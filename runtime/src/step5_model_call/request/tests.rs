@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    block::Block,
     ids::ToolUseId,
+    message::Role,
     step5_model_call::{fixture::tool, view::ViewMessage},
 };
 
@@ -157,7 +159,9 @@ fn kept_chain_gives_the_digest_of_a_fresh_one_and_hashes_only_what_is_new() {
     assert_eq!(chain.links[..kept.len()], kept);
     let mut marked = chain.clone();
     marked.links[0].1 = Digest::default();
-    assert_eq!(marked.follow(marked.head, &view(&messages).messages), second.digest);
+    let nothing = SharedList::default();
+    let digest = marked.follow(marked.head, &nothing, &view(&messages).messages);
+    assert_eq!(digest, second.digest);
     // Shorter, changed in front, other head.
     messages.truncate(1);
     assert_eq!(

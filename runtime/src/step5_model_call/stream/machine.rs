@@ -57,7 +57,7 @@ pub(super) struct StreamError {
     /// The provider's name for it, or `protocol_error`, `malformed_event`, `too_large`.
     pub(super) code: String,
     pub(super) message: String,
-    /// The provider said so, by an `error` event.
+    /// The provider reported it, by an `error` event.
     pub(super) reported: bool,
 }
 

@@ -191,7 +191,7 @@ impl ServerToolUse {
     }
 }
 
-/// Details in another shape than the known one are no reason to lose an answer.
+/// Details in another shape than the known one are not a reason to lose an answer.
 fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -199,7 +199,7 @@ fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(serde_json::from_value(value).ok())
 }
 
-/// An amount, which some servers write as `5.0`. What is no amount, or more than anybody can have
+/// An amount, which some servers write as `5.0`. What is not an amount, or more than anybody can have
 /// used, is none.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     const MAX: f64 = (1_u64 << 53) as f64;
@@ -248,7 +248,7 @@ impl ReportedUsage {
     }
 }
 
-/// The `type` alone, for events whose fields have shapes that nobody expected.
+/// The `type` alone, for events whose fields have unexpected shapes.
 #[derive(Debug, Deserialize)]
 pub(super) struct KindOnly<'a> {
     #[serde(rename = "type", borrow)]

@@ -1,4 +1,4 @@
-//! What a provider takes: the promise of the compiler, said a second time and in another way.
+//! What a provider takes: the promise of the compiler, written a second time and in another way.
 //!
 //! It shares no code with the compiler, so that it repeats no mistake of it.
 

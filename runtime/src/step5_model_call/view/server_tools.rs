@@ -56,6 +56,11 @@ impl ServerBlock {
     }
 }
 
+/// Whether a block is a call or a result of a server tool.
+pub(super) fn is_of_one(block: &Block) -> bool {
+    ServerBlock::of(block) != ServerBlock::None
+}
+
 /// Puts a text in the place of every call and result that is not allowed: all of them where the
 /// provider has no such tools, else those without partner.
 pub(super) fn settle(messages: &mut [ViewMessage], allowed: bool, notes: &mut Vec<ViewNote>) {

@@ -2,6 +2,7 @@
 //!
 //! Built under `#[cfg(test)]` only.
 
+mod growing;
 mod switching;
 
 use proptest::prelude::*;

@@ -29,6 +29,9 @@ impl Dirs {
         let mut all = BTreeSet::new();
         for path in paths {
             all.extend(around.places(&path).iter().cloned());
+            if around.is_of_process(&path) {
+                return Self::unknown();
+            }
             all.insert(by_text(&path));
         }
         Self((all.len() <= MAX_DIRS).then(|| Arc::new(all)))
@@ -145,6 +148,34 @@ fn process_link(path: &str) -> Option<Through> {
         }
     }
     is_root.then(|| Through::Root(format!("/{}", parts.join("/"))))
+}
+
+/// Watches where a walk along links comes into `/proc`: whose links differ from process to process.
+#[derive(Debug, Default)]
+pub(super) struct ProcessWalk {
+    /// It came to the directory of a process, or to its root.
+    is_lost: bool,
+    /// What a process has open, and that the walk came to.
+    opened: Option<String>,
+}
+
+impl ProcessWalk {
+    /// Whether a path that the walk comes to is not to be looked at.
+    pub(super) fn enters(&mut self, at: &str) -> bool {
+        let Some(rest) = at.strip_prefix("/proc") else { return false };
+        let parts: Vec<&str> = rest.split('/').collect();
+        match parts[..] {
+            ["", _, "cwd" | "root"] | ["", _, "task", _, "cwd" | "root"] => self.is_lost = true,
+            ["", _, "fd", _] | ["", _, "task", _, "fd", _] => self.opened = Some(at.to_owned()),
+            _ => {}
+        }
+        parts[0].is_empty()
+    }
+
+    /// Whether a walk with this end leads on from what is known to a process only.
+    pub(super) fn leads_on(&self, end: Option<&str>) -> bool {
+        self.is_lost || self.opened.is_some() && self.opened.as_deref() != end
+    }
 }
 
 /// Whether a process of this name is the one that asks.

@@ -26,7 +26,7 @@ pub(crate) fn escapes(part: &Part) -> bool {
     let name = base(part.name());
     let args = part.args();
     if part.is_fed && (TABLES.iter().any(|it| it.name == name) || SPECIAL.contains(name)) {
-        // Nobody knows what comes from the input.
+        // What comes from the input is not known.
         return true;
     }
     holds(name, args) || is_escape(name, args)

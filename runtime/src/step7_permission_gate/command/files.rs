@@ -3,11 +3,12 @@
 use super::{
     CommandContext, Part,
     dirs::{Dirs, Target, target, through_process},
-    met_links,
+    lists, met_links,
     options::{has_letter, included, is_long, operands},
     part::base,
     piped::Piped,
     programs::{LISTERS, MORE_READERS, PRINTERS, READERS, WRITERS},
+    searches::{self, is_here, lists_here},
     starts::{fed_at, program_at},
     suspects, writers,
 };
@@ -45,6 +46,8 @@ pub(crate) struct Changes {
     pub(crate) reads: Vec<Named>,
     /// Files and directories of which it reads all that is in them.
     pub(crate) trees: Vec<Named>,
+    /// More of them, if some operand is none.
+    pub(crate) doubtful_trees: Vec<Named>,
     /// Files that operands name which it changes.
     pub(crate) changes: Vec<Named>,
     /// Targets of redirections and operands of `tee`.
@@ -99,6 +102,9 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             let name = base(&name.text);
             operands_of(name, args, part, around, &mut found);
             met_links::add(name, args, part, around, &mut found);
+            if lists::names_files(name, args) {
+                found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+            }
             if start == program {
                 suspects::suspected(name, args, part, around, &mut found);
             }
@@ -140,7 +146,9 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
             other => other,
         };
         let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
-        let files: Vec<Named> = files.map(|it| place_in(of(it), &part.dirs, around)).collect();
+        let here = words.split_first().filter(|(name, args)| lists_here(base(&name.text), args));
+        let files = files.map(|it| place_in(of(it), &part.dirs, around));
+        let files: Vec<Named> = files.chain(here.map(|_| at(&Word::plain(".")))).collect();
         found.trees.extend(files.iter().cloned());
         found.reads.extend(files);
     } else if reads {
@@ -174,6 +182,7 @@ pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> 
             paths.push(path);
         }
     };
+    let mut is_lost = false;
     for path in written {
         add(by_text(&path));
         let places = match target {
@@ -181,7 +190,10 @@ pub(super) fn place_in(target: Target, dirs: &Dirs, around: &CommandContext) -> 
             Target::Known(_) | Target::Open(_) => around.places(&path),
         };
         places.iter().cloned().for_each(&mut add);
+        is_lost |= around.is_of_process(&path);
     }
+    // Where its process will be is not known.
+    let target = if is_lost { Target::Open(target.text().to_owned()) } else { target };
     Named { target, paths }
 }
 
@@ -199,13 +211,19 @@ fn operands_of(
     } else if READERS.contains(name) || MORE_READERS.contains(name) {
         let n_skipped = usize::from(has_pattern(name, args));
         let words: Vec<Word> = included(args).cloned().collect();
-        let files: Vec<Named> = operands(&words).skip(n_skipped).map(at).collect();
-        let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
-        if !LISTERS.contains(name) || name == "find" && args.iter().any(runs) {
+        let files: Vec<Named> = match name == "find" && !runs_any(args) {
+            true => searches::opened_by_find(args).map(at).collect(),
+            false => operands(&words).skip(n_skipped).map(at).collect(),
+        };
+        if !LISTERS.contains(name) || name == "find" && runs_any(args) {
             found.trees.extend(files.iter().cloned());
         }
-        if reads_below(name, args) {
-            // Options with values make it uncertain whether any operand is a file.
+        if reads_below(name, args) && !is_here(name, args) {
+            // As an option that is not known may make an operand another one's value.
+            found.doubtful_trees.push(at(&Word::plain(".")));
+        } else if reads_below(name, args)
+            || name == "find" && runs_any(args) && lists_here(name, args)
+        {
             found.trees.push(at(&Word::plain(".")));
         }
         found.reads.extend(files);
@@ -263,6 +281,11 @@ fn of_awk(args: &[Word], at: impl Fn(&Word) -> Named, found: &mut Changes) {
         found.reads.extend(texts.map(|it| at(&Word::plain(it))));
         found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
     }
+}
+
+/// Whether a search runs others for what it finds.
+fn runs_any(args: &[Word]) -> bool {
+    args.iter().any(|it| it.text.starts_with("-exec") || it.text.starts_with("-ok"))
 }
 
 /// Whether a program reads everything below the directory that it runs in.

@@ -4,15 +4,22 @@
 //! path is taken for each of the places that it may mean: as written, after each link, and at its end. A
 //! pattern may meet links, so it is taken for the places of each that it meets.
 
+mod pattern;
+
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     rc::Rc,
     sync::Arc,
 };
 
 use serde::{Deserialize, Serialize};
 
+use self::pattern::{first_pattern, name_pattern};
+use super::{
+    dirs::ProcessWalk,
+    moved::{Choice, Moved},
+};
 use crate::step7_permission_gate::{
     path_resolution::{Found, by_text, follow_noting},
     path_rule::lies_in,
@@ -22,8 +29,11 @@ use crate::step7_permission_gate::{
 /// Steps of expanding patterns with links that are known.
 const STEPS: usize = 20_000;
 
-/// Bytes that a pattern of one name has at most once stars in a row are one: names have 255.
-const MAX_NAME_PATTERN: usize = 511;
+/// Places that one path is followed to; each is compared with each rule.
+const MAX_PLACES: usize = 16;
+
+/// Moves of one command that are looked at. One from each of several places to each of several is many.
+const MAX_MOVES: usize = 4_000;
 
 /// How the gate looks at what lies on the disk.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +41,7 @@ pub struct Look {
     /// What lies at an absolute path, its last link not followed; asked about paths without links in their
     /// parents.
     pub at: fn(&str) -> Found,
-    /// What the directory at an absolute path holds, of which it reads so many entries at most. `None`
+    /// What the directory at an absolute path holds, of which it reads as many entries as the number allows. `None`
     /// where there are more, or a link or directory has no name in UTF-8; empty where there is no
     /// directory that can be read.
     pub list: fn(&str, usize) -> Option<Listing>,
@@ -88,6 +98,12 @@ struct Seen {
     patterns: BTreeMap<String, Arc<[String]>>,
     /// Names of links and directories in directories that were listed.
     names: BTreeMap<String, Rc<[String]>>,
+    /// The homes that were named last; they are the same for all paths of a command.
+    homes: Arc<[String]>,
+    /// Paths that lead through what a process has open, or where it is.
+    of_process: BTreeSet<String>,
+    moved: Moved,
+    n_moves: usize,
     n_left: usize,
     is_cut: bool,
 }
@@ -122,9 +138,22 @@ impl Follower {
         self.seen.borrow().is_cut
     }
 
+    /// Whether one that knows nothing but these links gives the same answers to all that was asked. Whoever asks
+    /// only for what earlier answers led to then asks it the same, and comes to the same end.
+    pub(crate) fn is_repeated_by(&self, links: LinksSeen) -> bool {
+        let again = Self::remembering(links);
+        let seen = self.seen.borrow();
+        // What is moved changes the answers on the way.
+        seen.moved.is_empty()
+            && seen.of_process.is_empty()
+            && seen.places.iter().all(|it| again.places(it.0, &seen.homes) == *it.1)
+            && seen.patterns.iter().all(|it| again.places_of_pattern(it.0, &seen.homes) == *it.1)
+            && again.is_cut() == seen.is_cut
+    }
+
     /// Where an absolute path leads besides what its text says. Links that lead to one of `homes`, which are
     /// known as written and as they really are, do not count unless another link lies below.
-    pub(crate) fn places(&self, path: &str, homes: &[String]) -> Arc<[String]> {
+    pub(crate) fn places(&self, path: &str, homes: &Arc<[String]>) -> Arc<[String]> {
         if path.contains('\0') {
             return Arc::default();
         }
@@ -132,26 +161,41 @@ impl Follower {
         if let Some(places) = seen.places.get(path) {
             return Arc::clone(places);
         }
-        let mut is_linked = false;
-        let mut below = |at: &str| match homes.iter().any(|home| lies_in(home, at)) {
-            true => Found::Directory,
-            false => seen.look(self.look, at),
-        };
-        let _end = follow_noting(path, &mut below, &mut |_| is_linked = true);
+        seen.homes = Arc::clone(homes);
         let mut places = Vec::new();
-        if is_linked {
+        for choice in seen.moved.choices() {
+            let mut is_linked = false;
+            let mut walk = ProcessWalk::default();
+            let mut below =
+                |at: &str| match walk.enters(at) || homes.iter().any(|home| lies_in(home, at)) {
+                    true => Found::Directory,
+                    false => seen.look(self.look, at, choice),
+                };
+            let _end = follow_noting(path, &mut below, &mut |_| is_linked = true);
+            if !is_linked {
+                continue;
+            }
             let text = by_text(path);
             let mut note = |place: String| {
                 if place != text && !places.contains(&place) {
                     places.push(place);
                 }
             };
-            let mut look = |at: &str| seen.look(self.look, at);
+            let mut walk = ProcessWalk::default();
+            let mut look = |at: &str| match walk.enters(at) {
+                true => Found::Directory,
+                false => seen.look(self.look, at, choice),
+            };
             let end = follow_noting(path, &mut look, &mut |it| note(by_text(&it)));
-            if let Some((real, _)) = end {
-                note(real);
+            let end = end.map(|it| it.0);
+            if walk.leads_on(end.as_deref()) {
+                seen.of_process.extend([path.to_owned(), text.clone()]);
             }
+            end.into_iter().for_each(note);
         }
+        // What is moved again and again may have come from anywhere.
+        seen.is_cut |= MAX_PLACES < places.len();
+        places.truncate(MAX_PLACES);
         let places: Arc<[String]> = places.into();
         seen.places.insert(path.to_owned(), Arc::clone(&places));
         places
@@ -161,23 +205,26 @@ impl Follower {
 impl Follower {
     /// Where an absolute pattern leads besides what its text says, by the links that it meets and those
     /// after them. What is left of the pattern after a link stays a pattern.
-    pub(crate) fn places_of_pattern(&self, pattern: &str, homes: &[String]) -> Arc<[String]> {
+    pub(crate) fn places_of_pattern(&self, pattern: &str, homes: &Arc<[String]>) -> Arc<[String]> {
         if let Some(places) = self.seen.borrow().patterns.get(pattern) {
             return Arc::clone(places);
         }
         let mut found: Vec<String> = Vec::new();
+        let mut is_of_process = false;
         let mut open = vec![(String::new(), pattern)];
         while let Some((base, rest)) = open.pop() {
             if !self.seen.borrow_mut().takes(1) {
                 break;
             }
             let Some((above, name, rest)) = first_pattern(rest) else {
-                let places = self.places(&format!("{base}/{rest}"), homes);
-                found.extend(places.iter().cloned());
+                let path = format!("{base}/{rest}");
+                found.extend(self.places(&path, homes).iter().cloned());
+                is_of_process |= self.is_of_process(&path);
                 continue;
             };
             let above = format!("{base}/{above}");
             let elsewhere = self.places(&above, homes);
+            is_of_process |= self.is_of_process(&above);
             found.extend(elsewhere.iter().map(|it| format!("{it}/{name}/{rest}")));
             let Some(name) = name_pattern(name) else { continue };
             for directory in elsewhere.iter().cloned().chain([by_text(&above)]) {
@@ -190,39 +237,59 @@ impl Follower {
         found.sort_unstable();
         found.dedup();
         let places: Arc<[String]> = found.into();
-        self.seen.borrow_mut().patterns.insert(pattern.to_owned(), Arc::clone(&places));
+        let seen = &mut *self.seen.borrow_mut();
+        if is_of_process {
+            seen.of_process.insert(pattern.to_owned());
+        }
+        seen.patterns.insert(pattern.to_owned(), Arc::clone(&places));
         places
     }
-}
 
-/// What is in front of the first name of a path that is a pattern, that name, and what follows it.
-fn first_pattern(path: &str) -> Option<(&str, &str, &str)> {
-    let at = path.find(['*', '?', '[', '('])?;
-    let start = path[..at].rfind('/').map_or(0, |it| it + 1);
-    let end = path[at..].find('/').map_or(path.len(), |it| at + it);
-    let rest = path.get(end + 1..).unwrap_or_default();
-    Some((&path[..start], &path[start..end], rest))
-}
+    /// Whether a path or pattern that was followed leads through what a process has open, or where it is:
+    /// another process is elsewhere.
+    pub(crate) fn is_of_process(&self, path: &str) -> bool {
+        self.seen.borrow().of_process.contains(path)
+    }
 
-/// A pattern with no other sign than stars that matches at least the same names; `None` where it matches
-/// none.
-fn name_pattern(name: &str) -> Option<String> {
-    let end = name.find(['?', '[', '(']).unwrap_or(name.len());
-    let mut pattern = name[..end].to_owned();
-    if name[end..].starts_with('(') {
-        // The sign in front says how often.
-        pattern.pop();
-    }
-    if end < name.len() {
-        pattern.push('*');
-    }
-    pattern = pattern.chars().fold(String::new(), |mut all, c| {
-        if c != '*' || !all.ends_with('*') {
-            all.push(c);
+    /// From now on what lies at `from` may lie at `to`, its links unchanged; both absolute.
+    pub(crate) fn moves(&self, from: &str, to: &str) {
+        let seen = &mut *self.seen.borrow_mut();
+        if seen.n_moves == MAX_MOVES {
+            seen.is_cut = true;
+            return;
         }
-        all
-    });
-    (pattern.len() <= MAX_NAME_PATTERN).then_some(pattern)
+        seen.n_moves += 1;
+        match seen.moved.add(by_text(from), by_text(to)) {
+            Some(true) => {
+                seen.places.clear();
+                seen.patterns.clear();
+            }
+            Some(false) => {}
+            None => seen.is_cut = true,
+        }
+    }
+
+    /// Links and directories that an absolute pattern meets, as written, patterns in the last name included.
+    pub(crate) fn met(&self, pattern: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![(String::new(), pattern)];
+        while let Some((base, rest)) = open.pop() {
+            if !self.seen.borrow_mut().takes(1) {
+                break;
+            }
+            let Some((above, name, rest)) = first_pattern(rest) else {
+                found.push(by_text(&format!("{base}/{rest}")));
+                continue;
+            };
+            let Some(name) = name_pattern(name) else { continue };
+            let directory = by_text(&format!("{base}/{above}"));
+            let directory = directory.trim_end_matches('/');
+            let names = self.seen.borrow_mut().list(self.look, directory);
+            let met = names.iter().filter(|it| wildcard(&name, it));
+            open.extend(met.map(|it| (format!("{directory}/{it}"), rest)));
+        }
+        found
+    }
 }
 
 impl Seen {
@@ -234,8 +301,25 @@ impl Seen {
         left.is_some()
     }
 
-    /// Names in a directory that may lead on.
+    /// Names in a directory that may lead on, those that come to lie there included.
     fn list(&mut self, look: Option<Look>, directory: &str) -> Rc<[String]> {
+        let names = self.list_at(look, directory);
+        if self.moved.is_empty() {
+            return names;
+        }
+        let mut names: Vec<String> = names.to_vec();
+        names.extend(self.moved.names_in(directory));
+        for choice in self.moved.choices() {
+            for source in self.moved.sources(directory, choice) {
+                names.extend(self.list_at(look, &source).iter().cloned());
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.into()
+    }
+
+    fn list_at(&mut self, look: Option<Look>, directory: &str) -> Rc<[String]> {
         if let Some(names) = self.names.get(directory) {
             return Rc::clone(names);
         }
@@ -261,7 +345,23 @@ impl Seen {
         names
     }
 
-    fn look(&mut self, look: Option<Look>, path: &str) -> Found {
+    /// What lies at a path, or may lie there once everything is moved.
+    fn look(&mut self, look: Option<Look>, path: &str, choice: Choice) -> Found {
+        let mut best = Found::Missing;
+        for source in self.moved.sources(path, choice) {
+            match self.look_at(look, &source) {
+                link @ Found::Link(_) => return link,
+                Found::Missing => {}
+                found => best = found,
+            }
+        }
+        match (self.look_at(look, path), best) {
+            (Found::Missing, best) => best,
+            (found, _) => found,
+        }
+    }
+
+    fn look_at(&mut self, look: Option<Look>, path: &str) -> Found {
         let entry = match self.paths.entry(path.to_owned()) {
             Entry::Occupied(known) => return known.get().clone(),
             Entry::Vacant(entry) => entry,

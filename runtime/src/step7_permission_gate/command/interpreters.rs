@@ -43,7 +43,7 @@ const fn row(
     Interpreter { names, source, short, long }
 }
 
-/// All of them.
+/// The interpreters, by family.
 pub(crate) const INTERPRETERS: &[Interpreter] = &[
     // Languages.
     row(&["python", "pypy", "ipython", "micropython"], Source::Input, "c", &[]),

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use super::{
     CommandContext, Part,
     class::{READS, is_run},
-    dirs::{Dirs, target},
+    dirs::{Dirs, Target, target},
     escapes,
+    file_url::file_url,
     files::{Named, has_pattern, place_in, shortened},
     git_files,
     interpreters::is_interpreter,
@@ -84,8 +85,11 @@ pub(super) fn mentioned(parts: &[Part], around: &CommandContext) -> Vec<Mention>
             let target = target(word, &around.home, part.is_lost);
             let dirs = kind.dirs.unwrap_or(&part.dirs);
             let is_path = is_tree && !word.text.starts_with('-');
-            let is_placed = !is_path || part.leads(&target, dirs);
+            let leads = part.leads(&target, dirs);
+            let is_open = matches!(target, Target::Open(_));
             let named = place_in(target, dirs, around);
+            let is_lost = !is_open && matches!(named.target, Target::Open(_));
+            let is_placed = !is_path || leads && !is_lost;
             found.push(Mention { named, may_read, may_write, is_tree, is_placed });
         };
         of_part(part, around, &mut add);
@@ -212,25 +216,4 @@ fn each(word: &Word, mut add: impl FnMut(&Word)) {
             piece.split(':').for_each(|it| add(&shortened(word, it)));
         }
     }
-}
-
-/// The path in a `file:` address.
-fn file_url(text: &str) -> Option<String> {
-    let at = text.to_ascii_lowercase().find("file:")?;
-    let rest = text.get(at + 5..)?;
-    let path = match rest.strip_prefix("//") {
-        // Without a host, an expansion may stand there.
-        Some(rest) if rest.starts_with('$') => rest,
-        Some(rest) => &rest[rest.find('/')?..],
-        None => rest,
-    };
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        let hex = tail.get(..2).filter(|_| *byte == b'%').and_then(|it| str::from_utf8(it).ok());
-        let decoded = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
-        rest = if decoded.is_some() { &tail[2..] } else { tail };
-        bytes.push(decoded.unwrap_or(*byte));
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,13 +1,14 @@
 //! Programs that go through links which they meet while they go through a directory.
 //!
-//! Nobody names such a link, so no path of the command shows where it leads.
+//! The command does not name such a link, so no path of the command shows where it leads.
 
 use super::{
     CommandContext, Part,
     dirs::Target,
     escapes::call,
     files::{Changes, named, shortened},
-    options::{has_letter, is_long},
+    options::{has_letter, is_cluster, is_long},
+    part::base,
 };
 use crate::step7_permission_gate::shell::word::Word;
 
@@ -137,7 +138,12 @@ pub(super) fn add(
     });
     let has = |text: &str| args.iter().any(|it| it.text == text);
     let follows = match name {
-        "find" => has("-L") || has("-follow"),
+        "find" => has("-L") || has("-follow") || hands_on_links(args, args, "{}"),
+        "fd" | "fdfind" | "bfs" => listed || hands_on_links(args, args, "{}"),
+        "xargs" | "parallel" => {
+            let before = part.piped.as_ref().map(|it| &*it.words).unwrap_or_default();
+            hands_on_links(before, args, replaced(args))
+        }
         // Without a dash in front, the first word is a cluster.
         "tar" => listed || args.first().is_some_and(|it| is_cluster(&it.text, 'h')),
         // These follow links unless something keeps them from it.
@@ -167,10 +173,32 @@ pub(super) fn add(
     found.alters_through_links |= follows && alters || keeps;
 }
 
-/// Whether a word without a dash is a cluster of short options with this letter.
-fn is_cluster(text: &str, letter: char) -> bool {
-    let is_plain = !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphabetic());
-    is_plain && text.contains(letter)
+/// Whether a search hands links on to a program, or what lies after what it found: `find -type l -exec cat {}`,
+/// `find -exec cat {}/key`. `mark` is what the program's words have in place of a name.
+fn hands_on_links(search: &[Word], program: &[Word], mark: &str) -> bool {
+    let is_search = |it: &Word| ["find", "fd", "fdfind", "bfs"].contains(&base(&it.text));
+    let runs = |it: &Word| {
+        let text = it.text.as_str();
+        text.starts_with("-exec")
+            || text.starts_with("-ok")
+            || matches!(text, "-x" | "-X" | "--exec")
+    };
+    let is_handed = search.first().is_some_and(is_search) || program.iter().any(runs);
+    let wants_links = search.windows(2).any(|it| {
+        let kinds = matches!(&*it[0].text, "-type" | "-xtype" | "-t" | "--type");
+        kinds && it[1].text.contains('l') || matches!(&*it[0].text, "-lname" | "-ilname")
+    });
+    let below = format!("{mark}/");
+    is_handed && wants_links || program.iter().any(|it| it.text.contains(&below))
+}
+
+/// What `xargs` and `parallel` replace with a name.
+fn replaced(args: &[Word]) -> &str {
+    let given = args.iter().enumerate().find_map(|(i, it)| match &*it.text {
+        "-I" => args.get(i + 1).map(|it| it.text.as_str()),
+        text => text.strip_prefix("-I").or(text.strip_prefix("--replace=")),
+    });
+    given.unwrap_or("{}")
 }
 
 /// Whether a call of git is for another repository or work tree than those of the workspace: what it shows
@@ -195,6 +223,9 @@ fn works_elsewhere(args: &[Word], part: &Part, around: &CommandContext) -> bool 
             let text = option.text.as_str();
             match text.split_once('=') {
                 Some(("--git-dir" | "--work-tree", value)) => !is_own(&shortened(option, value)),
+                Some((key, value)) if key.eq_ignore_ascii_case("core.worktree") => {
+                    !is_own(&shortened(option, value))
+                }
                 _ if matches!(text, "--git-dir" | "--work-tree") => {
                     !global.get(i + 1).is_some_and(&is_own)
                 }

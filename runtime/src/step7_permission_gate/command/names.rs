@@ -5,7 +5,7 @@ use std::ops::Deref;
 /// Slots of a [`Glance`].
 const SLOTS: usize = 1024;
 
-/// What can be said of a name at a glance: that it is in none of some lists. Most names are in none of most
+/// What is known of a name at a glance: that it is in none of some lists. Most names are in none of most
 /// lists, and each command is looked up in many of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Glance([u64; SLOTS / 64]);

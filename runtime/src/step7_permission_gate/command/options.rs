@@ -55,7 +55,7 @@ impl Table {
     }
 }
 
-/// Arguments that are no options.
+/// Arguments that are not options.
 pub(crate) fn operands(args: &[Word]) -> impl Iterator<Item = &Word> {
     let end = args.iter().position(|it| it.text == "--").unwrap_or(args.len());
     let (before, after) = args.split_at(end);
@@ -97,4 +97,10 @@ fn names_left_out(option: &str) -> bool {
     let name = option.split_once('=').map_or(option, |it| it.0);
     name.starts_with("--")
         && ["exclude", "ignore", "skip", "except"].iter().any(|it| name.contains(it))
+}
+
+/// Whether a word without a dash is a cluster of short options with this letter.
+pub(crate) fn is_cluster(text: &str, letter: char) -> bool {
+    let is_plain = !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphabetic());
+    is_plain && text.contains(letter)
 }

@@ -7,6 +7,7 @@ use super::{
     CommandContext, Part,
     dirs::{Target, target},
     escapes,
+    file_url::file_url,
     files::{Changes, Named, named, place_in, shortened},
     git_files,
     names::Names,
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::step7_permission_gate::{
     protected::{is_protected, may_be_protected},
-    shell::word::Word,
+    shell::word::{Piece, Word},
 };
 
 /// Programs whose every word may be a file that they write.
@@ -110,7 +111,8 @@ pub(super) fn words(name: &str, args: &[Word]) -> Vec<Word> {
     }
 }
 
-/// Where `curl` and `wget` put what they fetch. Sources: curl 8.5, curl(1); GNU wget 1.21.
+/// Where `curl` and `wget` put what they fetch, and files that they read: `file:` addresses, and words whose
+/// beginning the shell has yet to work out. Sources: curl 8.5, curl(1); GNU wget 1.21.
 pub(super) fn of_download(
     name: &str,
     args: &[Word],
@@ -120,6 +122,11 @@ pub(super) fn of_download(
     let letter = if name == "curl" { "-o" } else { "-O" };
     let long = if name == "curl" { "--output" } else { "--output-document" };
     for (i, arg) in args.iter().enumerate() {
+        let url = file_url(&arg.text).map(|it| at(&shortened(arg, &it)));
+        found.reads.extend(url.filter(|it| matches!(it.target, Target::Open(_))));
+        if arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != Piece::Quoted) {
+            found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
+        }
         if arg.text == letter || arg.text == long {
             found.changes.extend(args.get(i + 1).map(&at));
         } else if let Some(to) = value_of(&arg.text, long).or(arg.text.strip_prefix(letter)) {

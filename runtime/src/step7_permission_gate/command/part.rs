@@ -28,6 +28,8 @@ pub(crate) struct Part {
     pub(crate) is_lost: bool,
     /// Where the inner command begins, after wrappers that change nothing.
     pub(crate) start: usize,
+    /// It may run at another time than its place among the parts says.
+    pub(crate) at_any_time: bool,
     /// More words come from its input.
     pub(crate) is_fed: bool,
     /// A function of this name is defined in the command, so what it does with the words is not known.
@@ -83,6 +85,7 @@ impl Part {
             is_displaced: false,
             is_hidden: false,
             is_lost: false,
+            at_any_time: false,
             start: wrapped.start,
             is_fed: wrapped.is_fed,
             is_function: false,

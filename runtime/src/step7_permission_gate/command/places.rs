@@ -48,7 +48,7 @@ const fn row(
 
 use Effect::{Displaces, Enters, Strays};
 
-/// All of them.
+/// Programs that change what a path means, by the package that they come from.
 pub(crate) const ROWS: &[Row] = &[
     // GNU coreutils 9.1, env(1); sudo 1.9, sudo(8); util-linux 2.38, su(1), runuser(1).
     row(&["env"], "C", "uS", &["--chdir"], Enters),
@@ -64,7 +64,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(&["ninja", "meson", "go", "cargo"], "C", "fjkl", &[], Enters),
     row(&["tar", "gtar", "bsdtar"], "C", "fTXbgHKLNVI", &["--directory", "--cd"], Enters),
     row(&["just"], "d", "f", &["--working-directory"], Enters),
-    // npm 10, pnpm 9, yarn 1.22: a workspace is a directory that its name does not tell.
+    // npm 10, pnpm 9, yarn 1.22: a workspace is a directory that its name does not give.
     row(&["npm", "npx"], "C", "w", &["--prefix"], Enters),
     row(&["npm", "npx"], "w", "C", &["--workspace", "--workspaces", "-ws"], Strays),
     row(&["pnpm"], "C", "F", &["--dir", "--prefix"], Enters),

@@ -20,7 +20,7 @@ pub(super) struct Text {
     pub(super) text: String,
     /// The shell itself runs it, so it may move the shell.
     pub(super) is_own: bool,
-    /// Nobody knows in which directory.
+    /// In a directory that is not known.
     pub(super) is_elsewhere: bool,
 }
 

@@ -16,7 +16,7 @@ use std::{
 pub(crate) use follow::destination;
 
 use super::{
-    CommandContext, Part, dirs::Dirs, piped::Piped, places, programs::is_ordinary, scripts,
+    CommandContext, Part, dirs::Dirs, moved, piped::Piped, places, programs::is_ordinary, scripts,
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
@@ -53,6 +53,7 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         is_displaced: false,
         piped: None,
         repeats: false,
+        at_any_time: false,
         is_lost: follow::sets_places(raw),
         n_texts: 0,
         text_bytes: 0,
@@ -88,6 +89,8 @@ struct Walk<'a> {
     piped: Option<Piped>,
     /// What is looked at may run more often than it is written.
     repeats: bool,
+    /// What is looked at may run at another time than its place says: in a loop, or next to others.
+    at_any_time: bool,
     is_lost: bool,
     n_texts: usize,
     text_bytes: usize,
@@ -153,8 +156,9 @@ impl Walk<'_> {
     /// Leaves the directory of the other parts as it is.
     fn with_isolation(&mut self, from: &Dirs, look: impl FnOnce(&mut Self) -> Ends) -> Ends {
         let repeats = std::mem::replace(&mut self.repeats, false);
+        let any_time = std::mem::replace(&mut self.at_any_time, true);
         look(self);
-        self.repeats = repeats;
+        (self.repeats, self.at_any_time) = (repeats, any_time);
         Ends::at(from)
     }
 
@@ -310,6 +314,7 @@ impl Walk<'_> {
         redirections.extend(self.redirections(more, from));
         let mut part = Part::new(simple.assignments.clone(), words, redirections, from.clone());
         part.is_lost = self.is_lost;
+        part.at_any_time = self.at_any_time;
         part.piped = piped;
         let place = places::of(&part, from, self.around);
         let dirs = place.dirs.clone();
@@ -319,6 +324,7 @@ impl Walk<'_> {
             self.fail(fault);
         }
         self.sets(&part, from);
+        moved::note(&part, self.around);
         let ends = self.moved(&part, from);
         let runs = scripts::runs(&part);
         let function = self.functions.get(part.name()).cloned();

@@ -14,7 +14,7 @@ use crate::step7_permission_gate::{
     shell::word::{Piece, Word},
 };
 
-/// Directories of `-t` that are looked at. `cp` refuses a second one; with more of them nobody knows where it
+/// Directories of `-t` that are looked at. `cp` refuses a second one; with more of them it is not known where it
 /// writes.
 const MAX_INTO: usize = 4;
 
@@ -124,7 +124,7 @@ pub(super) fn writer(
 }
 
 /// The directories of `-t` and `--target-directory`.
-fn into(args: &[Word]) -> Vec<Word> {
+pub(super) fn into(args: &[Word]) -> Vec<Word> {
     let mut found = Vec::new();
     for (i, arg) in args.iter().enumerate().take_while(|it| it.1.text != "--") {
         let text = arg.text.as_str();

@@ -18,10 +18,12 @@ use crate::{
 
 mod allow_rules;
 mod attacks;
+mod classes;
 mod command_files;
 mod corpora;
 mod everyday;
 mod hostile;
+mod led_elsewhere;
 mod linked;
 mod properties;
 mod protected_writes;
@@ -126,7 +128,12 @@ fn outcome_in(look: Look, spec: &ToolSpec, setup: &GateSetup, input: &str) -> St
             GateStep::ResolvePath { given } => {
                 gate.path_resolved(resolve(&given, "/w", "/h", &mut |it| (look.at)(it)))
             }
-            GateStep::Judge(order) => gate.command_judged(order.judge(look)),
+            GateStep::Judge(order) => {
+                let judged = order.judge(look);
+                // As a replay has it.
+                assert_eq!(order.judge_again(judged.links().clone()), judged, "{input}");
+                gate.command_judged(judged)
+            }
             GateStep::RunHooks { .. } => gate.hooks_answered(&HookVerdict::default()),
             GateStep::Ask { reason, .. } => return format!("ask {reason}"),
             GateStep::Decided { decision, permit } => {

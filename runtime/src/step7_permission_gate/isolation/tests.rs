@@ -55,7 +55,7 @@ fn git_is_not_pointed_to_the_checkout() {
             "bash -c 'git -C /r log'",
             "/usr/bin/git -C /r log",
             "echo a && git -C /r log",
-            // Nobody knows where to.
+            // The target is not known.
             "git -C $DIR log",
             "git -C \"$(cat x)\" log",
             "git -C `cat x` log",

@@ -41,6 +41,10 @@ pub(super) fn evaluate(
     if let Some(rule) = book.denies_suspected(command) {
         return ruled(RuleVerdict::Ask, "asked because it may change a file of this rule:", rule);
     }
+    if let Some(rule) = book.denies_below(command) {
+        let why = "asked because it reads a directory in which there may be a file of this rule:";
+        return ruled(RuleVerdict::Ask, why, rule);
+    }
     if let Some(rule) = book.first(RuleKind::Ask, subject) {
         return ruled(RuleVerdict::Ask, "to be asked", rule);
     }
@@ -85,6 +89,7 @@ pub(super) fn evaluate(
             let network = match setup.settings().sandbox.network {
                 SandboxNetwork::Off => "off",
                 SandboxNetwork::Open => "open",
+                SandboxNetwork::Listed => "open for listed hosts",
             };
             plain(RuleVerdict::Allow, &format!("it runs in the sandbox (network {network})"))
         }
@@ -117,12 +122,16 @@ fn unclear(command: &ShellCommand, setup: &GateSetup) -> Option<&'static str> {
     let is_relinked = setup.book().denies_paths()
         && (command.is_relinked() || setup.book().denies_inside(command));
     let relinked = is_relinked.then_some("what its paths mean changes while it runs");
+    let is_unpacked = setup.book().denies_paths() && command.enters_unpacked();
+    let unpacked =
+        is_unpacked.then_some("it opens what it unpacks, checks out or moves there itself");
     let anywhere = command.writes_anywhere().then_some("nobody knows where a part of it writes");
     let is_led_on = setup.book().denies_paths() && command.follows_links();
     let led_on = is_led_on.then_some("it follows links that it meets, and rules deny files");
     let alters = command.alters_through_links();
     let altered = alters.then_some("it may change files after links that it meets");
     let why = command.fault().map(Fault::words).or(placeless).or(nameless).or(relinked);
+    let why = why.or(unpacked);
     why.or(anywhere).or(led_on).or(altered)
 }
 

@@ -197,7 +197,7 @@ fn covering(tool: &str, part: &Part, command: &ShellCommand, setup: &GateSetup) 
     }
 }
 
-/// Whether a rule may accept a file: it is known where it is, and is no peer.
+/// Whether a rule may accept a file: it is known where it is, and is not a peer.
 fn is_acceptable(file: &Named, part: &Part) -> bool {
     let is_known = matches!(file.target, Target::Known(_));
     let is_placed = file.target.text().starts_with('/') || !part.dirs.is_unknown();

@@ -91,7 +91,7 @@ impl Run {
             return Err(ViolationKind::WrongCount { of: "turns", recorded, counted });
         }
         // Limits, hooks and people end a run, too, whatever its last turn came to; but what only
-        // the stop check or the turn itself can say must be what it said.
+        // the stop check or the turn itself can decide must be what it decided.
         let is_said = match &self.last {
             Last::Early(code) => {
                 return if reason == code { Ok(()) } else { Err(ViolationKind::WrongEnd) };

@@ -1,4 +1,4 @@
-//! Runs, turns and steps in order, and what was said in them.
+//! Runs, turns and steps in order, and the messages in them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ use crate::{
 
 struct SequenceChecker<'a> {
     evidence: &'a Evidence<'a>,
-    /// What the stop check knows of all that was said.
+    /// What the stop check knows of all messages.
     stop: StopState,
     has_said: bool,
     /// The lines so far; who speaks, if it is a message.

@@ -36,7 +36,7 @@ macro_rules! wrong {
 }
 
 wrong! {
-    /// It is no line and no `repair` record speaks of it.
+    /// It is not a line and no `repair` record speaks of it.
     NotALine, "not_a_line", "no transcript line";
     /// An editor put a mark before the first line.
     ByteOrderMark, "byte_order_mark", "a byte order mark stands before the first line";
@@ -62,7 +62,7 @@ wrong! {
     WrongRepair, "wrong_repair", "the repair record does not fit the bytes before it";
     /// A name that an earlier line has.
     DoubledId { id: EntryId }, "doubled_id", "the line {id} was there before";
-    /// The parent is no earlier line.
+    /// The parent is not an earlier line.
     UnknownParent, "unknown_parent", "the parent is no earlier line";
     /// The session begins otherwise than with a prompt.
     NoPrompt, "no_prompt", "no prompt stands in front";

@@ -94,7 +94,7 @@ fn texts(what: &mut RecordKind) -> Vec<&mut String> {
         RecordKind::Shell { command, .. } => vec![command],
         // Names of parts are bounded where they are made.
         RecordKind::ContextAppended { .. } => Vec::new(),
-        // What is said of passed stages is fixed and short.
+        // The words about passed stages are fixed and short.
         RecordKind::ShapersPassed { .. }
         | RecordKind::ToolIntent { .. }
         | RecordKind::Mode { .. }

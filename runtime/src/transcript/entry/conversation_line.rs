@@ -1,4 +1,4 @@
-//! Something that was said, as it is on its line.
+//! A message of the conversation, as it is on its line.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct LineFrame {
     pub version: &'static str,
 }
 
-/// Something that was said.
+/// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationLine {
     /// Time at which the message was recorded.
@@ -42,7 +42,7 @@ pub struct ConversationLine {
 }
 
 impl ConversationLine {
-    /// Makes the line of a message that is no answer, no tool result and no boundary.
+    /// Makes the line of a message that is neither an answer, nor a tool result, nor a boundary.
     pub fn of(at: Timestamp, parent: Option<EntryId>, message: Arc<Message>) -> Self {
         Self { at, parent, message, answer: None, tool_result: None, boundary: None }
     }
@@ -51,7 +51,7 @@ impl ConversationLine {
 /// What an assistant line holds in addition to its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFields {
-    /// The model that answered, as it said.
+    /// The model that answered, as the provider named it.
     pub model: Arc<str>,
     /// The model that was asked, where its name is another one's.
     pub asked: Option<Arc<str>>,

@@ -5,7 +5,7 @@ use super::{ConversationLine, Record};
 /// One line, before the writer adds `seq`, `prev` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Something that was said.
+    /// A message of the conversation.
     Conversation(Box<ConversationLine>),
     /// Something that the harness did.
     Harness(Box<Record>),

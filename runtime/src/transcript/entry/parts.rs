@@ -37,7 +37,7 @@ impl Serialize for PassedStage {
     }
 }
 
-/// An answer that is no line: a summary, or one that was cut, refused or paused.
+/// An answer that is not a line: a summary, or one that was cut, refused or paused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscardedAnswer {
     /// Wire name of the stop reason.
@@ -55,7 +55,7 @@ pub struct SidechainHead {
     pub head: Digest,
 }
 
-/// Bytes of a transcript that are no line.
+/// Bytes of a transcript that are not a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedBytes {
     /// Offset in the file at which they begin.

@@ -76,7 +76,7 @@ pub enum StepDetail {
     },
     /// What step 8, tool execution, did.
     Execution {
-        /// Results that are no error.
+        /// Results that are not errors.
         succeeded: u32,
         /// Results that are one.
         failed: u32,

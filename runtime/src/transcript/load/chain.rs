@@ -38,7 +38,7 @@ struct Node {
 }
 
 enum ChainLink {
-    Said(Arc<Message>),
+    Message(Arc<Message>),
     Boundary { preserved: Option<(EntryId, EntryId)> },
     Other,
 }
@@ -52,7 +52,7 @@ struct Compaction {
 impl Node {
     fn message(&self) -> Option<&Arc<Message>> {
         match &self.what {
-            ChainLink::Said(message) => Some(message),
+            ChainLink::Message(message) => Some(message),
             _ => None,
         }
     }
@@ -84,7 +84,7 @@ impl Nodes {
         let id = message.id.clone();
         if let Some(first) = self.by_id.get(&id) {
             let same = match &self.nodes[*first].what {
-                ChainLink::Said(first) => *first == message,
+                ChainLink::Message(first) => *first == message,
                 ChainLink::Boundary { .. } => said.boundary.is_some(),
                 ChainLink::Other => false,
             };
@@ -94,7 +94,7 @@ impl Nodes {
         }
         let what = match &said.boundary {
             Some(boundary) => ChainLink::Boundary { preserved: boundary.preserved.clone() },
-            None => ChainLink::Said(message),
+            None => ChainLink::Message(message),
         };
         self.add(Node { id, line, parent: said.parent.clone(), lost_link, what });
     }
@@ -105,7 +105,7 @@ impl Nodes {
         }
     }
 
-    /// A message is no part of the conversation any more; what is linked to it stays linked.
+    /// A message is not part of the conversation any more; what is linked to it stays linked.
     pub(super) fn withdraw(&mut self, id: &EntryId) {
         let Some(at) = self.by_id.get(id).copied() else { return };
         self.nodes[at].what = ChainLink::Other;

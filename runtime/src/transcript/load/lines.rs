@@ -1,4 +1,4 @@
-//! Bytes into lines: what is no text is made into text or taken out, and reported.
+//! Bytes into lines: what is not a text is made into text or taken out, and reported.
 
 use std::borrow::Cow;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{
     LoadAs, OpenRun, Report, ReportKind, Shells, UsageTotals,
     chain::{Base, Nodes},
+    tasks::Tasks,
 };
 use crate::{
     block::Block,
@@ -16,6 +17,7 @@ use crate::{
     message::Message,
     run::history::History,
     step::Step,
+    tool::Todo,
     transcript::entry::ShownPart,
     transcript::{
         entry::{Record, RecordKind},
@@ -32,6 +34,7 @@ pub(crate) struct Loader {
     pub(super) shells: Shells,
     /// What of the context was appended, oldest first.
     pub(super) appended: Vec<ShownPart>,
+    pub(super) tasks: Tasks,
     pub(super) open_run: Option<OpenRun>,
     base: Option<Base>,
     /// How often links were followed from the newest line back.
@@ -48,6 +51,7 @@ impl Loader {
             used,
             shells: Shells::default(),
             appended: Vec::new(),
+            tasks: Tasks::default(),
             open_run: None,
             base: None,
             #[cfg(test)]
@@ -81,6 +85,7 @@ impl Loader {
                 }
                 if is_ours(*sidechain) {
                     self.used.add_message(said);
+                    self.tasks.note(said);
                     let message = doubted(&said.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
@@ -126,6 +131,11 @@ impl Loader {
     /// What of the context was appended so far.
     pub(crate) fn appended(&self) -> &[ShownPart] {
         &self.appended
+    }
+
+    /// The list of tasks so far.
+    pub(crate) fn todos(&self) -> &[Todo] {
+        self.tasks.todos()
     }
 
     /// What was used so far.

@@ -68,7 +68,7 @@ pub enum ReportKind {
     MissingLines,
     /// Lines were moved; taken in the order in which they were written.
     Reordered,
-    /// The numbers of lines do not rise, and their hashes do not tell the order; taken as they are.
+    /// The numbers of lines do not rise, and their hashes do not give the order; taken as they are.
     Misplaced,
     /// Lines end with a carriage return; read without it.
     CrlfLineEnds,

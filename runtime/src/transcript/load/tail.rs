@@ -21,7 +21,7 @@ pub struct Tail {
     pub open: Option<OpenLines>,
     /// The file does not end with a newline: the next write begins with one.
     pub needs_newline: bool,
-    /// The file ends with bytes that are no whole line. They stay, and a `repair` record names
+    /// The file ends with bytes that are not a whole line. They stay, and a `repair` record names
     /// them.
     pub torn: Option<Torn>,
     /// No line with a hash was among the bytes looked at, although there were others: look at more.
@@ -29,7 +29,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The same for bytes that follow a known end of the chain: what they do not tell it tells.
+    /// The same for bytes that follow a known end of the chain, which supplies what they do not hold.
     #[must_use]
     pub fn after(mut self, known: Head, open: Option<&OpenLines>) -> Self {
         let has_hash = self.head.hash != Digest::default();
@@ -48,7 +48,7 @@ impl Tail {
     }
 }
 
-/// Bytes at the end of a file that are no whole line.
+/// Bytes at the end of a file that are not a whole line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// Offset in the file at which the bytes begin.

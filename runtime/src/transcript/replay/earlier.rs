@@ -1,10 +1,11 @@
 //! What an earlier process had recorded when a session was opened again.
 
 use crate::{
+    ids::EntryId,
     run::conversation::Conversation,
     transcript::{
         lines::FileLines,
-        load::{LoadAs, Loader, load},
+        load::{LoadAs, Loader, load, load_until},
     },
 };
 
@@ -20,27 +21,59 @@ impl<'a> Earlier<'a> {
         Self { file, loaded: None }
     }
 
-    /// Goes on with what the lines in front of a place say, as the process did that opened the session.
-    pub(super) fn resume(&mut self, conversation: &mut Conversation, place: usize) {
-        let load_as = match conversation.facts.agent {
-            Some(_) => LoadAs::Sidechain,
-            None => LoadAs::Session,
+    /// Goes on with what the lines in front of a place say, as the process did that opened the session. Where
+    /// its first prompt follows another line than the last one, the session goes on from that one.
+    pub(super) fn resume_after(
+        &mut self,
+        conversation: &mut Conversation,
+        place: usize,
+        parent: Option<&EntryId>,
+    ) {
+        self.resume(conversation, place);
+        let Some(parent) = parent.filter(|it| conversation.last_entry.as_ref() != Some(*it)) else {
+            return;
         };
+        let before = self.before(place);
+        if let Some(cut) = load_until(before, load_as(conversation), parent) {
+            conversation.go_back(&cut, &load(before, load_as(conversation)));
+        }
+    }
+
+    fn before(&self, place: usize) -> &'a [u8] {
+        let end = self.file.iter().nth(place).map_or(0, |it| it.offset);
+        self.file.bytes().get(..end).unwrap_or_default()
+    }
+
+    /// The same, where nothing was chosen.
+    pub(super) fn resume(&mut self, conversation: &mut Conversation, place: usize) {
+        let load_as = load_as(conversation);
         if !self.file.is_orderly() {
             // A load puts lines right before it reads them; which, depends on all of them.
-            let end = self.file.iter().nth(place).map_or(0, |it| it.offset);
-            let before = self.file.bytes().get(..end).unwrap_or_default();
-            return conversation.resume(&load(before, load_as));
+            return conversation.resume(&load(self.before(place), load_as));
         }
         let known = self.loaded.take().filter(|it| it.0 == load_as && it.2 <= place);
         let (_, mut loader, n_taken) = known.unwrap_or((load_as, Loader::new(load_as), 0));
         for line in self.file.iter().skip(n_taken).take(place - n_taken) {
             if let Some(read) = &line.read {
-                // What is wrong with them is for the audit to tell.
+                // What is wrong with them is for the audit to report.
                 loader.take(line.number, read, &mut Vec::new());
             }
         }
-        conversation.go_on(loader.recorded(), loader.last(), loader.used(), loader.appended());
+        let recorded = loader.recorded();
+        conversation.go_on(
+            recorded,
+            loader.last(),
+            loader.used(),
+            loader.appended(),
+            loader.todos(),
+        );
         self.loaded = Some((load_as, loader, place));
+    }
+}
+
+fn load_as(conversation: &Conversation) -> LoadAs {
+    match conversation.facts.agent {
+        Some(_) => LoadAs::Sidechain,
+        None => LoadAs::Session,
     }
 }

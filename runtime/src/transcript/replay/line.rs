@@ -1,5 +1,7 @@
 //! Lines of a file, and whether a line that a turn makes is the same.
 
+mod up_to_redaction;
+
 use std::{borrow::Cow, cell::Cell};
 
 use serde::Deserialize;
@@ -28,6 +30,8 @@ pub(super) struct SealedLine<'a> {
     line: LineRef<'a>,
     body: &'a [u8],
     looks: Cell<u64>,
+    /// Whether it was found equal but for what secrets leave of themselves.
+    is_up_to_redaction: Cell<bool>,
 }
 
 /// What a line holds.
@@ -52,6 +56,7 @@ pub(super) fn sealed<'a>(file: &'a FileLines<'_>) -> Vec<SealedLine<'a>> {
             line: line_ref,
             body,
             looks: Cell::default(),
+            is_up_to_redaction: Cell::default(),
         })
     };
     file.iter().enumerate().filter_map(sealed).collect()
@@ -100,6 +105,11 @@ impl<'a> SealedLine<'a> {
         self.looks.get()
     }
 
+    /// Whether it was found equal only up to redaction.
+    pub(super) fn is_up_to_redaction(&self) -> bool {
+        self.is_up_to_redaction.get()
+    }
+
     /// The clock reading of the input that caused it.
     pub(super) fn at(&self) -> Timestamp {
         match self.line() {
@@ -108,11 +118,16 @@ impl<'a> SealedLine<'a> {
         }
     }
 
-    /// Compares with a line that a turn makes: nothing when they are the same, else both around
-    /// the first difference, the made one first.
+    /// Compares with a line that a turn makes: nothing when they are the same, or the same up to
+    /// redaction where the model was shown secrets; else both around the first difference, the made
+    /// one first.
     pub(super) fn difference(&self, made: &Line, facts: &SessionFacts) -> Option<(String, String)> {
-        let made = self.encode(made, facts);
+        let (line, made) = (made, self.encode(made, facts));
         if made == self.body {
+            return None;
+        }
+        if facts.shows_secrets && up_to_redaction::is_equal(line, &made, self.body) {
+            self.is_up_to_redaction.set(true);
             return None;
         }
         let same = made.iter().zip(self.body).take_while(|(left, right)| left == right).count();

@@ -100,7 +100,7 @@ impl<'a> RecordedInputs<'a> {
             Effect::Next(step) => TurnInput::Run(step),
             Effect::Wait { attempt, .. } => TurnInput::TimerFired { attempt },
             Effect::ReadSettings => self.settings(step)?,
-            Effect::MergeSettings(order) => TurnInput::SettingsMerged(Arc::new(order.merge())),
+            Effect::MergeSettings(order) => TurnInput::SettingsMerged(Box::new(order.derive())),
             Effect::ReadSources => {
                 let told = self.told("the sources", step, |it| match it {
                     RecordKind::TurnStep { detail: StepDetail::Context { texts, .. }, .. } => {

@@ -51,7 +51,13 @@ impl<'a> Rerun<'a> {
         let layers = setup.memory.layers.as_ref().map(Repeated::digest);
         let told = RecordedInputs::new(lines, stored, Arc::clone(&setup.facts), layers);
         let asked = VecDeque::from([Effect::Next(Step::SettingsResolution)]);
-        Self { turn: Turn::new(setup), told, asked, report: None, appends: Vec::new() }
+        Self {
+            turn: Turn::new(setup).without_bodies(),
+            told,
+            asked,
+            report: None,
+            appends: Vec::new(),
+        }
     }
 
     /// Walks the turn as far as its lines go.
@@ -196,7 +202,7 @@ pub(super) fn catalogue(
 ///
 /// # Errors
 ///
-/// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Untold`] when they are no list
+/// [`ReplayError::NotStored`] when they are not at hand, [`ReplayError::Untold`] when they are not a list
 /// of tools.
 pub(super) fn joined(
     lines: &[&SealedLine<'_>],

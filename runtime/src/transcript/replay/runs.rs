@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::line::{LineRef, SealedLine};
 use crate::{
+    ids::EntryId,
     message::{Message, MessageKind},
     time::Timestamp,
     transcript::entry::{Record, RecordKind},
@@ -35,6 +36,16 @@ pub(super) struct Begun<'a> {
     pub(super) asked: Option<Timestamp>,
     /// Whether it is the first since the session was opened.
     pub(super) is_first: bool,
+}
+
+impl Begun<'_> {
+    /// The line that its prompt follows.
+    pub(super) fn prompt_parent(&self) -> Option<&EntryId> {
+        match self.prompt.line() {
+            LineRef::Conversation(said) => said.parent.as_ref(),
+            LineRef::Harness(_) => None,
+        }
+    }
 }
 
 impl<'a> Runs<'a> {

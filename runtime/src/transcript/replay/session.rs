@@ -71,6 +71,12 @@ struct Decisions {
 }
 
 impl Session {
+    /// How often messages were counted, held against caps and compiled for its requests.
+    pub(super) fn n_compiled(&self) -> u64 {
+        let memory = &self.machine.conversation().memory;
+        memory.counted.looks() + memory.caps.looks() + memory.carried.looks()
+    }
+
     /// A session at the start of its first run; the conversation goes on with what was loaded.
     pub(super) fn new(conversation: Conversation) -> Self {
         let is_recorded = RECORDED_FROM <= conversation.facts.revision;
@@ -169,7 +175,7 @@ impl Session {
                 self.compare(line)
             }
             RecordKind::RunEnd { reason, .. } if decisions.made.is_empty() => {
-                // Whoever resumes a session whose process was killed ends its run.
+                // The process that resumes a session whose process was killed ends its run.
                 let is_crashed = is_last && *reason == RunEnd::Crashed.code();
                 if is_crashed || *reason == RunEnd::NotRecorded.code() {
                     self.lose_track(lines);
@@ -262,7 +268,7 @@ impl Session {
         let RecordKind::RunStart { sender, time_limit_ms, .. } = &record.what else { return };
         let request = RunRequest {
             run: record.run.clone(),
-            // Whoever asked may have named it.
+            // The caller may have named it.
             message: Some(message.id.clone()),
             system: system.map(|it| (*it).to_owned()),
             sender: sender.clone(),

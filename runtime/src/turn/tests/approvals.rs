@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::{
     play::{Play, play},
-    script::{calls, facts, layer},
+    script::{calls, facts, hook, layer},
     world::World,
 };
 use crate::{
-    approval::{AnsweredBy, PermissionAnswer, RuleUpdate},
+    approval::{AnsweredBy, PermissionAnswer, PolicyVerdict, RuleUpdate},
+    entropy::Stream,
     permission::{PermissionMode, Scope},
     step7_permission_gate::Handler,
     transcript::{entry::RecordKind, replay::replay},
@@ -159,6 +160,77 @@ fn question_that_is_asked_again_has_its_name_and_another_epoch() {
     check_replay(&play);
 }
 
+/// A session in which `handler` is the first that is asked about `make`, and allows it; somebody sets the
+/// mode while it is at work.
+fn changed_during(handler: AnsweredBy, mode: PermissionMode) -> World {
+    let allow = r#"0 {"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}"#;
+    let mut settings = json!({ "permissions": { "defaultMode": "default" } });
+    match handler {
+        AnsweredBy::Hook => {
+            let handlers = json!([{ "type": "command", "command": allow }]);
+            settings["hooks"] = json!({ "PermissionRequest": [{ "hooks": handlers }] });
+        }
+        AnsweredBy::Classifier => settings["permissions"]["defaultMode"] = "auto".into(),
+        _ => {}
+    }
+    let mut world = world(settings, &[&["x:Bash:make fine"]]);
+    world.verdicts = [super::script::text(ALLOW)].into();
+    let mut facts = facts(Handler::Approver);
+    facts.has_policy = handler == AnsweredBy::Policy;
+    world.facts = facts.into();
+    world.mode_during = Some((handler, mode));
+    world
+}
+
+// REQ: PRM-4, PRM-9
+#[test]
+fn answer_that_comes_after_the_mode_has_changed_allows_nothing() {
+    for handler in [AnsweredBy::Hook, AnsweredBy::Policy, AnsweredBy::Classifier] {
+        let unchanged =
+            World { mode_during: None, ..changed_during(handler, PermissionMode::Plan) };
+        assert_eq!(answered(&play(unchanged)), [(true, handler)]);
+        let play = play(changed_during(handler, PermissionMode::DontAsk));
+        assert!(play.log().contains("error:x"), "{handler:?}: {}", play.log());
+        assert!(answered(&play).is_empty() && play.questions.is_empty(), "{handler:?}");
+        check_replay(&play);
+    }
+}
+
+// REQ: PRM-4, PRM-9
+#[test]
+fn handler_that_comes_next_is_not_asked_under_a_mode_that_no_longer_holds() {
+    for handler in [AnsweredBy::Hook, AnsweredBy::Classifier] {
+        let mut world = changed_during(handler, PermissionMode::DontAsk);
+        world.verdicts = [super::script::text("no verdict")].into();
+        let layers = world.layers[0][0].text.replace(r#""behavior":"allow""#, r#""no":"word""#);
+        let layers = layers.replace(r#""behavior":"allow""#, r#""no":"word""#);
+        world.layers[0][0].text = layers;
+        let play = play(world);
+        assert!(play.log().contains("error:x"), "{handler:?}: {}", play.log());
+        assert!(play.questions.is_empty(), "{handler:?}: {}", play.log());
+        check_replay(&play);
+    }
+}
+
+// REQ: PRM-4, PRM-9
+#[test]
+fn verdict_under_an_earlier_mode_does_not_count_for_the_question_that_is_asked_again() {
+    for seed in 0..64 {
+        let mut world = changed_during(AnsweredBy::Policy, PermissionMode::Plan);
+        let deny = PolicyVerdict::Deny { reason: "not while it plans".into() };
+        world.policy_verdicts = [PolicyVerdict::Allow { reason: "fine".into() }, deny].into();
+        world.shuffle = Some(Stream::from_seed(seed));
+        let play = play(world);
+        // The first verdict counts where it came before the mode changed.
+        let verdicts = answered(&play);
+        let mode = play.records().position(|it| matches!(it.what, RecordKind::Mode { .. }));
+        let answer = play.records().position(|it| matches!(it.what, RecordKind::Approval { .. }));
+        let is_first = mode.is_none_or(|it| answer < Some(it));
+        assert_eq!(verdicts, [(is_first, AnsweredBy::Policy)], "{seed}: {}", play.log());
+        check_replay(&play);
+    }
+}
+
 fn auto(answers: &[&[&str]], verdicts: &[&str]) -> World {
     let settings = json!({ "permissions": { "defaultMode": "auto", "deny": ["Bash(curl *)"] } });
     let mut world = world(settings, answers);
@@ -244,4 +316,23 @@ fn classifier_is_not_asked_about_what_no_rule_could_allow() {
         );
         check_replay(&play);
     }
+}
+
+// REQ: HKS-1
+#[test]
+fn hooks_are_notified_before_somebody_is_asked_and_decide_nothing() {
+    let says =
+        r#"2 {"hookSpecificOutput":{"hookEventName":"Notification","additionalContext":"mind"}}"#;
+    for (matcher, is_run) in [("permission_prompt", true), ("idle_prompt", false)] {
+        let hooks = hook("Notification", matcher, &[says]);
+        let play = play(world(hooks, &[&["x:Bash:make"]]));
+        assert_eq!(play.log().contains("hook:Notification"), is_run, "{}", play.log());
+        assert_eq!(answered(&play), [(true, AnsweredBy::Surface)]);
+        check_replay(&play);
+    }
+    let mut earlier = world(hook("Notification", "", &[says]), &[&["x:Bash:make"]]);
+    std::sync::Arc::make_mut(&mut earlier.facts).revision = 7;
+    let play = play(earlier);
+    assert!(!play.log().contains("hook:"), "{}", play.log());
+    check_replay(&play);
 }

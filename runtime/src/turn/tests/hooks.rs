@@ -30,7 +30,10 @@ fn post_tool_use_adds_context_and_undoes_nothing() {
     let says = r#"0 {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind the gap"}}"#;
     let play = play(World::with(hook("PostToolUse", "Note", &[says]), vec![calls(&["x:Note:x"])]));
     assert!(play.log().contains("8 hook:PostToolUse result:x 9 go on"), "{}", play.log());
-    assert_eq!(result(&play), "done\n\n<system-reminder>\nmind the gap\n</system-reminder>");
+    assert_eq!(
+        result(&play),
+        "done\n\n<system-reminder>\nA PostToolUse hook adds:\n\nmind the gap\n</system-reminder>"
+    );
 }
 
 // REQ: HKS-4
@@ -63,7 +66,9 @@ fn post_tool_use_puts_another_output_in_place_of_the_result() {
         let play = play(world);
         assert_eq!(
             result(&play),
-            format!("{shown}\n\n<system-reminder>\nmind\n</system-reminder>")
+            format!(
+                "{shown}\n\n<system-reminder>\nA PostToolUse hook adds:\n\nmind\n</system-reminder>"
+            )
         );
         let kept = format!("{:?}", play.lines).contains("secret");
         assert_eq!(kept, shown == "done", "{name} {output}");
@@ -214,8 +219,10 @@ fn context_of_a_prompt_follows_it_and_a_session_starts_once() {
     play.run("go");
     play.run("again");
     let texts: Vec<_> = play.conversation.history.iter().map(|it| it.text()).collect();
-    let reminder = |text: &str| format!("<system-reminder>\n{text}\n</system-reminder>");
-    let (begun, ctx) = (reminder("begun"), reminder("ctx"));
+    let added = |event: &str, text: &str| {
+        format!("<system-reminder>\nA {event} hook adds:\n\n{text}\n</system-reminder>")
+    };
+    let (begun, ctx) = (added("SessionStart", "begun"), added("UserPromptSubmit", "ctx"));
     assert_eq!(texts, ["go", &*begun, &*ctx, "done", "again", &*ctx, "done"]);
     check(&play);
 }

@@ -1,4 +1,4 @@
-//! Step 8: what runs at the same time as what, and that nobody can tell afterwards.
+//! Step 8: what runs at the same time as what, and that the record does not show it afterwards.
 //!
 //! Built under `#[cfg(test)]` only.
 
@@ -35,7 +35,7 @@ fn neighbouring_reads_run_together_and_an_edit_alone() {
     assert_eq!(play.trace.join(" "), "+a +b -a -b +c -c +d -d +e -e +f +h -f -h");
 }
 
-/// Everything about the lines that does not tell the time.
+/// Everything about the lines but their times.
 fn shape_of(play: &Play) -> Vec<String> {
     let without_time = |line: &Line| match line {
         Line::Conversation(line) => format!("{:?} {:?}", line.message.kind, line.message.blocks),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     in_flight::InFlight,
-    words::{again, alert, judged, step_after, told, word},
+    trace::{again, alert, judged, step_after, told, word},
     world::{World, run_handler},
 };
 use crate::{
@@ -51,14 +51,14 @@ pub(crate) struct Play {
     pub(crate) requests: Vec<ModelCallOrder>,
     /// The most that each of them could use.
     pub(crate) worst: Vec<MaxCost>,
-    /// How each run ended, and what was said about it.
+    /// How each run ended, and its message.
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
-    /// What the turns said they used.
+    /// What the turns reported as used.
     pub(crate) used: Usage,
     /// The clock, in milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) n_inputs: u64,
-    last_layers: Option<Vec<LayerText>>,
+    pub(super) last_layers: Option<Vec<LayerText>>,
     /// Of the run; a turn that was past its stop check leaves it to the next.
     asked_to_stop: bool,
     is_killed: bool,
@@ -216,6 +216,7 @@ impl Play {
     }
 
     fn carry_out(&mut self, effect: Effect, turn: &Turn, due: &mut InFlight) -> Option<TurnReport> {
+        due.waiting.extend(self.world.mode_set_during(&effect));
         let input = match effect {
             Effect::Next(step) => TurnInput::Run(step),
             Effect::ReadSettings => {
@@ -352,9 +353,8 @@ impl Play {
         };
         let blocks: Vec<Block> = self.lines[n_before..].iter().flat_map(said).collect();
         let uses: Vec<_> = blocks.iter().filter_map(Block::as_tool_use).map(|it| it.0).collect();
-        let results: Vec<_> =
-            blocks.iter().filter_map(Block::as_tool_result).map(|it| it.0).collect();
-        assert_eq!(uses, results, "one result per tool use, in order");
+        let results = blocks.iter().filter_map(Block::as_tool_result).map(|it| it.0);
+        assert_eq!(uses, results.collect::<Vec<_>>(), "one result per tool use, in order");
     }
 
     fn at(&self) -> Timestamp {

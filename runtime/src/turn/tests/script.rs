@@ -69,6 +69,7 @@ pub(crate) fn facts(handler: Handler) -> SessionFacts {
         handler,
         has_policy: false,
         may_bypass: false,
+        shows_secrets: false,
         layers: vec![layer(Scope::CliArg, json!({ "model": "m" }))],
         reads_settings: true,
         streams: true,
@@ -97,7 +98,7 @@ pub(crate) fn hook(event: &str, matcher: &str, commands: &[&str]) -> Value {
     json!({ "hooks": { event: [{ "matcher": matcher, "hooks": handlers }] } })
 }
 
-/// An answer whose request is said to have been as large as it was.
+/// An answer whose request is reported with the size that it had.
 pub(crate) fn answer(stop: &str, blocks: Vec<Block>) -> Result<ModelAnswer, ModelFailure> {
     let chars: u64 = blocks.iter().map(Block::chars).sum();
     Ok(ModelAnswer {
@@ -133,6 +134,7 @@ pub(crate) fn call(call: &str) -> Block {
     let input = match tool {
         "Read" | "Edit" => json!({ "file_path": value }),
         "Bash" => json!({ "command": value }),
+        "TodoWrite" => serde_json::from_str(value).unwrap(),
         _ => json!({ "text": value }),
     };
     Block::tool_use(&id.into(), &tool.into(), &input.to_string())

@@ -4,10 +4,20 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{play::Play, script::text, world::World};
-use crate::{permission::Scope, step1_settings_resolution::LayerText};
+use super::{
+    play::Play,
+    script::{calls, facts, layer, text},
+    world::World,
+};
+use crate::{
+    approval::{Overrides, RuleUpdate},
+    permission::{PermissionMode, Scope},
+    step1_settings_resolution::LayerText,
+    step5_model_call::{ModelAnswer, ModelFailure},
+    step7_permission_gate::Handler,
+};
 
-/// A session whose settings file has about so many bytes.
+/// A session whose settings file has about `n_bytes` bytes.
 fn of_bytes(n_bytes: usize) -> Play {
     let names = vec!["NAME"; n_bytes / 7];
     let settings = json!({ "outputStyle": "terse", "companyAnnouncements": names }).to_string();
@@ -26,14 +36,74 @@ fn turn_does_not_merge_two_mebibytes_of_settings_itself() {
     let merged = &play.world.merged;
     assert_eq!(merged.len(), 1, "once, by a leaf");
     let kept = play.conversation.memory.merged.as_ref();
-    assert!(kept.is_some_and(|it| Arc::ptr_eq(it, &merged[0])), "nobody merged them again");
-    assert!(2_000_000 < merged[0].text.len(), "{}", merged[0].text.len());
+    assert!(kept.is_some_and(|it| Arc::ptr_eq(it, &merged[0].merged)), "nobody merged them again");
+    let n_bytes = merged[0].merged.text.len();
+    assert!(2_000_000 < n_bytes, "{n_bytes}");
+}
+
+/// Whether the session works with what leaves have compiled last.
+fn is_compiled_by_leaf(play: &Play) -> bool {
+    let kept = play.conversation.memory.derived_settings.as_ref();
+    let made = play.world.merged.last();
+    kept.zip(made).is_some_and(|(kept, made)| Arc::ptr_eq(kept, &made.derived))
+}
+
+// REQ: TRN-1
+#[test]
+fn turn_does_not_compile_two_mebibytes_of_rules_itself() {
+    let mut play = of_bytes(2 << 20);
+    play.run("first");
+    assert!(is_compiled_by_leaf(&play));
+    // As after a resume, whose opening has merged them, and has compiled nothing.
+    play.conversation.memory.derived_settings = None;
+    play.conversation.memory.resolved = None;
+    play.last_layers = None;
+    play.run("second");
+    assert_eq!(play.world.merged.len(), 2);
+    assert!(is_compiled_by_leaf(&play));
+    // As where tools join, while the files are as they were.
+    play.conversation.memory.derived_settings = None;
+    play.run("third");
+    assert_eq!(play.world.merged.len(), 3);
+    assert!(is_compiled_by_leaf(&play));
+    let merged =
+        play.world.merged.iter().all(|it| Arc::ptr_eq(&it.merged, &play.world.merged[0].merged));
+    assert!(merged, "the leaf merges once");
 }
 
 #[test]
 fn short_settings_are_merged_in_place() {
     let mut play = of_bytes(1_000);
     play.run("first");
-    assert_eq!(play.world.merged, []);
+    assert!(play.world.merged.is_empty());
     assert_eq!(play.conversation.memory.merged.as_ref().map(|it| it.layers.len()), Some(3));
+}
+
+/// A session under rules that were compiled once, which asks about `make`.
+fn of_rules(answers: Vec<Result<ModelAnswer, ModelFailure>>) -> Play {
+    let settings = json!({ "permissions": { "deny": ["Read(secrets/**)", "Bash(curl *)"] } });
+    let mut world = World::new(answers);
+    world.facts = Arc::new(facts(Handler::Approver));
+    world.layers = [vec![layer(Scope::User, settings)]].into();
+    Play::new(world)
+}
+
+// REQ: TRN-1, PRM-4
+#[test]
+fn rules_are_not_compiled_anew_for_another_mode_and_are_for_another_rule() {
+    let mut play = of_rules(vec![calls(&["x:Edit:src/a.rs"]), calls(&[])]);
+    play.run("first");
+    let memory = &play.conversation.memory;
+    let derived = memory.derived_settings.as_ref().unwrap();
+    let mut overrides = Overrides::default();
+    overrides.mode = Some(PermissionMode::Plan);
+    let planning = derived.gate_with(&overrides, &play.conversation.facts);
+    assert!(planning.has_rules_of(&derived.gate));
+    assert_eq!(planning.mode(), PermissionMode::Plan);
+    assert_eq!(planning.settings().permissions.mode, PermissionMode::Plan);
+    assert_ne!(planning.epoch(), derived.gate.epoch());
+    overrides.add(&[RuleUpdate::allow("Bash(make)")]);
+    let with_rule = derived.gate_with(&overrides, &play.conversation.facts);
+    assert!(!with_rule.has_rules_of(&derived.gate));
+    assert_ne!(with_rule.epoch(), planning.epoch(), "an answer under the other rules is not taken");
 }

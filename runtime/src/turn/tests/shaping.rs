@@ -71,7 +71,7 @@ fn what_is_cut_is_kept_and_stays_cut_in_the_same_place() {
     };
     // What an earlier turn cut is not cut again.
     assert_eq!(n_cut(4), "cut 1 tool results to their cap");
-    // Marks move on and are no part of what is cached.
+    // Marks move on and are not part of what is cached.
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     let body = |i: usize| {
         String::from_utf8(play.requests[i].request.body.to_vec()).unwrap().replace(mark, "")
@@ -257,7 +257,7 @@ fn idle_time_cost_and_failed_calls_of_a_session_go_on_after_a_resume() {
     assert!(cleared, "{}", play.log());
 }
 
-/// Short answers in so many turns that their number alone is pressure, and no summary ever comes.
+/// Short answers in many turns, so that their number alone is pressure, and no summary ever comes.
 fn many_small_turns(revision: u32, turns: u32) -> Play {
     let settings = json!({ "ennead": { "shapers": { "maxMessages": 60 }, "maxTurns": 100 } });
     let answers = (0..turns).map(|i| calls(&[&format!("t{i}:Note:{i}")])).chain([text("done")]);

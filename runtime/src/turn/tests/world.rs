@@ -9,11 +9,14 @@ use super::{provider_cache::ProviderCache, script};
 use crate::{
     approval::{AnsweredBy, GivenAnswer, PermissionAnswer, PolicyVerdict, Question},
     entropy::Stream,
-    hook::{HandlerEnd, HandlerOutput, HookHandler},
+    hook::{HandlerEnd, HandlerOutput, HookEvent, HookHandler},
     ids::ToolUseId,
     permission::PermissionMode,
-    run::facts::SessionFacts,
-    step1_settings_resolution::{LayerText, MergeOrder, Merged},
+    run::{
+        derived_settings::{DeriveOrder, InForce},
+        facts::SessionFacts,
+    },
+    step1_settings_resolution::LayerText,
     step3_context_assembly::{
         FileContent, InstructionFile, SourceMarks, SourceTexts, SourcesLook, SourcesOrder,
         SourcesSeen,
@@ -28,6 +31,7 @@ use crate::{
     tokens::Usage,
     tool::{ToolCall, ToolOutcome},
     turn::{
+        Effect,
         effect::{ModelCallOrder, Purpose, ShapeOrder},
         input::{Answered, Crashed, SettingsRead, TurnInput},
     },
@@ -42,7 +46,7 @@ pub(crate) struct World {
     /// The settings files, per look; the last ones stay.
     pub(crate) layers: VecDeque<Vec<LayerText>>,
     /// What leaves made of long ones.
-    pub(crate) merged: Vec<Arc<Merged>>,
+    pub(crate) merged: Vec<InForce>,
     pub(crate) sources: SourceTexts,
     /// Instruction files of directories below the workspace, by directory.
     pub(crate) nested: Vec<(String, InstructionFile)>,
@@ -53,7 +57,7 @@ pub(crate) struct World {
     /// For summaries, in order; a short text when there is none.
     pub(crate) summaries: VecDeque<Result<ModelAnswer, ModelFailure>>,
     pub(crate) n_answers: u64,
-    /// What each failed call is said to have used.
+    /// What each failed call is reported to have used.
     pub(crate) failed_usage: Usage,
     /// A model that refuses what its window does not hold, answers that are not scripted included.
     pub(crate) window: Option<Window>,
@@ -67,6 +71,10 @@ pub(crate) struct World {
     pub(crate) shuffle: Option<Stream>,
     /// What surfaces answer, in order; a mode that somebody sets in place of an answer.
     pub(crate) given: VecDeque<Result<PermissionAnswer, PermissionMode>>,
+    /// What the policy says, in order.
+    pub(crate) policy_verdicts: VecDeque<PolicyVerdict>,
+    /// The mode that somebody sets while this handler is at work for the first time.
+    pub(crate) mode_during: Option<(AnsweredBy, PermissionMode)>,
     /// What the classifier says, in order; `TOKEN` in it is the token of the question.
     pub(crate) verdicts: VecDeque<Result<ModelAnswer, ModelFailure>>,
     /// Every input comes twice.
@@ -112,6 +120,8 @@ impl World {
             crashes: Vec::new(),
             shuffle: None,
             given: VecDeque::new(),
+            policy_verdicts: VecDeque::new(),
+            mode_during: None,
             verdicts: VecDeque::new(),
             echo: false,
             stands: true,
@@ -160,10 +170,10 @@ impl World {
     }
 
     /// What a leaf makes of long layers.
-    pub(super) fn merge(&mut self, order: MergeOrder) -> TurnInput {
-        let merged = Arc::new(order.merge());
-        self.merged.push(Arc::clone(&merged));
-        TurnInput::SettingsMerged(merged)
+    pub(super) fn merge(&mut self, order: DeriveOrder) -> TurnInput {
+        let made = order.derive();
+        self.merged.push(made.clone());
+        TurnInput::SettingsMerged(Box::new(made))
     }
 
     pub(super) fn shape(&self, order: &ShapeOrder) -> TurnInput {
@@ -251,15 +261,32 @@ impl World {
         TurnInput::PermissionAnswered { call: call.id.clone(), given: Box::new(given) }
     }
 
-    /// The policy allows what says `fine`, denies what says `never`, and has no word for the rest.
-    pub(super) fn policy(&self, question: &Question) -> TurnInput {
+    /// The mode that is set while the handler of this effect is at work, before its answer is there.
+    pub(super) fn mode_set_during(&mut self, effect: &Effect) -> Option<TurnInput> {
+        let handler = match effect {
+            Effect::RunHooks(it) if it.event == HookEvent::PermissionRequest => AnsweredBy::Hook,
+            Effect::CallModel(it) if it.purpose == Purpose::Classification => {
+                AnsweredBy::Classifier
+            }
+            Effect::ConsultPolicy(_) => AnsweredBy::Policy,
+            _ => return None,
+        };
+        let (_, mode) = self.mode_during.take_if(|it| it.0 == handler)?;
+        Some(TurnInput::ModeChanged(mode))
+    }
+
+    /// The next scripted verdict; by default the policy allows what says `fine`, denies what says `never`,
+    /// and leaves the rest to others.
+    pub(super) fn policy(&mut self, question: &Question) -> TurnInput {
         let reason = "the policy says so".to_owned();
-        let verdict = match &*question.call.input {
+        let by_input = match &*question.call.input {
             it if it.contains("fine") => PolicyVerdict::Allow { reason },
             it if it.contains("never") => PolicyVerdict::Deny { reason },
             _ => PolicyVerdict::Pass,
         };
-        TurnInput::PolicyAnswered { call: question.call.id.clone(), verdict }
+        let verdict = self.policy_verdicts.pop_front().unwrap_or(by_input);
+        let (call, epoch) = (question.call.id.clone(), question.epoch);
+        TurnInput::PolicyAnswered { call, epoch, verdict }
     }
 
     pub(super) fn outcome(&self, call: &ToolCall) -> ToolOutcome {

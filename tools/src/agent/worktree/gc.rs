@@ -24,7 +24,7 @@ pub(super) async fn sweep(git: &Git, repository: &Path, directory: &Path, until:
     if taken_over.is_empty() {
         return;
     }
-    // Behind the claims: what is said of these stays true until they are let go. By lines, since
+    // After the claims: what is found of these stays true until they are let go. By lines, since
     // older versions of git have no other way: a path with a newline is not found in them.
     let Ok(list) = git.run(repository, ["worktree", "list", "--porcelain"]).await else { return };
     let reasons = reasons(&list);

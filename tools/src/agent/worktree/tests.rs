@@ -58,7 +58,7 @@ fn worktree_without_a_change_is_removed_with_its_branch() {
     assert!(workspace.starts_with(&*world.context.workspace));
     assert_eq!(fs::read_to_string(format!("{workspace}/below/file")).unwrap(), "text");
     assert_eq!(left(&world), (1, 1));
-    // What git ignores is no change, and the repository around it sees nothing of it.
+    // What git ignores is not a change, and the repository around it sees nothing of it.
     fs::write(format!("{workspace}/built"), "x").unwrap();
     assert_eq!(git(&world.root, ["status", "--porcelain"]), "");
     assert_eq!(block_on(held.end(true)), None);

@@ -1,5 +1,5 @@
 //! What would be lost with a worktree that `git status` does not speak of: changes of files that
-//! git was told not to look at, and repositories of their own within it.
+//! git is configured not to look at, and repositories of their own within it.
 //!
 //! The files themselves are looked at, in addition to what git knows of the worktree. What
 //! cannot be found out counts as lost.

@@ -13,7 +13,11 @@ use ennead_runtime::{
     tool::{ToolErrorKind, ToolOutcome},
 };
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::unix::pipe,
+    sync::oneshot,
+};
 
 use crate::{
     bash::{Bash, BashOutput, KillShell},
@@ -60,12 +64,48 @@ impl Rig {
         tokio::time::timeout(LIMIT, task).await.unwrap().unwrap();
     }
 
-    /// A pipe that a command reads: it goes on when the test writes.
-    fn gate(&self, name: &str) -> std::path::PathBuf {
+    /// A pipe between a command and the test.
+    fn pipe(&self, name: &str) -> Pipe {
         let path = self.world.root.join(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
-        path
+        Pipe(path)
+    }
+}
+
+/// A pipe with a name. No thread is blocked by it, so a command that never opens its end fails the
+/// test and cannot keep it from ending.
+struct Pipe(std::path::PathBuf);
+
+impl Pipe {
+    /// The end that the test reads.
+    fn reader(&self) -> Reader {
+        Reader(pipe::OpenOptions::new().open_receiver(&self.0).unwrap())
+    }
+
+    /// Lets a command go on that reads a line from the pipe, now or later. The pipe keeps the line
+    /// until the result is dropped.
+    async fn write_line(&self) -> pipe::Sender {
+        // As a reader too, so that opening it does not need the command's end.
+        let mut sender = pipe::OpenOptions::new().read_write(true).open_sender(&self.0).unwrap();
+        sender.write_all(b"\n").await.unwrap();
+        sender
+    }
+}
+
+struct Reader(pipe::Receiver);
+
+impl Reader {
+    /// Waits for the first byte.
+    async fn opened(&mut self) {
+        tokio::time::timeout(LIMIT, self.0.read_u8()).await.unwrap().unwrap();
+    }
+
+    /// Waits until nobody has the pipe open for writing any more.
+    async fn closed(mut self) {
+        let mut rest = Vec::new();
+        let read = self.0.read_to_end(&mut rest);
+        tokio::time::timeout(LIMIT, read).await.unwrap().unwrap();
     }
 }
 
@@ -73,8 +113,9 @@ impl Rig {
 #[test]
 fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
     let mut rig = Rig::new(ShellSettings::default());
-    let (up, go) = (rig.gate("up"), rig.gate("go"));
+    let (up, go) = (rig.pipe("up"), rig.pipe("go"));
     block_on(async {
+        let mut up = up.reader();
         let command =
             "echo one; echo two; echo > up; read line < go; echo three; echo four; exit 3";
         let (kept, let_go) = oneshot::channel::<()>();
@@ -89,7 +130,7 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
         let path = result["persistedOutputPath"].as_str().unwrap().to_owned();
         assert!(started.text.contains("bash_1") && started.text.contains(&path));
         assert_eq!(rig.host.shells().running().len(), 1);
-        tokio::task::spawn_blocking(move || fs::read(up)).await.unwrap().unwrap();
+        up.opened().await;
         let mut seen = String::new();
         while !seen.contains("two") {
             let read = rig.read("bash_1", None).await;
@@ -99,7 +140,7 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
         }
         assert_eq!(seen, "one\ntwo\n");
         assert!(rig.read("bash_1", None).await.text.ends_with("\n(no new output)"));
-        tokio::task::spawn_blocking(move || fs::write(go, "\n")).await.unwrap().unwrap();
+        let _line = go.write_line().await;
         rig.ended().await;
         assert!(!rig.find("bash_1").is_end_known());
         let read = rig.read("bash_1", Some("^f")).await;
@@ -117,14 +158,15 @@ fn output_is_read_once_and_by_filter_and_the_end_is_shown() {
 #[test]
 fn killed_command_leaves_no_process_and_no_guard() {
     let mut rig = Rig::new(ShellSettings::default());
-    let alive = rig.gate("alive");
+    let alive = rig.pipe("alive");
     block_on(async {
-        rig.start("exec 9> alive; (setsid sleep 1000 &); sleep 1000").await;
-        let watched = tokio::task::spawn_blocking(move || fs::read(alive));
+        let mut alive = alive.reader();
+        rig.start("exec 9> alive; echo >&9; (setsid sleep 1000 &); sleep 1000").await;
+        alive.opened().await;
         let killed = rig.world.run::<KillShell>(json!({"shell_id": "bash_1"})).await;
         assert_eq!(killed.error, None, "{}", killed.text);
         assert!(structured(&killed)["message"].as_str().unwrap().contains("was killed"));
-        tokio::time::timeout(LIMIT, watched).await.unwrap().unwrap().unwrap();
+        alive.closed().await;
         rig.ended().await;
         assert_eq!(rig.find("bash_1").status().state, ShellState::Killed);
         assert!(rig.find("bash_1").is_end_known());
@@ -151,7 +193,7 @@ fn command_at_its_time_limit_goes_on_unless_that_makes_no_sense_or_is_off() {
     ];
     for (settings, command, goes_on) in cases {
         let mut rig = Rig::new(settings);
-        let gate = rig.gate("gate");
+        let gate = rig.pipe("gate");
         block_on(async {
             let input = json!({"command": command, "timeout": 300});
             let outcome = rig.world.run::<Bash>(input).await;
@@ -165,7 +207,7 @@ fn command_at_its_time_limit_goes_on_unless_that_makes_no_sense_or_is_off() {
             assert_eq!(outcome.error, None);
             assert!(outcome.text.contains("0.3s timeout"), "{}", outcome.text);
             assert_eq!(Arc::strong_count(&rig.host.shells.held), 2);
-            tokio::task::spawn_blocking(move || fs::write(gate, "\n")).await.unwrap().unwrap();
+            let _line = gate.write_line().await;
             rig.ended().await;
             let read = rig.read("bash_1", None).await;
             assert!(read.text.ends_with("exit code 0.\nbegun\nover"), "{}", read.text);
@@ -224,14 +266,15 @@ fn flood_of_a_gigabyte_fills_no_more_than_its_file() {
 #[test]
 fn command_whose_owner_is_dropped_is_gone() {
     let mut rig = Rig::new(ShellSettings::default());
-    let alive = rig.gate("alive");
+    let alive = rig.pipe("alive");
     block_on(async {
-        rig.start("exec 9> alive; sleep 1000").await;
-        let watched = tokio::task::spawn_blocking(move || fs::read(alive));
+        let mut alive = alive.reader();
+        rig.start("exec 9> alive; echo >&9; sleep 1000").await;
+        alive.opened().await;
         let (task, _) = rig.host.tasks.lock().unwrap().remove(0);
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
-        tokio::time::timeout(LIMIT, watched).await.unwrap().unwrap().unwrap();
+        alive.closed().await;
         assert_eq!(rig.find("bash_1").status().state, ShellState::Lost);
         let ended = rig.host.shells.shells.take_ended();
         assert_eq!((ended.len(), ended[0].is_known), (1, false));

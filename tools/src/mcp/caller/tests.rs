@@ -99,7 +99,7 @@ impl ReportProgress for Reports {
     }
 }
 
-/// Tells of progress when it is called, and again when the pipe `go` is written to.
+/// Reports progress when it is called, and again when the pipe `go` is written to.
 const STEPS: &str = r#"
 read -r call
 token=$(printf '%s' "$call" | sed 's/.*"progressToken":\("[^"]*"\|[0-9]*\).*/\1/')

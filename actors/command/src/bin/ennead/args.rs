@@ -241,6 +241,10 @@ pub(crate) struct Bench {
     /// Number of interrupts of each kind.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) interrupts: u32,
+    /// Measure instead what tenants of one server feel of others that misbehave: the sessions are those of this
+    /// number of tenants, of which a tenth misbehave.
+    #[arg(long, value_name = "N", conflicts_with = "interrupts", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub(crate) tenants: Option<u32>,
     /// Print one JSON object; its times are microseconds.
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,12 +2,15 @@
 
 use std::{fmt::Write, time::Duration};
 
-use ennead_command::bench::{Bench, BenchError, Figures, Latency, SERVED_WITHIN, Waiting};
+use ennead_command::bench::{
+    Bench, BenchError, Figures, Isolated, Isolation, Latency, SERVED_WITHIN, Times, Waiting,
+};
+use serde::Serialize;
 
 use crate::{
     args, demo,
     exit::{Exit, Failure},
-    print, show,
+    print as prompt, show,
     signals::Signals,
 };
 
@@ -17,24 +20,38 @@ pub(crate) async fn run(args: args::Bench) -> Result<Exit, Failure> {
     if cfg!(debug_assertions) {
         show::note("This is a debug build; its figures say little. Measure with --release.");
     }
+    if let Some(n_tenants) = args.tenants {
+        let isolation = Isolation { n_tenants, n_sessions: args.sessions, n_turns: args.turns };
+        let isolated = tokio::select! {
+            isolated = isolation.run() => isolated.map_err(|error| failure(&error))?,
+            exit = signals.next() => return Ok(exit),
+        };
+        return print(args.json, &isolated, isolation_table);
+    }
     let bench =
         Bench { n_turns: args.turns, n_sessions: args.sessions, n_interrupts: args.interrupts };
     let figures = tokio::select! {
         figures = bench.run() => figures.map_err(|error| failure(&error))?,
         exit = signals.next() => return Ok(exit),
     };
-    if args.json {
-        let json = serde_json::to_string_pretty(&figures);
-        show::result(&json.map_err(|error| Failure::of(Exit::RunFailed, &error))?)?;
+    print(args.json, &figures, table)
+}
+
+/// Prints what was measured as JSON or as a table.
+fn print<T: Serialize>(json: bool, figures: &T, table: fn(&T) -> String) -> Result<Exit, Failure> {
+    let text = if json {
+        let json = serde_json::to_string_pretty(figures);
+        json.map_err(|error| Failure::of(Exit::RunFailed, &error))?
     } else {
-        show::result(&table(&figures))?;
-    }
+        table(figures)
+    };
+    show::result(&text)?;
     Ok(Exit::Success)
 }
 
 fn failure(error: &BenchError) -> Failure {
     let exit = match error {
-        BenchError::Open(error) => print::exit_of(error),
+        BenchError::Open(error) => prompt::exit_of(error),
         _ => Exit::RunFailed,
     };
     Failure::of(exit, error)
@@ -57,6 +74,41 @@ fn table(figures: &Figures) -> String {
          next turn begins, and behind an answer when a listener hears that the turn is finished.\n\
          The 10 ms are for serving; a run has ended when all that it started is gone and its\n\
          end is on the disk.\n",
+    );
+    text
+}
+
+fn isolation_table(it: &Isolated) -> String {
+    let mut text = format!(
+        "{:<34}{:>8}{:>9}{:>8}{:>11}{:>11}{:>11}{:>8}\n",
+        "runs of two turns, ms", "answered", "refused", "failed", "median", "p99", "max", "CPU %"
+    );
+    for (what, Times { n_runs, n_refused, n_failed, median, p99, max, cpu_per_mille }) in
+        [("the others rest", &it.quiet), ("the others misbehave", &it.loud)]
+    {
+        let (median, p99, max) = (ms(*median), ms(*p99), ms(*max));
+        let cpu = tenths(*cpu_per_mille);
+        line(
+            &mut text,
+            format_args!(
+                "{what:<34}{n_runs:>8}{n_refused:>9}{n_failed:>8}{median:>11}{p99:>11}{max:>11}{cpu:>8}"
+            ),
+        );
+    }
+    let percent = it.percent_p99();
+    line(&mut text, format_args!("\np99, loud to quiet: {}.{:02}", percent / 100, percent % 100));
+    for more in &it.misbehaved {
+        let (how, n_tenants, n_runs) = (more.how.name(), more.n_tenants, more.n_runs);
+        line(&mut text, format_args!("{how}: {n_tenants} tenants, {n_runs} runs"));
+    }
+    let (open, end) = (it.open_kib / 1024, it.end_kib / 1024);
+    line(
+        &mut text,
+        format_args!(
+            "{} sessions of {} tenants, all of them actors: {open} MiB, at the end {end} MiB.\n\
+             The model answers after {} ms, which is part of the times.",
+            it.n_sessions, it.n_tenants, it.model_ms
+        ),
     );
     text
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ennead::{
-    Endpoint, EndpointError, Options,
+    Endpoint, OptionError, Options,
     internal::{SimulatedTransport, Simulator, embedded},
 };
 use ennead_tools::withdrawn_keys;
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     pub(crate) options: Options,
     /// Its address as it was given, unless it is in this process.
     pub(crate) base: Option<String>,
-    /// It is the embedded simulated model, and what people must be told about that.
+    /// The embedded simulated model, with the notice that people must read about it.
     pub(crate) why_simulated: Option<String>,
     pub(crate) variables: Variables,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Server {
 pub(crate) fn from_environment() -> Result<Server, Failure> {
     let endpoint = match Endpoint::from_env() {
         Ok(endpoint) => endpoint,
-        Err(EndpointError::NotSet { provider: "anthropic", .. }) => return simulated(),
+        Err(OptionError::NotSet { provider: "anthropic", .. }) => return simulated(),
         Err(error) => return Err(Failure::of(Exit::BadInput, &error)),
     };
     let variables = if &*endpoint.provider == "anthropic" { ANTHROPIC } else { OPENAI };
@@ -116,11 +116,11 @@ fn url_of(base: &str, variable: &str) -> Result<Url, Failure> {
 }
 
 /// Connects once before the session is opened. A run waits minutes for a server that is away for a
-/// while; a wrong address is better told at once. Behind a proxy nothing can be tried.
+/// while; a wrong address is better reported at once. Behind a proxy nothing can be tried.
 ///
 /// # Errors
 ///
-/// When the address is none, or nobody answers there.
+/// When the address is not valid, or no server answers there.
 pub(crate) fn try_connection(base: &str, variable: &str) -> Result<(), Failure> {
     let url = url_of(base, variable)?;
     let host = url.host_str().unwrap_or_default();

@@ -20,6 +20,8 @@ mod serve;
 mod show;
 mod simulate;
 mod stream;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod transcripts;
 mod trusted;
 
@@ -49,12 +51,6 @@ fn main() -> ExitCode {
     if let Err(error) = kept {
         show::problem(&format!("commands can read the keys of this process: {error}"));
     }
-    if std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty()) {
-        tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-            .with_writer(std::io::stderr)
-            .init();
-    }
     let exit = match args::read() {
         Ok(Some(args)) => run(args),
         Ok(None) => Ok(Exit::Success),
@@ -74,6 +70,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let observed = observe(&runtime)?;
     let exit = runtime.block_on(async {
         signals::let_large_writes_fail();
         match args.command {
@@ -92,7 +89,55 @@ fn run(args: Args) -> Result<Exit, Failure> {
             None => print::run(args.print).await,
         }
     });
-    // Reading standard input cannot be broken off; nobody waits for it.
+    observed.end();
+    // Reading standard input cannot be broken off, so it is not waited for.
     runtime.shutdown_background();
     exit
+}
+
+/// What sees spans and log lines until the process ends.
+#[derive(Default)]
+struct Observed {
+    #[cfg(feature = "otlp")]
+    telemetry: Option<telemetry::Telemetry>,
+}
+
+/// Has log lines go to standard error where `RUST_LOG` asks for them, and spans to the collector that the
+/// environment names. Without either nothing looks at them.
+fn observe(runtime: &tokio::runtime::Runtime) -> Result<Observed, Failure> {
+    use tracing_subscriber::{EnvFilter, Layer as _, fmt, layer::SubscriberExt as _};
+
+    let _within = runtime.enter();
+    let observed = Observed {
+        #[cfg(feature = "otlp")]
+        telemetry: telemetry::Telemetry::begin()?,
+    };
+    let wants_log = std::env::var_os("RUST_LOG").is_some_and(|it| !it.is_empty());
+    let log = wants_log.then(|| {
+        fmt::layer().with_writer(std::io::stderr).with_filter(EnvFilter::from_default_env())
+    });
+    let subscriber = tracing_subscriber::registry().with(log);
+    #[cfg(feature = "otlp")]
+    let subscriber = subscriber.with(observed.telemetry.as_ref().map(telemetry::Telemetry::layer));
+    if wants_log || observed.is_seen() {
+        // Nothing else in this process sets one.
+        let _first = tracing::subscriber::set_global_default(subscriber);
+    }
+    Ok(observed)
+}
+
+impl Observed {
+    fn is_seen(&self) -> bool {
+        #[cfg(feature = "otlp")]
+        return self.telemetry.is_some();
+        #[cfg(not(feature = "otlp"))]
+        false
+    }
+
+    fn end(&self) {
+        #[cfg(feature = "otlp")]
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.end();
+        }
+    }
 }

@@ -215,7 +215,7 @@ fn end(
         "auth" => {
             format!("the model server does not accept the key ({said}); check {}", variables.key)
         }
-        // It was reached; what it said, or that it said nothing, names its address.
+        // It was reached; its answer, or the lack of one, names its address.
         "network" => format!("the model server failed ({said})"),
         "timeout" => format!("the model server does not answer ({said})"),
         _ => format!("the model server cannot be reached ({said}); check {}", variables.base),
@@ -360,7 +360,7 @@ fn with_max_retries(options: SessionOptions) -> Result<SessionOptions, Failure> 
 /// Settings given by `--settings`: JSON, or the name of a file.
 fn settings_of(given: &str) -> Result<Value, Failure> {
     let bad = |what: String| Failure::new(Exit::BadInput, what);
-    // `null` and `[]` are no names of files, unless there is such a file.
+    // `null` and `[]` are not names of files, unless there is such a file.
     let is_text = given.trim_start().starts_with('{')
         || (serde_json::from_str::<Value>(given).is_ok() && !Path::new(given).exists());
     let (source, text) = match is_text {

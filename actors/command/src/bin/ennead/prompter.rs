@@ -58,7 +58,7 @@ impl Prompter {
         }
         screen.is_asking(false);
         let open = session.approvals();
-        // One that is not open any more was told of and settled since.
+        // One that is not open any more has been settled since.
         self.waiting.retain(|key| open.iter().any(|it| it.key() == *key));
         let Some(key) = self.waiting.front() else { return };
         let Some(question) = open.iter().find(|it| it.key() == *key).cloned() else { return };
@@ -74,7 +74,7 @@ impl Prompter {
         self.lines.next().await
     }
 
-    /// Takes a line; where it is no answer the question is asked again. At the end of input nobody is
+    /// Takes a line; where it is not an answer the question is asked again. At the end of input nobody is
     /// there any more, which is a no.
     pub(crate) async fn take(
         &mut self,

@@ -12,7 +12,7 @@ use ennead::{
 use tokio::net::TcpListener;
 
 use crate::{
-    endpoint,
+    demo, endpoint,
     exit::{Exit, Failure},
     show,
     signals::Signals,
@@ -42,7 +42,7 @@ pub(crate) struct Serve {
     /// The model of sessions that name none.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Seconds after which an idle session is no actor any more, until it is asked again.
+    /// Seconds after which an idle session is not an actor any more, until it is asked again.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub(crate) passivate_after: u64,
     /// Seconds that runs under way have to settle after SIGTERM or Ctrl-C.
@@ -86,7 +86,7 @@ impl Limits {
         (limits.all_runs, limits.runs) = (self.max_runs.max(1), self.tenant_runs.max(1));
         limits.sessions = self.tenant_sessions;
         limits.tokens_per_day = self.tenant_tokens;
-        // What is no amount at all is none.
+        // What is not an amount counts as 0.
         let micro_usd = |it: f64| format!("{:.0}", it.max(0.0) * 1e6).parse().unwrap_or(0);
         limits.micro_usd_per_day = self.tenant_usd.map(micro_usd);
         limits.disk_bytes = self.tenant_disk.map(|it| it.saturating_mul(1024 * 1024));
@@ -161,6 +161,8 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
         _ => None,
     };
     let mut signals = Signals::take().await?;
+    // Each session that is an actor keeps two files open.
+    demo::raise_open_files();
     let model = endpoint::from_environment()?;
     let mut session = SessionOptions::new(&args.dir, model.endpoint);
     if let Some(name) = &args.model {
@@ -181,7 +183,7 @@ async fn serve(args: Serve) -> Result<Exit, Failure> {
     }
     let tokens = TokenFile::new(options.token_file());
     let first = match tokens.list().map_err(|it| failure(&it))?.is_empty() {
-        // Whoever reads the terminal is the one who started it.
+        // On a loopback address the terminal's reader is the user that started the server.
         true if args.listen.ip().is_loopback() => {
             Some(tokens.add(FIRST_TOKEN, "default", Role::Admin).map_err(|it| failure(&it))?)
         }

@@ -18,7 +18,7 @@ pub(crate) fn problem(text: &str) {
 
 /// Text on standard error, ended with a newline.
 pub(crate) fn note(text: &str) {
-    // When nobody reads standard error there is nobody to tell.
+    // Without a reader of standard error there is nothing to report to.
     let _unread = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 

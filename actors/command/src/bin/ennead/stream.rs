@@ -1,28 +1,29 @@
 //! `--output-format stream-json`: the command as an Agent SDK drives it.
 
+mod chosen;
+
 use std::{
     hash::{BuildHasher, RandomState},
     io,
-    path::{Path, PathBuf},
-    time::SystemTime,
+    path::PathBuf,
 };
 
 use ennead::{
     Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock,
-    internal::{Layout, agent_files},
+    internal::{agent_files, skill_files},
 };
 use ennead_command::stream_json::{
     agents,
     face::{self, FaceOptions, Setup},
-    fork,
     frames::Frame,
     pipe::{Output, read_lines},
     results::{RunNotes, SessionFacts, of_error},
+    skills::Skills,
     structured::Structured,
     translate::Shown,
 };
 use ennead_runtime::{
-    entropy::Stream, permission::PermissionMode, run::agent_types::built_in,
+    entropy::Stream, permission::PermissionMode, run::agent_types::built_in, skill::SkillPlace,
     step1_settings_resolution::Settings as RuntimeSettings,
 };
 use ennead_tools::withdrawn_keys;
@@ -67,7 +68,9 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
             (options, Some(told))
         }
     };
-    let (options, problems) = with_agents(options, protocol)?;
+    let (options, mut problems) = with_agents(options, protocol)?;
+    let (skills, unusable) = skills_of(&options, protocol);
+    problems.extend(unusable);
     let prompt = prompt_of(&args)?;
     let server = endpoint::from_environment()?;
     if let Some(why) = &server.why_simulated {
@@ -76,7 +79,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     let mut options = options.endpoint(with_headers(server.endpoint, protocol));
     let ids = Stream::from_seed(RandomState::new().hash_one(std::process::id()));
     let (output, unread) = Output::start(io::stdout());
-    let chosen = choose_session(&mut options, &args, &ids);
+    let chosen = chosen::choose_session(&mut options, &args, &ids);
     let id = match chosen {
         Ok(id) => id,
         Err(why) => {
@@ -95,15 +98,18 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
     let ennead = Ennead::start(server.options)
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
+    let mut facts = facts_of(&options, &args.disallowed_tools);
+    facts.denied.extend(denied_by_files(&ennead, &options).await);
     let setup = Setup {
         ennead,
-        facts: facts_of(&options, &args.disallowed_tools),
+        facts,
         session: options,
         frame: Frame::new(id, ids),
         options: face_options(protocol),
         host_servers,
         warnings,
         is_simulated: server.why_simulated.is_some(),
+        skills,
         structured,
         input: match protocol.input_format {
             InputFormat::StreamJson => read_lines(io::stdin()),
@@ -200,7 +206,12 @@ pub(crate) fn without_lines(
         let what = format!("{flag} needs --output-format stream-json");
         return Err(Failure::new(Exit::BadInput, what));
     }
-    let (options, problems) = with_agents(with_protocol(options, protocol)?, protocol)?;
+    let (mut options, mut problems) = with_agents(with_protocol(options, protocol)?, protocol)?;
+    let (skills, unusable) = skills_of(&options, protocol);
+    let project = options.workspace.to_string_lossy().into_owned();
+    let session = options.id.as_ref().map_or("", |it| it.as_str()).to_owned();
+    let place = SkillPlace { session: &session, project: &project };
+    problems.extend(unusable.into_iter().chain(skills.preload(&mut options.agent_types, place)));
     let without_effect = protocol.without_lines();
     let without_effect = without_effect.iter().map(|it| format!("{it} has no effect here"));
     without_effect.chain(problems).for_each(|it| show::problem(&it));
@@ -282,55 +293,15 @@ fn with_agents(
     Ok((options, problems))
 }
 
-/// Says in the options which session it is and where its transcript lies; the reason in words when there is
-/// none such.
-fn choose_session(
-    options: &mut SessionOptions,
-    args: &Print,
-    ids: &Stream,
-) -> Result<SessionId, String> {
-    let root = options.transcripts.clone().unwrap_or_else(|| projects(&options.workspace));
-    options.transcripts = Some(root.clone());
-    let layout = Layout::new(&root);
-    let file_of = |id: &str| layout.session(&SessionId::new(id)).ok().map(|it| it.file);
-    let protocol = &args.protocol;
-    let earlier = match &protocol.resume {
-        Some(id) => match file_of(id).filter(|it| it.is_file()) {
-            Some(_) => Some(id.clone()),
-            None => return Err(format!("No conversation found with session ID: {id}")),
-        },
-        None => protocol.goes_on.then(|| newest(&root)).flatten(),
+/// The skills and commands of files; and what cannot be used, in words.
+fn skills_of(options: &SessionOptions, protocol: &Protocol) -> (Skills, Vec<String>) {
+    let (sources, trust) = (options.setting_sources, options.trust);
+    let (all, problems) = skill_files(&options.workspace, &configuration(), sources, trust);
+    let has_tool = match protocol.tools.as_deref() {
+        None | Some("default") => true,
+        Some(list) => list.split(',').any(|it| it.trim() == "Skill"),
     };
-    if let Some(id) = &args.session_id
-        && file_of(id).is_some_and(|it| it.exists())
-    {
-        return Err(format!("Session ID {id} is already in use"));
-    }
-    let fresh = || args.session_id.clone().unwrap_or_else(|| ids.uuid(now(), "session", 0));
-    let id = match earlier {
-        Some(earlier) if protocol.fork_session => {
-            let id = fresh();
-            let (Some(source), Some(target)) = (file_of(&earlier), file_of(&id)) else {
-                return Err(format!("{id} is no session id"));
-            };
-            fork::fork(&source, &target, &id, protocol.resume_session_at.as_deref())?;
-            id
-        }
-        _ if protocol.resume_session_at.is_some() => {
-            return Err("--resume-session-at needs --fork-session here".into());
-        }
-        Some(earlier) => earlier,
-        None => fresh(),
-    };
-    let id = SessionId::new(id);
-    options.id = Some(id.clone());
-    Ok(id)
-}
-
-/// Where SDKs look for the transcripts of a directory.
-fn projects(workspace: &Path) -> PathBuf {
-    let real = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    Layout::sdk(&configuration(), &real.to_string_lossy()).root().to_owned()
+    (Skills { all, has_tool }, problems)
 }
 
 /// The user's configuration directory.
@@ -339,17 +310,11 @@ fn configuration() -> PathBuf {
     set.unwrap_or_else(|| std::env::home_dir().unwrap_or_default().join(".claude"))
 }
 
-/// The session of a directory of transcripts that was written to last.
-fn newest(root: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(root).ok()?.flatten();
-    let transcripts = entries.filter_map(|entry| {
-        let path = entry.path();
-        let is_transcript = path.extension().is_some_and(|it| it == "jsonl");
-        let id = path.file_stem()?.to_str()?.to_owned();
-        let changed = entry.metadata().ok()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        (is_transcript && id.len() == 36).then_some((changed, id))
-    });
-    transcripts.max().map(|(_, id)| id)
+/// What rules of settings files deny. Files that cannot be read are reported when the session is opened.
+async fn denied_by_files(ennead: &Ennead, options: &SessionOptions) -> Vec<String> {
+    let explained = ennead.explain(options).await.unwrap_or_default();
+    let denied = explained.iter().filter(|it| it.key == "permissions.deny");
+    denied.filter_map(|it| serde_json::from_str(&it.value).ok()).collect()
 }
 
 fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {

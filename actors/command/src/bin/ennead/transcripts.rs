@@ -23,7 +23,7 @@ pub(crate) fn trace(file: &Path) -> Result<Exit, Failure> {
 
 /// Writes the page that shows a transcript. A file that is there already is kept as it is.
 pub(crate) fn page(file: &Path, page: Option<PathBuf>) -> Result<Exit, Failure> {
-    // It also says what is no transcript.
+    // The message also names a file that is not a transcript.
     transcript::trace(file).map_err(failure)?;
     let unreadable = |cause| failure(TranscriptError::Unreadable { file: file.to_owned(), cause });
     let shown = recorded_page::read(file).map_err(unreadable)?;
@@ -66,6 +66,14 @@ pub(crate) fn verify(files: &[PathBuf]) -> Result<Exit, Failure> {
                 it.turns,
                 it.calls
             )))?;
+            if checked.up_to_redaction != 0 {
+                show::problem(&format!(
+                    "{}: {} lines are equal up to redaction: the model was shown secrets that the \
+                     transcript does not have",
+                    checked.file.display(),
+                    checked.up_to_redaction
+                ));
+            }
             if it.forked.lines != 0 {
                 show::problem(&format!(
                     "{}: {} lines at its beginning are copies that another program made of the \

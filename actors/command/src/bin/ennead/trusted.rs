@@ -29,7 +29,7 @@ pub(crate) fn apply(options: &mut SessionOptions, args: &Print) -> Result<(), Fa
         Some(sources) if sources.reads_any_of_repository() => Trust::Headless,
         _ => Trust::Untrusted,
     };
-    // Said once, with all else that is not started.
+    // Printed once, with all else that is not started.
     options.reads_mcp_json = !args.strict_mcp_config && options.trust != Trust::Untrusted;
     Ok(())
 }

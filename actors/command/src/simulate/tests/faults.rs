@@ -102,7 +102,7 @@ struct Client {
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Properly,
-    /// The client was told so, and not by a limit of its own.
+    /// The error came from the server, not from a limit of the client.
     Broken,
     /// There was nothing more to read, and no end.
     Not,

@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use ennead::{
-    OptionError, SessionHandle, SessionOptions,
+    SessionHandle, SessionOptions,
     permission::{HookEvent, PermissionMode},
 };
-use ennead_runtime::catalogue::Catalogue;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -71,8 +70,12 @@ impl Face {
                 Err(why) => Err(why),
             },
             "interrupt" => {
+                if fields.get("cancel_queued") == Some(&true.into()) {
+                    self.queue.clear();
+                }
                 self.interrupt();
-                Ok(json!({}))
+                let queued = self.queue.iter().filter_map(|it| it.uuid.as_deref());
+                Ok(json!({"still_queued": queued.collect::<Vec<_>>()}))
             }
             "set_permission_mode" => {
                 let mode = fields.get("mode").cloned().unwrap_or_default();
@@ -81,11 +84,15 @@ impl Face {
                     Err(_) => Err(format!("there is no permission mode {mode}")),
                 }
             }
-            "set_model" => {
-                self.choose_model(fields.get("model").and_then(Value::as_str));
-                Ok(json!({}))
-            }
-            "get_context_usage" => Ok(self.context_usage()),
+            "set_model" => match fields.get("model") {
+                None | Some(Value::Null) => Ok(self.choose_model(None)),
+                Some(Value::String(model)) if !model.trim().is_empty() => {
+                    Ok(self.choose_model(Some(model)))
+                }
+                Some(other) => Err(format!("{other} is no model")),
+            },
+            "stop_task" => self.stop_task(fields.get("task_id").and_then(Value::as_str)),
+            "get_context_usage" => Ok(self.context.usage(&self.facts)),
             "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
@@ -93,29 +100,12 @@ impl Face {
         false
     }
 
-    /// How much of the model's window the last request took.
-    fn context_usage(&self) -> Value {
-        let known = Catalogue::built_in();
-        let window = known.find(&self.facts.model).map_or(0, |it| it.window);
-        let used = self.context_tokens;
-        let percentage = used.saturating_mul(100).checked_div(window).unwrap_or(0);
-        let free = window.saturating_sub(used);
-        json!({
-            "categories": [
-                {"name": "Context", "tokens": used, "color": "blue"},
-                {"name": "Free space", "tokens": free, "color": "gray"},
-            ],
-            "totalTokens": used,
-            "maxTokens": window,
-            "rawMaxTokens": window,
-            "percentage": percentage,
-            "model": self.facts.model,
-            "isAutoCompactEnabled": true,
-            "memoryFiles": [],
-            "mcpTools": [],
-            "agents": [],
-            "gridRows": [],
-        })
+    /// Ends one sub-agent; its parent goes on.
+    fn stop_task(&self, task: Option<&str>) -> Result<Value, String> {
+        let task = task.ok_or("stop_task names no task_id")?;
+        let call = self.translator.stoppable(task)?;
+        self.session.iter().for_each(|it| it.stop_agent(call.as_str()));
+        Ok(json!({}))
     }
 
     /// The MCP servers, those in the program first, and how far they are.
@@ -137,12 +127,13 @@ impl Face {
     }
 
     /// Asks another model from the next turn on; a session that is being opened, from its first turn on.
-    fn choose_model(&mut self, model: Option<&str>) {
+    fn choose_model(&mut self, model: Option<&str>) -> Value {
         self.facts.model = model.unwrap_or(&self.default_model).to_owned();
         match &self.session {
             Some(session) => session.set_model(model),
             None => self.chosen_model = Some(model.map(str::to_owned)),
         }
+        json!({})
     }
 
     /// Changes the permission mode; of a session that is being opened once it is there.
@@ -164,26 +155,36 @@ impl Face {
     }
 
     fn initialize(&mut self, fields: &Map<String, Value>) -> Result<Value, String> {
-        if let Some(mut options) = self.options.take() {
-            let (agents, problems) = agents::read(fields.get("agents").unwrap_or(&Value::Null));
-            self.warnings.extend(problems);
-            options = agents.into_iter().fold(options, SessionOptions::agent_type);
-            self.facts.add_agents(&options.agent_types);
-            let kept = options.clone();
-            match self.with_hooks(options, fields.get("hooks")) {
-                Ok(options) => self.options = Some(options),
-                Err(error) => {
-                    self.options = Some(kept);
-                    return Err(error.to_string());
-                }
+        let Some(options) = self.options.take() else {
+            return Err("Already initialized".into());
+        };
+        let kept = options.clone();
+        let hooked = match fields.get("skills") {
+            None | Some(Value::Null | Value::Array(_)) => {
+                self.with_hooks(options, fields.get("hooks"))
             }
-        }
+            Some(other) => Err(format!("`skills` is no list of names: {other}")),
+        };
+        let mut options = match hooked {
+            Ok(options) => options,
+            Err(error) => {
+                self.options = Some(kept);
+                return Err(error);
+            }
+        };
+        let (agents, problems) = agents::read(fields.get("agents").unwrap_or(&Value::Null));
+        self.warnings.extend(problems);
+        options = agents.into_iter().fold(options, SessionOptions::agent_type);
+        self.facts.add_agents(&options.agent_types);
+        self.skills.restrict(fields.get("skills"));
+        options.static_system_prompt |= fields.get("excludeDynamicSections") == Some(&true.into());
+        self.options = Some(options);
         if fields.get("forwardSubagentText") == Some(&true.into()) {
             self.face.shown.agent_text = true;
             self.translator.show(self.face.shown);
         }
         Ok(json!({
-            "commands": [],
+            "commands": self.skills.described(),
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": [{"value": self.facts.model, "displayName": self.facts.model, "description": ""}],
@@ -194,31 +195,40 @@ impl Face {
         }))
     }
 
-    /// Registers the callbacks of the program. Events that never fire here are of no interest.
+    /// Registers the callbacks of the program. Events that never fire here are of no interest; what has
+    /// another shape is refused, since a guard could be lost with it.
     fn with_hooks(
         &self,
         mut options: SessionOptions,
         hooks: Option<&Value>,
-    ) -> Result<SessionOptions, OptionError> {
-        for (event, matchers) in hooks.and_then(Value::as_object).into_iter().flatten() {
-            let Ok(event) = serde_json::from_value::<HookEvent>(event.as_str().into()) else {
+    ) -> Result<SessionOptions, String> {
+        let none = Map::new();
+        let hooks = match hooks {
+            None | Some(Value::Null) => &none,
+            Some(hooks) => hooks.as_object().ok_or("`hooks` is no object")?,
+        };
+        for (name, matchers) in hooks {
+            let Ok(event) = serde_json::from_value::<HookEvent>(name.as_str().into()) else {
                 continue;
             };
-            for matcher in matchers.as_array().into_iter().flatten() {
+            let matchers = matchers.as_array().ok_or(format!("`hooks.{name}` is no list"))?;
+            for matcher in matchers {
                 let pattern = matcher["matcher"].as_str().unwrap_or_default();
                 let seconds = matcher["timeout"].as_f64().filter(|it| 0.0 < *it && *it < 1e6);
                 let limit = Duration::from_secs_f64(seconds.unwrap_or(CALLBACK_SECONDS));
                 let on_failure = matcher["onFailure"].as_str().unwrap_or("continue");
-                for callback in matcher["hookCallbackIds"].as_array().into_iter().flatten() {
-                    let callback = callback.as_str().unwrap_or_default();
+                let callbacks = matcher["hookCallbackIds"].as_array();
+                for callback in callbacks.ok_or(format!("`hooks.{name}` has no hookCallbackIds"))? {
+                    let callback = callback.as_str().ok_or("the id of a callback is no text")?;
                     let (host, shown) = (self.host.clone(), self.shown_calls.clone());
                     let hook = Arc::new(HostHook::new(host, shown, callback));
                     // No failure holds the end of a run up.
                     let is_end = matches!(event, HookEvent::Stop | HookEvent::SubagentStop);
-                    options = match on_failure == "continue" || is_end {
-                        true => options.hook(event, pattern, limit, hook)?,
-                        false => options.guarding_hook(event, pattern, limit, hook)?,
+                    let added = match on_failure == "continue" || is_end {
+                        true => options.hook(event, pattern, limit, hook),
+                        false => options.guarding_hook(event, pattern, limit, hook),
                     };
+                    options = added.map_err(|it| it.to_string())?;
                 }
             }
         }

@@ -7,33 +7,57 @@ use std::{
 };
 
 use ennead::{Event, RunError, RunRequest, SessionHandle};
+use ennead_runtime::skill::SkillPlace;
 use serde_json::{Value, json};
 
 use super::{
-    super::results::{RunNotes, of_error, of_outcome},
-    Ended, Face, Running,
+    super::{
+        incoming::Prompt,
+        results::{RunNotes, of_error, of_outcome},
+    },
+    Ended, Face, Opening, Running,
+    clear::is_clear,
 };
 use crate::print::{mark_simulated, model_record};
 
 impl Face {
-    pub(super) fn begin_run(&mut self) {
-        let Some(session) = self.session.clone().filter(|_| self.running.is_none()) else { return };
-        let Some(prompt) = self.queue.pop_front() else { return };
+    /// Begins the run of the next prompt, where none is under way; or has another session opened, if the prompt
+    /// asks for that.
+    pub(super) fn begin_run(&mut self) -> Option<Opening> {
+        let session = self.session.clone().filter(|_| self.running.is_none())?;
+        let mut prompt = self.queue.pop_front()?;
+        let clears = is_clear(&prompt);
+        self.call_command(&mut prompt);
         self.tell_state("running");
-        self.structured.iter().for_each(|it| it.begin());
         let servers = self.servers();
-        let init = self.facts.init(self.translator.frame(), &servers);
+        let init = self.facts.init(self.translator.frame(), &servers, &self.skills);
         self.output.write(init);
         for warning in std::mem::take(&mut self.warnings) {
             self.warn(&warning);
         }
+        let notes = RunNotes::of_prompt(prompt.uuid.clone(), prompt.is_human);
+        if clears {
+            return self.clear(session, notes);
+        }
+        self.structured.iter().for_each(|it| it.begin());
         self.translator.begin_run(prompt.uuid.clone());
-        let notes =
-            RunNotes { prompt: prompt.uuid.clone(), is_human: prompt.is_human, in_call: false };
         let mut request = RunRequest::of(prompt.content).origin("sdk");
         request.message = prompt.uuid.filter(|it| is_uuid(it)).map(Into::into);
         let run = Box::pin(run(session, request));
         self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
+        None
+    }
+
+    /// Puts the text of a command in the place of a prompt that calls it.
+    fn call_command(&mut self, prompt: &mut Prompt) {
+        if prompt.is_literal {
+            return;
+        }
+        let session = self.translator.frame().session().clone();
+        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
+        if let Err(why) = self.skills.expand(&mut prompt.content, place) {
+            self.warnings.push(format!("the command is not called: {why}"));
+        }
     }
 
     /// Writes a line about the session for people to read.
@@ -51,8 +75,10 @@ impl Face {
             return;
         };
         match &event {
-            Event::ContextAssembled { tokens } => self.context_tokens = tokens.0,
-            Event::MessageCompleted { usage, .. } => self.context_tokens = usage.total().0,
+            Event::ContextAssembled { tokens, sources } => {
+                self.context.assembled(*tokens, *sources);
+            }
+            Event::MessageCompleted { usage, .. } => self.context.answered(usage.total()),
             _ => {}
         }
         match question(&event) {
@@ -92,7 +118,8 @@ impl Face {
         let mut lines = match ended {
             Some(Ok((outcome, record))) => {
                 let structured = self.structured.as_deref();
-                of_outcome(frame, &session, &outcome, &record, &notes, structured)
+                let model = &self.facts.model;
+                of_outcome(frame, &session, &outcome, &record, &notes, structured, model)
             }
             Some(Err(error)) => vec![of_error(frame, &error.to_string(), &notes)],
             None => Vec::new(),

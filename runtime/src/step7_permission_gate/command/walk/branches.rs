@@ -27,6 +27,7 @@ impl Walk<'_> {
         look: impl Fn(&mut Self, &Dirs) -> Ends,
     ) -> Ends {
         let repeats = std::mem::replace(&mut self.repeats, true);
+        let any_time = std::mem::replace(&mut self.at_any_time, true);
         let n_parts = self.parts.len();
         let once = from.or(&look(self, from).any);
         if once != *from {
@@ -34,7 +35,7 @@ impl Walk<'_> {
             self.parts.truncate(n_parts);
             look(self, &once);
         }
-        self.repeats = repeats;
+        (self.repeats, self.at_any_time) = (repeats, any_time);
         Ends::at(&once)
     }
 }

@@ -271,7 +271,7 @@ fn work_goes_on_beside_rules_that_deny_files() {
         "ssh -i ~/.ssh/id host",
         "tar czf a.tgz --exclude=.env src",
         "tar czf a.tgz --exclude .env src",
-        "grep -r x . --exclude=.env",
+        "grep -r x src --exclude=.env",
         "grep --ignore-case x src",
         "sed 's/.env/x/' x",
         "awk '/.env/ {print}' x",

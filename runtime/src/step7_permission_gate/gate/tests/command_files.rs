@@ -145,9 +145,18 @@ fn directory_that_is_denied_is_not_read_as_a_whole() {
     ];
     check_all(DENIED, &reads, "deny");
     let harmless = [
-        "grep -r x .",
         "grep -r x src",
-        "rg x *",
+        "grep -rn -A 3 --include '*.rs' x src",
+        "grep -r --exclude=.env --exclude-dir=secrets x .",
+        "rg x src tests",
+        "rg -n -t rust -g '!*.md' x src",
+        "cat *",
+        "wc -l *.md",
+        "ls -R .",
+        "find . -name x",
+        "du -a .",
+        "git grep x",
+        "git ls-files '*.rs' | xargs wc -l",
         "ls secrets",
         "find secrets -name x",
         "grep -r secrets src",
@@ -155,6 +164,51 @@ fn directory_that_is_denied_is_not_read_as_a_whole() {
         "diff -r --no-dereference src out",
     ];
     check_all(DENIED, &harmless, "allow");
+}
+
+// REQ: PRM-8
+#[test]
+fn directory_above_a_denied_one_is_not_read_as_a_whole_unasked() {
+    let reads = [
+        "grep -r x .",
+        "grep -r x",
+        "grep -r -m 9 x",
+        "grep -r --max-count 9 x",
+        "grep -r --no-such-option 9 x",
+        "grep -re x",
+        "grep -r --exclude=.env x .",
+        "grep -r x *",
+        "grep -r x ../w",
+        "cd src && grep -r x ..",
+        "rg x",
+        "rg -e x",
+        "rg x *",
+        "rg --hidden -g '*' x",
+        "rg --sortr 1 x",
+        "find . -type f -exec cat {} +",
+        "find -newer a -exec cat {} +",
+        "find -newer a | xargs cat",
+        "find . -newer a | xargs cat",
+        "find . -name '*.rs' | xargs grep -n TODO",
+        "ls -a | xargs cat",
+        "rg -l x | xargs cat",
+        "fd -H x | xargs cat",
+        "git ls-files | xargs cat",
+        "git ls-files -o -x '*.o' | xargs cat",
+        "cp -r . /w/out",
+        "cp -a * out",
+        "tar cf a.tar .",
+        "diff -r --no-dereference . out",
+        "git grep --no-index x",
+    ];
+    check_all(DENIED, &reads, "ask");
+    for mode in [Mode::AcceptEdits, Mode::BypassPermissions] {
+        check_each(mode, DENIED, &reads, "ask");
+    }
+    check_all(&["allow project Bash", "deny project Edit(.env)"], &reads[..20], "allow");
+    let beside = ["allow project Bash", "deny project Read(//**/*.pem)"];
+    check_all(&beside, &["grep -r x src", "rg x src"], "allow");
+    check_all(&beside, &["grep -r x .", "rg x"], "ask");
 }
 
 // REQ: PRM-8

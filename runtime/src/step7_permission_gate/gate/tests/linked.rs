@@ -176,6 +176,15 @@ fn program_that_follows_links_it_meets_is_asked_for_where_files_are_denied() {
         "git --work-tree=plain diff",
         "git --git-dir=src/bare show HEAD:x",
         "git --git-dir src/bare log",
+        "git -c core.worktree=plain diff",
+        "find . -type l -exec cat {} +",
+        "find . -lname '*key' -exec cat {} +",
+        "find src -name 'l*' -exec cat {}/prod.key ';'",
+        "find . -type l | xargs cat",
+        "find . -type f,l -print0 | xargs -0 cat",
+        "ls | xargs -I{} cat {}/prod.key",
+        "ls src | xargs -I % sh -c 'cat' %/prod.key",
+        "fd -t l -x cat",
         "GIT_DIR=src/bare git show HEAD:x",
         "env GIT_WORK_TREE=plain git diff",
         "sh -c 'grep -R x src'",
@@ -190,6 +199,10 @@ fn program_that_follows_links_it_meets_is_asked_for_where_files_are_denied() {
         "cp -L src/a.rs copy",
         "rsync -a src/ copy",
         "find src -name '*.rs'",
+        "find . -type l",
+        "find src -name '*.rs' | xargs wc -l",
+        "find src -type f -exec grep -n x {} +",
+        "git -c core.worktree=. status",
         "tar -cf a.tar src",
         "ls -R src",
         "ls -lL src",
@@ -279,7 +292,9 @@ fn command_with_too_many_paths_is_left_to_a_thread_of_its_own_and_asked_beyond_i
     assert!(order(&many(100)).judge_in_place(TREE).is_some());
     assert_eq!(order(&many(300)).judge_in_place(TREE), None);
     let names: String = (0..9_000).map(|i| format!(" {i:x}")).collect();
-    let judged = order(&format!("cd src; cd /w/g; cat{names}")).judge(TREE);
+    let order = order(&format!("cd src; cd /w/g; cat{names}"));
+    let judged = order.judge(TREE);
+    assert_eq!(order.judge_again(judged.links().clone()), judged);
     assert!(judged.links().is_cut, "{judged:?}");
     assert_eq!(judged.answer, super::stage3::RuleVerdict::Ask, "{judged:?}");
 }

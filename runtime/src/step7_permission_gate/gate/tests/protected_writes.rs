@@ -1,4 +1,4 @@
-//! Writes to protected paths by programs that nobody would think of, and to files by redirections.
+//! Writes to protected paths by unexpected programs, and to files by redirections.
 //!
 //! Built under `#[cfg(test)]` only.
 
@@ -121,7 +121,7 @@ fn read_deny_rules_hold_for_names_that_come_through_a_pipe_or_from_options_of_gi
     ];
     check_each(Mode::Default, texts, &unknown, "ask");
     let harmless = [
-        "find . -name '*.rs' | xargs grep -n TODO",
+        "find src -name '*.rs' | xargs grep -n TODO",
         "git ls-files '*.rs' | xargs wc -l",
         "rg -l x src | xargs sed -n 1p",
         "echo a b | xargs cat",

@@ -81,7 +81,7 @@ fn script_that_the_command_itself_holds_is_judged_wherever_it_is() {
     check_each(Mode::Default, ALL_BUT_RM, &harmless, "allow");
 }
 
-/// Commands of which nobody sees what they run.
+/// Commands whose programs cannot be seen in their text.
 const UNSEEN: [&str; 77] = [
     "sh",
     "cat x | sh",

@@ -53,7 +53,7 @@ impl Nodes {
         (recorded, base)
     }
 
-    /// Adds what was said since to a conversation; `None` where it does not simply go on.
+    /// Adds the messages since then to a conversation; `None` where it does not simply go on.
     pub(in crate::transcript::load) fn go_on(&self, mut base: Base) -> Option<Base> {
         for at in base.n_nodes..self.nodes.len() {
             let node = &self.nodes[at];

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl RecordedInputs<'_> {
-    /// What the policy said.
+    /// The decision of the policy.
     pub(super) fn policy(&self, asked: &Question, step: Step) -> Result<TurnInput, ReplayError> {
         let verdict = self.told("what a policy said", step, |it| match it {
             RecordKind::Passed { by: AnsweredBy::Policy, .. } => Some(PolicyVerdict::Pass),
@@ -23,7 +23,8 @@ impl RecordedInputs<'_> {
             }
             _ => None,
         })?;
-        Ok(TurnInput::PolicyAnswered { call: asked.call.id.clone(), verdict })
+        let (call, epoch) = (asked.call.id.clone(), asked.epoch);
+        Ok(TurnInput::PolicyAnswered { call, epoch, verdict })
     }
 
     /// The answer of a surface, or why there is none.

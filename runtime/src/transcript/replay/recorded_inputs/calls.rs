@@ -7,8 +7,9 @@ use crate::{
     block::Block,
     hook::{self, HookEvent},
     ids::ToolUseId,
+    run::PromptBlock,
     step6_tool_dispatch::Admission,
-    step8_tool_execution::post_tool_use_hooks::with_context,
+    step8_tool_execution::post_tool_use_hooks::{event_after, with_context},
     tool::{ToolCall, ToolErrorKind, ToolNote, ToolOutcome},
     transcript::{
         entry::{RecordKind, StepDetail},
@@ -57,7 +58,7 @@ impl<'a> RecordedInputs<'a> {
         n_refused.saturating_sub(n_calls.saturating_sub(n_open))
     }
 
-    /// Whether calls were let in, as far as lines tell.
+    /// Whether calls were let in, as far as lines show.
     fn admissions(&self) -> BTreeMap<&'a ToolUseId, Admission> {
         let mut admissions = BTreeMap::new();
         for (i, line) in self.lines.iter().enumerate().skip(self.next) {
@@ -124,12 +125,12 @@ impl<'a> RecordedInputs<'a> {
         let notes = notes.as_ref().map(|it| text_of(it, number, self.stored)).transpose()?;
         let notes: Vec<ToolNote> =
             notes.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default();
-        let event = match error {
-            None => HookEvent::PostToolUse,
-            Some(_) => HookEvent::PostToolUseFailure,
-        };
+        let event = event_after(error);
         let added = self.added(event, asked, turn)?;
         let fields = lines.get(i + 1).and_then(|it| said(it)?.tool_result.as_ref());
+        let answered = lines.get(i + 1).and_then(|it| said(it)?.message.blocks.first());
+        let media = answered.map(Block::media_in_result).unwrap_or_default();
+        let media = media.into_iter().map(PromptBlock::recorded).collect();
         let outcome = ToolOutcome {
             text: text.strip_suffix(added.as_str()).unwrap_or(text).to_owned(),
             structured: fields.and_then(|it| it.structured.as_deref()).map(str::to_owned),
@@ -137,6 +138,7 @@ impl<'a> RecordedInputs<'a> {
             exit_code,
             duration_ms,
             truncation,
+            media,
             notes,
         };
         Ok(Some(TurnInput::ToolFinished { call: asked.id.clone(), outcome: Box::new(outcome) }))
@@ -156,7 +158,7 @@ impl<'a> RecordedInputs<'a> {
                 answers.push(hook::read_answer(event, &output, handler.on_failure, fail_closed));
             }
         }
-        Ok(with_context("", &turn.joined(event, answers).0))
+        Ok(with_context("", event, &turn.joined(event, answers).0, turn.revision()))
     }
 }
 

@@ -43,7 +43,7 @@ impl Session {
         let stream = self.machine.conversation().stream.child(self.run.id.as_str());
         let closing = window.closing(stream, self.run.turns);
         let end = closing.and_then(|_| window.end_reason());
-        // Whoever resumes a session whose process was killed closes it with keys of its own.
+        // The process that resumes a session whose process was killed closes it with keys of its own.
         let is_followed = match end {
             Some((_, RunEnd::NotRecorded)) => false,
             Some((_, RunEnd::Crashed)) => !is_last,

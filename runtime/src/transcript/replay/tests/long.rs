@@ -103,8 +103,8 @@ fn long_run_in_which_nothing_is_compacted_is_walked_again() {
     assert_eq!(check(&turns(uncompacted, 120, 60)).turns, 120);
 }
 
-/// Looks at lines and at stored texts that a check takes, and lines.
-fn work(play: &Play) -> (u64, u64, u64) {
+/// Looks at lines and at stored texts that a check takes, messages compiled for requests, and lines.
+fn work(play: &Play) -> (u64, u64, u64, u64) {
     let n_stored = Cell::new(0);
     let stored = |digest: Digest| {
         n_stored.update(|it| it + 1);
@@ -119,8 +119,8 @@ fn work(play: &Play) -> (u64, u64, u64) {
         also: &|_| Ok(()),
     };
     verify(&bytes, &evidence).unwrap();
-    let looks = replay(&bytes, &stored).unwrap().looks;
-    (looks, n_stored.get(), play.lines.len() as u64)
+    let Replayed { looks, compiled, .. } = replay(&bytes, &stored).unwrap();
+    (looks, n_stored.get(), compiled, play.lines.len() as u64)
 }
 
 // REQ: SES-9
@@ -134,12 +134,18 @@ fn check_of_twice_as_many_turns_looks_at_twice_as_many_lines_and_texts() {
         ("resumes", &|n| resumes(n / 2)),
     ];
     for (name, session) in sessions {
-        let (looks, stored, n_lines) = work(&session(60));
-        let (more_looks, more_stored, n_more_lines) = work(&session(120));
+        let (looks, stored, compiled, n_lines) = work(&session(60));
+        let (more_looks, more_stored, more_compiled, n_more_lines) = work(&session(120));
         assert!(n_lines < n_more_lines && n_more_lines <= 2 * n_lines + 20, "{name}");
         assert!(looks <= 12 * n_lines, "{name}: {looks} looks at {n_lines} lines");
         assert!(more_looks <= 2 * looks + 200, "{name}: {looks} and {more_looks}");
         assert!(more_stored <= 2 * stored + 20, "{name}: {stored} and {more_stored} texts");
+        // Whoever opens a session compiles what is there once.
+        if name == "resumes" {
+            continue;
+        }
+        assert!(compiled <= 3 * n_lines, "{name}: {compiled} messages, {n_lines} lines");
+        assert!(more_compiled <= 2 * compiled + 20, "{name}: {compiled} and {more_compiled}");
     }
 }
 

@@ -70,7 +70,7 @@ fn sessions_are_walked_again() {
     }
 }
 
-/// Changes what the turn decided, if this record tells it.
+/// Changes what the turn decided, if this record holds it.
 fn change(what: &mut RecordKind) {
     match what {
         RecordKind::ModelAttempt { request: digest, .. }

@@ -18,7 +18,7 @@ fn endless() -> (World, PathBuf) {
 }
 
 /// Waits until the checkout has begun, and then ends it. Returns when nothing works for the call
-/// any more, and what the call said.
+/// any more, and the text of the call's result.
 fn ended_by(
     end: impl FnOnce(&Switch, &mut Option<tokio::task::JoinHandle<Result<Held, WorktreeError>>>),
 ) -> (World, Option<WorktreeError>) {

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 /// Flags that matter to a program that drives the command. Those without an effect here are accepted, and
-/// the program is told so.
+/// the program reads that.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Protocol {
     /// What standard input is: `text`, or prompts and control requests as JSON lines (`stream-json`).
@@ -21,15 +21,18 @@ pub(crate) struct Protocol {
     /// Go on with the newest session of this directory.
     #[arg(long = "continue")]
     pub(crate) goes_on: bool,
-    /// Go on with this session.
+    /// Go on with the session of this id, or of this title where no other has it.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Go on under another id, with a copy of the session that is gone on with.
     #[arg(long)]
     pub(crate) fork_session: bool,
-    /// Copy the session up to this message, and not beyond; with --fork-session.
+    /// Go on with the session from this message on; what came after it stays on disk, or is not copied.
     #[arg(long, value_name = "UUID")]
     pub(crate) resume_session_at: Option<String>,
+    /// Only if all that comes after the message of --resume-session-at belongs to the run of this prompt.
+    #[arg(long, value_name = "UUID")]
+    pub(crate) resume_drops_turn: Option<String>,
     /// The system prompt, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
     pub(crate) system_prompt_file: Option<std::path::PathBuf>,
@@ -79,6 +82,7 @@ impl Protocol {
             ("--resume", self.resume.is_some()),
             ("--fork-session", self.fork_session),
             ("--resume-session-at", self.resume_session_at.is_some()),
+            ("--resume-drops-turn", self.resume_drops_turn.is_some()),
             ("--json-schema", self.json_schema.is_some()),
             ("--permission-prompt-tool", self.permission_prompt_tool.is_some()),
         ])

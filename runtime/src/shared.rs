@@ -11,7 +11,7 @@ const PART: usize = 32;
 
 /// A list to which elements are added at its end.
 #[derive(Clone, Debug)]
-pub(super) struct SharedList<T> {
+pub(crate) struct SharedList<T> {
     sealed: Vec<Arc<[T]>>,
     n_sealed: usize,
     newest: Vec<T>,
@@ -19,7 +19,7 @@ pub(super) struct SharedList<T> {
 
 /// A set to which elements are added.
 #[derive(Clone, Debug)]
-pub(super) struct SharedSet<T> {
+pub(crate) struct SharedSet<T> {
     /// Each in order.
     sealed: Vec<Arc<[T]>>,
     newest: Vec<T>,
@@ -38,7 +38,7 @@ impl<T> Default for SharedSet<T> {
 }
 
 impl<T: Clone> SharedList<T> {
-    pub(super) fn push(&mut self, element: T) {
+    pub(crate) fn push(&mut self, element: T) {
         self.newest.push(element);
         if self.newest.len() == PART {
             self.n_sealed += PART;
@@ -46,15 +46,35 @@ impl<T: Clone> SharedList<T> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.n_sealed + self.newest.len()
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+    pub(crate) fn get(&self, at: usize) -> Option<&T> {
+        let mut left = at;
+        for part in &self.sealed {
+            match part.get(left) {
+                Some(found) => return Some(found),
+                None => left -= part.len(),
+            }
+        }
+        self.newest.get(left)
+    }
+
+    pub(crate) fn last(&self) -> Option<&T> {
+        self.newest.last().or_else(|| self.sealed.last().and_then(|it| it.last()))
+    }
+
+    /// Whether these elements begin with those of the list.
+    pub(crate) fn begins(&self, elements: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
+        self.len() <= elements.len() && self.iter().zip(elements).all(|(a, b)| is_same(a, b))
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.sealed.iter().flat_map(|it| it.iter()).chain(&self.newest)
     }
 
-    pub(super) fn iter_from(&self, first: usize) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter_from(&self, first: usize) -> impl Iterator<Item = &T> {
         let mut before = 0;
         let parts = self.sealed.iter().map(|it| &**it).chain([&self.newest[..]]);
         parts.flat_map(move |part| {
@@ -66,7 +86,7 @@ impl<T: Clone> SharedList<T> {
 }
 
 impl<T: Clone + Ord> SharedSet<T> {
-    pub(super) fn insert(&mut self, element: T) {
+    pub(crate) fn insert(&mut self, element: T) {
         self.newest.push(element);
         if self.newest.len() == PART {
             // Of two ordered runs a sort makes one in a single pass.
@@ -74,7 +94,7 @@ impl<T: Clone + Ord> SharedSet<T> {
         }
     }
 
-    pub(super) fn contains(&self, element: &T) -> bool {
+    pub(crate) fn contains(&self, element: &T) -> bool {
         self.newest.contains(element)
             || self.sealed.iter().any(|it| it.binary_search(element).is_ok())
     }
@@ -118,6 +138,16 @@ mod tests {
         }
         assert!(kept.iter().map(|it| it.0).eq(0..n));
         count.get()
+    }
+
+    #[test]
+    fn element_of_a_list_is_found_by_its_place() {
+        let mut list = SharedList::default();
+        for i in 0..300_u32 {
+            assert_eq!(list.last().copied(), i.checked_sub(1));
+            list.push(i);
+        }
+        assert!((0..301).all(|i| list.get(i as usize).copied() == (i < 300).then_some(i)));
     }
 
     // REQ: SES-4

@@ -60,8 +60,9 @@ pub(super) fn again(input: &TurnInput) -> Option<TurnInput> {
         TurnInput::CommandJudged { call, judged } => {
             TurnInput::CommandJudged { call: call.clone(), judged: judged.clone() }
         }
-        TurnInput::PolicyAnswered { call, verdict } => {
-            TurnInput::PolicyAnswered { call: call.clone(), verdict: verdict.clone() }
+        TurnInput::PolicyAnswered { call, epoch, verdict } => {
+            let (call, verdict) = (call.clone(), verdict.clone());
+            TurnInput::PolicyAnswered { call, epoch: *epoch, verdict }
         }
         TurnInput::PermissionAnswered { call, given } => {
             TurnInput::PermissionAnswered { call: call.clone(), given: given.clone() }

@@ -1,40 +1,40 @@
-//! A number of places, each free again when the one who has it is gone.
+//! A limited number of slots, each free again when its holder is gone.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// So many places.
+/// A limited number of slots. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct Slots {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
 
-/// A place that is taken.
+/// A slot that is taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct TakenSlot(Arc<AtomicUsize>);
 
-impl Places {
+impl Slots {
     pub(crate) fn new(max: usize) -> Self {
         Self { taken: Arc::default(), max }
     }
 
-    /// Takes a place; `None` when all are taken.
-    pub(crate) fn enter(&self) -> Option<Place> {
+    /// Takes a slot; `None` when all are taken.
+    pub(crate) fn take(&self) -> Option<TakenSlot> {
         let more = |n: usize| (n < self.max).then_some(n + 1);
         self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        Some(Place(Arc::clone(&self.taken)))
+        Some(TakenSlot(Arc::clone(&self.taken)))
     }
 
-    /// How many are taken.
-    pub(crate) fn taken(&self) -> usize {
+    /// Returns how many slots are taken.
+    pub(crate) fn n_taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

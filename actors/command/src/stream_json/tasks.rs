@@ -1,0 +1,158 @@
+//! Sub-agents as tasks: their beginning, how far they are, and their end.
+
+use std::collections::BTreeMap;
+
+use ennead_runtime::{
+    event::RecordedMessage,
+    ids::{AgentId, ToolUseId},
+    time::Timestamp,
+    tokens::Usage,
+};
+use serde_json::{Value, json};
+
+use super::frames::Frame;
+
+/// A sub-agent that was announced.
+#[derive(Clone, Debug)]
+struct Task {
+    call: ToolUseId,
+    description: String,
+    /// Whether the session's own model asked for it.
+    is_direct: bool,
+    is_ended: bool,
+    /// When its first message was recorded, and its last.
+    times: Option<(Timestamp, Timestamp)>,
+    usage: Usage,
+    n_calls: u64,
+}
+
+impl Task {
+    fn usage(&self) -> Value {
+        let duration_ms = self.times.map_or(0, |(first, last)| last.millis_since(first));
+        json!({
+            "total_tokens": self.usage.total(),
+            "tool_uses": self.n_calls,
+            "duration_ms": duration_ms,
+        })
+    }
+}
+
+/// The sub-agents of a run.
+#[derive(Debug, Default)]
+pub(super) struct Tasks(BTreeMap<AgentId, Task>);
+
+impl Tasks {
+    /// Forgets those that have ended.
+    pub(super) fn forget_ended(&mut self) {
+        self.0.retain(|_, it| !it.is_ended);
+    }
+
+    /// The call that asked for an agent.
+    pub(super) fn call_of(&self, agent: &AgentId) -> Option<ToolUseId> {
+        self.0.get(agent).map(|it| it.call.clone())
+    }
+
+    /// The call whose agent can be ended alone, by the name of the task; the reason in words where there is none.
+    pub(super) fn stoppable(&self, task: &str) -> Result<ToolUseId, String> {
+        let found = self.0.iter().find(|(agent, it)| agent.as_str() == task && !it.is_ended);
+        match found {
+            None => Err(format!("No task found with ID: {task}")),
+            Some((_, it)) if it.is_direct => Ok(it.call.clone()),
+            Some(_) => Err(format!("the task {task} is of another agent; stop that one")),
+        }
+    }
+
+    /// An agent begins.
+    pub(super) fn started(
+        &mut self,
+        frame: &mut Frame,
+        agent: &AgentId,
+        call: &ToolUseId,
+        description: &str,
+        is_direct: bool,
+    ) -> Value {
+        let task = Task {
+            call: call.clone(),
+            description: description.to_owned(),
+            is_direct,
+            is_ended: false,
+            times: None,
+            usage: Usage::default(),
+            n_calls: 0,
+        };
+        self.0.insert(agent.clone(), task);
+        let fields = json!({
+            "task_id": agent,
+            "tool_use_id": call,
+            "description": description,
+            "task_type": "local_agent",
+        });
+        frame.system("task_started", fields)
+    }
+
+    /// A message of an agent was recorded; a line for an answer that asks for tools.
+    pub(super) fn progressed(
+        &mut self,
+        frame: &mut Frame,
+        agent: &AgentId,
+        message: &RecordedMessage,
+    ) -> Option<Value> {
+        let task = self.0.get_mut(agent).filter(|it| !it.is_ended)?;
+        let first = task.times.map_or(message.at, |it| it.0);
+        task.times = Some((first, message.at));
+        let answer = message.answer.as_ref()?;
+        task.usage = task.usage + answer.usage;
+        let calls: Vec<_> = message.message.tool_uses().collect();
+        let (_, last_tool, _) = calls.last()?;
+        task.n_calls += calls.len() as u64;
+        let fields = json!({
+            "task_id": agent,
+            "tool_use_id": task.call,
+            "description": task.description,
+            "usage": task.usage(),
+            "last_tool_name": last_tool,
+        });
+        Some(frame.system("task_progress", fields))
+    }
+
+    /// An agent has ended; a line, once.
+    pub(super) fn ended(
+        &mut self,
+        frame: &mut Frame,
+        agent: &AgentId,
+        status: &str,
+    ) -> Option<Value> {
+        let task = self.0.get_mut(agent).filter(|it| !it.is_ended)?;
+        task.is_ended = true;
+        let fields = json!({
+            "task_id": agent,
+            "tool_use_id": task.call,
+            "status": status,
+            "output_file": "",
+            "summary": task.description,
+            "usage": task.usage(),
+        });
+        Some(frame.system("task_notification", fields))
+    }
+
+    /// Whatever became of the agent of a call, it has ended with the call.
+    pub(super) fn call_ended(
+        &mut self,
+        frame: &mut Frame,
+        call: &ToolUseId,
+        is_error: bool,
+    ) -> Option<Value> {
+        let open = self.0.iter().find(|(_, it)| it.call == *call && !it.is_ended);
+        let agent = open.map(|(agent, _)| agent.clone())?;
+        self.ended(frame, &agent, if is_error { "failed" } else { "completed" })
+    }
+}
+
+/// What a program calls the end of a sub-agent.
+pub(super) fn status_of(reason: &str) -> &'static str {
+    match reason {
+        "no_pending_tools" | "explicit_stop" => "completed",
+        "interrupted" => "stopped",
+        _ => "failed",
+    }
+}

@@ -1,0 +1,34 @@
+//! What a session is opened with: its layers of settings, its models, and its secrets.
+
+use std::sync::Arc;
+
+use ennead_runtime::{permission::Scope, step1_settings_resolution::LayerText};
+
+use super::{Ennead, check::Looked};
+use crate::{
+    groundwork::redaction::Redaction,
+    handle::options::{Endpoint, SessionOptions},
+};
+
+impl Ennead {
+    /// What takes the secrets out of the session's texts, by its options and the settings files.
+    pub(super) async fn redaction(&self, options: &SessionOptions, looked: &Looked) -> Redaction {
+        let endpoints = endpoints(options);
+        let catalogue = self.learned.over(&self.catalogue, &endpoints);
+        let merged = self.merged(&looked.layers, &catalogue);
+        let read = looked.first.as_ref().map_or(&[][..], |it| &it.layers);
+        let environment = &self.options.environment;
+        self.patterns.redaction(merged, &looked.layers, read, environment, &endpoints).await
+    }
+}
+
+/// Where a session's models are asked, in order.
+pub(super) fn endpoints(options: &SessionOptions) -> Arc<[Endpoint]> {
+    [&options.endpoint].into_iter().chain(&options.fallbacks).cloned().collect()
+}
+
+/// The settings among its options, as a layer.
+pub(super) fn layers(options: &SessionOptions) -> Vec<LayerText> {
+    let layer = |text| LayerText { scope: Scope::CliArg, source: "options".into(), text };
+    options.settings.text().map(layer).into_iter().collect()
+}

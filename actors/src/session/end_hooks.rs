@@ -1,0 +1,64 @@
+//! Runs the hooks at the end of a session, before its transcript is closed.
+
+use std::sync::Arc;
+
+use ennead_runtime::{
+    event::Event,
+    hook::{HandlerEnd, HookEvent, HookHandler},
+    ports::{BoxFuture, WorkGuard},
+    session::EndHooks,
+};
+use futures::future::join_all;
+
+use super::{SessionContext, SessionState};
+use crate::{
+    handle::in_process_hook,
+    world::hook_process::{HookPlace, run_handler},
+};
+
+impl SessionState {
+    /// What is still to be run; at most once.
+    pub(super) fn take_end_hooks(&mut self) -> Option<BoxFuture<'static, ()>> {
+        if std::mem::replace(&mut self.has_ended_hooks, true) {
+            return None;
+        }
+        let hooks = self.machine.end_hooks()?;
+        Some(Box::pin(run(Arc::clone(&self.shared), hooks)))
+    }
+}
+
+/// Runs all handlers, each within its limit. A failure is told and changes nothing.
+async fn run(shared: Arc<SessionContext>, hooks: EndHooks) {
+    let EndHooks { handlers, input, cwd, env, sandbox } = hooks;
+    let facts = &shared.facts;
+    let place = HookPlace {
+        cwd: cwd.to_string(),
+        project: facts.within.first().unwrap_or(&facts.workspace).to_string(),
+        env: env.iter().chain(shared.secret_variables.iter()).cloned().collect(),
+        event: HookEvent::SessionEnd,
+        chain: Arc::clone(&shared.hook_chain),
+        sandbox,
+    };
+    let input = input.to_json();
+    let run = |handler: HookHandler| {
+        let (shared, place, input) = (&shared, &place, &input);
+        async move {
+            let (clock, hooks) = (&*shared.world.clock, &shared.hooks);
+            let output = match handler.in_process {
+                true => {
+                    in_process_hook::run(hooks, &handler, HookEvent::SessionEnd, input, clock).await
+                }
+                false => {
+                    let hold = WorkGuard::new(shared.guard.clone());
+                    run_handler(&handler, place, input, clock, hold).await
+                }
+            };
+            if output.ended != HandlerEnd::Exited(0) {
+                let why = output.stderr.trim();
+                let what = format!("the SessionEnd hook `{}` failed: {why}", handler.label());
+                shared.hub.publish(Event::Alert { what: what.into() });
+            }
+        }
+    };
+    join_all(handlers.into_iter().map(run)).await;
+}

@@ -1,0 +1,167 @@
+//! Reads `skills/*/SKILL.md` and `commands/**/*.md` of users and repositories.
+
+use std::{fs, io::Read, path::Path, sync::Arc};
+
+use ennead_runtime::{
+    skill::{Skill, first_of_each},
+    step1_settings_resolution::trust::{SettingSources, Trust},
+};
+
+use super::rules::{
+    files_below,
+    header::{Node, fields},
+    split,
+};
+
+/// Bytes of a file that are read.
+const MAX_BYTES: u64 = 256 << 10;
+
+/// Skills, and commands, of one directory that are read.
+const MAX_FILES: usize = 500;
+
+/// The skills of the user, below `config`, and of the repository, then the commands of both; of one name
+/// the first. And what cannot be read, in words. Those of a repository count where it is trusted or its
+/// settings were named. Reads files on the thread of the caller.
+pub fn skill_files(
+    workspace: &Path,
+    config: &Path,
+    sources: SettingSources,
+    trust: Trust,
+) -> (Vec<Skill>, Vec<String>) {
+    let real = workspace.canonicalize().ok();
+    let of_project = workspace.join(".claude");
+    let reads_project = sources.project && trust != Trust::Untrusted;
+    let user = sources.user.then_some((config, None));
+    let project = reads_project.then_some((&*of_project, real.as_deref()));
+    let places: Vec<(&Path, Option<&Path>)> = user.into_iter().chain(project).collect();
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for (place, within) in &places {
+        read_skills(&place.join("skills"), *within, &mut found, &mut problems);
+    }
+    for (place, within) in &places {
+        for path in files_below(&place.join("commands"), *within).into_iter().take(MAX_FILES) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            take(&path, &name, false, &mut found, &mut problems);
+        }
+    }
+    (first_of_each(found), problems)
+}
+
+fn read_skills(
+    directory: &Path,
+    within: Option<&Path>,
+    found: &mut Vec<Skill>,
+    problems: &mut Vec<String>,
+) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut paths: Vec<_> = entries.flatten().map(|it| it.path().join("SKILL.md")).collect();
+    // The order of a listing is the file system's.
+    paths.sort();
+    let is_inside = |path: &Path| match path.canonicalize() {
+        Ok(real) => real.is_file() && within.is_none_or(|it| real.starts_with(it)),
+        Err(_) => false,
+    };
+    for path in paths.into_iter().filter(|it| is_inside(it)).take(MAX_FILES) {
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        take(&path, &name, true, found, problems);
+    }
+}
+
+fn take(
+    path: &Path,
+    name: &str,
+    is_skill: bool,
+    found: &mut Vec<Skill>,
+    problems: &mut Vec<String>,
+) {
+    let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
+    let read = match name.chars().all(is_of_name) && !name.is_empty() {
+        true => read(path, name, is_skill),
+        false => Err("its name has other characters than letters, digits, `-`, `_` and `.`".into()),
+    };
+    match read {
+        Ok(skill) => found.push(skill),
+        Err(why) => problems.push(format!("{}: {why}", path.display())),
+    }
+}
+
+fn read(path: &Path, name: &str, is_skill: bool) -> Result<Skill, String> {
+    let file = fs::File::open(path).map_err(|it| it.to_string())?;
+    if !file.metadata().is_ok_and(|it| it.is_file()) {
+        return Err("it is no regular file".into());
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|it| it.to_string())?;
+    if MAX_BYTES < text.len() as u64 {
+        return Err(format!("it has more than {MAX_BYTES} bytes"));
+    }
+    // A header that cannot be read is none: the text is there all the same.
+    let (header, body) = split(&text).unwrap_or(("", &text));
+    let header = fields(header).unwrap_or_default();
+    let word = |key: &str| match header.get(key) {
+        Some(Node::Text(text)) => text.trim(),
+        _ => "",
+    };
+    let is = |key: &str, words: [&str; 4]| words.contains(&&*word(key).to_lowercase());
+    let said = [word("description"), word("when_to_use")].map(str::to_owned);
+    let said: Vec<String> = said.into_iter().filter(|it| !it.is_empty()).collect();
+    let description = match said.is_empty() {
+        true => body.trim().split("\n\n").next().unwrap_or_default().trim().to_owned(),
+        false => said.join(" "),
+    };
+    let arguments = match header.get("arguments") {
+        Some(Node::Text(text)) => text.split_whitespace().map(str::to_owned).collect(),
+        Some(Node::Texts(names)) => names.clone(),
+        _ => Vec::new(),
+    };
+    let directory = path.parent().filter(|_| is_skill).map(|it| Arc::from(it.to_string_lossy()));
+    let no_place = directory.as_deref().unwrap_or("${CLAUDE_SKILL_DIR}");
+    Ok(Skill {
+        name: name.into(),
+        description: description.into(),
+        argument_hint: word("argument-hint").into(),
+        arguments,
+        body: body.replace("${CLAUDE_SKILL_DIR}", no_place).into(),
+        is_for_models_only: is("user-invocable", ["false", "no", "off", "0"]),
+        is_for_people_only: is("disable-model-invocation", ["true", "yes", "on", "1"]),
+        directory,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: SUR-3
+    #[test]
+    fn skills_of_the_user_come_first_then_those_of_a_trusted_repository_then_commands() {
+        let place = tempfile::tempdir().unwrap();
+        let (work, config) = (place.path().join("w"), place.path().join("c"));
+        let write = |path: std::path::PathBuf, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(config.join("skills/pot/SKILL.md"), "---\ndescription: of the user\n---\nTurn it.");
+        let own = work.join(".claude");
+        write(own.join("skills/pot/SKILL.md"), "---\ndescription: of the project\n---\nx");
+        let header = "---\nname: Other\nwhen_to_use: at noon\nuser-invocable: no\n---\n";
+        write(own.join("skills/pan/SKILL.md"), &format!("{header}In ${{CLAUDE_SKILL_DIR}}."));
+        write(own.join("commands/deep/fix.md"), "Fix $ARGUMENTS.\n\nMore.");
+        write(own.join("commands/pan.md"), "never");
+        write(own.join("commands/large.md"), &"x".repeat(300_000));
+        fs::create_dir_all(own.join("skills/out")).unwrap();
+        write(place.path().join("secret"), "secret");
+        let link = own.join("skills/out/SKILL.md");
+        std::os::unix::fs::symlink(place.path().join("secret"), link).unwrap();
+        let all = SettingSources::default();
+        let (found, problems) = skill_files(&work, &config, all, Trust::Headless);
+        let names: Vec<_> = found.iter().map(|it| (&*it.name, &*it.description)).collect();
+        let expected = [("pot", "of the user"), ("pan", "at noon"), ("fix", "Fix $ARGUMENTS.")];
+        assert_eq!(names, expected);
+        assert!(found[1].is_for_models_only && found[1].body.contains(".claude/skills/pan."));
+        assert_eq!((found[2].directory.as_ref(), found[0].is_for_models_only), (None, false));
+        assert!(problems.len() == 1 && problems[0].contains("large.md"), "{problems:?}");
+        assert_eq!(skill_files(&work, &config, all, Trust::Untrusted).0.len(), 1);
+        assert!(skill_files(&work, &config, SettingSources::NONE, Trust::Trusted).0.is_empty());
+    }
+}

@@ -1,0 +1,98 @@
+//! Images and documents: what they count for, and how a result of a tool holds them.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Block, BlockKind, chars};
+use crate::{
+    ids::ToolUseId,
+    json::{Piece, join},
+};
+
+/// What a block of `n_chars` counts for that is not read as text.
+pub(super) fn chars_of(kind: &str, wire: &str, n_chars: u64) -> u64 {
+    match kind {
+        // 1,600 tokens, to which the provider scales a picture down.
+        "image" => 6400,
+        // 3,000 tokens for a page of 50 kB, as the provider says of a full one.
+        "document" if wire.contains(r#""type":"base64""#) => n_chars / 6,
+        _ => n_chars,
+    }
+}
+
+/// The JSON object, without its last brace, of a result with these images and documents.
+pub(super) fn result_wire(id: &ToolUseId, text: &str, media: &[Block], is_error: bool) -> String {
+    let mut wire = join(&[
+        Piece::Json(r#"{"type":"tool_result","tool_use_id":"#),
+        Piece::Text(id.as_str()),
+        Piece::Json(r#","content":[{"type":"text","text":"#),
+        Piece::Text(text),
+        Piece::Json("}"),
+    ]);
+    wire.reserve(media.iter().map(|it| it.wire_len() + 1).sum());
+    for block in media {
+        wire.push(',');
+        wire.push_str(block.wire_open());
+        wire.push('}');
+    }
+    wire.push(']');
+    if is_error {
+        wire.push_str(r#","is_error":true"#);
+    }
+    wire
+}
+
+/// A part of a result that is a list.
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+}
+
+/// The texts of a result, joined by newlines, and the characters that its images and documents count
+/// for. Cost: linear in the text.
+pub(super) fn content_of(content: &RawValue) -> (String, u64) {
+    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        return (text, 0);
+    }
+    let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let (mut texts, mut n_chars) = (Vec::new(), 0);
+    for raw in parts {
+        let Ok(part) = serde_json::from_str::<Part<'_>>(raw.get()) else { continue };
+        match part.kind.as_deref() {
+            Some(kind @ ("image" | "document")) => {
+                n_chars += chars_of(kind, raw.get(), chars(raw.get()));
+            }
+            _ => texts.extend(part.text),
+        }
+    }
+    (texts.join("\n"), n_chars)
+}
+
+impl Block {
+    /// The images and documents of a result, in order; none of any other block. Cost: linear in the
+    /// block.
+    pub fn media_in_result(&self) -> Vec<Block> {
+        #[derive(Deserialize)]
+        struct Result<'a> {
+            #[serde(borrow)]
+            content: Option<Vec<&'a RawValue>>,
+        }
+        // Nearly every result is a text, and long ones are not to be read again.
+        if !matches!(self.kind(), BlockKind::ToolResult { .. })
+            || self.wire_open().contains(r#""content":""#)
+        {
+            return Vec::new();
+        }
+        let wire = format!("{}}}", self.wire_open());
+        let read = serde_json::from_str::<Result<'_>>(&wire).ok().and_then(|it| it.content);
+        let blocks = read.unwrap_or_default().into_iter();
+        let blocks = blocks.filter_map(|it| Block::from_wire(it.get()).ok());
+        let is_media = |it: &Block| matches!(it.kind(), BlockKind::Opaque { kind } if matches!(&**kind, "image" | "document"));
+        blocks.filter(is_media).collect()
+    }
+}

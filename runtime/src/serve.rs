@@ -1,0 +1,9 @@
+//! The rules of a server of many tenants: whose run begins next, in which order a session takes its runs,
+//! what tenants may use in a day, and where a run is.
+//!
+//! Nothing here knows of HTTP, files or tasks: the server carries out what these values decide.
+
+pub mod fair_turns;
+pub mod ledger;
+pub mod progress;
+pub mod run_queue;

@@ -1,0 +1,67 @@
+//! Hooks at the end of a session. They run outside of any turn, and leave no record: nothing that is walked
+//! again depends on them.
+
+use std::sync::Arc;
+
+use super::Machine;
+use crate::{
+    hook::{self, DEFAULT_TIMEOUT_MS, Firing, HookContext, HookEvent, HookHandler, HookInput},
+    sandbox::Sandbox,
+};
+
+/// Milliseconds that a handler may take which names no limit: whoever closes a session waits for it.
+const LIMIT_MS: u64 = 1_500;
+
+/// Milliseconds that a handler may take whatever limit it names.
+const MAX_LIMIT_MS: u64 = 60_000;
+
+/// What runs when a session is closed, all at the same time.
+#[derive(Clone, Debug)]
+pub struct EndHooks {
+    /// The handlers, each with the limit that holds for it here.
+    pub handlers: Vec<HookHandler>,
+    /// What they read.
+    pub input: HookInput,
+    /// The directory that they run in; absolute.
+    pub cwd: Arc<str>,
+    /// Variables for them. One without a value is taken away.
+    pub env: Arc<[(String, String)]>,
+    /// What confines those of a repository, if anything does.
+    pub sandbox: Option<Arc<Sandbox>>,
+}
+
+impl Machine {
+    /// What is to be run before the session is over; nothing where no prompt was answered in this
+    /// process, in a sub-agent, and where no handler matches.
+    pub fn end_hooks(&self) -> Option<EndHooks> {
+        let (facts, memory) = (&self.conversation.facts, &self.conversation.memory);
+        let derived = memory.derived_settings.as_ref();
+        let derived = derived.filter(|_| memory.has_run && facts.agent.is_none())?;
+        let firing = Firing::SessionEnd { reason: "other".into() };
+        let table = &derived.settings().hooks;
+        let found = hook::matching(table, HookEvent::SessionEnd, firing.subject(""));
+        let handlers: Vec<HookHandler> = found.into_iter().map(limited).collect();
+        if handlers.is_empty() {
+            return None;
+        }
+        let cwd: Arc<str> = memory.tools.cwd.as_deref().unwrap_or(&facts.workspace).into();
+        let context = HookContext {
+            session: facts.session.clone(),
+            transcript_path: Arc::clone(&facts.transcript),
+            cwd: Arc::clone(&cwd),
+            mode: derived.gate_with(&memory.overrides, facts).mode(),
+            agent: None,
+        };
+        let input = HookInput { context, firing };
+        let (env, sandbox) = (Arc::clone(&derived.env), derived.sandbox.clone());
+        Some(EndHooks { handlers, input, cwd, env, sandbox })
+    }
+}
+
+fn limited(handler: &HookHandler) -> HookHandler {
+    let limit = match handler.timeout_ms {
+        DEFAULT_TIMEOUT_MS => LIMIT_MS,
+        limit => limit.min(MAX_LIMIT_MS),
+    };
+    HookHandler { timeout_ms: limit, ..handler.clone() }
+}

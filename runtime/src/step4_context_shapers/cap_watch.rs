@@ -1,0 +1,55 @@
+//! Remembers which results were found within their caps.
+//!
+//! Without pressure a result is held against a cap that depends on nothing that comes after it, so one
+//! that was within it stays so while the messages in front of it are the same.
+
+use std::sync::Arc;
+
+use super::{
+    ShapedContext, ShaperSetup, pressure::under_pressure, shaper1_budget_reduction::trigger_from,
+};
+use crate::{message::Message, shared::SharedList};
+
+/// The messages of a context whose results are within their caps. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct CapWatch {
+    messages: SharedList<Arc<Message>>,
+    /// What they were held against.
+    setup: Option<Arc<ShaperSetup>>,
+    looks: u64,
+}
+
+impl CapWatch {
+    /// The trigger of [`super::Stage::BudgetReduction`]; looks at what is new alone where it can.
+    ///
+    /// # Errors
+    ///
+    /// As [`trigger`](super::trigger()).
+    pub fn trigger(
+        &mut self,
+        context: &ShapedContext,
+        setup: &Arc<ShaperSetup>,
+    ) -> Result<(), &'static str> {
+        let is_same = self.setup.as_ref().is_some_and(|it| {
+            it.settings == setup.settings
+                && it.exempt_tools == setup.exempt_tools
+                && it.own_caps == setup.own_caps
+        });
+        if !is_same || !self.messages.begins(&context.messages, Arc::ptr_eq) {
+            *self = Self { looks: self.looks, ..Self::default() };
+        }
+        let due = trigger_from(context, setup, self.messages.len());
+        if due.is_err() && under_pressure(context, setup).is_none() {
+            let new = &context.messages[self.messages.len()..];
+            self.looks += new.len() as u64;
+            new.iter().for_each(|it| self.messages.push(Arc::clone(it)));
+            self.setup = Some(Arc::clone(setup));
+        }
+        due
+    }
+
+    /// How many messages were found within their caps so far, each time that one was looked at.
+    pub fn looks(&self) -> u64 {
+        self.looks
+    }
+}

@@ -1,0 +1,149 @@
+//! What gets another place while a command runs, with the links in it: `mv x/y z; cat z/link/key`.
+//!
+//! The text of a relative link leads elsewhere from there. So for a path below the new place, what lies at the
+//! old one is looked at.
+
+use std::collections::BTreeMap;
+
+use super::{
+    CommandContext, Part,
+    dirs::{Target, target},
+    escapes,
+    files::place_in,
+    options::operands,
+    part::base,
+    writers,
+};
+use crate::step7_permission_gate::{path_resolution::by_text, shell::word::Word};
+
+/// Things that may come to lie at one path; with more nobody knows what is there.
+const MAX_SOURCES: usize = 4;
+
+/// Places that one thing takes one after the other and that are followed.
+const MAX_STEPS: usize = 4;
+
+/// What may lie at a path besides what lies there before the command runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moved {
+    /// By the new path: the old ones.
+    sources: BTreeMap<String, Vec<String>>,
+    n_choices: usize,
+}
+
+/// Which of the things that may lie at a path is looked at; `None` for what lies there before.
+pub(super) type Choice = Option<usize>;
+
+impl Moved {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Returns whether that is new; `None` when there are too many for one path.
+    pub(super) fn add(&mut self, from: String, to: String) -> Option<bool> {
+        if from == to {
+            return Some(false);
+        }
+        let all = self.sources.entry(to).or_default();
+        if all.contains(&from) {
+            return Some(false);
+        }
+        if all.len() == MAX_SOURCES {
+            return None;
+        }
+        all.push(from);
+        self.n_choices = self.n_choices.max(all.len());
+        Some(true)
+    }
+
+    /// All choices, one after the other.
+    pub(super) fn choices(&self) -> impl Iterator<Item = Choice> + use<> {
+        [None].into_iter().chain((0..self.n_choices).map(Some))
+    }
+
+    /// Names that things get in a directory.
+    pub(super) fn names_in(&self, directory: &str) -> impl Iterator<Item = String> {
+        let inside = format!("{directory}/");
+        let below = self.sources.range(inside.clone()..).map(|it| it.0.clone());
+        let below = below.map_while(move |it| it.strip_prefix(&inside).map(str::to_owned));
+        below.filter(|it| !it.contains('/'))
+    }
+
+    /// Old paths of what may lie at this path, the latest first.
+    pub(super) fn sources(&self, path: &str, choice: Choice) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let Some(choice) = choice.filter(|_| !self.is_empty()) else { return found };
+        let mut open = vec![path.to_owned()];
+        for _ in 0..MAX_STEPS {
+            let mut next = Vec::new();
+            for path in &open {
+                let slashes = path.match_indices('/').map(|it| it.0).filter(|it| *it > 0);
+                for at in slashes.chain([path.len()]) {
+                    let Some(all) = self.sources.get(&path[..at]) else { continue };
+                    let Some(source) = all.get(choice).or(all.last()) else { continue };
+                    let old = format!("{source}{}", &path[at..]);
+                    if old != *path && !found.contains(&old) {
+                        found.push(old.clone());
+                        next.push(old);
+                    }
+                }
+            }
+            open = next;
+        }
+        found
+    }
+}
+
+/// Notes what a part moves or copies with the links in it.
+pub(super) fn note(part: &Part, around: &CommandContext) {
+    for start in part.starts.iter().copied() {
+        let Some((name, args)) = part.words.get(start..).and_then(|it| it.split_first()) else {
+            continue;
+        };
+        match base(&name.text) {
+            "mv" | "cp" | "ln" | "rsync" => moves(args, part, around),
+            "git" => {
+                let call = escapes::call(args);
+                if call.command == "mv" {
+                    moves(call.args, part, around);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn moves(args: &[Word], part: &Part, around: &CommandContext) {
+    let plain: Vec<&Word> = operands(args).collect();
+    let into = writers::into(args);
+    let here = Word::plain(".");
+    let (sources, to) = match (into.first(), &plain[..]) {
+        (Some(into), all) => (all, into),
+        (None, [sources @ .., last]) if !sources.is_empty() => (sources, *last),
+        (None, all) => (all, &here),
+    };
+    let at = |word: &Word| place_in(target(word, &around.home, part.is_lost), &part.dirs, around);
+    let to = at(to);
+    for source in sources {
+        // Then somebody is asked, whatever follows.
+        if around.links.is_cut() {
+            return;
+        }
+        let named = at(source);
+        let paths = match named.target {
+            Target::Known(_) => named.paths,
+            Target::Glob(_) => named.paths.iter().flat_map(|it| around.links.met(it)).collect(),
+            Target::Open(_) => continue,
+        };
+        // Its contents, where it is a directory; or it is the only one, and gets the name.
+        let is_whole = sources.len() == 1 || source.text.ends_with(['/', '.']);
+        for from in &paths {
+            let name = base(from.trim_end_matches('/'));
+            for to in to.paths.iter().filter(|it| it.starts_with('/')) {
+                if is_whole {
+                    around.links.moves(from, to);
+                }
+                around.links.moves(from, &by_text(&format!("{to}/{name}")));
+            }
+        }
+    }
+}

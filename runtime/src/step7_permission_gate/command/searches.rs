@@ -1,0 +1,209 @@
+//! Searches: which programs go down into directories, and which look where they run when no word names a place.
+
+use super::{
+    Part,
+    options::{has_letter, is_long, operands},
+    part::base,
+};
+use crate::step7_permission_gate::shell::word::Word;
+
+/// Programs that always go down into a directory that they read.
+const GO_DOWN: [&str; 12] =
+    ["rg", "ag", "ack", "find", "fd", "bfs", "tar", "gtar", "bsdtar", "rsync", "zip", "ugrep"];
+
+/// Programs that do so with `-r`, `-R` or `-a`.
+const RECURSE: [&str; 12] = [
+    "grep", "egrep", "fgrep", "zgrep", "cp", "diff", "scp", "git", "rgrep", "7z", "gzip", "gunzip",
+];
+
+/// Whether a program of a part reads what is in the directories below those that it names.
+pub(super) fn goes_down(part: &Part) -> bool {
+    part.starts.iter().filter_map(|it| part.words.get(*it..)?.split_first()).any(|(name, args)| {
+        let name = base(&name.text);
+        let is_one = |it: &Word| {
+            ['r', 'R', 'a'].iter().any(|letter| has_letter(&it.text, *letter, "efmABC"))
+                || ["--recursive", "--dereference-recursive", "--archive", "--no-index"]
+                    .iter()
+                    .any(|long| is_long(&it.text, long))
+        };
+        GO_DOWN.contains(&name) || RECURSE.contains(&name) && args.iter().any(is_one)
+    })
+}
+
+/// Options of a search by content or by name.
+struct Options {
+    names: &'static [&'static str],
+    /// Letters whose value is the rest of the cluster or the next word.
+    valued: &'static str,
+    /// Long options whose value is the next word.
+    long_valued: &'static [&'static str],
+    /// Long options without a value, or with one after `=` alone.
+    flags: &'static [&'static str],
+}
+
+/// Sources: GNU grep 3.8, ripgrep 13, fd 8.6. With an option that is not here a search may be of the place where it
+/// runs.
+const OPTIONS: [Options; 3] = [
+    Options {
+        names: &["grep", "egrep", "fgrep", "zgrep"],
+        valued: "efmABCdD",
+        long_valued: &[
+            "--after-context",
+            "--before-context",
+            "--context",
+            "--exclude",
+            "--exclude-dir",
+            "--file",
+            "--include",
+            "--max-count",
+            "--regexp",
+        ],
+        flags: &[
+            "--color",
+            "--count",
+            "--extended-regexp",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--ignore-case",
+            "--invert-match",
+            "--line-number",
+            "--no-filename",
+            "--null",
+            "--only-matching",
+            "--perl-regexp",
+            "--quiet",
+            "--recursive",
+            "--with-filename",
+            "--word-regexp",
+        ],
+    },
+    Options {
+        names: &["rg"],
+        valued: "efgmABCtTjdEMr",
+        long_valued: &[
+            "--after-context",
+            "--before-context",
+            "--context",
+            "--file",
+            "--glob",
+            "--iglob",
+            "--max-count",
+            "--max-depth",
+            "--regexp",
+            "--replace",
+            "--sort",
+            "--type",
+            "--type-not",
+        ],
+        flags: &[
+            "--count",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--heading",
+            "--hidden",
+            "--ignore-case",
+            "--json",
+            "--line-number",
+            "--multiline",
+            "--no-heading",
+            "--no-ignore",
+            "--only-matching",
+            "--pcre2",
+            "--smart-case",
+            "--vimgrep",
+            "--word-regexp",
+        ],
+    },
+    Options {
+        names: &["fd", "fdfind"],
+        valued: "eEtdjcxXSo",
+        long_valued: &["--exclude", "--extension", "--max-depth", "--type"],
+        flags: &["--absolute-path", "--glob", "--hidden", "--no-ignore", "--print0"],
+    },
+];
+
+/// Whether a search names no place, so that it is of the directory where it runs. In doubt it is.
+pub(super) fn is_here(name: &str, args: &[Word]) -> bool {
+    let Some(options) = OPTIONS.iter().find(|it| it.names.contains(&name)) else { return true };
+    let (mut n_operands, mut has_pattern) = (0, false);
+    let mut words = args.iter().map(|it| it.text.as_str());
+    while let Some(word) = words.next() {
+        if word == "--" {
+            n_operands += words.by_ref().count();
+        } else if word.starts_with("--") {
+            let long = word.split_once('=').map_or(word, |it| it.0);
+            has_pattern |= matches!(long, "--regexp" | "--file");
+            if options.long_valued.contains(&word) {
+                words.next();
+            } else if long == word && !options.flags.contains(&word) {
+                return true;
+            }
+        } else if let Some(cluster) = word.strip_prefix('-').filter(|it| !it.is_empty()) {
+            let Some(at) = cluster.find(|it| options.valued.contains(it)) else { continue };
+            has_pattern |=
+                name != "fd" && name != "fdfind" && cluster[at..].starts_with(['e', 'f']);
+            if cluster.len() == at + 1 {
+                words.next();
+            }
+        } else {
+            n_operands += 1;
+        }
+    }
+    n_operands + usize::from(has_pattern) < 2
+}
+
+/// Whether a program that lists files names no place, so that it lists those where it runs. In doubt it does.
+pub(super) fn lists_here(name: &str, args: &[Word]) -> bool {
+    match name {
+        // Places come first, after the options that say how links are followed.
+        "find" | "bfs" => {
+            let mut words = args.iter().map(|it| it.text.as_str());
+            let first = words.find(|it| !is_leading(it));
+            first.is_none_or(|it| it.starts_with(['-', '(', '!', ')', ',']))
+        }
+        "ls" => operands(args).next().is_none(),
+        // The first operand is the command. Values of options may be taken for patterns of names.
+        "git" => {
+            let has_value = |it: &Word| {
+                it.text.starts_with("-x")
+                    || it.text.starts_with("-X")
+                    || it.text.contains("exclude")
+            };
+            operands(args).nth(1).is_none() || args.iter().any(has_value)
+        }
+        _ => is_here(name, args),
+    }
+}
+
+/// What `find` looks at where it runs nothing: the places where it starts, and files that it compares with. Its
+/// other words are patterns of names.
+pub(super) fn opened_by_find(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let is_test = |it: &Word| it.text.starts_with(['-', '(', '!', ')', ',']);
+    let starts = args.iter().take_while(move |it| !is_test(it) || is_leading(&it.text));
+    let compares = |it: &str| {
+        it.starts_with("-newer")
+            || matches!(it, "-anewer" | "-cnewer" | "-samefile" | "-files0-from")
+    };
+    let compared = args.windows(2).filter(move |it| compares(&it[0].text)).map(|it| &it[1]);
+    starts.chain(compared)
+}
+
+/// Whether a word in front of the places where `find` starts says how it goes.
+fn is_leading(word: &str) -> bool {
+    matches!(word, "-H" | "-L" | "-P" | "-D") || word.starts_with("-O")
+}
+
+/// Whether a search leaves out anything.
+pub(super) fn leaves_some_out(part: &Part) -> bool {
+    part.args().iter().any(|it| it.text.starts_with("--exclude"))
+}
+
+/// Whether a search leaves out files or directories of this name.
+pub(super) fn leaves_out(part: &Part, name: &str, is_directory: bool) -> bool {
+    let option = if is_directory { "--exclude-dir=" } else { "--exclude=" };
+    matches!(base(part.name()), "grep" | "egrep" | "fgrep")
+        && part.args().iter().take_while(|it| it.text != "--").any(|it| {
+            let value = it.literal().and_then(|it| it.strip_prefix(option));
+            value.is_some_and(|it| it.trim_end_matches('/') == name)
+        })
+}

@@ -1,0 +1,118 @@
+//! What is in the brackets of rules for tools that neither open a path nor run a command.
+
+use serde_json::Value;
+
+use crate::{permission::RuleKind, step7_permission_gate::rule::wildcard};
+
+/// What a specifier is compared with.
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a str,
+    /// A field of the input.
+    pub(super) field: &'a dyn Fn(&str) -> Option<&'a Value>,
+}
+
+/// How a rule answers a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// The specifier means nothing to this version. It never allows, and it makes a call that a
+    /// deny or ask rule may be about a question.
+    Unknown,
+}
+
+pub(super) fn yes(holds: bool) -> Match {
+    if holds { Match::Yes } else { Match::No }
+}
+
+/// Whether a specifier is about a call.
+pub(super) fn specifier(text: &str, kind: RuleKind, call: &Call<'_>) -> Match {
+    let field = |name: &str| (call.field)(name).and_then(Value::as_str);
+    match call.tool {
+        "Agent" | "Task" if !text.contains(':') => {
+            yes(field("subagent_type").unwrap_or("general-purpose") == text.trim())
+        }
+        "WebFetch" => match text.trim().strip_prefix("domain:") {
+            Some(domain) => {
+                yes(field("url").and_then(host).is_some_and(|it| in_domain(domain, &it)))
+            }
+            None => Match::Unknown,
+        },
+        "Skill" => {
+            let (name, args) = (field("skill").unwrap_or_default(), field("args"));
+            match text.strip_suffix(" *") {
+                Some(prefix) => yes(name == prefix),
+                None => yes(name == text && args.is_none_or(str::is_empty)),
+            }
+        }
+        _ if kind == RuleKind::Allow => Match::Unknown,
+        _ => parameter(text, call),
+    }
+}
+
+/// `param:value` of deny and ask rules.
+pub(super) fn parameter(text: &str, call: &Call<'_>) -> Match {
+    let Some((name, value)) = text.split_once(':') else { return Match::Unknown };
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') {
+        return Match::Unknown;
+    }
+    let found = match (call.field)(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(scalar @ (Value::Bool(_) | Value::Number(_))) => scalar.to_string(),
+        _ => return Match::No,
+    };
+    yes(wildcard(value, &found))
+}
+
+/// The host of an http(s) URL, in lower case; `None` when it is not certain.
+fn host(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    // A user part is how one host is made to look like another.
+    if authority.contains('@') {
+        return None;
+    }
+    let host = authority.split_once(':').map_or(authority, |(host, _)| host).to_ascii_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
+    (!host.is_empty()).then_some(host)
+}
+
+fn in_domain(pattern: &str, host: &str) -> bool {
+    let pattern = pattern.trim().to_ascii_lowercase();
+    let pattern = pattern.strip_suffix('.').unwrap_or(&pattern);
+    if pattern == "*" {
+        return true;
+    }
+    if let Some(parent) = pattern.strip_prefix("*.").filter(|it| !it.contains('*')) {
+        return host.strip_suffix(parent).is_some_and(|it| it.len() > 1 && it.ends_with('.'));
+    }
+    let (parts, labels): (Vec<_>, Vec<_>) =
+        (pattern.split('.').collect(), host.split('.').collect());
+    parts.len() == labels.len()
+        && parts.iter().zip(labels).all(|(part, label)| wildcard(part, label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // REQ: PRM-8
+    #[test]
+    fn domains_match_by_label() {
+        for (pattern, url, expected) in [
+            ("*.example.com", "https://API.example.com./x", true),
+            ("*.example.com", "https://example.com", false),
+            ("example.*", "http://example.evil.com", false),
+            ("example.com", "https://example.com@evil.com/", false),
+            ("example.com", "https://example.com:8443/a", true),
+            ("*", "ftp://example.com", false),
+        ] {
+            let found = host(url).is_some_and(|it| in_domain(pattern, &it));
+            assert_eq!(found, expected, "{pattern} on {url}");
+        }
+    }
+}

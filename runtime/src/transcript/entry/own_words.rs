@@ -1,0 +1,80 @@
+//! Which records hold nothing that came from outside.
+
+use std::borrow::Cow;
+
+use super::{PassedStage, Record, RecordKind, StepDetail, Stored};
+
+impl Record {
+    /// Whether it holds but numbers, digests, ids that the harness made, and words of the program itself, so
+    /// that no secret can be in it. About half of the lines of a turn.
+    ///
+    /// `false` where a type does not show it.
+    pub fn is_in_own_words(&self) -> bool {
+        match &self.what {
+            RecordKind::TurnStep { detail, .. } => match detail {
+                StepDetail::State { .. }
+                | StepDetail::Context { texts: Stored::At(_) | Stored::Again(_), .. }
+                | StepDetail::Shaping { .. }
+                | StepDetail::Dispatch { .. }
+                | StepDetail::Gate { .. }
+                | StepDetail::Execution { .. }
+                | StepDetail::Stop { reason: None, .. } => true,
+                StepDetail::Model { outcome, .. } => outcome == "ok",
+                StepDetail::Settings { .. }
+                | StepDetail::Context { .. }
+                | StepDetail::Stop { .. }
+                | StepDetail::Nothing { .. } => false,
+            },
+            RecordKind::ShapersPassed { stages, .. } => {
+                stages.iter().all(PassedStage::is_in_own_words)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl PassedStage {
+    fn is_in_own_words(&self) -> bool {
+        // One that was read from a file owns its texts.
+        matches!((&self.stage, &self.why), (Cow::Borrowed(_), Cow::Borrowed(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{digest::Digest, step::Step, time::Timestamp, tokens::Tokens};
+
+    fn step(detail: StepDetail) -> RecordKind {
+        RecordKind::TurnStep { number: 1, step: Step::StopCheck, detail }
+    }
+
+    fn passed(why: Cow<'static, str>) -> RecordKind {
+        let stages = vec![PassedStage { stage: "snip".into(), why }];
+        RecordKind::ShapersPassed { tokens: Tokens(1), stages }
+    }
+
+    // REQ: SES-8
+    #[test]
+    fn record_with_a_text_from_outside_is_not_in_own_words() {
+        let context = |texts| StepDetail::Context { texts, sizes: [0; 9], tokens: Tokens(1) };
+        let stopped = |reason| StepDetail::Stop { done: true, reason };
+        let model = |outcome: &str| StepDetail::Model { attempts: 1, outcome: outcome.into() };
+        for (what, expected) in [
+            (step(StepDetail::State { messages: 1, session_retries: 0, used: 0 }), true),
+            (step(StepDetail::Gate { allowed: 1, denied: 0 }), true),
+            (step(context(Stored::Again(Digest::default()))), true),
+            (step(context(Stored::Text("words".into()))), false),
+            (step(stopped(None)), true),
+            (step(stopped(Some("words".into()))), false),
+            (step(model("ok")), true),
+            (step(model("words")), false),
+            (passed("no pressure".into()), true),
+            (passed("words".to_owned().into()), false),
+            (RecordKind::Alert { what: "words".into() }, false),
+        ] {
+            let record = Record { at: Timestamp(1), run: None, turn: 1, what };
+            assert_eq!(record.is_in_own_words(), expected, "{record:?}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+"""Levels 1 to 4: what goes to the model server, and what comes of each of its answers."""
+
+import json
+
+import pytest
+from claude_agent_sdk import (
+    AgentDefinition,
+    ClaudeSDKClient,
+    HookMatcher,
+    PermissionResultAllow,
+    ResultError,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
+from conftest import Place, collect, of_kind, results, texts
+from endpoint import Endpoint, refusal, text, use
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def driven(tmp_path):
+    """Makes a place whose model server gives these answers, in their order."""
+    made = []
+
+    def make(*answers):
+        made.append(Endpoint(answers))
+        place = Place(tmp_path, made[-1].address)
+        place.endpoint = made[-1]
+        return place
+
+    yield make
+    for it in made:
+        it.close()
+
+
+async def ask(place, prompt="hi", **options):
+    return await collect(query(prompt=prompt, options=place.options(**options)))
+
+
+async def converse(place, prompt="hi", **options):
+    async with ClaudeSDKClient(place.options(**options)) as client:
+        await client.query(prompt)
+        return await collect(client.receive_response())
+
+
+def result(messages):
+    return of_kind(messages, "ResultMessage")[0]
+
+
+def hooks(event, **output):
+    async def callback(given, call_id, context):
+        return output
+
+    return {event: [HookMatcher(hooks=[callback])]}
+
+
+# REQ: SUR-3
+async def test_system_prompt_may_be_a_file(driven, tmp_path):
+    place = driven([text("a")])
+    (tmp_path / "system.txt").write_text("I am a file.")
+    await ask(place, system_prompt={"type": "file", "path": str(tmp_path / "system.txt")})
+    assert "I am a file." in json.dumps(place.endpoint.requests[0]["system"])
+
+
+# REQ: SUR-3
+async def test_headers_name_the_key_the_betas_and_the_program(driven):
+    place = driven([text("a")], [text("b")])
+    await ask(place, betas=["context-1m-2025-08-07"], client_app="myapp/1")
+    await ask(place, env={"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"})
+    first, second = place.endpoint.headers
+    assert first["x-api-key"] == "test" and "context-1m-2025-08-07" in first["anthropic-beta"]
+    assert "myapp/1" in first["user-agent"] and "anthropic-version" in first
+    assert second["authorization"] == "Bearer token"
+
+
+# REQ: MDL-4
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"type": "enabled", "budget_tokens": 2000}),
+        ({"thinking": {"type": "disabled"}}, None),
+        ({"max_thinking_tokens": 3000}, {"type": "enabled", "budget_tokens": 3000}),
+    ],
+)
+async def test_thinking_is_asked_for_as_the_options_say(driven, options, expected):
+    place = driven([text("a")])
+    await ask(place, model="claude-sonnet-4-5", **options)
+    asked = place.endpoint.requests[0].get("thinking")
+    kept = asked and {name: asked[name] for name in ("type", "budget_tokens") if name in asked}
+    assert kept == expected or (expected is None and asked == {"type": "disabled"})
+
+
+# REQ: MDL-4
+async def test_effort_and_adaptive_thinking_are_asked_for(driven):
+    place = driven([text("a")])
+    await ask(place, model="claude-opus-4-6", thinking={"type": "adaptive"}, effort="low")
+    [request] = place.endpoint.requests
+    assert (request["thinking"]["type"], request["output_config"]["effort"]) == ("adaptive", "low")
+
+
+# REQ: MDL-4
+async def test_reasoning_goes_back_as_it_came(driven):
+    thought = [{"type": "thinking", "thinking": "hm", "signature": "SIG"}, {"type": "redacted_thinking", "data": "RED"}]
+    place = driven([*thought, use("Bash", {"command": "echo a"})], [text("b")])
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+    await ask(place, model="claude-sonnet-4-5", allowed_tools=["Bash"], thinking=thinking)
+    assert place.endpoint.requests[1]["messages"][1]["content"][:2] == thought
+
+
+# REQ: TOL-1
+async def test_calls_of_one_answer_have_a_message_each_and_go_back_in_order(driven):
+    calls = [use("Bash", {"command": "echo one"}, "a"), use("Nope", {}, "b"), use("TodoWrite", None, "c")]
+    place = driven(calls, [text("done")])
+    messages = await ask(place, allowed_tools=["Bash"])
+    shown = [[it.tool_use_id for it in message.content] for message in of_kind(messages, "UserMessage")]
+    assert shown == [["a"], ["b"], ["c"]] and of_kind(messages, "UserMessage")[0].tool_use_result
+    assert [it[1] for it in results(messages)][:2] == [False, True] and "one" in results(messages)[0][0]
+    answered = place.endpoint.requests[1]["messages"][-1]["content"]
+    assert [it["tool_use_id"] for it in answered if it["type"] == "tool_result"] == ["a", "b", "c"]
+
+
+# REQ: MDL-13
+async def test_usage_and_cost_are_those_of_all_answers_of_a_run(driven):
+    place = driven([use("Bash", {"command": "echo a"})], [text("b")])
+    ended = result(await ask(place, allowed_tools=["Bash"], model="claude-sonnet-4-5"))
+    assert (ended.num_turns, ended.usage["input_tokens"], ended.usage["output_tokens"]) == (2, 22, 14)
+    assert ended.total_cost_usd == pytest.approx(2 * (11 * 3 + 7 * 15 + 3 * 3.75 + 5 * 0.3) / 1e6)
+    assert ended.model_usage["claude-sonnet-4-5"]["cacheReadInputTokens"] == 10
+
+
+# REQ: MDL-13, SUR-3
+async def test_interrupted_run_counts_what_was_answered_by_its_model(driven):
+    place = driven([use("Bash", {"command": "sleep 600"})])
+    messages = []
+    async with ClaudeSDKClient(place.options(allowed_tools=["Bash"], model="claude-sonnet-4-5")) as client:
+        await client.query("hi")
+        async for message in client.receive_response():
+            messages.append(message)
+            if type(message).__name__ == "AssistantMessage":
+                await client.interrupt()
+    ended = result(messages)
+    assert ended.terminal_reason in ("aborted_tools", "aborted_streaming") and ended.is_error
+    assert (ended.usage["input_tokens"], list(ended.model_usage)) == (11, ["claude-sonnet-4-5"])
+
+
+# REQ: REC-1
+async def test_server_errors_broken_connections_and_their_limit(driven):
+    place = driven(refusal(500), None, refusal(529, "overloaded_error"), [text("there")])
+    messages = await ask(place)
+    retries = [it.data["attempt"] for it in of_kind(messages, "SystemMessage") if it.subtype == "api_retry"]
+    assert texts(messages) == ["there"] and retries == [1, 2, 3]
+    place.endpoint.answers = [refusal(500)] * 9
+    with pytest.raises(ResultError):
+        await ask(place, env={"CLAUDE_CODE_MAX_RETRIES": "1"})
+    assert len(place.endpoint.requests) == 4 + 2
+
+
+# REQ: HKS-2
+async def test_hook_that_asks_overrules_a_rule_that_allows(driven):
+    place, asked = driven([use("Bash", {"command": "echo x"})], [text("a")]), []
+
+    async def may(name, given, context):
+        asked.append(name)
+        return PermissionResultAllow()
+
+    output = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
+    await converse(place, can_use_tool=may, hooks=hooks("PreToolUse", **output), allowed_tools=["Bash"])
+    assert asked == ["Bash"]
+
+
+# REQ: HKS-2
+@pytest.mark.parametrize(
+    ("event", "output", "expected"),
+    [
+        ("PostToolUse", {"decision": "block", "reason": "bad taste"}, "bad taste"),
+        ("PreToolUse", {"async_": True, "asyncTimeout": 1000}, "spoken"),
+    ],
+)
+async def test_hook_around_a_call_gives_a_reason_or_goes_on_alone(driven, event, output, expected):
+    place = driven([use("Bash", {"command": "echo spoken"})], [text("a")])
+    messages = await converse(place, hooks=hooks(event, **output), allowed_tools=["Bash"])
+    assert texts(messages) == ["a"] and expected in json.dumps(place.endpoint.requests[-1]["messages"])
+
+
+# REQ: HKS-2
+async def test_agent_whose_end_a_hook_holds_up_goes_on(driven):
+    call = use("Agent", {"description": "d", "prompt": "p", "subagent_type": "general-purpose"})
+    place, seen = driven([call], [text("one")], [text("two")], [text("end")]), []
+
+    async def hold(given, call_id, context):
+        seen.append(given["stop_hook_active"])
+        return {} if given["stop_hook_active"] else {"decision": "block", "reason": "more"}
+
+    messages = await converse(place, hooks={"SubagentStop": [HookMatcher(hooks=[hold])]})
+    assert seen == [False, True] and "two" in results(messages)[0][0]
+
+
+@tool("big", "Answers at length", {})
+async def big(given):
+    return {"content": [{"type": "text", "text": "y" * 300_000}]}
+
+
+# REQ: MCP-1
+async def test_long_result_of_a_tool_in_the_program_goes_to_the_model_in_part(driven):
+    place = driven([use("mcp__own__big", {})], [text("read")])
+    servers = {"own": create_sdk_mcp_server("own", tools=[big])}
+    messages = await ask(place, mcp_servers=servers, allowed_tools=["mcp__own__*"])
+    assert texts(messages) == ["read"] and not results(messages)[0][1]
+    assert len(json.dumps(place.endpoint.requests[1]["messages"])) < 300_000
+
+
+# REQ: AGT-4
+async def test_agent_has_the_skills_and_the_servers_of_its_definition(driven):
+    call = use("Agent", {"description": "d", "prompt": "p", "subagent_type": "poet"})
+    place = driven([call], [text("one")], [text("end")])
+    place.write(".claude/skills/rhyme/SKILL.md", "---\nname: rhyme\ndescription: Rhymes\n---\nRhyme the last words.\n")
+    poet = AgentDefinition(description="d", prompt="You write.", tools=["Read", "mcp__own__big"], skills=["rhyme", "none"])
+    servers = {"own": create_sdk_mcp_server("own", tools=[big])}
+    messages = await ask(place, agents={"poet": poet}, mcp_servers=servers, setting_sources=["project"])
+    of_parent, of_agent = place.endpoint.requests[:2]
+    assert "Rhyme the last words." in json.dumps(of_agent["system"])
+    assert "Rhyme the last words." not in json.dumps(of_parent)
+    assert [it["name"] for it in of_agent["tools"]] == ["Read", "mcp__own__big"]
+    told = [it.data["content"] for it in of_kind(messages, "SystemMessage") if it.subtype == "informational"]
+    assert any("no skill `none`" in it for it in told)
+
+
+# REQ: AGT-4
+async def test_call_chooses_the_model_of_an_agent_and_may_use_the_older_name_of_the_tool(driven):
+    call = use("Task", {"description": "d", "prompt": "p", "subagent_type": "general-purpose", "model": "haiku"})
+    place = driven([call], [{"type": "thinking", "thinking": "hm", "signature": "S"}, text("one")], [text("end")])
+    messages = await ask(place, model="claude-sonnet-4-5", forward_subagent_text=True)
+    assert "haiku" in place.endpoint.requests[1]["model"] and not results(messages)[-1][1]
+    shown = [it for it in of_kind(messages, "AssistantMessage") if it.parent_tool_use_id]
+    assert [type(block).__name__ for it in shown for block in it.content] == ["ThinkingBlock", "TextBlock"]
+
+
+# REQ: SUR-3
+async def test_requests_about_what_is_not_there_are_errors_and_the_session_goes_on(driven):
+    place = driven([text("a")])
+    async with ClaudeSDKClient(place.options()) as client:
+        known = await client.get_server_info()
+        assert {"commands", "output_style", "models", "account", "agents"} <= set(known)
+        for request in [client.reconnect_mcp_server("x"), client.stop_task("x"), client.rewind_files("x")]:
+            with pytest.raises(Exception, match="."):
+                await request
+        assert (await client.get_context_usage())["maxTokens"] > 0
+        await client.query("hi")
+        assert texts(await collect(client.receive_response())) == ["a"]
