@@ -257,7 +257,8 @@ async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
 #[tokio::test]
 async fn settings_that_are_no_file_end_the_run_with_a_line() {
     type Way = (fn(&Path), &'static str);
-    let none: [Way; 2] = [
+    let none: [Way; 3] = [
+        (|path| std::os::unix::fs::symlink(path, path).unwrap(), "a link that leads nowhere"),
         (fifo, "settings.json: it is no regular file"),
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "/workspace"),
     ];

@@ -4,7 +4,7 @@
 //! of one size are joined, as a counter carries: each is at least twice as long as the next, so
 //! there are few of them, and an element is moved once for each doubling.
 
-use std::sync::Arc;
+use std::{borrow::Borrow, sync::Arc};
 
 /// Elements that are sealed together first.
 const PART: usize = 32;
@@ -94,9 +94,13 @@ impl<T: Clone + Ord> SharedSet<T> {
         }
     }
 
-    pub(crate) fn contains(&self, element: &T) -> bool {
-        self.newest.contains(element)
-            || self.sealed.iter().any(|it| it.binary_search(element).is_ok())
+    pub(crate) fn contains<Q: Ord + ?Sized>(&self, element: &Q) -> bool
+    where
+        T: Borrow<Q>,
+    {
+        let is_in = |part: &[T]| part.binary_search_by(|it| it.borrow().cmp(element)).is_ok();
+        self.newest.iter().any(|it| it.borrow() == element)
+            || self.sealed.iter().any(|it| is_in(it))
     }
 }
 

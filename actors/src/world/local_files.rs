@@ -265,8 +265,14 @@ fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// What tells one state of a file from another; `None` where nothing is. A link that leads nowhere for ever is
+/// something: what it represents cannot be read.
 pub(super) fn state_of(path: &Path) -> Option<(i128, u64, u64)> {
-    let found = fs::metadata(path).ok()?;
+    let found = fs::metadata(path).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(error),
+        _ => fs::symlink_metadata(path),
+    });
+    let found = found.ok()?;
     let mtime = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
     Some((mtime, found.size(), found.ino()))
 }

@@ -22,6 +22,8 @@ pub struct History {
     messages: SharedList<Arc<Message>>,
     /// Tool uses in them.
     calls: SharedSet<ToolUseId>,
+    /// The names that providers gave the answers in them.
+    answers: SharedSet<Arc<str>>,
     stop: StopState,
 }
 
@@ -68,6 +70,9 @@ impl History {
         for (id, ..) in message.tool_uses() {
             self.calls.insert(id.clone());
         }
+        if let Some(id) = &message.api_id {
+            self.answers.insert(id.clone());
+        }
         self.messages.push(message);
     }
 
@@ -99,6 +104,11 @@ impl History {
     /// Whether a tool use in it bears this id.
     pub fn has_call(&self, id: &ToolUseId) -> bool {
         self.calls.contains(id)
+    }
+
+    /// Whether an answer in it was named so by its provider.
+    pub fn has_answer(&self, api_id: &str) -> bool {
+        self.answers.contains(api_id)
     }
 
     /// Whether the run is over; see

@@ -54,6 +54,7 @@ const WINDOW: &[At] = &[
     After("max_new_tokens must be <= "),
     After("maximum prompt length is "),
     After("maximum number of tokens allowed ("),
+    After("configured limit of "),
     Before(" maximum context length"),
     Before(" maximum"),
 ];

@@ -14,7 +14,7 @@ use crate::{
 };
 pub(super) use batch::Batch;
 use machine::Machine;
-pub(super) use machine::{MAX_ANSWER_BYTES, MAX_BLOCKS};
+pub(super) use machine::{MAX_ANSWER_BYTES, MAX_BLOCKS, TOO_LARGE};
 pub(super) use preview::Preview;
 
 mod batch;
@@ -191,9 +191,7 @@ impl StreamReader {
             Some(error) => StreamOutcome::Error {
                 class: match error.reported {
                     true => class_of_error(&error.code, &error.message, phase),
-                    // Nothing that came was part of an answer.
-                    false if phase == StreamPhase::Idle => FailureClass::BadAnswer,
-                    false => FailureClass::StreamBroken,
+                    false => class_of_breach(&error.code, phase),
                 },
                 code: error.code,
                 message: error.message,
@@ -204,6 +202,16 @@ impl StreamReader {
             None => StreamOutcome::Incomplete,
         };
         StreamReport { outcome, partial_text, usage: reported.usage(), phase, reported }
+    }
+}
+
+/// The class of a breach of the format, by its code and how far the stream had come. Where nothing
+/// that came was part of an answer, or more came than an answer can hold, the server would do the
+/// same again.
+pub(super) fn class_of_breach(code: &str, phase: StreamPhase) -> FailureClass {
+    match phase == StreamPhase::Idle || code == TOO_LARGE {
+        true => FailureClass::BadAnswer,
+        false => FailureClass::StreamBroken,
     }
 }
 

@@ -3,6 +3,7 @@
 //! A part is one simple command, with what is known of where it runs. Rules, the read-only set,
 //! worktrees, transcripts and classes all look at the same parts.
 
+mod changed_below;
 pub(crate) mod class;
 mod dirs;
 pub(crate) mod edits;
@@ -38,6 +39,7 @@ mod writers;
 
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use changed_below::ChangedBelow;
 pub(crate) use dirs::{Dirs, Target, target};
 pub(crate) use files::{Changes, Named};
 pub(crate) use followed::Follower;
@@ -219,6 +221,11 @@ impl ShellCommand {
             *path == before.2 && all_in(part) && all_in(before.0)
         });
         found
+    }
+
+    /// Directories in which it changes or removes files that it does not name.
+    pub(crate) fn changed_below(&self) -> impl Iterator<Item = &ChangedBelow> {
+        self.changes.iter().flat_map(|it| &it.below)
     }
 
     /// Whether a search of this part leaves out files or directories of this name.

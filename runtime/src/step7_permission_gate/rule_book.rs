@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::specifiers::{Call, Match, parameter, specifier, yes};
 use super::{
     ResolvedPath, RuleRef,
-    command::{CommandContext, Mention, Part, Pattern, Ruled, ShellCommand, Target},
+    command::{CommandContext, Mention, Named, Part, Pattern, Ruled, ShellCommand, Target},
     gate::CallInput,
     path_rule::{Anchors, PathPattern, before_glob, lies_in},
     rule::Rule,
@@ -175,18 +175,31 @@ impl RuleBook {
         let searched = command.searched();
         let lies_below = |pattern: &PathPattern| {
             searched.iter().any(|(part, target, path)| {
-                let path = match target {
-                    Target::Glob(_) => before_glob(path),
-                    Target::Known(_) | Target::Open(_) => path,
-                };
-                let holds_root = command.around().workspace.iter().any(|it| lies_in(it, path));
                 let is_out =
                     |name: &str, is_dir: bool| ShellCommand::leaves_out(part, name, is_dir);
-                pattern.may_lie_below(path, holds_root) && !pattern.is_named(is_out)
+                may_lie_in(pattern, target, path, command) && !pattern.is_named(is_out)
             })
         };
         let is_one = |it: &&Compiled| match &it.spec {
             Spec::Path(pattern) => it.rule.tool == "Read" && lies_below(pattern),
+            Spec::Whole | Spec::Text(..) => false,
+        };
+        self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
+    }
+
+    /// The first rule that denies to change what may lie in a directory in which the command changes files that it
+    /// does not name.
+    pub(super) fn denies_changes_below(&self, command: &ShellCommand) -> Option<RuleRef> {
+        let lies_below = |pattern: &PathPattern| {
+            command.changed_below().any(|it| {
+                let is_out = |name: &str, is_dir: bool| it.leaves_out(name, is_dir);
+                let Named { target, paths } = &it.directory;
+                paths.iter().any(|path| may_lie_in(pattern, target, path, command))
+                    && !pattern.is_named(is_out)
+            })
+        };
+        let is_one = |it: &&Compiled| match &it.spec {
+            Spec::Path(pattern) => lies_below(pattern),
             Spec::Whole | Spec::Text(..) => false,
         };
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)
@@ -296,6 +309,16 @@ impl Compiled {
                 | ("Edit", Access::ReadPath { .. }, RuleKind::Allow)
         )
     }
+}
+
+/// Whether what a pattern covers may lie in a directory that a command names, or below it.
+fn may_lie_in(pattern: &PathPattern, target: &Target, path: &str, command: &ShellCommand) -> bool {
+    let path = match target {
+        Target::Glob(_) => before_glob(path),
+        Target::Known(_) | Target::Open(_) => path,
+    };
+    let holds_root = command.around().workspace.iter().any(|it| lies_in(it, path));
+    pattern.may_lie_below(path, holds_root)
 }
 
 /// Whether a pattern covers a file that a word names.

@@ -7,10 +7,11 @@ use crate::{
     block::Block,
     digest::Digest,
     event::Event,
+    ids::EntryId,
     message::{Message, MessageKind, tokens_of},
     permission::PermissionMode,
     recovery::{Remedy, chain::Link},
-    run::conversation::Anchor,
+    run::{conversation::Anchor, facts::NAMES_ANSWERS},
     step::Step,
     step2_state_initialization::RequestParams,
     step5_model_call::{
@@ -303,6 +304,16 @@ impl Turn {
         self.next(Step::ToolDispatch);
     }
 
+    /// The name of an answer that is recorded as this entry. Lines that bear one name are read as pieces
+    /// of one answer, so it must be no other answer's: some servers name all answers alike, or none.
+    fn api_id(&self, named: &str, id: &EntryId) -> String {
+        let is_own = !named.is_empty() && !self.history.has_answer(named);
+        match is_own || self.facts.revision < NAMES_ANSWERS {
+            true => named.into(),
+            false => id.to_string(),
+        }
+    }
+
     fn say_answer(&mut self, answer: &ModelAnswer) {
         let id = self.journal.next_id(self.now);
         self.state.model.answer_entry = Some(id.clone());
@@ -313,7 +324,8 @@ impl Turn {
             stop_reason: answer.stop_reason.as_wire().into(),
             usage: answer.usage,
         };
-        let mut message = Message::answer(id, &answer.message_id, answer.blocks.clone());
+        let api_id = self.api_id(&answer.message_id, &id);
+        let mut message = Message::answer(id, &api_id, answer.blocks.clone());
         message.model = fields.signed_by().cloned();
         let message = self.journal.answer(self.now, message, fields);
         let (text, attempt) = (message.text().into(), self.state.model.attempt);

@@ -145,6 +145,13 @@ fn windows_and_prompts_are_read_in_the_words_of_every_server() {
         (200_000, 190_000, 0),
         9_984,
     );
+    // OpenAI, Azure
+    check(
+        "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300123 \
+         tokens. Please reduce the length of the messages.",
+        (272_000, 300_123, 0),
+        0,
+    );
     // Google, xAI
     check(
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",

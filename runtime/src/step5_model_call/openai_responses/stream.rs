@@ -176,6 +176,9 @@ impl Responses {
                 "content_filter" => StopReason::Refusal,
                 other => StopReason::Other(other.into()),
             }),
+            _ if response.is_nothing() => {
+                return Err(Broken::malformed("the answer is no response"));
+            }
             _ => {
                 let error = response.error.map_or("{}", |it| it.get());
                 let error: Value = serde_json::from_str(error).unwrap_or_default();

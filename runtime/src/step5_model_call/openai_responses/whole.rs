@@ -7,7 +7,7 @@ use crate::{
     step5_model_call::{
         ModelAnswer, ModelFailure,
         openai_shared::reader::{Broken, Format, Progress},
-        stream::{Batch, StreamOutcome},
+        stream::Batch,
     },
 };
 
@@ -16,16 +16,17 @@ use crate::{
 /// # Errors
 ///
 /// The failure that the body names; [`StreamBroken`](crate::step5_model_call::FailureClass::StreamBroken)
-/// when it is not an answer.
+/// when it ends too early, [`BadAnswer`](crate::step5_model_call::FailureClass::BadAnswer) when it is
+/// not an answer.
 pub fn read_whole(body: &[u8], request: Digest) -> Result<ModelAnswer, ModelFailure> {
-    read(body, request).or_else(|broken| StreamOutcome::from(broken).into_result())
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    read(text, request).or_else(|broken| broken.of_whole(text).into_result())
 }
 
-fn read(body: &[u8], request: Digest) -> Result<ModelAnswer, Broken> {
-    let text = String::from_utf8_lossy(body);
+fn read(text: &str, request: Digest) -> Result<ModelAnswer, Broken> {
     let (mut responses, mut progress) = (Responses::new(request), Progress::default());
     let mut shown = Vec::new();
-    let text = text.trim();
     if !text.starts_with('{') {
         return Err(Broken::malformed("the answer is no object"));
     }

@@ -96,6 +96,11 @@ struct InputDetails {
 }
 
 impl<'a> Response<'a> {
+    /// Whether it says nothing that a response must say.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.status.is_none() && self.output.is_none() && self.error.is_none()
+    }
+
     /// Why it is incomplete.
     pub(super) fn reason(&self) -> Option<Text<'a>> {
         lenient::<Details<'_>>(self.incomplete_details)?.reason

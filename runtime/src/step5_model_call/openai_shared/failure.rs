@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Parts of messages that mean: the prompt is longer than the window.
-const TOO_LONG: [&str; 8] = [
+const TOO_LONG: [&str; 13] = [
     "maximum context length",
     "context window of this model",
     "exceeds the available context size",
@@ -31,6 +31,11 @@ const TOO_LONG: [&str; 8] = [
     "greater than the context length",
     "context length exceeded",
     "prompt is too long",
+    "input is too long",
+    "maximum prompt length is",
+    "exceeds the maximum number of tokens allowed",
+    "input tokens exceed the configured limit",
+    "reduce the length of the messages",
 ];
 
 /// What an error object says, wherever it stood.

@@ -6,14 +6,15 @@
 
 use std::ops::ControlFlow;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     FailureClass, ModelAnswer,
     sse::{SseEvent, SseParser},
     stream::{
-        Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport,
-        wire::ReportedUsage,
+        Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport, TOO_LARGE,
+        class_of_breach, wire::ReportedUsage,
     },
 };
 
@@ -42,12 +43,26 @@ impl Broken {
 
     /// More came than an answer can hold.
     pub(crate) fn too_large(message: &str) -> Self {
-        Self::ours("too_large", message)
+        Self::ours(TOO_LARGE, message)
     }
 
     fn ours(code: &str, message: &str) -> Self {
         let class = FailureClass::StreamBroken;
         Self { class, code: code.into(), message: message.into(), is_ours: true }
+    }
+
+    /// The failure of a stream that had come so far.
+    fn at(self, phase: StreamPhase) -> StreamOutcome {
+        let class = if self.is_ours { class_of_breach(&self.code, phase) } else { self.class };
+        Self { class, ..self }.into()
+    }
+
+    /// The failure of a body that was read whole. One that does not end in the middle is what the
+    /// server means to answer, and no wait mends that.
+    pub(crate) fn of_whole(self, body: &str) -> StreamOutcome {
+        let read = serde_json::from_str::<IgnoredAny>(body);
+        let is_cut = !body.is_empty() && read.is_err_and(|it| it.is_eof());
+        self.at(if is_cut { StreamPhase::MessageStart } else { StreamPhase::Idle })
     }
 }
 
@@ -183,11 +198,7 @@ impl<F: Format> Reader<F> {
     pub(crate) fn finish(self) -> StreamReport {
         let Self { format, mut progress, broken, .. } = self;
         let outcome = match broken {
-            // Nothing that came was part of an answer.
-            Some(broken) if broken.is_ours && progress.phase == StreamPhase::Idle => {
-                Broken { class: FailureClass::BadAnswer, ..broken }.into()
-            }
-            Some(broken) => broken.into(),
+            Some(broken) => broken.at(progress.phase),
             None if progress.phase == StreamPhase::Complete || format.is_whole() => {
                 progress.phase = StreamPhase::Complete;
                 StreamOutcome::Message(format.into_answer(&progress))

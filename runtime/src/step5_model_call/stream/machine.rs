@@ -29,6 +29,9 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// that everything after this may look at each of them for each.
 pub(crate) const MAX_BLOCKS: usize = 4_096;
 
+/// The code of an answer that goes beyond a bound.
+pub(crate) const TOO_LARGE: &str = "too_large";
+
 const BLOCK_DELTAS: [&str; 5] =
     ["text_delta", "citations_delta", "thinking_delta", "signature_delta", "input_json_delta"];
 
@@ -78,7 +81,7 @@ pub(super) fn protocol(message: &str) -> StreamError {
 }
 
 pub(super) fn too_large(message: &str) -> StreamError {
-    ours("too_large", message)
+    ours(TOO_LARGE, message)
 }
 
 impl From<Malformed> for StreamError {

@@ -3,8 +3,8 @@
 //! A message that is added joins the newest ones at most: results go to the last answer, and text to
 //! what the user said after it. So whatever is in front of an answer whose results are all in front of
 //! the next one is settled, and the next view goes on from there. Where a message before that is another
-//! one, a call that had no result gets one, or all messages together are too large, the whole is
-//! compiled anew: the view is always what [`compile_for`](super::compile_for) makes.
+//! one or the answer behind it is, a call that had no result gets one, or all messages together are too
+//! large, the whole is compiled anew: the view is always what [`compile_for`](super::compile_for) makes.
 
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub struct CarriedView {
     model: Option<Arc<str>>,
     /// The messages of the conversation that are settled.
     sources: SharedList<Arc<Message>>,
+    /// The answer that follows them. Another message in its place may be joined with what is settled.
+    next: Option<Arc<Message>>,
     /// The calls in them.
     calls: SharedSet<ToolUseId>,
     /// Those of the calls that have no result.
@@ -75,7 +77,10 @@ impl CarriedView {
     pub fn compile(&mut self, messages: &[Arc<Message>], target: Target<'_>) -> GrownView {
         let goes_on = self.format == target.format
             && self.model.as_deref() == target.model
-            && self.sources.begins(messages, Arc::ptr_eq);
+            && self.sources.begins(messages, Arc::ptr_eq)
+            && self.next.as_ref().is_none_or(|it| {
+                messages.get(self.sources.len()).is_some_and(|next| Arc::ptr_eq(it, next))
+            });
         if goes_on && let Some(view) = self.go_on(messages, target) {
             return view;
         }
@@ -121,6 +126,9 @@ impl CarriedView {
                 self.unanswered.insert(id.clone());
             }
             self.calls.insert(id);
+        }
+        if 0 < n_settled {
+            self.next = new.get(n_sources).cloned();
         }
         new[..n_sources].iter().for_each(|it| self.sources.push(Arc::clone(it)));
         for message in rest.messages.drain(..n_settled) {

@@ -2,6 +2,7 @@
 
 use super::{
     CommandContext, Part,
+    changed_below::{self, ChangedBelow},
     dirs::{Dirs, Target, target, through_process},
     lists, met_links,
     options::{has_letter, included, is_long, operands},
@@ -55,6 +56,8 @@ pub(crate) struct Changes {
     /// Files and directories that it removes or moves away; `dir/*` for the files in it that have no
     /// dot in front, `dir/**` for the directories, too.
     pub(crate) removes: Vec<Named>,
+    /// Directories below which it changes or removes files that it does not name.
+    pub(crate) below: Vec<ChangedBelow>,
     /// Files and directories that it gives another name, or that it shows elsewhere.
     pub(crate) links: Vec<Named>,
     /// Some of those are links: what climbs from there climbs from where they lead.
@@ -102,6 +105,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             let name = base(&name.text);
             operands_of(name, args, part, around, &mut found);
             met_links::add(name, args, part, around, &mut found);
+            changed_below::of_program(name, args, part, around, &mut found);
             if lists::names_files(name, args) {
                 found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
             }
@@ -113,6 +117,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
     suspects::of_wrappers(program, part, around, &mut found);
     if let Some(start) = fed_at(part) {
         fed(start, part, around, &mut found);
+        changed_below::of_fed(&part.words[start..], part, around, &mut found);
     }
     found
 }
@@ -139,21 +144,31 @@ fn fed(start: usize, part: &Part, around: &CommandContext, found: &mut Changes) 
             words.iter().map(at).filter(|it| it.paths.iter().any(|it| is_protected(it)));
         found.suspected.extend(protected);
     }
-    if reads && piped.is_some_and(Piped::lists_files) {
-        // Patterns of names in quotes are those of `find`.
-        let of = |word: &Word| match target(word, &around.home, part.is_lost) {
-            Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
-            other => other,
-        };
-        let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
-        let here = words.split_first().filter(|(name, args)| lists_here(base(&name.text), args));
-        let files = files.map(|it| place_in(of(it), &part.dirs, around));
-        let files: Vec<Named> = files.chain(here.map(|_| at(&Word::plain(".")))).collect();
+    if let Some(piped) = piped.filter(|it| reads && it.lists_files()) {
+        let files: Vec<Named> = listed(piped, part, around).collect();
         found.trees.extend(files.iter().cloned());
         found.reads.extend(files);
     } else if reads {
         found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });
     }
+}
+
+/// The places of which the names come that a program in front of this part lists.
+pub(super) fn listed(
+    piped: &Piped,
+    part: &Part,
+    around: &CommandContext,
+) -> impl Iterator<Item = Named> {
+    // Patterns of names in quotes are those of `find`.
+    let of = |word: &Word| match target(word, &around.home, part.is_lost) {
+        Target::Known(text) if text.contains(['*', '?', '[']) => Target::Glob(text),
+        other => other,
+    };
+    let words = &*piped.words;
+    let files = words.iter().skip(1).filter(|it| !it.text.starts_with('-'));
+    let here = words.split_first().filter(|(name, args)| lists_here(base(&name.text), args));
+    let here = here.map(|_| named(&Word::plain("."), part, around));
+    files.map(move |it| place_in(of(it), &part.dirs, around)).chain(here)
 }
 
 /// Where a word leads from every directory.

@@ -5,6 +5,7 @@
 
 use super::{
     CommandContext, Part,
+    changed_below::changes_found,
     dirs::{Target, target},
     escapes,
     file_url::file_url,
@@ -12,8 +13,6 @@ use super::{
     git_files,
     names::Names,
     options::{has_letter, is_long, operands, value_of},
-    part::base,
-    programs::{PRINTERS, READERS},
 };
 use crate::step7_permission_gate::{
     protected::{is_protected, may_be_protected},
@@ -178,23 +177,10 @@ fn of_connection(name: &str, args: &[Word]) -> Vec<Word> {
 }
 
 fn of_find(args: &[Word]) -> Vec<Word> {
-    let mut found = Vec::new();
-    let mut changes = false;
-    for (i, arg) in args.iter().enumerate() {
-        let text = arg.text.as_str();
-        let next = args.get(i + 1);
-        if text.starts_with("-fprint") || text == "-fls" {
-            found.extend(next.cloned());
-        } else if text.starts_with("-exec") || text.starts_with("-ok") {
-            let run = next.map_or("", |it| base(&it.text));
-            changes |= !READERS.contains(run) && !PRINTERS.contains(run);
-        }
-        changes |= text == "-delete";
-    }
-    if changes {
-        found.extend(args.iter().take_while(|it| !it.text.starts_with(['-', '(', '!'])).cloned());
-    }
-    found
+    let prints = |it: &str| it.starts_with("-fprint") || it == "-fls";
+    let printed = args.windows(2).filter(|it| prints(&it[0].text)).map(|it| &it[1]);
+    let starts = args.iter().take_while(|it| !it.text.starts_with(['-', '(', '!']));
+    printed.chain(starts.filter(|_| changes_found(args))).cloned().collect()
 }
 
 fn of_tar(args: &[Word]) -> Vec<Word> {

@@ -178,14 +178,18 @@ pub(super) fn lists_here(name: &str, args: &[Word]) -> bool {
 /// What `find` looks at where it runs nothing: the places where it starts, and files that it compares with. Its
 /// other words are patterns of names.
 pub(super) fn opened_by_find(args: &[Word]) -> impl Iterator<Item = &Word> {
-    let is_test = |it: &Word| it.text.starts_with(['-', '(', '!', ')', ',']);
-    let starts = args.iter().take_while(move |it| !is_test(it) || is_leading(&it.text));
     let compares = |it: &str| {
         it.starts_with("-newer")
             || matches!(it, "-anewer" | "-cnewer" | "-samefile" | "-files0-from")
     };
     let compared = args.windows(2).filter(move |it| compares(&it[0].text)).map(|it| &it[1]);
-    starts.chain(compared)
+    start_of_find(args).chain(compared)
+}
+
+/// The places where `find` starts, and the options in front of them.
+pub(super) fn start_of_find(args: &[Word]) -> impl Iterator<Item = &Word> {
+    let is_test = |it: &Word| it.text.starts_with(['-', '(', '!', ')', ',']);
+    args.iter().take_while(move |it| !is_test(it) || is_leading(&it.text))
 }
 
 /// Whether a word in front of the places where `find` starts says how it goes.

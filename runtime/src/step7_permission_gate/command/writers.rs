@@ -149,7 +149,12 @@ pub(super) fn edits_in_place(option: &str) -> bool {
 
 /// The root, a top directory, home, the workspace or what they lie in; and what an empty variable
 /// makes of a word.
-fn is_critical(word: &Word, named: &Named, part: &Part, around: &CommandContext) -> bool {
+pub(super) fn is_critical(
+    word: &Word,
+    named: &Named,
+    part: &Part,
+    around: &CommandContext,
+) -> bool {
     let text = word.text.as_str();
     let follows_open = word.spans.iter().any(|it| {
         it.start == 0 && it.piece != Piece::Quoted && text[it.end..].starts_with(['/', '*'])

@@ -18,6 +18,7 @@ use crate::{
 
 mod allow_rules;
 mod attacks;
+mod changed_below;
 mod classes;
 mod command_files;
 mod corpora;

@@ -45,6 +45,10 @@ pub(super) fn evaluate(
         let why = "asked because it reads a directory in which there may be a file of this rule:";
         return ruled(RuleVerdict::Ask, why, rule);
     }
+    if let Some(rule) = book.denies_changes_below(command) {
+        let why = "asked because it may change a file of this rule, in a directory that it names:";
+        return ruled(RuleVerdict::Ask, why, rule);
+    }
     if let Some(rule) = book.first(RuleKind::Ask, subject) {
         return ruled(RuleVerdict::Ask, "to be asked", rule);
     }

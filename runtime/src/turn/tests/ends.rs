@@ -10,7 +10,14 @@ use super::{
     world::World,
 };
 use crate::{
-    run::RunEnd, step5_model_call::view, tool::ToolOutcome, transcript::entry::RecordKind,
+    message::Role,
+    run::RunEnd,
+    step5_model_call::{ModelAnswer, view, view::ViewMessage},
+    tool::ToolOutcome,
+    transcript::{
+        entry::RecordKind,
+        load::{LoadAs, load},
+    },
 };
 
 #[track_caller]
@@ -124,5 +131,22 @@ fn interrupted_turn_is_closed_and_every_call_answered() {
         play.world.interrupt_at = None;
         play.run("and now?");
         assert_eq!(play.ends[1].0, RunEnd::NoPendingTools);
+    }
+}
+
+// REQ: SES-4
+#[test]
+fn answers_that_a_server_names_alike_or_not_at_all_stay_apart() {
+    for named in ["same", ""] {
+        let answers = vec![calls(&["a:Note:1"]), calls(&["b:Note:2"]), text("done")];
+        let name = |answer: ModelAnswer| ModelAnswer { message_id: named.into(), ..answer };
+        let answers = answers.into_iter().map(|it| it.map(name)).collect();
+        let play = check(World::new(answers), RunEnd::NoPendingTools);
+        let roles = |view: &[ViewMessage]| view.iter().map(|it| it.role).collect::<Vec<_>>();
+        let alternating = [Role::User, Role::Assistant].repeat(4);
+        let live = view::compile(&play.conversation.history.to_messages());
+        assert_eq!(roles(&live.messages), alternating, "live, `{named}`");
+        let loaded = view::compile(&load(&play.bytes(), LoadAs::Session).messages);
+        assert_eq!(roles(&loaded.messages), alternating, "loaded, `{named}`");
     }
 }

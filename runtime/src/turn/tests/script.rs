@@ -98,11 +98,14 @@ pub(crate) fn hook(event: &str, matcher: &str, commands: &[&str]) -> Value {
     json!({ "hooks": { event: [{ "matcher": matcher, "hooks": handlers }] } })
 }
 
+/// The name of answers to which the world gives numbers.
+pub(crate) const NUMBERED: &str = "msg_";
+
 /// An answer whose request is reported with the size that it had.
 pub(crate) fn answer(stop: &str, blocks: Vec<Block>) -> Result<ModelAnswer, ModelFailure> {
     let chars: u64 = blocks.iter().map(Block::chars).sum();
     Ok(ModelAnswer {
-        message_id: "msg_1".into(),
+        message_id: NUMBERED.into(),
         model: "m-1".into(),
         blocks,
         stop_reason: StopReason::read(stop),

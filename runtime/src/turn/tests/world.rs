@@ -206,7 +206,9 @@ impl World {
         };
         if let Ok(answer) = &mut scripted {
             self.n_answers += 1;
-            answer.message_id = format!("msg_{}", self.n_answers).into();
+            if &*answer.message_id == script::NUMBERED {
+                answer.message_id = format!("{}{}", script::NUMBERED, self.n_answers).into();
+            }
             if answer.usage.input_tokens == 0 {
                 let measured = self.window.as_ref().map(|it| it.tokens(&order.request.body));
                 answer.usage.input_tokens = measured.unwrap_or(order.request.body.len() as u64 / 4);

@@ -103,6 +103,10 @@ fn compatible_and_local_servers_are_understood() {
     check(400, vllm, FailureClass::ContextOverflow, "maximum context length");
     let llama = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":4096}}"#;
     check(400, llama, FailureClass::ContextOverflow, "available context size");
+    let gemini = r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#;
+    check(400, gemini, FailureClass::ContextOverflow, "input token count");
+    let azure = r#"{"error":{"code":"string_above_max_length","message":"Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300123 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages"}}"#;
+    check(400, azure, FailureClass::ContextOverflow, "configured limit");
     let loading = r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
     check(503, loading, FailureClass::Overloaded, "Loading model");
     let listed = r#"[{"error":{"code":429,"message":"exhausted","status":"RESOURCE_EXHAUSTED"}}]"#;

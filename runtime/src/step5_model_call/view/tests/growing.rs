@@ -90,6 +90,22 @@ fn result_that_comes_late_changes_what_was_settled() {
     check_grown(&mut carried, &mut chain, &messages, &mut Vec::new(), 0);
 }
 
+// REQ: SHP-12
+#[test]
+fn message_behind_what_is_settled_is_joined_with_it_when_it_is_another_one() {
+    let mut messages = vec![user(&[text("go")])];
+    messages.extend((0..8).flat_map(exchange));
+    for place in 1..messages.len() {
+        let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
+        let mut messages = messages.clone();
+        let mut told = Vec::new();
+        check_grown(&mut carried, &mut chain, &messages, &mut told, 0);
+        messages[place] = user(&[text("in its place")]);
+        let n = messages.len();
+        check_grown(&mut carried, &mut chain, &messages, &mut told, n);
+    }
+}
+
 proptest! {
     // REQ: SHP-12
     #[test]

@@ -8,7 +8,7 @@ const DENIED: &[&str] =
     &["deny project Read(.env)", "deny project Read(secrets/**)", "allow project Bash"];
 
 #[track_caller]
-fn check_all(texts: &[&str], commands: &[&str], expected: &str) {
+pub(super) fn check_all(texts: &[&str], commands: &[&str], expected: &str) {
     check_each(Mode::Default, texts, commands, expected);
 }
 

@@ -1,0 +1,161 @@
+//! Directories in which a command changes or removes files that its text does not name: `rm -r`, `chmod -R`,
+//! `find -delete`, what `find` runs for each, `ls | xargs rm`, `git clean`, `rsync --delete`.
+//!
+//! What is unpacked or copied into a directory is not among it: it brings names of its own
+//! ([`unpacked`](super::unpacked)). Sources: GNU coreutils 9.1, GNU findutils 4.9, git 2.39, rsync 3.2.
+
+use super::{
+    CommandContext, Part,
+    escapes::call,
+    files::{Changes, Named, listed, named},
+    options::{has_letter, is_long, operands},
+    part::base,
+    programs::{MORE_READERS, PRINTERS, READERS},
+    searches::{lists_here, start_of_find},
+    writers::{edits_in_place, is_critical},
+};
+use crate::step7_permission_gate::{rule::wildcard, shell::word::Word};
+
+/// A directory in which files are changed or removed, on any level below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangedBelow {
+    pub(crate) directory: Named,
+    /// The pattern of names that are chosen, with `*` alone; `None`: any may be.
+    chosen: Option<String>,
+}
+
+impl ChangedBelow {
+    fn all_in(directory: Named) -> Self {
+        Self { directory, chosen: None }
+    }
+
+    /// Whether nothing of this name is changed. In a directory there may be any names.
+    pub(crate) fn leaves_out(&self, name: &str, is_directory: bool) -> bool {
+        let is_other = |it: &String| !wildcard(it, name);
+        !is_directory && self.chosen.as_ref().is_some_and(is_other)
+    }
+}
+
+/// Whether a program may change files that are given to it.
+fn may_change(name: &str, args: &[Word]) -> bool {
+    match MORE_READERS.contains(name) {
+        true => args.iter().any(|it| edits_in_place(&it.text)),
+        false => !READERS.contains(name) && !PRINTERS.contains(name),
+    }
+}
+
+/// Whether a search changes what it finds, or runs a program for it that may.
+pub(super) fn changes_found(args: &[Word]) -> bool {
+    args.iter().enumerate().any(|(i, arg)| {
+        let text = arg.text.as_str();
+        let runs = text.starts_with("-exec") || text.starts_with("-ok");
+        let run = args.get(i + 1..).and_then(<[Word]>::split_first).filter(|_| runs);
+        text == "-delete" || run.is_some_and(|(name, args)| may_change(base(&name.text), args))
+    })
+}
+
+/// The names that a search chooses, where one test alone does.
+fn chosen_by_find(args: &[Word]) -> Option<String> {
+    let mut tests = args.windows(2).filter(|it| it[0].text == "-name");
+    let (Some(test), None) = (tests.next(), tests.next()) else { return None };
+    let joins =
+        |it: &Word| matches!(&*it.text, "-o" | "-or" | "!" | "-not" | "," | "(" | ")" | "-prune");
+    let is_plain = !test[1].text.contains(['?', '[', '\\']) && test[1].is_known();
+    (is_plain && !args.iter().any(joins)).then(|| test[1].text.clone())
+}
+
+/// Tests and options of `find` that leave out no file, and how many words follow each.
+const TAKES_ALL: [(&str, usize); 9] = [
+    ("-delete", 0),
+    ("-depth", 0),
+    ("-maxdepth", 1),
+    ("-mindepth", 1),
+    ("-mount", 0),
+    ("-print", 0),
+    ("-print0", 0),
+    ("-type", 1),
+    ("-xdev", 0),
+];
+
+/// Whether a search removes all that it finds, and finds all that there is.
+fn empties(args: &[Word]) -> bool {
+    let mut tests = args.iter().skip(start_of_find(args).count()).map(|it| it.text.as_str());
+    let mut removes = false;
+    while let Some(test) = tests.next() {
+        if test.starts_with("-exec") {
+            removes |= tests.next().is_some_and(|it| matches!(base(it), "rm" | "shred" | "unlink"));
+            // Up to the end of what is run; what follows are tests again.
+            let _end = tests.by_ref().find(|it| matches!(*it, ";" | "+"));
+            continue;
+        }
+        let Some((_, n_values)) = TAKES_ALL.iter().find(|it| it.0 == test) else { return false };
+        tests.by_ref().take(*n_values).for_each(drop);
+        removes |= test == "-delete";
+    }
+    removes
+}
+
+/// Adds the directories below which a program with these arguments changes files.
+pub(super) fn of_program(
+    name: &str,
+    args: &[Word],
+    part: &Part,
+    around: &CommandContext,
+    found: &mut Changes,
+) {
+    let at = |word: &Word| named(word, part, around);
+    let all_in = |word: &Word| ChangedBelow::all_in(at(word));
+    let recurses = |letters: &[char]| {
+        let is_one = |it: &Word| {
+            letters.iter().any(|letter| has_letter(&it.text, *letter, ""))
+                || is_long(&it.text, "--recursive")
+        };
+        args.iter().take_while(|it| it.text != "--").any(is_one)
+    };
+    match name {
+        "rm" if recurses(&['r', 'R']) => found.below.extend(operands(args).map(all_in)),
+        "chmod" | "chown" | "chgrp" if recurses(&['R']) => {
+            found.below.extend(operands(args).skip(1).map(all_in));
+        }
+        "find" | "bfs" if changes_found(args) => {
+            let (chosen, empties) = (chosen_by_find(args), empties(args));
+            let here = lists_here(name, args).then(|| Word::plain("."));
+            for word in start_of_find(args).cloned().chain(here) {
+                let directory = at(&word);
+                found.is_critical |= empties && is_critical(&word, &directory, part, around);
+                found.below.push(ChangedBelow { directory, chosen: chosen.clone() });
+            }
+        }
+        "git" => {
+            let call = call(args);
+            let is_trial =
+                |it: &Word| has_letter(&it.text, 'n', "e") || is_long(&it.text, "--dry-run");
+            if call.command == "clean" && !call.args.iter().any(is_trial) {
+                let mut places = operands(call.args).peekable();
+                match places.peek() {
+                    Some(_) => found.below.extend(places.map(all_in)),
+                    None => found.below.push(all_in(&Word::plain("."))),
+                }
+            }
+        }
+        "rsync" if args.iter().any(|it| it.text.starts_with("--del")) => {
+            found.below.extend(operands(args).last().map(all_in));
+        }
+        _ => {}
+    }
+}
+
+/// Adds the directories of which the names come that a program is given on its input.
+pub(super) fn of_fed(words: &[Word], part: &Part, around: &CommandContext, found: &mut Changes) {
+    let Some((name, args)) = words.split_first() else { return };
+    let Some(piped) = part.piped.as_ref().filter(|it| it.lists_files()) else { return };
+    if !may_change(base(&name.text), args) {
+        return;
+    }
+    let chosen = match piped.words.split_first() {
+        Some((name, args)) if base(&name.text) == "find" => chosen_by_find(args),
+        _ => None,
+    };
+    let below = |directory| ChangedBelow { directory, chosen: chosen.clone() };
+    found.below.extend(listed(piped, part, around).map(below));
+}
