@@ -9,5 +9,6 @@ mod stream;
 mod whole;
 mod wire;
 
+pub(super) use self::request::encode;
 pub(crate) use self::stream::Chat;
-pub use self::{request::encode, whole::read_whole};
+pub use self::whole::read_whole;

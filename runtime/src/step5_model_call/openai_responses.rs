@@ -12,5 +12,6 @@ mod stream;
 mod whole;
 mod wire;
 
+pub(super) use self::request::encode;
 pub(crate) use self::stream::Responses;
-pub use self::{request::encode, whole::read_whole};
+pub use self::whole::read_whole;

@@ -6,6 +6,7 @@
 pub(super) mod call;
 pub(super) mod encode;
 pub(super) mod failure;
+pub(crate) mod forms;
 pub(super) mod reader;
 
 #[cfg(test)]

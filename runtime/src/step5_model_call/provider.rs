@@ -16,7 +16,7 @@ use super::{
     whole,
     wire_format::WireFormat,
 };
-use crate::{digest::Digest, time::Timestamp};
+use crate::{digest::Digest, shared::SharedList, time::Timestamp};
 
 impl WireFormat {
     /// The request for a view. See [`encode`].
@@ -30,8 +30,13 @@ impl WireFormat {
             Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
                 encode(self, head, view, chain)
             }
-            Self::OpenAiChat => openai_chat::encode(head, view, chain),
-            Self::OpenAiResponses => openai_responses::encode(head, view, chain),
+            Self::OpenAiChat => {
+                openai_chat::encode(head, (&SharedList::default(), &view.messages), chain, true)
+            }
+            Self::OpenAiResponses => {
+                let messages = (&SharedList::default(), &*view.messages);
+                openai_responses::encode(head, messages, chain, true)
+            }
         }
     }
 
@@ -48,7 +53,12 @@ impl WireFormat {
             Self::AnthropicMessages | Self::BedrockInvoke | Self::VertexRawPredict => {
                 encode_grown(self, head, view, chain, writes)
             }
-            Self::OpenAiChat | Self::OpenAiResponses => self.encode(head, &view.whole(), chain),
+            Self::OpenAiChat => {
+                openai_chat::encode(head, (&view.settled, &view.rest.messages), chain, writes)
+            }
+            Self::OpenAiResponses => {
+                openai_responses::encode(head, (&view.settled, &view.rest.messages), chain, writes)
+            }
         }
     }
 

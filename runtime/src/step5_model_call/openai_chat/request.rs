@@ -6,10 +6,11 @@ use crate::{
     block::{BlockKind, quote},
     digest::Digest,
     message::Role,
+    shared::SharedList,
     step5_model_call::{
         openai_shared::encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{View, ViewMessage},
+        view::{Settled, ViewMessage},
     },
 };
 
@@ -18,16 +19,22 @@ const MARK: Digest = Digest(*b"ennead chat form");
 /// Characters of an id that the API takes.
 const MAX_ID_CHARS: usize = 40;
 
-/// The request for a view, given the chain of the request before; the chain is brought up to this
-/// request. Bytes and digest do not depend on what the chain held.
+/// The request for the messages of a view, those that are settled and the rest, given the chain of the
+/// request before; the chain is brought up to this request. Bytes and digest do not depend on what the
+/// chain held.
 ///
 /// The system prompt is one system message. Results of tools are one `tool` message each, right
 /// after the calls; images among them follow in a message of the user. Reasoning and what a
 /// provider ran itself are left out.
-pub fn encode(head: &EncodedHead, view: &View, chain: &mut PrefixChain) -> EncodedRequest {
+pub(in super::super) fn encode(
+    head: &EncodedHead,
+    messages: (&SharedList<Settled>, &[ViewMessage]),
+    chain: &mut PrefixChain,
+    writes: bool,
+) -> EncodedRequest {
     let form = Form { mark: MARK, parameters: parameters(head.head()), message };
     let stable = head.in_chat_form(stable);
-    join(&form, head, stable, view, chain)
+    join(&form, head, stable, messages, chain, writes)
 }
 
 fn parameters(head: &RequestHead) -> String {

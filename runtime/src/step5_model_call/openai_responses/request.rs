@@ -8,13 +8,14 @@ use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
     message::Role,
+    shared::SharedList,
     step5_model_call::{
         openai_shared::{
             call::MAX_ID_CHARS,
             encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
-        view::{View, ViewMessage},
+        view::{Settled, ViewMessage},
         wire_format::OPENAI_ITEM,
     },
     tool::ToolSpec,
@@ -22,16 +23,22 @@ use crate::{
 
 const MARK: Digest = Digest(*b"ennead resp form");
 
-/// The request for a view, given the chain of the request before; the chain is brought up to this
-/// request. Bytes and digest do not depend on what the chain held.
+/// The request for the messages of a view, those that are settled and the rest, given the chain of the
+/// request before; the chain is brought up to this request. Bytes and digest do not depend on what the
+/// chain held.
 ///
 /// Nothing is kept at the server, so reasoning is asked for in encrypted form and goes back in
 /// front of the calls it led to. Results of tools are `function_call_output` items; images among
 /// them follow in a message of the user.
-pub fn encode(head: &EncodedHead, view: &View, chain: &mut PrefixChain) -> EncodedRequest {
+pub(in super::super) fn encode(
+    head: &EncodedHead,
+    messages: (&SharedList<Settled>, &[ViewMessage]),
+    chain: &mut PrefixChain,
+    writes: bool,
+) -> EncodedRequest {
     let form = Form { mark: MARK, parameters: parameters(head.head()), message };
     let stable = head.in_responses_form(stable);
-    join(&form, head, stable, view, chain)
+    join(&form, head, stable, messages, chain, writes)
 }
 
 fn parameters(head: &RequestHead) -> String {

@@ -3,10 +3,9 @@
 //! Both formats have the same limits: a result of a tool is text, images belong to
 //! the user, and reasoning of another provider is not sent.
 //!
-//! Cost: a message is put into a format once. Its text is kept in the [`PrefixChain`] under the
-//! digest of its blocks, so a request hashes 32 bytes for each old block and joins kept texts; only
-//! what is new is encoded. The texts are kept next to the blocks, so a conversation takes its own
-//! length again in memory. System prompt and tools are encoded once for a session.
+//! Cost: a message is put into a format once, and its text is kept ([`forms`](super::forms)). A request
+//! joins kept texts; of what the view says is settled nothing is hashed or encoded again. System prompt
+//! and tools are encoded once for a session.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -15,30 +14,15 @@ use serde_json::Value;
 use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
-    message::Role,
     shared::SharedList,
     step5_model_call::{
         request::{EncodedHead, EncodedRequest, PrefixChain},
-        view::{View, ViewMessage},
+        view::{Settled, ViewMessage},
     },
 };
 
 /// Stands in front of the text of a result that is an error: these formats have no field for it.
 const ERROR_PREFIX: &str = "Error: ";
-
-/// The texts of messages in one format, by place; each with what it was made from.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Forms(Vec<(Digest, Arc<str>)>);
-
-impl Forms {
-    fn text(&mut self, at: usize, key: Digest, make: impl FnOnce() -> String) -> &str {
-        if self.0.get(at).is_none_or(|(same, _)| *same != key) {
-            self.0.truncate(at);
-            self.0.push((key, make().into()));
-        }
-        self.0.get(at).map_or("", |(_, text)| text)
-    }
-}
 
 /// How a format joins a request.
 pub(crate) struct Form {
@@ -50,43 +34,38 @@ pub(crate) struct Form {
     pub(crate) message: fn(&ViewMessage) -> String,
 }
 
-/// Joins parameters, what never changes up to the opened list of messages, and the messages.
+/// Joins parameters, what never changes up to the opened list of messages, and the messages. Where the
+/// body is not written, the request has an empty one, and nothing of the settled part is looked at.
 pub(crate) fn join(
     form: &Form,
     head: &EncodedHead,
     stable: &str,
-    view: &View,
+    (settled, rest): (&SharedList<Settled>, &[ViewMessage]),
     chain: &mut PrefixChain,
+    writes: bool,
 ) -> EncodedRequest {
-    let mut body = Vec::with_capacity(form.parameters.len() + stable.len() + 64);
-    body.extend_from_slice(form.parameters.as_bytes());
-    body.extend_from_slice(stable.as_bytes());
-    let mut is_first = stable.ends_with('[');
-    for (at, message) in view.messages.iter().enumerate() {
-        let role = Digest::of(if message.role == Role::Assistant { b"a" } else { b"u" });
-        let key = message
-            .blocks
-            .iter()
-            .fold(form.mark.chain(role), |key, block| key.chain(block.digest()));
-        let text = chain.forms.text(at, key, || (form.message)(message));
-        if text.is_empty() {
-            continue;
+    chain.forms.follow(form, settled, rest);
+    // After each text but the last there is a comma, and one in front where the list is not empty.
+    let has_before = !stable.ends_with('[');
+    let n_texts = chain.forms.n_bytes();
+    let n_messages = if has_before { n_texts } else { n_texts.saturating_sub(1) };
+    let n_bytes = form.parameters.len() + stable.len() + n_messages + "]}".len();
+    let mut body = Vec::new();
+    if writes {
+        body.reserve_exact(n_bytes);
+        body.extend_from_slice(form.parameters.as_bytes());
+        body.extend_from_slice(stable.as_bytes());
+        for (i, text) in chain.forms.texts().enumerate() {
+            if has_before || 0 < i {
+                body.push(b',');
+            }
+            body.extend_from_slice(text.as_bytes());
         }
-        if !is_first {
-            body.push(b',');
-        }
-        is_first = false;
-        body.extend_from_slice(text.as_bytes());
+        body.extend_from_slice(b"]}");
     }
-    chain.forms.0.truncate(view.messages.len());
-    body.extend_from_slice(b"]}");
     let parameters = form.mark.chain(Digest::of(form.parameters.as_bytes()));
-    let digest = chain.follow(
-        parameters.chain(head.stable_digest()),
-        &SharedList::default(),
-        &view.messages,
-    );
-    let n_bytes = body.len() as u64;
+    let digest = chain.follow(parameters.chain(head.stable_digest()), settled, rest);
+    let n_bytes = n_bytes as u64;
     EncodedRequest { body: body.into(), n_bytes, digest, headers: Arc::default() }
 }
 

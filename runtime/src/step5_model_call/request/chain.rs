@@ -4,7 +4,7 @@ use crate::{
     digest::Digest,
     shared::SharedList,
     step5_model_call::{
-        openai_shared::encode::Forms,
+        openai_shared::forms::Forms,
         view::{Extent, Settled, ViewMessage},
     },
 };

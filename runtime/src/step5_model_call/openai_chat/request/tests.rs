@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     block::Block,
-    step5_model_call::wire_format::OPENAI_ITEM,
+    step5_model_call::{
+        view::View,
+        wire_format::{OPENAI_ITEM, WireFormat},
+    },
     tool::{Access, Concurrency, ToolEffect, ToolSpec},
 };
 
@@ -48,7 +51,7 @@ fn view(messages: Vec<ViewMessage>) -> View {
 }
 
 fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
-    let request = encode(head, &view(messages), &mut PrefixChain::default());
+    let request = WireFormat::OpenAiChat.encode(head, &view(messages), &mut PrefixChain::default());
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -189,8 +192,12 @@ fn front_of_a_request_stays_as_it_was_from_turn_to_turn() {
     let mut messages = vec![user(&[Block::text("go")])];
     let mut before: Vec<u8> = Vec::new();
     for n in 0..30 {
-        let request = encode(&head, &view(messages.clone()), &mut chain);
-        let afresh = encode(&head, &view(messages.clone()), &mut PrefixChain::default());
+        let request = WireFormat::OpenAiChat.encode(&head, &view(messages.clone()), &mut chain);
+        let afresh = WireFormat::OpenAiChat.encode(
+            &head,
+            &view(messages.clone()),
+            &mut PrefixChain::default(),
+        );
         assert_eq!(request, afresh, "turn {n}");
         // Everything but the closing brackets.
         let front = before.len().saturating_sub(2);
@@ -208,12 +215,18 @@ fn another_history_is_not_taken_from_what_is_kept() {
     let mut chain = PrefixChain::default();
     let head = head(true);
     let long: Vec<ViewMessage> = (0..6).map(|n| user(&[Block::text(&format!("m{n}"))])).collect();
-    encode(&head, &view(long.clone()), &mut chain);
+    WireFormat::OpenAiChat.encode(&head, &view(long.clone()), &mut chain);
     let mut other = long[..4].to_vec();
     other[2] = user(&[Block::text("else")]);
-    let request = encode(&head, &view(other.clone()), &mut chain);
-    assert_eq!(request, encode(&head, &view(other.clone()), &mut PrefixChain::default()));
-    assert_ne!(request.digest, encode(&head, &view(long), &mut chain).digest);
+    let request = WireFormat::OpenAiChat.encode(&head, &view(other.clone()), &mut chain);
+    assert_eq!(
+        request,
+        WireFormat::OpenAiChat.encode(&head, &view(other.clone()), &mut PrefixChain::default())
+    );
+    assert_ne!(
+        request.digest,
+        WireFormat::OpenAiChat.encode(&head, &view(long), &mut chain).digest
+    );
     let messages = encode_as_messages(&head, &other, &mut chain);
     assert_ne!(request.digest, messages, "another format is another request");
 }

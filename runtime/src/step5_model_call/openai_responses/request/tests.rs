@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::step5_model_call::{view::View, wire_format::WireFormat};
 
 fn head(model: &str, stream: bool) -> EncodedHead {
     EncodedHead::new(RequestHead {
@@ -26,7 +27,7 @@ fn assistant(blocks: &[Block]) -> ViewMessage {
 
 fn body(head: &EncodedHead, messages: Vec<ViewMessage>) -> Value {
     let view = View { messages, notes: Vec::new() };
-    let request = encode(head, &view, &mut PrefixChain::default());
+    let request = WireFormat::OpenAiResponses.encode(head, &view, &mut PrefixChain::default());
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -66,7 +67,11 @@ fn reasoning_goes_back_whole_in_front_of_its_call() {
         messages: vec![user(&[Block::text("go")]), assistant(&blocks), user(&results)],
         notes: Vec::new(),
     };
-    let request = encode(&head("gpt-5", true), &view, &mut PrefixChain::default());
+    let request = WireFormat::OpenAiResponses.encode(
+        &head("gpt-5", true),
+        &view,
+        &mut PrefixChain::default(),
+    );
     assert!(request.body.windows(raw.len()).any(|it| it == raw.as_bytes()), "byte for byte");
     let sent: Value = serde_json::from_slice(&request.body).unwrap();
     assert_eq!(

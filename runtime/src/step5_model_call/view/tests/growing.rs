@@ -5,6 +5,10 @@ use crate::step5_model_call::request::{
     CachePlan, EncodedHead, PrefixChain, PromptCaching, RequestHead,
 };
 
+/// One of each way in which a request is written.
+const FORMATS: [WireFormat; 3] =
+    [WireFormat::AnthropicMessages, WireFormat::OpenAiChat, WireFormat::OpenAiResponses];
+
 fn head(caching: PromptCaching) -> EncodedHead {
     EncodedHead::new(RequestHead {
         model: "m".into(),
@@ -36,13 +40,13 @@ fn exchange(i: usize) -> [Arc<Message>; 2] {
 
 /// Adds one message after the other and holds views and requests against those made of everything.
 fn check_grown(
-    carried: &mut CarriedView,
-    chain: &mut PrefixChain,
+    format: WireFormat,
+    (carried, chain): (&mut CarriedView, &mut PrefixChain),
     messages: &[Arc<Message>],
     told: &mut Vec<ViewNote>,
     from: usize,
 ) {
-    let (target, format) = (Target::default(), WireFormat::AnthropicMessages);
+    let target = Target { format, ..Target::default() };
     let mut whole_chain = chain.clone();
     for n in from..=messages.len() {
         let mut grown = carried.compile(&messages[..n], target);
@@ -64,6 +68,7 @@ fn check_grown(
         assert_eq!(request, of_whole);
         assert_eq!(request.n_bytes, request.body.len() as u64);
         assert_eq!((unwritten.digest, unwritten.n_bytes), (request.digest, request.n_bytes));
+        assert!(unwritten.body.is_empty());
         assert_eq!(chain.first_change(), whole_chain.first_change());
     }
 }
@@ -73,10 +78,12 @@ fn check_grown(
 fn growing_conversation_is_compiled_once() {
     let mut messages = vec![user(&[text("go")])];
     messages.extend((0..200).flat_map(exchange));
-    let mut carried = CarriedView::default();
-    check_grown(&mut carried, &mut PrefixChain::default(), &messages, &mut Vec::new(), 0);
-    let looks = carried.looks();
-    assert!(looks < 8 * messages.len() as u64, "{looks} looks at {} messages", messages.len());
+    for format in FORMATS {
+        let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut Vec::new(), 0);
+        let looks = carried.looks();
+        assert!(looks < 8 * messages.len() as u64, "{looks} looks at {} messages", messages.len());
+    }
 }
 
 // REQ: SHP-12
@@ -86,8 +93,10 @@ fn result_that_comes_late_changes_what_was_settled() {
     messages.extend((0..20).flat_map(exchange));
     messages.push(user(&[result("late"), text("on")]));
     messages.extend((20..40).flat_map(exchange));
-    let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
-    check_grown(&mut carried, &mut chain, &messages, &mut Vec::new(), 0);
+    for format in FORMATS {
+        let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut Vec::new(), 0);
+    }
 }
 
 // REQ: SHP-12
@@ -99,10 +108,11 @@ fn message_behind_what_is_settled_is_joined_with_it_when_it_is_another_one() {
         let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
         let mut messages = messages.clone();
         let mut told = Vec::new();
-        check_grown(&mut carried, &mut chain, &messages, &mut told, 0);
+        let format = FORMATS[place % 3];
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, 0);
         messages[place] = user(&[text("in its place")]);
         let n = messages.len();
-        check_grown(&mut carried, &mut chain, &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
     }
 }
 
@@ -115,6 +125,7 @@ proptest! {
         changed in 0..48_usize,
         change in any_message(),
         dropped in 0..48_usize,
+        format in proptest::sample::select(&FORMATS),
     ) {
         for (i, at) in exchanges.into_iter().enumerate() {
             let at = at.min(messages.len());
@@ -122,15 +133,15 @@ proptest! {
         }
         let (mut carried, mut chain) = (CarriedView::default(), PrefixChain::default());
         let mut told = Vec::new();
-        check_grown(&mut carried, &mut chain, &messages, &mut told, 0);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, 0);
         // A shaper cleared something, then dropped what is old.
         if let Some(place) = messages.get_mut(changed) {
             *place = change;
         }
         let n = messages.len();
-        check_grown(&mut carried, &mut chain, &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
         messages.drain(..dropped.min(n));
         let n = messages.len();
-        check_grown(&mut carried, &mut chain, &messages, &mut told, n);
+        check_grown(format, (&mut carried, &mut chain), &messages, &mut told, n);
     }
 }

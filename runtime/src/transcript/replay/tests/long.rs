@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    step5_model_call::{ModelAnswer, ModelFailure},
+    step5_model_call::{ModelAnswer, ModelFailure, wire_format::WireFormat},
     tool::ToolOutcome,
     transcript::{
         audit::{Evidence, verify},
@@ -32,6 +32,14 @@ fn uncompacted(answers: Answers) -> World {
     let settings =
         json!({ "maxTurns": 100_000, "contextWindow": 1_000_000_000, "shapers": shapers });
     World::with(json!({ "ennead": settings }), answers)
+}
+
+/// The same with a server of this format.
+fn asked_in(format: WireFormat, answers: Answers) -> World {
+    let mut world = uncompacted(answers);
+    let facts = Arc::make_mut(&mut world.facts);
+    facts.providers.iter_mut().for_each(|it| it.format = format);
+    world
 }
 
 /// One run of this many turns, each with one call and a result of this many characters.
@@ -127,8 +135,10 @@ fn work(play: &Play) -> (u64, u64, u64, u64) {
 #[test]
 fn check_of_twice_as_many_turns_looks_at_twice_as_many_lines_and_texts() {
     let usual = |answers| World::with(json!({ "ennead": { "maxTurns": 100_000 } }), answers);
-    let sessions: [(&str, &dyn Fn(usize) -> Play); 4] = [
+    let sessions: [(&str, &dyn Fn(usize) -> Play); 6] = [
         ("one run", &|n| turns(uncompacted, n, 60)),
+        ("chat", &|n| turns(|it| asked_in(WireFormat::OpenAiChat, it), n, 60)),
+        ("responses", &|n| turns(|it| asked_in(WireFormat::OpenAiResponses, it), n, 60)),
         ("stored texts", &|n| turns(usual, n, 9_000)),
         ("runs", &|n| resumed_each(n / 2, n)),
         ("resumes", &|n| resumes(n / 2)),
@@ -157,7 +167,7 @@ fn check_of_twice_as_many_turns_looks_at_twice_as_many_lines_and_texts() {
 fn long_transcripts_are_timed() {
     let directory = std::env::var_os("ENNEAD_LONG_TRANSCRIPTS").expect("where from?");
     let directory = std::path::Path::new(&directory);
-    for name in ["resumes", "uncompacted", "compacted", "large"] {
+    for name in ["resumes", "uncompacted", "chat", "responses", "compacted", "large"] {
         let begun = std::time::Instant::now();
         let bytes = std::fs::read(directory.join(format!("{name}.jsonl"))).unwrap();
         let read = begun.elapsed();
@@ -214,6 +224,9 @@ fn long_transcripts_are_written() {
     // Each time it is opened, all of it is read: as often as that is still linear in its length.
     write(directory, "resumes", &resumed_each(n_turns / 2, (n_turns / 200).max(1)));
     write(directory, "uncompacted", &turns(uncompacted, n_turns, 60));
+    let (chat, responses) = (WireFormat::OpenAiChat, WireFormat::OpenAiResponses);
+    write(directory, "chat", &turns(|it| asked_in(chat, it), n_turns, 60));
+    write(directory, "responses", &turns(|it| asked_in(responses, it), n_turns, 60));
     write(directory, "compacted", &turns(usual, n_turns, 60));
     write(directory, "large", &turns(usual, n_turns, 40_000));
 }
