@@ -58,6 +58,7 @@ const RUNTIME: &[Floor] = &[
             "step5_model_call::envelope",
             "step5_model_call::model_name",
             "step5_model_call::openai_shared::encode",
+            "step5_model_call::openai_shared::forms",
             "step5_model_call::purpose",
             "step5_model_call::request",
             "step5_model_call::view",

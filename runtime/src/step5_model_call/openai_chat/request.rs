@@ -8,7 +8,10 @@ use crate::{
     message::Role,
     shared::SharedList,
     step5_model_call::{
-        openai_shared::encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
+        openai_shared::{
+            encode::{Part, UserMessage, join, joined, sent_id, system_text},
+            forms::Form,
+        },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{Settled, ViewMessage},
     },

@@ -12,7 +12,8 @@ use crate::{
     step5_model_call::{
         openai_shared::{
             call::MAX_ID_CHARS,
-            encode::{Form, Part, UserMessage, join, joined, sent_id, system_text},
+            encode::{Part, UserMessage, join, joined, sent_id, system_text},
+            forms::Form,
         },
         request::{EncodedHead, EncodedRequest, PrefixChain, RequestHead},
         view::{Settled, ViewMessage},

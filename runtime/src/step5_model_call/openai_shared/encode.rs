@@ -11,6 +11,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
+use super::forms::Form;
 use crate::{
     block::{Block, BlockKind, quote},
     digest::Digest,
@@ -23,16 +24,6 @@ use crate::{
 
 /// Stands in front of the text of a result that is an error: these formats have no field for it.
 const ERROR_PREFIX: &str = "Error: ";
-
-/// How a format joins a request.
-pub(crate) struct Form {
-    /// Sets its texts and digests apart from those of other formats.
-    pub(crate) mark: Digest,
-    /// The members that change, from the opening brace on.
-    pub(crate) parameters: String,
-    /// The list elements that represent a message, joined by commas; may be empty.
-    pub(crate) message: fn(&ViewMessage) -> String,
-}
 
 /// Joins parameters, what never changes up to the opened list of messages, and the messages. Where the
 /// body is not written, the request has an empty one, and nothing of the settled part is looked at.

@@ -6,13 +6,22 @@
 
 use std::sync::Arc;
 
-use super::encode::Form;
 use crate::{
     digest::Digest,
     message::Role,
     shared::SharedList,
     step5_model_call::view::{Extent, Settled, ViewMessage},
 };
+
+/// How a format joins a request.
+pub(crate) struct Form {
+    /// Sets its texts and digests apart from those of other formats.
+    pub(crate) mark: Digest,
+    /// The members that change, from the opening brace on.
+    pub(crate) parameters: String,
+    /// The list elements that represent a message, joined by commas; may be empty.
+    pub(crate) message: fn(&ViewMessage) -> String,
+}
 
 /// The texts of all messages of a request. Cheap to clone.
 #[derive(Clone, Debug, Default)]
