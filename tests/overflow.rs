@@ -72,8 +72,9 @@ async fn prompt_that_alone_is_too_large_is_refused_with_its_size_before_anything
     for is_first in [true, false] {
         let before = std::fs::read(session.transcript()).unwrap_or_default();
         let refused = session.prompt(&large).await.unwrap_err().to_string();
+        // A word with its space is a token.
         let expected =
-            "the prompt has about 16000 tokens; the window of the model holds 12000 at most";
+            "the prompt has about 12800 tokens; the window of the model holds 12000 at most";
         assert!(refused.contains(expected), "{refused}");
         assert_eq!(std::fs::read(session.transcript()).unwrap_or_default(), before, "{is_first}");
         assert_eq!(session.prompt(&fits).await.unwrap().text, "done");

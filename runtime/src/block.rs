@@ -16,7 +16,7 @@ use crate::{
     digest::Digest,
     ids::{ToolName, ToolUseId},
     json::{Piece, join, without_lone_halves},
-    tokens::Tokens,
+    tokens::{Size, Tokens},
 };
 
 pub use crate::json::quote;
@@ -28,7 +28,7 @@ pub struct Block(Arc<Inner>);
 struct Inner {
     kind: BlockKind,
     wire: Box<str>,
-    chars: u64,
+    size: Size,
     digest: Digest,
     is_odd: bool,
 }
@@ -80,7 +80,7 @@ impl Block {
     /// Returns a block of plain text.
     pub fn text(text: &str) -> Self {
         let wire = join(&[Piece::Json(r#"{"type":"text","text":"#), Piece::Text(text)]);
-        Self::new(BlockKind::Text(text.into()), wire, chars(text))
+        Self::new(BlockKind::Text(text.into()), wire, Size::of(text))
     }
 
     /// Returns a reasoning block, with the provider's signature if there is one.
@@ -91,7 +91,7 @@ impl Block {
         }
         let kind =
             BlockKind::Thinking { thinking: thinking.into(), signature: signature.map(Into::into) };
-        Self::new(kind, wire, chars(thinking))
+        Self::new(kind, wire, Size::of(thinking))
     }
 
     /// A tool use. `input` is the JSON text of an object and goes back as it came, so that a cached
@@ -109,7 +109,7 @@ impl Block {
             Piece::Json(input),
         ]);
         let kind = BlockKind::ToolUse { id: id.clone(), name: name.clone(), input: input.into() };
-        Self::new(kind, wire, chars(input))
+        Self::new(kind, wire, Size::of(input))
     }
 
     /// The answer to a tool use.
@@ -123,7 +123,7 @@ impl Block {
             Piece::Json(error),
         ]);
         let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
-        Self::new(kind, wire, chars(text))
+        Self::new(kind, wire, Size::of(text))
     }
 
     /// The answer to a tool use: a text, and after it images and documents. Without any it is that of
@@ -134,18 +134,18 @@ impl Block {
         }
         let wire = media::result_wire(id, text, media, is_error);
         let kind = BlockKind::ToolResult { id: id.clone(), text: text.into(), is_error };
-        Self::new(kind, wire, chars(text) + media.iter().map(Self::chars).sum::<u64>())
+        Self::new(kind, wire, Size::of(text) + media.iter().map(Self::size).sum())
     }
 
     /// A request to stop, for the stop check to find.
     pub fn stop_request() -> Self {
-        Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), 0)
+        Self::new(BlockKind::StopRequest, r#"{"type":"stop_request""#.into(), Size::default())
     }
 
     /// An error that ended a turn, for the stop check to find.
     pub fn error(text: &str) -> Self {
         let wire = format!(r#"{{"type":"error","error":{}"#, quote(text));
-        Self::new(BlockKind::Error(text.into()), wire, 0)
+        Self::new(BlockKind::Error(text.into()), wire, Size::default())
     }
 
     /// A block as a provider or a transcript wrote it. Its bytes are kept, but for a cache mark, since
@@ -165,67 +165,64 @@ impl Block {
             return Self::from_wire(&without_mark(text)?);
         }
         let missing = |field| NotABlock::Missing { field };
-        let (kind, n_chars) = match fields.kind.as_ref() {
+        let (kind, size) = match fields.kind.as_ref() {
             "text" => {
                 let text = fields.text.ok_or(missing("text"))?;
-                let n_chars = chars(&text);
-                (BlockKind::Text(text.into()), n_chars)
+                let size = Size::of(&text);
+                (BlockKind::Text(text.into()), size)
             }
             "thinking" => {
                 let thinking = fields.thinking.unwrap_or_default();
-                let n_chars = chars(&thinking);
+                let size = Size::of(&thinking);
                 let signature = fields.signature.filter(|it| !it.is_empty()).map(Into::into);
-                (BlockKind::Thinking { thinking: thinking.into(), signature }, n_chars)
+                (BlockKind::Thinking { thinking: thinking.into(), signature }, size)
             }
-            "redacted_thinking" => (BlockKind::RedactedThinking, 0),
+            "redacted_thinking" => (BlockKind::RedactedThinking, Size::default()),
             "tool_use" => {
                 let id = ToolUseId::new(fields.id.ok_or(missing("id"))?.as_ref());
                 let name = ToolName::new(fields.name.ok_or(missing("name"))?.as_ref());
                 let input = fields.input.map_or("{}", RawValue::get);
-                (BlockKind::ToolUse { id, name, input: input.into() }, chars(input))
+                (BlockKind::ToolUse { id, name, input: input.into() }, Size::of(input))
             }
             "tool_result" => {
                 let id = fields.tool_use_id.ok_or(missing("tool_use_id"))?;
-                let (text, n_of_media) = fields.content.map(media::content_of).unwrap_or_default();
-                let n_chars = chars(&text) + n_of_media;
+                let (text, of_media) = fields.content.map(media::content_of).unwrap_or_default();
+                let size = Size::of(&text) + of_media;
                 let kind = BlockKind::ToolResult {
                     id: ToolUseId::new(id.as_ref()),
                     text: text.into(),
                     is_error: fields.is_error.unwrap_or(false),
                 };
-                (kind, n_chars)
+                (kind, size)
             }
-            "stop_request" => (BlockKind::StopRequest, 0),
-            "error" => (BlockKind::Error(fields.error.unwrap_or_default().into()), 0),
-            other => (
-                BlockKind::Opaque { kind: other.into() },
-                media::chars_of(other, text, chars(text)),
-            ),
+            "stop_request" => (BlockKind::StopRequest, Size::default()),
+            "error" => (BlockKind::Error(fields.error.unwrap_or_default().into()), Size::default()),
+            other => (BlockKind::Opaque { kind: other.into() }, media::size_of(other, text)),
         };
         let is_odd = shape::is_odd(&kind, text);
         let open = text.strip_suffix('}').unwrap_or(text).trim_end();
         let digest = Digest::of(open.as_bytes());
-        Ok(Self(Arc::new(Inner { kind, wire: open.into(), chars: n_chars, digest, is_odd })))
+        Ok(Self(Arc::new(Inner { kind, wire: open.into(), size, digest, is_odd })))
     }
 
     /// An image or a document: its JSON object without the closing brace.
     pub(crate) fn media(kind: &str, wire: String) -> Self {
-        let n_chars = media::chars_of(kind, &wire, chars(&wire) + 1);
-        Self::new(BlockKind::Opaque { kind: kind.into() }, wire, n_chars)
+        let size = media::size_of(kind, &format!("{wire}}}"));
+        Self::new(BlockKind::Opaque { kind: kind.into() }, wire, size)
     }
 
-    fn new(kind: BlockKind, wire: String, chars: u64) -> Self {
+    fn new(kind: BlockKind, wire: String, size: Size) -> Self {
         let digest = Digest::of(wire.as_bytes());
-        Self(Arc::new(Inner { kind, wire: wire.into(), chars, digest, is_odd: false }))
+        Self(Arc::new(Inner { kind, wire: wire.into(), size, digest, is_odd: false }))
     }
 
     /// The same block of which it is not known whether its provider wrote it so: its line in a
     /// transcript was changed, or somebody else wrote the line.
     #[must_use]
     pub fn doubted(&self) -> Self {
-        let Inner { kind, wire, chars, digest, .. } = &*self.0;
+        let Inner { kind, wire, size, digest, .. } = &*self.0;
         let (kind, wire) = (kind.clone(), wire.clone());
-        Self(Arc::new(Inner { kind, wire, chars: *chars, digest: *digest, is_odd: true }))
+        Self(Arc::new(Inner { kind, wire, size: *size, digest: *digest, is_odd: true }))
     }
 
     /// Whether it is of a type that is not known here, or a picture or document without a source: on
@@ -269,7 +266,12 @@ impl Block {
 
     /// Characters that count as content: texts, reasoning, results, inputs as JSON.
     pub fn chars(&self) -> u64 {
-        self.0.chars
+        self.0.size.chars
+    }
+
+    /// The same, weighed by their kinds.
+    pub(crate) fn size(&self) -> Size {
+        self.0.size
     }
 
     /// The digest of [`Block::wire_open`].
@@ -301,7 +303,7 @@ impl Block {
         }
     }
 
-    /// The estimate for this block alone.
+    /// Its size by characters alone.
     pub fn tokens(&self) -> Tokens {
         Tokens::from_chars(self.chars())
     }
@@ -375,10 +377,6 @@ fn without_mark(text: &str) -> Result<String, NotABlock> {
         .map(|(name, value)| format!("{}:{}", quote(name), value.get()))
         .collect();
     Ok(format!("{{{}}}", members.join(",")))
-}
-
-fn chars(text: &str) -> u64 {
-    text.chars().count() as u64
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     block::{Block, BlockKind},
     ids::{EntryId, ToolName, ToolUseId},
-    tokens::Tokens,
+    tokens::{Estimate, Size, Tokens},
 };
 
 /// The author of a message.
@@ -99,9 +99,15 @@ impl Message {
         }
     }
 
-    /// The estimate: characters of all blocks, divided once and rounded up.
+    /// Its size by characters alone: those of all blocks, divided once and rounded up. What decides about
+    /// the context goes by their kinds.
     pub fn tokens(&self) -> Tokens {
         Tokens::from_chars(self.blocks.iter().map(Block::chars).sum())
+    }
+
+    /// The estimate, rounded up once.
+    pub(crate) fn estimate(&self) -> Estimate {
+        Estimate::of(self.blocks.iter().map(Block::size).sum::<Size>())
     }
 
     /// The tool uses in it, in order.
@@ -124,6 +130,11 @@ impl Message {
 }
 
 /// The estimate for a list of messages.
+pub(crate) fn estimate_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Estimate {
+    messages.into_iter().map(|it| it.estimate()).sum()
+}
+
+/// The size of a list of messages by characters alone.
 pub fn tokens_of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
     messages.into_iter().map(|it| it.tokens()).sum()
 }

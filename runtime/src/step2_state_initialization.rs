@@ -21,7 +21,7 @@ use crate::{
     step5_model_call::{ModelAnswer, ModelFailure, purpose::Purpose, view::GrownView},
     step7_permission_gate::{Gate, GateSetup, Permit},
     step8_tool_execution::schedule::Schedule,
-    tokens::{Tokens, Usage},
+    tokens::{Estimate, Tokens, Usage},
     tool::{ToolCall, ToolOutcome, ToolSpec},
     transcript::entry::Stored,
 };
@@ -131,9 +131,9 @@ pub struct ModelState {
     /// Tokens of all attempts together.
     pub usage: Usage,
     /// The estimate for system prompt and tools.
-    pub fixed_estimate: Tokens,
+    pub(crate) fixed_estimate: Estimate,
     /// The estimate for the request under way, without correction by reports.
-    pub raw_estimate: Tokens,
+    pub(crate) raw_estimate: Estimate,
     /// Step 7: the call about which a model is asked.
     pub classifying: Option<Classifying>,
     /// What a wait under way is for.

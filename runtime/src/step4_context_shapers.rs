@@ -36,9 +36,9 @@ pub use shaper5_auto_compact::{SummaryRequest, apply_summary, shrink};
 use crate::{
     digest::Digest,
     ids::ToolName,
-    message::{Messages, tokens_of},
+    message::{Messages, estimate_of, tokens_of},
     step1_settings_resolution::ShaperSettings,
-    tokens::Tokens,
+    tokens::{Counting, Tokens},
 };
 
 /// One shaper. The order of the variants is the contract; no setting changes it.
@@ -113,6 +113,8 @@ pub struct ShaperSetup {
     /// Messages from which on a summary is made again for their number or for money; 0 where no
     /// summary failed. Pressure of tokens does not wait for it.
     pub summary_pause: usize,
+    /// How tokens are estimated.
+    pub(crate) counting: Counting,
 }
 
 /// Which results have a cap together when there is pressure.
@@ -144,16 +146,17 @@ pub struct ShapedContext {
 }
 
 impl ShapedContext {
-    /// A context whose size is the estimate for its messages.
+    /// A context whose size is that of its messages by characters alone.
     pub fn estimated(messages: Messages) -> Self {
         let tokens = tokens_of(&messages);
         Self { messages, tokens }
     }
 
     /// The same context with other messages. What the estimate says they save is taken off.
-    fn with(&self, messages: Messages) -> Self {
-        let (before, after) = (tokens_of(&self.messages), tokens_of(&messages));
-        Self { messages, tokens: self.tokens.saturating_sub(before.saturating_sub(after)) }
+    fn with(&self, messages: Messages, counting: Counting) -> Self {
+        let (before, after) = (estimate_of(&self.messages), estimate_of(&messages));
+        let freed = counting.tokens(before.saturating_sub(after));
+        Self { messages, tokens: self.tokens.saturating_sub(freed) }
     }
 }
 

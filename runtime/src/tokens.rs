@@ -1,5 +1,9 @@
 //! Amounts of tokens, estimated and reported.
 
+mod by_class;
+mod estimate;
+mod learned;
+
 use std::{
     iter::Sum,
     ops::{Add, Sub},
@@ -7,12 +11,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Characters (Unicode scalar values) that count as one token when nothing better is known.
-/// A reported usage always replaces the estimate.
-///
-/// Measured with the encoding `o200k_base` on the texts of `tokens/corpus`: 16 % too much for English, 5 % too little for
-/// code, 29 % for JSON, 38 % for logs, and 63 to 65 % for Chinese, Japanese and base64. `docs/context.md` has
-/// the table, which a test holds.
+pub(crate) use self::{
+    by_class::Size,
+    estimate::{Counting, Estimate},
+    learned::Learned,
+};
+
+/// Characters (Unicode scalar values) that count as one token in sessions of the revisions before
+/// [`ESTIMATES_BY_CLASS`](crate::run::facts::SessionFacts::revision), and where a size is only shown.
 pub const CHARS_PER_TOKEN: u64 = 4;
 
 /// An amount of tokens.
@@ -23,7 +29,8 @@ pub const CHARS_PER_TOKEN: u64 = 4;
 pub struct Tokens(pub u64);
 
 impl Tokens {
-    /// The estimate for this many characters, rounded up.
+    /// The estimate for this many characters of any kind, rounded up. What decides about the context
+    /// goes by the kinds of characters instead.
     pub fn from_chars(chars: u64) -> Self {
         Self(chars.div_ceil(CHARS_PER_TOKEN))
     }

@@ -5,20 +5,23 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Block, BlockKind, chars};
+use super::{Block, BlockKind};
 use crate::{
     ids::ToolUseId,
     json::{Piece, join},
+    tokens::Size,
 };
 
-/// What a block of `n_chars` counts for that is not read as text.
-pub(super) fn chars_of(kind: &str, wire: &str, n_chars: u64) -> u64 {
+/// What a block counts for that is not read as text, given its JSON object.
+pub(super) fn size_of(kind: &str, wire: &str) -> Size {
     match kind {
         // 1,600 tokens, to which the provider scales a picture down.
-        "image" => 6400,
+        "image" => Size::of_chars(6400),
         // 3,000 tokens for a page of 50 kB, as the provider says of a full one.
-        "document" if wire.contains(r#""type":"base64""#) => n_chars / 6,
-        _ => n_chars,
+        "document" if wire.contains(r#""type":"base64""#) => {
+            Size::of_chars(wire.chars().count() as u64 / 6)
+        }
+        _ => Size::of(wire),
     }
 }
 
@@ -53,24 +56,23 @@ struct Part<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-/// The texts of a result, joined by newlines, and the characters that its images and documents count
-/// for. Cost: linear in the text.
-pub(super) fn content_of(content: &RawValue) -> (String, u64) {
+/// The texts of a result, joined by newlines, and the size that its images and documents count for. Cost: linear in the text.
+pub(super) fn content_of(content: &RawValue) -> (String, Size) {
     if let Ok(text) = serde_json::from_str::<String>(content.get()) {
-        return (text, 0);
+        return (text, Size::default());
     }
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
-    let (mut texts, mut n_chars) = (Vec::new(), 0);
+    let (mut texts, mut size) = (Vec::new(), Size::default());
     for raw in parts {
         let Ok(part) = serde_json::from_str::<Part<'_>>(raw.get()) else { continue };
         match part.kind.as_deref() {
             Some(kind @ ("image" | "document")) => {
-                n_chars += chars_of(kind, raw.get(), chars(raw.get()));
+                size = size + size_of(kind, raw.get());
             }
             _ => texts.extend(part.text),
         }
     }
-    (texts.join("\n"), n_chars)
+    (texts.join("\n"), size)
 }
 
 impl Block {

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use crate::{
     catalogue::{Catalogue, ModelFacts},
-    message::{Message, MessageKind, tokens_of},
+    message::{Message, MessageKind, estimate_of},
     run::{
+        conversation::TurnMemory,
         derived_settings::DerivedSettings,
         facts::{APPENDS, SessionFacts},
     },
     step1_settings_resolution::{LayerText, Resolved, merge_with},
     step4_context_shapers::{ShaperSetup, Sharing, shaper5_auto_compact::OPENING},
     time::Timestamp,
-    tokens::Tokens,
+    tokens::{Counting, Tokens},
     transcript::{
         entry::{ConversationLine, Record, RecordKind, StepDetail, Stored},
         read::{Entry, read_line},
@@ -122,8 +123,9 @@ impl Reader {
                     .or_else(|| self.models.take());
             }
             RecordKind::TurnStep { detail: StepDetail::Context { tokens, .. }, .. } => {
-                let said = || tokens_of(self.said.iter().map(|it| &it.message));
-                self.fixed.get_or_insert_with(|| tokens.saturating_sub(said()));
+                let counting = self.facts.as_ref().map_or(Counting::Chars, counting);
+                let said = || estimate_of(self.said.iter().map(|it| &it.message));
+                self.fixed.get_or_insert_with(|| tokens.saturating_sub(counting.tokens(said())));
             }
             _ => {}
         }
@@ -149,6 +151,11 @@ impl Reader {
     }
 }
 
+/// The rule of the session, without what it learned of its models.
+fn counting(facts: &SessionFacts) -> Counting {
+    TurnMemory::default().counting(facts.revision, "")
+}
+
 /// What the stages go by, but for what changes from request to request.
 fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
     let derived = DerivedSettings::new(resolved, facts);
@@ -166,5 +173,6 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         sharing: Sharing::Turn,
         grades: APPENDS <= facts.revision,
         summary_pause: 0,
+        counting: counting(facts),
     }
 }

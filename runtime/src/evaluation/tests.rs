@@ -20,8 +20,9 @@ fn long_session(window: u64, n_turns: usize, chars: usize) -> Play {
         json!({ "model": "m", "ennead": { "catalogue": { "models": model }, "maxTurns": 1_000 } });
     let answers = (0..n_turns).map(|i| calls(&[&format!("t{i}:Note:{i}")]));
     let mut world = World::with(settings, answers.chain([text("done")]).collect());
-    let outcome =
-        |i: usize| (format!("t{i}"), ToolOutcome::ok(format!("{i:04} ").repeat(chars / 5)));
+    let outcome = |i: usize| {
+        (format!("t{i}"), ToolOutcome::ok(format!("{i:04} ") + &"fox ".repeat(chars / 4)))
+    };
     world.outcomes = (0..n_turns).map(outcome).collect();
     world.keeps_requests = false;
     play(world)

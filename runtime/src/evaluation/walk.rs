@@ -1,14 +1,16 @@
 //! The requests of a recorded session, shaped again.
 
+use std::sync::Arc;
+
 use super::{Recording, Request, Totals, place_of, recording::RecordedMessage};
 use crate::{
     catalogue::{ModelFacts, Money},
     ids::EntryId,
-    message::{MessageKind, Messages, tokens_of},
+    message::{Message, MessageKind, Messages, estimate_of},
     step4_context_shapers::{
         ShapedContext, ShaperSetup, Stage, StageResult, SummaryRequest, apply_summary, run_stage,
     },
-    tokens::{Tokens, Usage},
+    tokens::{Estimate, Size, Tokens, Usage},
 };
 
 /// Characters of a summary that the recorded session did not make: 1,000 tokens of English.
@@ -49,7 +51,7 @@ pub fn walk(recording: &Recording, without: Option<Stage>) -> (Totals, Vec<Reque
         asks = said.message.kind != MessageKind::Answer;
         walk.context.messages.push(said.message.clone());
         walk.count();
-        walk.added = walk.added + said.message.tokens();
+        walk.added = walk.added + walk.tokens([&said.message]);
     }
     (walk.totals, walk.requests)
 }
@@ -88,7 +90,7 @@ impl Walk<'_> {
         let request = Request { said: self.recording.fixed + self.added, sent, cached, fired };
         self.pay(
             &request,
-            answer.output.max(answer.message.tokens().0 * u64::from(answer.output == 0)),
+            answer.output.max(self.tokens([&answer.message]).0 * u64::from(answer.output == 0)),
         );
         self.sent_before.clone_from(&self.context.messages);
         self.take_stock(&request);
@@ -112,7 +114,11 @@ impl Walk<'_> {
 
     /// Counts the context anew. Counts of messages are kept, and rounding does not add up over them.
     fn count(&mut self) {
-        self.context.tokens = self.recording.fixed + tokens_of(&self.context.messages);
+        self.context.tokens = self.recording.fixed + self.tokens(&self.context.messages);
+    }
+
+    fn tokens<'a>(&self, messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Tokens {
+        self.setup.counting.tokens(estimate_of(messages))
     }
 
     fn sum_up(&mut self, request: &SummaryRequest) -> StageResult {
@@ -121,9 +127,9 @@ impl Walk<'_> {
         self.n_summaries += 1;
         self.totals.summaries += 1;
         let (sent, cached) =
-            (self.recording.fixed + tokens_of(&request.messages), self.cached(&request.messages));
+            (self.recording.fixed + self.tokens(&request.messages), self.cached(&request.messages));
         let asked = Request { said: sent, sent, cached, fired: Vec::new() };
-        self.pay(&asked, Tokens::from_chars(text.chars().count() as u64).0);
+        self.pay(&asked, self.setup.counting.tokens(Estimate::of(Size::of(&text))).0);
         self.setup.spent_micro_usd = 0;
         let id = EntryId::new(format!("summary-{}", self.n_summaries));
         apply_summary(&self.context, request, &text, id)
@@ -136,7 +142,7 @@ impl Walk<'_> {
         }
         let is_same = |(a, b): &(&_, &_)| a == b;
         let n_same = messages.iter().zip(&self.sent_before).take_while(is_same).count();
-        self.recording.fixed + tokens_of(&messages[..n_same])
+        self.recording.fixed + self.tokens(&messages[..n_same])
     }
 
     fn pay(&mut self, request: &Request, output: u64) {

@@ -21,7 +21,7 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, SHOWS_TASKS, SessionFacts},
+        facts::{APPENDS, ESTIMATES_BY_CLASS, SHOWS_TASKS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
@@ -33,13 +33,14 @@ use crate::{
     step5_model_call::{
         adaptation::Change,
         cache_watch::CacheWatch,
+        model_name::is_same,
         request::{EncodedHead, PrefixChain},
         view::CarriedView,
         wire_format::WireFormat,
     },
     step9_stop_check::RunBudget,
     time::Timestamp,
-    tokens::{Tokens, Usage},
+    tokens::{Counting, Estimate, Learned, Tokens, Usage},
     tool::{Todo, ToolMemory, ToolSpec},
     transcript::{
         entry::{Repeated, ShownPart, Stored},
@@ -109,6 +110,8 @@ pub struct TurnMemory {
     pub view: Option<ShapedView>,
     /// The last reported size of a request.
     pub anchor: Option<Anchor>,
+    /// How far off estimates are for the models that were asked.
+    pub(crate) learned: Learned,
     /// Money spent since the last compaction.
     pub spent: Money,
     /// When the model last answered.
@@ -156,6 +159,14 @@ pub struct TurnMemory {
 }
 
 impl TurnMemory {
+    /// How tokens are estimated for this model.
+    pub(crate) fn counting(&self, revision: u32, model: &str) -> Counting {
+        match revision {
+            ..ESTIMATES_BY_CLASS => Counting::Chars,
+            _ => Counting::Classes(self.learned.factor(|it| is_same(model, it))),
+        }
+    }
+
     /// Takes in that a file was read, or changed.
     pub fn touch(&mut self, path: &str, is_changed: bool) {
         if !self.touched.contains(path) {
@@ -188,17 +199,17 @@ pub struct Anchor {
     /// Input and output of the last answer, as reported.
     pub reported: Tokens,
     /// What was estimated for the same.
-    pub estimated: Tokens,
+    pub(crate) estimated: Estimate,
 }
 
 impl Anchor {
     /// The size of a request that is now estimated at `estimate`.
-    pub fn corrected(&self, estimate: Tokens) -> Tokens {
-        (self.reported + estimate).saturating_sub(self.estimated)
+    pub(crate) fn corrected(&self, estimate: Estimate, counting: Counting) -> Tokens {
+        counting.moved(self.reported, self.estimated, estimate)
     }
 
     /// The most that it can be: what was reported, and a token for each character that came since.
-    pub fn at_most(&self, estimate: Tokens) -> Tokens {
+    pub(crate) fn at_most(&self, estimate: Estimate) -> Tokens {
         self.reported + estimate.saturating_sub(self.estimated).at_most()
     }
 }
@@ -266,7 +277,9 @@ impl Conversation {
         let Some(resolved) = self.memory.resolved.as_ref().or_else(merged) else { return Ok(()) };
         let window = resolved.settings.context_window;
         let limit = window.saturating_sub(SHORTEST_ANSWER.min(window / 4));
-        let tokens = content.iter().map(Block::tokens).sum::<Tokens>().0;
+        let estimate = content.iter().map(|it| Estimate::of(it.size())).sum();
+        let counting = self.memory.counting(self.facts.revision, &resolved.settings.model);
+        let tokens = counting.tokens(estimate).0;
         match tokens <= limit {
             true => Ok(()),
             false => Err(InvalidRequest::PromptTooLong { tokens, limit }),
@@ -343,6 +356,9 @@ impl Conversation {
         }
         if SHOWS_TASKS <= self.facts.revision && self.memory.tools.todos != todos {
             Arc::make_mut(&mut self.memory.tools).todos = todos.to_vec();
+        }
+        if ESTIMATES_BY_CLASS <= self.facts.revision {
+            self.memory.learned = used.learned.clone();
         }
         if 2 <= self.facts.revision {
             self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The revision of the rules by which turns decide; see [`SessionFacts::revision`].
-pub const REVISION: u32 = 10;
+pub const REVISION: u32 = 11;
 
 /// The first revision in which what becomes due in a session is appended to the conversation.
 pub(crate) const APPENDS: u32 = 5;
@@ -36,6 +36,10 @@ pub(crate) const LEAVES_OUT_MEDIA: u32 = 9;
 /// The first revision in which an answer whose provider named it like another one, or not at all, gets
 /// a name of its own.
 pub(crate) const NAMES_ANSWERS: u32 = 10;
+
+/// The first revision in which tokens are estimated by the kinds of characters, and by what was learned
+/// of the model.
+pub(crate) const ESTIMATES_BY_CLASS: u32 = 11;
 
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,8 @@ pub struct SessionFacts {
     /// on, hooks fire before somebody is asked. From 9 on, the list of tasks is shown again as soon as the
     /// model does not see it any more, and pictures that a provider refused are left out and the model is
     /// asked again. From 10 on, answers that a provider names alike, or not at all, have names of their own.
+    /// From 11 on, tokens are estimated by the kinds of characters and by what providers reported before,
+    /// and no longer as four characters each.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

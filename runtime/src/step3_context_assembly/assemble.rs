@@ -20,9 +20,9 @@ use super::{
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, Messages, tokens_of},
+    message::{Message, MessageKind, Messages, estimate_of},
     step7_permission_gate::isolation::Isolation,
-    tokens::Tokens,
+    tokens::{Estimate, Size},
     tool::{ToolMemory, ToolSpec},
 };
 
@@ -41,6 +41,8 @@ pub struct Sources {
     triggered_rules: Option<Arc<Message>>,
     /// Characters of the sources so far; 7 to 9 are counted per turn.
     sizes: [u64; 9],
+    /// Of the system prompt and the tools.
+    fixed: Size,
 }
 
 /// The context of one request before it is shaped.
@@ -58,8 +60,10 @@ pub struct Assembled {
     pub n_context: usize,
     /// Characters that each of the nine sources contributes, in order.
     pub sizes: [u64; 9],
+    /// The size of the system prompt and the tools.
+    pub(crate) fixed: Size,
     /// The estimate for all messages.
-    pub tokens: Tokens,
+    pub(crate) estimate: Estimate,
 }
 
 impl Sources {
@@ -88,7 +92,9 @@ impl Sources {
         sizes[1] = [&environment, &moved].into_iter().flatten().map(|it| chars(it)).sum();
         sizes[2] = instructions.as_deref().map_or(0, chars);
         sizes[4] = memory.as_deref().map_or(0, chars);
-        sizes[5] = source6_tool_metadata::size(&tools);
+        let of_tools = source6_tool_metadata::size(&tools);
+        sizes[5] = of_tools.chars;
+        let fixed = system.iter().map(|it| Size::of(it)).sum::<Size>() + of_tools;
         let blocks: Vec<Block> = [environment, moved, instructions, memory]
             .into_iter()
             .flatten()
@@ -104,6 +110,7 @@ impl Sources {
             triggered: Vec::new(),
             triggered_rules: None,
             sizes,
+            fixed,
         }
     }
 
@@ -132,13 +139,16 @@ impl Sources {
         }
         let mut sizes = self.sizes;
         sizes[0] = system.iter().map(|it| chars(it)).sum();
-        sizes[5] = source6_tool_metadata::size(&tools);
+        let of_tools = source6_tool_metadata::size(&tools);
+        sizes[5] = of_tools.chars;
+        let fixed = system.iter().map(|it| Size::of(it)).sum::<Size>() + of_tools;
         Self {
             n_static: if is_static { system.len() } else { self.n_static },
             system: system.into(),
             tools: tools.into(),
             tool_segment: (at, has_segment),
             sizes,
+            fixed,
             ..self.clone()
         }
     }
@@ -189,6 +199,7 @@ impl Assembled {
     /// Appends a segment to the system prompt.
     pub fn append_system(&mut self, text: &str) {
         self.sizes[0] += chars(text);
+        self.fixed = self.fixed + Size::of(text);
         self.system = self.system.iter().cloned().chain([text.to_owned()]).collect();
     }
 }
@@ -217,7 +228,7 @@ pub fn assemble_grown(
     }
     let context: Messages =
         sources.context.iter().chain(&sources.triggered_rules).cloned().collect();
-    let (n_context, tokens) = (context.len(), tokens_of(&context) + sent.tokens);
+    let (n_context, estimate) = (context.len(), estimate_of(&context) + sent.estimate);
     conversation.splice(0..0, context);
     Assembled {
         system: Arc::clone(&sources.system),
@@ -226,7 +237,8 @@ pub fn assemble_grown(
         messages: conversation,
         n_context,
         sizes,
-        tokens,
+        fixed: sources.fixed,
+        estimate,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     block::Block,
     message::{Message, MessageKind},
     shared::SharedList,
-    tokens::Tokens,
+    tokens::Estimate,
 };
 
 /// The messages since the last summary, counted. Cheap to clone.
@@ -31,7 +31,7 @@ pub(super) struct Counts {
     /// Those of them that are in results of tools.
     pub(super) of_results: u64,
     /// The estimate.
-    pub(super) tokens: Tokens,
+    pub(super) estimate: Estimate,
 }
 
 impl CountedMessages {
@@ -54,7 +54,7 @@ impl CountedMessages {
                 self.sent.n += 1;
                 self.sent.chars += message.blocks.iter().map(Block::chars).sum::<u64>();
                 self.sent.of_results += source8_tool_results::size(&message.blocks);
-                self.sent.tokens = self.sent.tokens + message.tokens();
+                self.sent.estimate = self.sent.estimate + message.estimate();
             }
         }
         (first, self.sent)

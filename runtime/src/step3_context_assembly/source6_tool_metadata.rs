@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tool::ToolSpec;
+use crate::{tokens::Size, tool::ToolSpec};
 
 /// The tools that stage 1 of the gate leaves, in the order given; `offered` is its answer.
 pub fn offered_tools(specs: &[Arc<ToolSpec>], offered: &[bool]) -> Vec<Arc<ToolSpec>> {
@@ -14,11 +14,10 @@ pub fn offered_tools(specs: &[Arc<ToolSpec>], offered: &[bool]) -> Vec<Arc<ToolS
         .collect()
 }
 
-/// Characters of names, descriptions and schemas.
-pub(super) fn size(tools: &[Arc<ToolSpec>]) -> u64 {
-    let chars = |text: &str| text.chars().count() as u64;
-    tools
-        .iter()
-        .map(|it| chars(it.name.as_str()) + chars(&it.description) + chars(&it.input_schema))
-        .sum()
+/// The size of names, descriptions and schemas.
+pub(super) fn size(tools: &[Arc<ToolSpec>]) -> Size {
+    let texts = |it: &Arc<ToolSpec>| {
+        Size::of(it.name.as_str()) + Size::of(&it.description) + Size::of(&it.input_schema)
+    };
+    tools.iter().map(texts).sum()
 }

@@ -18,7 +18,7 @@ use crate::{
     message::{Messages, Role, tokens_of},
     step1_settings_resolution::ShaperSettings,
     step9_stop_check::conformance::{BadCase, read_messages},
-    tokens::Tokens,
+    tokens::{Counting, Tokens},
 };
 
 /// What the stand-in for a model answers: 40 tokens.
@@ -138,6 +138,8 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         grades: true,
         sharing: Sharing::default(),
         summary_pause: 0,
+        // Cases count four characters as a token.
+        counting: Counting::Chars,
     };
     let summariser = match config["summariser"].as_str().or(case["summariser"].as_str()) {
         Some("fails") => Summariser::Fails,

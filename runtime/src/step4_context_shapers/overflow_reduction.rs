@@ -116,8 +116,8 @@ impl Work<'_> {
         }
     }
 
-    /// Cuts blocks of one message while there is too much. The cut is given the characters that are
-    /// still to be freed.
+    /// Cuts blocks of one message while there is too much. The cut is given the characters of the message
+    /// that are still to be freed.
     fn cut(
         &mut self,
         at: usize,
@@ -127,8 +127,11 @@ impl Work<'_> {
         if tokens <= self.aim {
             return;
         }
-        let mut to_free = tokens.saturating_sub(self.aim).0.saturating_mul(CHARS_PER_TOKEN);
-        let before = self.after.messages[at].tokens();
+        let counting = self.setup.counting;
+        let (before, too_much) =
+            (self.after.messages[at].estimate(), tokens.saturating_sub(self.aim));
+        let size = self.after.messages[at].blocks.iter().map(Block::size).sum();
+        let mut to_free = counting.chars_of(too_much, size);
         let (setup, stored) = (self.setup, &mut self.stored);
         history::replace_blocks(&mut self.after.messages, at, |_, block| {
             if to_free == 0 {
@@ -139,8 +142,8 @@ impl Work<'_> {
             stored.push(whole);
             Some(new)
         });
-        let freed = before.saturating_sub(self.after.messages[at].tokens());
-        self.after.tokens = tokens.saturating_sub(freed);
+        let freed = before.saturating_sub(self.after.messages[at].estimate());
+        self.after.tokens = tokens.saturating_sub(counting.tokens(freed));
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         return StageResult::Unchanged { why: "no result above its cap can be cut".into() };
     }
     let why = format!("cut {} tool results to their cap", stored.len());
-    StageResult::Changed { context: context.with(messages), stored, why }
+    StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }
 
 /// The messages from this place on in order, those together whose results share a cap.

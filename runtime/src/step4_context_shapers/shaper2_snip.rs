@@ -43,7 +43,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         .map(|i| Arc::clone(&context.messages[i]))
         .collect();
     let n_dropped = context.messages.len() - messages.len();
-    let after = context.with(messages);
+    let after = context.with(messages, setup.counting);
     let freed = context.tokens.saturating_sub(after.tokens);
     let why = format!("dropped the {n_dropped} oldest messages, {} tokens", freed.0);
     StageResult::Changed { context: after, stored: Vec::new(), why }
@@ -103,7 +103,7 @@ fn plan(context: &ShapedContext, setup: &ShaperSetup) -> Option<Plan> {
         if Some(cut - 1) != pinned {
             n_dropped += 1;
             n_counted -= counted(&messages[cut - 1..cut], setup);
-            freed = freed + messages[cut - 1].tokens();
+            freed = freed + setup.counting.tokens(messages[cut - 1].estimate());
         }
         if n_dropped == 0 || !is_place(cut) {
             continue;

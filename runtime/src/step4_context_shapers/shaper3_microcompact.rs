@@ -95,7 +95,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
             format!("cleared {n} results of files that were read again or changed")
         }
     };
-    StageResult::Changed { context: context.with(messages), stored, why }
+    StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }
 
 fn is_clearable(context: &ShapedContext, at: usize, block: &Block, setup: &ShaperSetup) -> bool {

@@ -48,7 +48,7 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
         if is_at_aim(tokens, 0, 0, setup) {
             break;
         }
-        let before = messages[at].tokens();
+        let before = messages[at].estimate();
         history::replace_blocks(&mut messages, at, |_, block| {
             if !is_long(context, at, block, setup) {
                 return None;
@@ -57,12 +57,13 @@ pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
             stored.push(whole);
             Some(block)
         });
-        let freed: Tokens = before.saturating_sub(messages[at].tokens());
+        let freed = before.saturating_sub(messages[at].estimate());
+        let freed = setup.counting.tokens(freed);
         tokens = tokens.saturating_sub(freed);
         n_collapsed += u64::from(freed != Tokens(0));
     }
     let why = format!("collapsed {n_collapsed} old messages");
-    StageResult::Changed { context: context.with(messages), stored, why }
+    StageResult::Changed { context: context.with(messages, setup.counting), stored, why }
 }
 
 /// The messages that may be collapsed, oldest first: not the newest ones, not what the list opens

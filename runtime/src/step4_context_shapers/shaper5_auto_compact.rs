@@ -13,9 +13,9 @@ use super::{
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, Messages, Role, tokens_of},
+    message::{Message, MessageKind, Messages, Role, estimate_of},
     step3_context_assembly::source8_tool_results::escape_harness_tags,
-    tokens::Tokens,
+    tokens::{Counting, Tokens},
 };
 
 /// The newest messages that stay verbatim, at least.
@@ -56,6 +56,7 @@ pub struct SummaryRequest {
     /// How many of them are left out of the request.
     n_left_out: usize,
     n_shrinks: u8,
+    counting: Counting,
 }
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
@@ -103,6 +104,7 @@ pub fn request(
         n_replaced,
         n_left_out: 0,
         n_shrinks: 0,
+        counting: setup.counting,
     })
 }
 
@@ -130,11 +132,12 @@ pub fn apply_summary(
     let text = Block::text(&format!("{OPENING}{summary}"));
     let summary = Arc::new(Message::user(id, MessageKind::CompactSummary, vec![text]));
     let (old, newest) = context.messages.split_at(request.n_replaced);
-    if tokens_of(old) <= summary.tokens() {
+    let counting = request.counting;
+    if counting.tokens(estimate_of(old)) <= counting.tokens(summary.estimate()) {
         return unchanged("the summary is not shorter than what it stands for");
     }
     let messages: Messages = std::iter::once(summary).chain(newest.iter().cloned()).collect();
-    let after = context.with(messages);
+    let after = context.with(messages, counting);
     let freed = context.tokens.saturating_sub(after.tokens);
     let why = format!("summed up {} messages, freed {} tokens", old.len(), freed.0);
     proven_smaller(context, StageResult::Changed { context: after, stored: Vec::new(), why })
@@ -149,11 +152,12 @@ pub fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
     let (instruction, rest) = request.messages.split_last()?;
     let old = if request.n_left_out == 0 { rest } else { rest.get(1..)? };
     let safe = history::safe_cuts(old);
-    let half = tokens_of(old).0 / 2;
+    let counting = request.counting;
+    let half = counting.tokens(estimate_of(old)).0 / 2;
     let mut dropped = 0;
     let mut cut = None;
     for at in 1..old.len() {
-        dropped += old[at - 1].tokens().0;
+        dropped += counting.tokens(old[at - 1].estimate()).0;
         let is_place = old[at].role == Role::Assistant || history::starts_run(&old[at]);
         if safe[at] && is_place {
             cut = Some(at);
@@ -182,7 +186,7 @@ fn old_part(context: &ShapedContext, setup: &ShaperSetup) -> Option<usize> {
     let n_old = history::newest_start(&context.messages, keep);
     let new_to_it =
         context.messages[..n_old].iter().filter(|it| it.kind != MessageKind::CompactSummary);
-    (MIN_TO_SUMMARISE <= tokens_of(new_to_it)).then_some(n_old)
+    (MIN_TO_SUMMARISE <= setup.counting.tokens(estimate_of(new_to_it))).then_some(n_old)
 }
 
 fn meta(id: &str, text: &str) -> Arc<Message> {

@@ -271,7 +271,7 @@ fn step_detail(detail: &StepDetail, out: &mut Lines) -> fmt::Result {
         }
         StepDetail::Shaping { tokens, fired, remaining } => out
             .end(format_args!("{} tokens, {fired} shapers fired, {} left", tokens.0, remaining.0)),
-        StepDetail::Model { attempts, outcome } => {
+        StepDetail::Model { attempts, outcome, .. } => {
             out.end(format_args!("{outcome} in {attempts} attempts"))
         }
         StepDetail::Dispatch { calls, refused } => {

@@ -9,7 +9,7 @@ use super::{Awaits, Effect, Turn};
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, tokens_of},
+    message::{Message, MessageKind},
     permission::Scope,
     run::facts::{APPENDS, SHOWS_TASKS},
     step3_context_assembly::{
@@ -218,12 +218,17 @@ impl Turn {
             ..SHOWS_TASKS => &*self.memory.tools.todos,
             _ => &[],
         };
-        let more = restored(work, todos, &self.now.day(), max_chars.unwrap_or(usize::MAX));
+        let (max_chars, day) = (max_chars.unwrap_or(usize::MAX), self.now.day());
+        let mut more = restored(work, todos, &day, max_chars);
+        let fitting = more.as_deref().and_then(|it| self.chars_within(it, budget / RESTORED_SHARE));
+        if let Some(fewer) = fitting {
+            more = restored(work, todos, &day, fewer);
+        }
         let due = self.due();
         if !due.is_empty() || more.is_some() {
-            let message = self.append(due, more);
+            let (message, counting) = (self.append(due, more), self.counting());
             if let Some(shaped) = &mut self.state.shaped {
-                shaped.tokens = shaped.tokens + tokens_of([&message]);
+                shaped.tokens = shaped.tokens + counting.tokens(message.estimate());
                 shaped.messages.push(message);
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     step::Step,
     step3_context_assembly::{Now, SourceTexts, Sources, SystemPromptParts, assemble_grown},
     step4_context_shapers::ShapedContext,
-    tokens::Tokens,
+    tokens::{Estimate, Tokens},
     transcript::entry::{Repeated, StepDetail, Stored},
 };
 
@@ -82,9 +82,12 @@ impl Turn {
         }
         // System prompt and tools; the rest of the sizes is in the messages.
         let fixed = assembled.sizes[0] + assembled.sizes[5];
-        self.state.model.fixed_estimate = Tokens::from_chars(fixed);
-        let estimate = self.state.model.fixed_estimate + assembled.tokens;
-        let tokens = self.memory.anchor.as_ref().map_or(estimate, |it| it.corrected(estimate));
+        let fixed = Estimate::of(assembled.fixed).with_chars(Tokens::from_chars(fixed));
+        self.state.model.fixed_estimate = fixed;
+        let (estimate, counting) = (fixed + assembled.estimate, self.counting());
+        let anchor = self.memory.anchor.as_ref();
+        let whole = || counting.tokens(estimate);
+        let tokens = anchor.map_or_else(whole, |it| it.corrected(estimate, counting));
         let (texts, is_known) = match (self.state.texts.take(), self.memory.texts.take()) {
             (None, Some(kept)) => (kept, self.number != 1),
             (read, _) => {
@@ -95,6 +98,7 @@ impl Turn {
         let told = texts.told(is_known);
         self.memory.texts = Some(texts);
         self.record_step(StepDetail::Context { texts: told, sizes: assembled.sizes, tokens });
+        // For display, where the kinds of the characters are not known any more.
         let sources = assembled.sizes.map(Tokens::from_chars);
         self.tell(Event::ContextAssembled { tokens, sources });
         // The cache is as cold as it was when the context was put together, so that the record of

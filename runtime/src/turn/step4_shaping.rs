@@ -10,7 +10,7 @@ use crate::{
     catalogue::Money,
     event::Event,
     hook::{Firing, HookVerdict},
-    message::{Message, MessageKind, Messages, tokens_of},
+    message::{Message, MessageKind, Messages, estimate_of},
     run::{RunEnd, conversation::ShapedView},
     step::Step,
     step2_state_initialization::FiringReason,
@@ -43,6 +43,7 @@ impl Turn {
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
             grades: self.appends(),
             summary_pause: self.memory.compactions.pause(),
+            counting: self.counting(),
         }));
         self.shape_from(0);
     }
@@ -282,7 +283,7 @@ impl Turn {
         let made_up = &assembled.messages;
         let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
         let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
-        context.tokens = context.tokens + tokens_of(&gone);
+        context.tokens = context.tokens + self.counting().tokens(estimate_of(&gone));
         context.messages.splice(0..0, gone);
     }
 
@@ -326,10 +327,10 @@ impl Turn {
     /// A remedy of step 5: one stage, whatever its trigger says.
     pub(super) fn shape_again(&mut self, stage: Stage, failure: ModelFailure) {
         let is_halving = stage == Stage::OverflowReduction;
-        let fixed = self.state.model.fixed_estimate;
+        let (fixed, rule) = (self.state.model.fixed_estimate, self.counting());
         if let Some(shaped) = self.state.shaped.as_mut().filter(|_| is_halving) {
             // What was reported before counts for nothing when the provider says otherwise now.
-            shaped.tokens = shaped.tokens.max(fixed + tokens_of(&shaped.messages));
+            shaped.tokens = shaped.tokens.max(rule.tokens(fixed + estimate_of(&shaped.messages)));
         }
         let tokens = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
         let forced = self.state.shaper_setup.as_ref().map(|setup| {

@@ -8,7 +8,7 @@ use crate::{
     digest::Digest,
     event::Event,
     ids::EntryId,
-    message::{Message, MessageKind, tokens_of},
+    message::{Message, MessageKind, estimate_of},
     permission::PermissionMode,
     recovery::{Remedy, chain::Link},
     run::{conversation::Anchor, facts::NAMES_ANSWERS},
@@ -22,7 +22,7 @@ use crate::{
         view::{Target, compile_for},
         wire_format::WireFormat,
     },
-    tokens::Tokens,
+    tokens::Estimate,
     transcript::entry::{AnswerFields, StepDetail, clip},
     turn::{
         effect::{ModelCallOrder, Purpose},
@@ -58,8 +58,8 @@ impl Turn {
     pub(super) fn ask_model(&mut self, cause: Option<&'static str>) {
         let Some(shaped) = &self.state.shaped else { return };
         let messages = match &self.state.assembled {
-            Some(assembled) if self.state.shaping.fired == 0 => assembled.tokens,
-            _ => tokens_of(&shaped.messages),
+            Some(assembled) if self.state.shaping.fired == 0 => assembled.estimate,
+            _ => estimate_of(&shaped.messages),
         };
         let estimate = self.state.model.fixed_estimate + messages;
         self.state.model.raw_estimate = estimate;
@@ -284,22 +284,25 @@ impl Turn {
     }
 
     fn accept(&mut self, mut answer: ModelAnswer) {
+        let was_paused = self.state.model.paused.is_some();
         if let Some(mut paused) = self.state.model.paused.take() {
             paused.append(&mut answer.blocks);
             answer.blocks = paused;
         }
         let usage = answer.usage;
-        let estimate = answer.blocks.iter().map(Block::chars).sum();
+        let of_answer = Estimate::of(answer.blocks.iter().map(Block::size).sum());
         self.memory.anchor = Some(Anchor {
             model: self.link().model,
             reported: usage.total(),
-            estimated: self.state.model.raw_estimate + Tokens::from_chars(estimate),
+            estimated: self.state.model.raw_estimate + of_answer,
         });
         self.memory.last_answer_at = Some(self.now);
         self.say_answer(&answer);
+        // What was paused was part of the request, and is not among its messages.
+        let estimated = if was_paused { None } else { self.learn(&usage) };
         self.state.model.answer = Some(answer);
         let attempts = self.state.model.turn_attempts;
-        self.record_step(StepDetail::Model { attempts, outcome: "ok".into() });
+        self.record_step(StepDetail::Model { attempts, outcome: "ok".into(), estimated });
         // A call starts when its intent is recorded, and with it what lies before.
         self.next(Step::ToolDispatch);
     }

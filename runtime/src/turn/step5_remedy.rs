@@ -251,7 +251,10 @@ impl Turn {
         self.end_with(end, Some(text));
         let attempts = self.state.model.turn_attempts;
         let outcome = failure.class.code().to_owned();
-        self.record_step_of(Step::ModelCall, StepDetail::Model { attempts, outcome });
+        self.record_step_of(
+            Step::ModelCall,
+            StepDetail::Model { attempts, outcome, estimated: None },
+        );
         for step in [Step::ToolDispatch, Step::PermissionGate, Step::ToolExecution] {
             let nothing = "there is no answer".into();
             self.record_step_of(step, StepDetail::Nothing { nothing });

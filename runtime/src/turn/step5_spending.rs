@@ -8,9 +8,10 @@ use crate::{
     catalogue::{ModelFacts, Money},
     event::Event,
     lease::MaxCost,
-    message::tokens_of,
-    step5_model_call::cache_watch::PromptCacheEvent,
-    tokens::{Tokens, Usage},
+    message::estimate_of,
+    run::facts::ESTIMATES_BY_CLASS,
+    step5_model_call::{cache_watch::PromptCacheEvent, model_name::is_same},
+    tokens::{Counting, Estimate, Size, Tokens, Usage},
     turn::{effect::Purpose, input::Answered},
 };
 
@@ -27,13 +28,13 @@ impl Turn {
         let (input, max_tokens) = match model.purpose {
             Some(Purpose::Compaction) => {
                 let messages = self.state.shaping.summary.iter().flat_map(|it| &it.messages);
-                let estimate = model.fixed_estimate + tokens_of(messages);
+                let estimate = model.fixed_estimate + estimate_of(messages);
                 (estimate.at_most(), model.summarising.max_tokens)
             }
             Some(Purpose::Turn | Purpose::Classification) | None => {
                 // What was paused goes along, and is not among the messages.
-                let paused = model.paused.iter().flatten().map(Block::chars).sum();
-                let estimate = model.raw_estimate + Tokens::from_chars(paused);
+                let paused = model.paused.iter().flatten().map(Block::size).sum();
+                let estimate = model.raw_estimate + Estimate::of(paused);
                 let anchor = self.memory.anchor.as_ref().filter(|it| it.model == link.model);
                 let input = anchor.map_or(estimate.at_most(), |it| it.at_most(estimate));
                 (input, model.answering.max_tokens)
@@ -44,6 +45,33 @@ impl Turn {
         let window = known.map(|it| Tokens(it.window.max(settings.context_window)));
         let input = window.map_or(input, |it| input.min(it));
         MaxCost::of_call(&settings.models, &link.model, input, max_tokens)
+    }
+
+    /// How tokens are estimated for the model that is asked.
+    pub(super) fn counting(&self) -> Counting {
+        self.memory.counting(self.facts.revision, &self.link().model)
+    }
+
+    /// Learns how far off the estimate of the request was that has just been answered. Returns that
+    /// estimate, for the record by which a session that is opened again learns the same.
+    pub(super) fn learn(&mut self, usage: &Usage) -> Option<Tokens> {
+        if self.facts.revision < ESTIMATES_BY_CLASS {
+            return None;
+        }
+        let model = self.history.last().and_then(|it| it.model.clone())?;
+        let estimated = self.state.model.raw_estimate.by_class();
+        self.memory.learned.learn(&model, |it| is_same(&model, it), estimated, usage.context());
+        Some(estimated)
+    }
+
+    /// Characters of this text that are so many tokens, where the whole is more. Before estimates went by
+    /// the kinds of characters, no text of as many characters was.
+    pub(super) fn chars_within(&self, text: &str, tokens: u64) -> Option<usize> {
+        let (size, counting) = (Size::of(text), self.counting());
+        let by_class = counting != Counting::Chars;
+        let is_over = by_class && Tokens(tokens) < counting.tokens(Estimate::of(size));
+        let fewer = is_over.then(|| counting.chars_of(Tokens(tokens), size));
+        fewer.and_then(|it| usize::try_from(it).ok())
     }
 
     /// Whether the call read less from the provider's cache than lay there. Calls for a summary are

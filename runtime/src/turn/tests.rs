@@ -13,6 +13,7 @@ mod approvals;
 mod caching;
 mod dispatch;
 mod ends;
+mod estimates;
 mod gate;
 mod hooks;
 mod long_session;

@@ -212,7 +212,7 @@ fn context_of_a_conversation_that_grows_is_the_one_counted_anew() {
     for conversation in grows.into_iter().chain(others) {
         let grown = assemble_grown(&sources, conversation.to_vec(), &mut counted);
         assert_eq!(grown, assemble_context(&sources, conversation));
-        assert_eq!(grown.tokens, tokens_of(&grown.messages));
+        assert_eq!(grown.estimate, estimate_of(&grown.messages));
         let results = grown.messages[grown.n_context..].iter().flat_map(|it| &it.blocks);
         let results = results.filter(|it| it.as_tool_result().is_some());
         assert_eq!(grown.sizes[7], results.map(Block::chars).sum::<u64>());

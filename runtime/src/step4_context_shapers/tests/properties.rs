@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::{
     block::Block,
     ids::EntryId,
-    message::{Message, MessageKind, Messages, tokens_of},
+    message::{Message, MessageKind, Messages, estimate_of},
     step1_settings_resolution::ShaperSettings,
     step4_context_shapers::{
         ShapedContext, ShaperSetup, Sharing, Stage,
@@ -18,7 +18,7 @@ use crate::{
         conformance::{ShaperCase, Summariser, invariants},
         trigger,
     },
-    tokens::Tokens,
+    tokens::{Counting, Learned, Tokens},
 };
 
 /// A prompt and what came of it.
@@ -169,6 +169,9 @@ prop_compose! {
         spent in prop_oneof![Just(0), Just(9_000_000)],
         is_exempt in any::<bool>(),
         prefix in prop_oneof![Just("r".to_owned()), Just("/a/long/path".repeat(20))],
+        counting in prop_oneof![
+            Just(Counting::Chars), Just(Counting::Classes(Learned::default().factor(|_| false)))
+        ],
     ) -> ShaperSetup {
         ShaperSetup {
             settings: Arc::new(ShaperSettings {
@@ -192,6 +195,7 @@ prop_compose! {
             grades: true,
             sharing: Sharing::default(),
         summary_pause: 0,
+        counting,
         }
     }
 }
@@ -201,7 +205,7 @@ fn any_case() -> impl Strategy<Value = ShaperCase> {
         3 => Just(Summariser::Works), 1 => Just(Summariser::Fails), 1 => Just(Summariser::TooLong)
     ];
     (any_history(), any_setup(), summariser).prop_map(|(messages, setup, summariser)| {
-        let tokens = tokens_of(&messages);
+        let tokens = setup.counting.tokens(estimate_of(&messages));
         ShaperCase { messages, tokens, setup, summariser }
     })
 }
@@ -230,7 +234,8 @@ proptest! {
             prop_assert!(!entry.why.is_empty());
         }
         prop_assert_eq!(shaped.fired().next().is_some(), shaped.context.messages != case.messages);
-        prop_assert_eq!(shaped.context.tokens, tokens_of(&shaped.context.messages));
+        let counted = case.setup.counting.tokens(estimate_of(&shaped.context.messages));
+        prop_assert_eq!(shaped.context.tokens, counted);
     }
 
     // REQ: SHP-10

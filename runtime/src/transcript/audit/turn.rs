@@ -64,7 +64,7 @@ impl Turn {
             (4, StepDetail::Shaping { fired, .. }) => {
                 same("shapers fired", *fired, self.fired.into())?;
             }
-            (5, StepDetail::Model { attempts, outcome }) => {
+            (5, StepDetail::Model { attempts, outcome, .. }) => {
                 same("model attempts", *attempts, self.attempts.into())?;
                 // What the output ceiling cut for good is kept where something of it is left.
                 let is_kept_cut = outcome == FailureClass::MaxOutput.code() && self.answered;

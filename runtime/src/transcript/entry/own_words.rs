@@ -59,7 +59,11 @@ mod tests {
     fn record_with_a_text_from_outside_is_not_in_own_words() {
         let context = |texts| StepDetail::Context { texts, sizes: [0; 9], tokens: Tokens(1) };
         let stopped = |reason| StepDetail::Stop { done: true, reason };
-        let model = |outcome: &str| StepDetail::Model { attempts: 1, outcome: outcome.into() };
+        let model = |outcome: &str| StepDetail::Model {
+            attempts: 1,
+            outcome: outcome.into(),
+            estimated: None,
+        };
         for (what, expected) in [
             (step(StepDetail::State { messages: 1, session_retries: 0, used: 0 }), true),
             (step(StepDetail::Gate { allowed: 1, denied: 0 }), true),

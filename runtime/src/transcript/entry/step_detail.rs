@@ -59,6 +59,10 @@ pub enum StepDetail {
         attempts: u32,
         /// `ok`, or the code of the failure.
         outcome: String,
+        /// The estimate for the request that was answered, as made without reports: with the reported
+        /// usage it shows how far off estimates are for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        estimated: Option<Tokens>,
     },
     /// What step 6, dispatch, decided.
     Dispatch {

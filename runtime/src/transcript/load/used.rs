@@ -11,9 +11,9 @@ use crate::{
     lease::Spent,
     run::RunEnd,
     step::Step,
-    step5_model_call::purpose::Purpose,
+    step5_model_call::{model_name::is_same, purpose::Purpose},
     time::Timestamp,
-    tokens::{Tokens, Usage},
+    tokens::{Learned, Tokens, Usage},
     transcript::{
         entry::{ConversationLine, Record, RecordKind, StepDetail},
         read::{Entry, read_line},
@@ -57,6 +57,10 @@ pub struct UsageTotals {
     latest: Option<Timestamp>,
     /// Whether the last call was one of another model.
     is_other_model: bool,
+    /// How far off estimates were for the models that answered.
+    pub(crate) learned: Learned,
+    /// The model of the last answer, and the input that its provider reported.
+    answered: Option<(Arc<str>, Tokens)>,
 }
 
 impl UsageTotals {
@@ -104,7 +108,10 @@ impl UsageTotals {
             RecordKind::TurnStep { detail: StepDetail::Shaping { tokens, .. }, .. } => {
                 self.begun = Some(*tokens);
             }
-            RecordKind::TurnStep { .. } => self.begun = None,
+            RecordKind::TurnStep { detail, .. } => {
+                self.begun = None;
+                self.learn(detail);
+            }
             RecordKind::RunStart { .. } | RecordKind::RunEnd { .. } => self.loses_call(),
             RecordKind::TurnEnd { in_doubt: Some(call), .. } => {
                 self.begun = None;
@@ -149,11 +156,24 @@ impl UsageTotals {
         if line.answer.is_some() {
             self.last_answer_at = Some(line.at);
         }
+        if let Some(answer) = &line.answer {
+            let model = answer.signed_by().cloned();
+            self.answered = model.map(|it| (it, answer.usage.context()));
+        }
         if let Some(answer) = &line.answer
             && self.model.is_none()
             && !self.is_other_model
         {
             self.model = answer.signed_by().cloned();
+        }
+    }
+
+    /// As the turn did that recorded the step.
+    fn learn(&mut self, detail: &StepDetail) {
+        if let StepDetail::Model { estimated: Some(estimated), .. } = detail
+            && let Some((model, reported)) = &self.answered
+        {
+            self.learned.learn(model, |it| is_same(model, it), *estimated, *reported);
         }
     }
 

@@ -18,6 +18,13 @@ use crate::{
     transcript::entry::RecordKind,
 };
 
+/// A word of a result and the space after it: one token by the estimate, as by a provider that counts four
+/// bytes as one.
+fn word(round: usize, i: usize) -> String {
+    let letter = |it: usize| char::from_digit(10 + it as u32 % 26, 36).unwrap();
+    format!("{}{}x ", letter(round), letter(i))
+}
+
 /// A world in which each answer calls `Note` so often, with results of this many characters each.
 fn bringing(window: Window, max_output: u64, rounds: &[Vec<usize>]) -> World {
     let id = |round: usize, i: usize| format!("t{round}_{i}");
@@ -33,7 +40,7 @@ fn bringing(window: Window, max_output: u64, rounds: &[Vec<usize>]) -> World {
         .enumerate()
         .flat_map(|(round, sizes)| {
             let result = move |(i, n): (usize, &usize)| {
-                (id(round, i), ToolOutcome::ok(format!("{round}.{i} ").repeat(n / 4)))
+                (id(round, i), ToolOutcome::ok(word(round, i).repeat(n / 4)))
             };
             sizes.iter().enumerate().map(result)
         })
@@ -64,7 +71,7 @@ fn ten_large_results_of_one_turn_are_cut_oldest_first_and_the_run_answers() {
     play.run("go");
     assert_eq!(play.ends.last().unwrap().0, RunEnd::NoPendingTools, "{}", play.log());
     let last = String::from_utf8(play.requests.last().unwrap().request.body.to_vec()).unwrap();
-    assert!(!last.contains(&"0.0 ".repeat(1_000)) && last.contains(&"0.9 ".repeat(20_000)));
+    assert!(!last.contains(&word(0, 0).repeat(1_000)) && last.contains(&word(0, 9).repeat(20_000)));
     assert!(play.stored.values().any(|it| it.len() == 100_000), "the whole can be read");
     let fired = |it: &&crate::transcript::entry::Record| matches!(&it.what, RecordKind::Shaper { stage, fired: true, .. } if stage == "overflow_reduction");
     assert_eq!(play.records().filter(fired).count(), 1);

@@ -12,11 +12,12 @@ use crate::{
 };
 
 /// Members of records that are counted or digested over texts that the model is shown.
-const OF_TEXTS: [&str; 10] = [
+const OF_TEXTS: [&str; 11] = [
     "request",
     "request_bytes",
     "sizes",
     "tokens",
+    "estimated",
     "remaining",
     "tokens_before",
     "tokens_after",
