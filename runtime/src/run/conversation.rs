@@ -21,13 +21,14 @@ use crate::{
     run::{
         InvalidRequest,
         derived_settings::DerivedSettings,
-        facts::{APPENDS, ESTIMATES_BY_CLASS, SHOWS_TASKS, SessionFacts},
+        facts::{APPENDS, ESTIMATES_BY_CLASS, SHOWS_SKILLS, SHOWS_TASKS, SessionFacts},
         history::{History, HistoryUpdate},
         no_progress::{DenialWatch, NoProgressWatch},
     },
     step1_settings_resolution::{Merged, Resolved, ShaperSettings},
     step3_context_assembly::{
         CountedMessages, SourceMarks, Sources, SourcesSeen, appended::ShownParts,
+        loaded_skills::LoadedSkills,
     },
     step4_context_shapers::{cap_watch::CapWatch, fruitless::CompactionWatch},
     step5_model_call::{
@@ -98,6 +99,8 @@ pub struct TurnMemory {
     pub touched: Arc<BTreeSet<String>>,
     /// Files that were changed, the latest last; [`MAX_EDITED`] at most.
     pub edited: Vec<String>,
+    /// Skills that the model has loaded.
+    pub skills: Arc<LoadedSkills>,
     /// What the tools know.
     pub tools: Arc<ToolMemory>,
     /// What was changed of permissions since the session was opened.
@@ -325,14 +328,14 @@ impl Conversation {
     /// Goes on with what an earlier process recorded: the messages, and the counters of the session.
     pub fn resume(&mut self, loaded: &Loaded) {
         let recorded = loaded.recorded.iter().cloned().collect();
-        let Loaded { last, used, appended, todos, .. } = loaded;
-        self.go_on(recorded, last.clone(), used, appended, todos);
+        let Loaded { last, used, appended, todos, skills, .. } = loaded;
+        self.go_on(recorded, last.clone(), used, appended, todos, skills);
     }
 
     /// Goes on with an earlier part of what was recorded; the counters stay those of the whole session.
     pub fn go_back(&mut self, cut: &Loaded, all: &Loaded) {
         let recorded = cut.recorded.iter().cloned().collect();
-        self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos);
+        self.go_on(recorded, cut.last.clone(), &all.used, &all.appended, &cut.todos, &cut.skills);
     }
 
     /// The same, of what is left of a [`Loaded`] where nothing else of it is wanted.
@@ -343,6 +346,7 @@ impl Conversation {
         used: &UsageTotals,
         appended: &[ShownPart],
         todos: &[Todo],
+        skills: &LoadedSkills,
     ) {
         (self.history, self.last_entry) = (recorded, last_entry);
         if APPENDS <= self.facts.revision {
@@ -359,6 +363,9 @@ impl Conversation {
         }
         if ESTIMATES_BY_CLASS <= self.facts.revision {
             self.memory.learned = used.learned.clone();
+        }
+        if SHOWS_SKILLS <= self.facts.revision && *self.memory.skills != *skills {
+            self.memory.skills = Arc::new(skills.clone());
         }
         if 2 <= self.facts.revision {
             self.memory.retries = self.memory.retries.saturating_add(used.lost_calls());

@@ -41,6 +41,9 @@ pub(crate) const NAMES_ANSWERS: u32 = 10;
 /// of the model.
 pub(crate) const ESTIMATES_BY_CLASS: u32 = 11;
 
+/// The first revision in which skills are shown again as soon as the model does not see them any more.
+pub(crate) const SHOWS_SKILLS: u32 = 11;
+
 /// What is fixed when a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
@@ -60,7 +63,8 @@ pub struct SessionFacts {
     /// model does not see it any more, and pictures that a provider refused are left out and the model is
     /// asked again. From 10 on, answers that a provider names alike, or not at all, have names of their own.
     /// From 11 on, tokens are estimated by the kinds of characters and by what providers reported before,
-    /// and no longer as four characters each.
+    /// and no longer as four characters each, and skills that the model has loaded are shown again as soon
+    /// as it does not see them any more.
     #[serde(default, skip_serializing_if = "is_first")]
     pub revision: u32,
     /// The session; in a sub-agent the top session of its tree.

@@ -40,7 +40,7 @@ const MAX_NAME: usize = 1_024;
 /// A part of the context that can change while a session lives, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuePart {
-    /// What it is: `date`, `model`, `tasks`, `file <path>`, `nested <path>` or `rule <path>`.
+    /// What it is: `date`, `model`, `tasks`, `skill <name>`, `file <path>`, `nested <path>` or `rule <path>`.
     pub name: String,
     /// Place of its source among the nine, from 0.
     pub source: u8,
@@ -226,7 +226,7 @@ fn shown(title: &str, path: &str, whose: &str, text: &str) -> String {
     titled(title, &format!("Contents of {path}{whose}:\n\n{}", cut(text.trim(), MAX_PART_CHARS)))
 }
 
-fn name_of(kind: &str, path: &str) -> String {
+pub(super) fn name_of(kind: &str, path: &str) -> String {
     match path.len() <= MAX_NAME {
         true => format!("{kind} {path}"),
         false => format!("{kind} {}", Digest::of(path.as_bytes())),

@@ -13,6 +13,7 @@ mod loader;
 mod order;
 pub mod repair;
 pub mod report;
+mod skills;
 mod tail;
 mod tasks;
 mod used;
@@ -28,6 +29,7 @@ use crate::{
     ports::shells::{ShellState, ShellStatus},
     run::Sender,
     step::Step,
+    step3_context_assembly::loaded_skills::LoadedSkills,
     time::Timestamp,
     tokens::Usage,
     tool::{Todo, ToolErrorKind},
@@ -80,6 +82,8 @@ pub struct Loaded {
     pub appended: Vec<ShownPart>,
     /// The list of tasks, as the last call that changed it left it.
     pub todos: Vec<Todo>,
+    /// Skills that the model has loaded.
+    pub skills: LoadedSkills,
     /// Commands in the background of whose end the model has not learned.
     pub shells: Shells,
     /// Where the next line goes.
@@ -207,7 +211,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
     for Placed { number, read } in order::settle(readable, &mut report) {
         loader.take(number, &read, &mut report);
     }
-    let Loader { nodes, used, shells, appended, tasks, open_run, .. } = loader;
+    let Loader { nodes, used, shells, appended, tasks, skills, open_run, .. } = loader;
     let last = nodes.last();
     let recorded = nodes.conversation(&mut report);
     let repaired = repair::repair(&recorded);
@@ -225,6 +229,7 @@ pub fn load(bytes: &[u8], load_as: LoadAs) -> Loaded {
         used,
         appended,
         todos: tasks.todos().to_vec(),
+        skills: skills.loaded,
         shells,
         tail: tail(bytes, 0),
     }

@@ -11,13 +11,15 @@ use crate::{
     ids::EntryId,
     message::{Message, MessageKind},
     permission::Scope,
-    run::facts::{APPENDS, SHOWS_TASKS},
+    run::facts::{APPENDS, SHOWS_SKILLS, SHOWS_TASKS},
     step3_context_assembly::{
         InstructionFile, SourceTexts, SourcesLook, SourcesOrder, SourcesSeen,
         appended::{self, DuePart},
+        loaded_skills,
         look::nested_directories,
         restored::restored,
     },
+    tool::ToolCall,
     transcript::entry::{RecordKind, ShownPart},
 };
 
@@ -111,6 +113,7 @@ impl Turn {
         let mut parts: Vec<DuePart> = self.tasks(&day).into_iter().collect();
         parts.extend(shown.due_facts(&self.settings().model, || self.knowledge(), &day));
         parts.extend(self.file_parts(&day));
+        parts.extend(self.skills(&day));
         shown.due(parts, &day)
     }
 
@@ -138,13 +141,41 @@ impl Turn {
         appended::tasks(&self.memory.tools.todos, day).filter(|_| shows)
     }
 
+    /// The skills that the model has loaded, where they are shown again.
+    fn skills(&self, day: &str) -> Vec<DuePart> {
+        match SHOWS_SKILLS <= self.facts.revision {
+            true => self.memory.skills.parts(self.settings().context_window, day),
+            false => Vec::new(),
+        }
+    }
+
+    /// A call has loaded a skill, which the model knows as long as it sees the call's result, this message.
+    pub(super) fn loaded_skill(&mut self, call: &ToolCall, text: &str, result: &EntryId) {
+        let shows =
+            SHOWS_SKILLS <= self.facts.revision && call.name.as_str() == loaded_skills::TOOL;
+        let Some(skill) = shows.then(|| loaded_skills::named_in(&call.input)).flatten() else {
+            return;
+        };
+        Arc::make_mut(&mut self.memory.skills).note(&skill, text);
+        // It is the one that was loaded last.
+        if let Some(part) = self.skills(&self.now.day()).pop() {
+            self.shown_by(part, result);
+        }
+    }
+
+    /// The model sees a part in a message that is no part itself.
+    fn shown_by(&mut self, part: DuePart, entry: &EntryId) {
+        let DuePart { name, source, state, .. } = part;
+        let part = ShownPart { entry: entry.clone(), part: name, source, state, chars: 0 };
+        self.journal.shown(self.now, &part);
+        self.memory.shown.show(part);
+    }
+
     /// A call has replaced the list of tasks, which the model sees in its own call as long as it sees
     /// the call's result, this message.
     pub(super) fn wrote_tasks(&mut self, result: &EntryId) {
-        if let Some(DuePart { name, source, state, .. }) = self.tasks(&self.now.day()) {
-            let part = ShownPart { entry: result.clone(), part: name, source, state, chars: 0 };
-            self.journal.shown(self.now, &part);
-            self.memory.shown.show(part);
+        if let Some(part) = self.tasks(&self.now.day()) {
+            self.shown_by(part, result);
         }
     }
 

@@ -230,6 +230,9 @@ impl Turn {
         if wrote_tasks && self.appends() {
             self.wrote_tasks(&message.id);
         }
+        if !is_error && self.appends() {
+            self.loaded_skill(&call, &text, &message.id);
+        }
         self.history.push(message);
         let text = text.into();
         self.tell(Event::ToolFinished { call: call.id, tool, is_error, text });

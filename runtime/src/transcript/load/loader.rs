@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{
     LoadAs, OpenRun, Report, ReportKind, Shells, UsageTotals,
     chain::{Base, Nodes},
+    skills::SkillCalls,
     tasks::Tasks,
 };
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     message::Message,
     run::history::History,
     step::Step,
+    step3_context_assembly::loaded_skills::LoadedSkills,
     tool::Todo,
     transcript::entry::ShownPart,
     transcript::{
@@ -35,6 +37,7 @@ pub(crate) struct Loader {
     /// What of the context was appended, oldest first.
     pub(super) appended: Vec<ShownPart>,
     pub(super) tasks: Tasks,
+    pub(super) skills: SkillCalls,
     pub(super) open_run: Option<OpenRun>,
     base: Option<Base>,
     /// How often links were followed from the newest line back.
@@ -52,6 +55,7 @@ impl Loader {
             shells: Shells::default(),
             appended: Vec::new(),
             tasks: Tasks::default(),
+            skills: SkillCalls::default(),
             open_run: None,
             base: None,
             #[cfg(test)]
@@ -86,6 +90,7 @@ impl Loader {
                 if is_ours(*sidechain) {
                     self.used.add_message(said);
                     self.tasks.note(said);
+                    self.skills.note(said);
                     let message = doubted(&said.message, seal);
                     // The writer links every line but the first and those after a compaction.
                     let is_altered = seal.is_some_and(|it| !it.intact);
@@ -136,6 +141,11 @@ impl Loader {
     /// The list of tasks so far.
     pub(crate) fn todos(&self) -> &[Todo] {
         self.tasks.todos()
+    }
+
+    /// The skills that were loaded so far.
+    pub(crate) fn skills(&self) -> &LoadedSkills {
+        &self.skills.loaded
     }
 
     /// What was used so far.

@@ -66,6 +66,7 @@ impl<'a> Earlier<'a> {
             loader.used(),
             loader.appended(),
             loader.todos(),
+            loader.skills(),
         );
         self.loaded = Some((load_as, loader, place));
     }

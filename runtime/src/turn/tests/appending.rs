@@ -19,7 +19,7 @@ use crate::{
     run::facts::APPENDS,
     step3_context_assembly::{InstructionFile, PathRule},
     step5_model_call::cache_watch::DropReason,
-    tool::{FileSeen, Todo, TodoStatus, ToolNote, ToolOutcome, ToolSpec},
+    tool::{FileSeen, Todo, TodoStatus, ToolErrorKind, ToolNote, ToolOutcome, ToolSpec},
     transcript::{entry::RecordKind, replay::replay},
     turn::effect::Purpose,
 };
@@ -227,10 +227,10 @@ fn work_under_way_is_there_after_a_compaction_whatever_the_summary_says() {
     check_replay(&play);
 }
 
-fn offer_tasks(world: &mut World) {
+fn offer(world: &mut World, tool: &str) {
     let facts = Arc::make_mut(&mut world.facts);
     let note = facts.tools.iter().find(|it| it.name.as_str() == "Note").unwrap();
-    let spec = ToolSpec { name: "TodoWrite".into(), ..ToolSpec::clone(note) };
+    let spec = ToolSpec { name: tool.into(), ..ToolSpec::clone(note) };
     facts.tools.push(Arc::new(spec));
 }
 
@@ -255,7 +255,7 @@ fn list_of_tasks_is_shown_again_when_its_turn_is_snipped_and_only_then() {
         "catalogue": { "models": { "m": limits } }, "shapers": { "historySnip": true },
     } });
     let mut world = world(settings);
-    offer_tasks(&mut world);
+    offer(&mut world, "TodoWrite");
     let mut play = Play::new(world);
     writes_task(&mut play, "MEND THE BRIDGE");
     go(&mut play, "a", 2, "Note", "x", 100);
@@ -286,7 +286,7 @@ fn list_of_tasks_is_shown_again_when_its_turn_is_snipped_and_only_then() {
 fn list_of_tasks_outlives_its_process() {
     let mut world = world(json!({ "ennead": { "shapers": { "autoCompactMaxTokens": 4_000 } } }));
     world.summaries = vec![text("NOTHING OF USE")].into();
-    offer_tasks(&mut world);
+    offer(&mut world, "TodoWrite");
     let mut play = Play::new(world);
     writes_task(&mut play, "MEND THE BRIDGE");
     go(&mut play, "a", 2, "Note", "x", 100);
@@ -296,6 +296,43 @@ fn list_of_tasks_outlives_its_process() {
     let at = turns.iter().position(|it| it.1 == 1).expect("no summary was asked for");
     assert!(turns[at].0.contains("under way: MEND THE BRIDGE"), "{}", turns[at].0);
     check_replay(&play);
+}
+
+/// A call that loads a skill with this text.
+fn loads_skill(play: &mut Play, skill: &str, told: &str) {
+    play.world.answers.push_back(calls(&[&format!("s{skill}:Skill:{skill}")]));
+    play.world.outcomes.insert(format!("s{skill}"), ToolOutcome::ok(told));
+}
+
+// REQ: SHP-7, SES-3
+#[test]
+fn skill_that_was_loaded_is_shown_again_after_a_compaction_and_only_then() {
+    for reopens in [false, true] {
+        let shapers = json!({ "autoCompactMaxTokens": 4_000 });
+        let mut world = world(json!({ "ennead": { "shapers": shapers } }));
+        world.summaries = vec![text("NOTHING OF USE"); 2].into();
+        offer(&mut world, "Skill");
+        let mut play = Play::new(world);
+        loads_skill(&mut play, "pot", "TAKE CLAY");
+        loads_skill(&mut play, "gone", "NOT LOADED");
+        let failed = ToolOutcome::failed(ToolErrorKind::Failed, "NOT LOADED");
+        play.world.outcomes.insert("sgone".into(), failed);
+        go(&mut play, "a", 2, "Note", "x", 100);
+        if reopens {
+            play.reopen();
+        }
+        go(&mut play, "b", 16, "Note", "x", 4_000);
+        let turns = turns(&play);
+        let n_told = |(body, _): &(String, usize)| body.matches("TAKE CLAY").count();
+        let first = turns.iter().find(|it| 0 < n_told(it)).unwrap();
+        assert!(!first.0.contains("The skill pot, which you loaded"), "the call shows it");
+        assert!(turns.iter().all(|it| n_told(it) <= 1), "it is shown once");
+        let (last, n_summaries) = turns.last().unwrap();
+        assert_ne!(*n_summaries, 0, "the test is about compactions");
+        assert!(last.contains("The skill pot, which you loaded"), "{last}");
+        assert!(!last.contains("The skill gone"), "{last}");
+        check_replay(&play);
+    }
 }
 
 // REQ: SES-3

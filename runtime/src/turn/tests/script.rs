@@ -137,6 +137,7 @@ pub(crate) fn call(call: &str) -> Block {
     let input = match tool {
         "Read" | "Edit" => json!({ "file_path": value }),
         "Bash" => json!({ "command": value }),
+        "Skill" => json!({ "skill": value }),
         "TodoWrite" => serde_json::from_str(value).unwrap(),
         _ => json!({ "text": value }),
     };
