@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{
     FailureClass, ModelAnswer, ModelFailure, StopReason,
-    failure::{UNNAMED_ERROR, class_of_error, header},
+    failure::{UNNAMED_ERROR, class_of_error, header, shown},
     stream::{
         MAX_BLOCKS, StreamPhase,
         block_builder::{check_input, single_line},
@@ -59,7 +59,7 @@ pub fn read_whole(body: &[u8]) -> Result<ModelAnswer, ModelFailure> {
     let body: Body<'_> = serde_json::from_str(&text).map_err(|error| {
         let is_cut = error.is_eof() && !text.trim().is_empty();
         let class = if is_cut { FailureClass::StreamBroken } else { FailureClass::BadAnswer };
-        failure(class, format!("no message: {error}"))
+        failure(class, format!("no message, but \"{}\": {error}", shown(&text)))
     })?;
     if let Some(error) = body.error {
         let field = |text: Option<Text<'_>>| text.map(|it| it.0.into_owned());
@@ -115,6 +115,18 @@ fn failure(class: FailureClass, message: String) -> ModelFailure {
 mod tests {
     use super::*;
     use crate::{step5_model_call::InvalidInput, tokens::Tokens};
+
+    // REQ: MDL-10
+    #[test]
+    fn page_in_the_place_of_a_message_is_named_by_its_title() {
+        let page = b"<html><head><title>Sign in</title></head></html>";
+        let failure = read_whole(page).unwrap_err();
+        assert!(
+            failure.message.starts_with("no message, but \"Sign in\": "),
+            "{}",
+            failure.message
+        );
+    }
 
     // REQ: MDL-10
     #[test]

@@ -168,6 +168,19 @@ fn every_whole_answer_reads_as_its_case_says() {
     }
 }
 
+// REQ: MDL-10
+#[test]
+fn page_in_the_place_of_an_answer_is_named_by_its_title() {
+    let page = b"<html><head><title>Sign in</title></head></html>";
+    for format in [WireFormat::OpenAiChat, WireFormat::OpenAiResponses] {
+        let failure = format.read_whole(page, request()).unwrap_err();
+        assert!(
+            failure.message.ends_with("the answer is no object, but \"Sign in\""),
+            "{failure:?}"
+        );
+    }
+}
+
 // REQ: MDL-1, MDL-8
 #[test]
 fn streams_read_the_same_cut_at_every_byte() {

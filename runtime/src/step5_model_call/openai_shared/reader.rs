@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::step5_model_call::{
     FailureClass, ModelAnswer,
+    failure::shown,
     sse::{SseEvent, SseParser},
     stream::{
         Batch, MAX_ANSWER_BYTES, StreamDelta, StreamOutcome, StreamPhase, StreamReport, TOO_LARGE,
@@ -62,7 +63,15 @@ impl Broken {
     pub(crate) fn of_whole(self, body: &str) -> StreamOutcome {
         let read = serde_json::from_str::<IgnoredAny>(body);
         let is_cut = !body.is_empty() && read.is_err_and(|it| it.is_eof());
-        self.at(if is_cut { StreamPhase::MessageStart } else { StreamPhase::Idle })
+        let message = match self.is_ours {
+            true => format!("{}, but \"{}\"", self.message, shown(body)),
+            false => self.message,
+        };
+        Self { message, ..self }.at(if is_cut {
+            StreamPhase::MessageStart
+        } else {
+            StreamPhase::Idle
+        })
     }
 }
 
