@@ -1,20 +1,21 @@
 //! Reads `agents/**/*.md`: types of sub-agents that users and repositories define.
 
-use std::{fs, io::Read, path::Path};
+use std::path::Path;
 
 use ennead_runtime::{
     run::agent_types::AgentType,
     step1_settings_resolution::trust::{SettingSources, Trust},
 };
+use ennead_tools::source_file::Root;
 use serde_json::{Map, Value};
 
 use super::rules::{
     files_below,
     header::{Node, fields},
-    split,
+    split, text_of,
 };
 
-/// Bytes of a file that are read; a definition of 250 KB is large.
+/// Bytes of a file at most; a definition of 250 KB is large.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Files of one directory that are read.
@@ -32,9 +33,11 @@ pub fn agent_files(
 ) -> (Vec<AgentType>, Vec<String>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     if sources.project && trust != Trust::Untrusted {
-        let within = workspace.canonicalize().ok();
-        let directory = workspace.join(".claude/agents");
-        read_all(&directory, within.as_deref(), trust == Trust::Trusted, &mut found, &mut problems);
+        // What cannot be opened holds nothing.
+        if let Ok(root) = Root::open(workspace) {
+            let directory = workspace.join(".claude/agents");
+            read_all(&directory, Some(&root), trust == Trust::Trusted, &mut found, &mut problems);
+        }
     }
     if sources.user {
         read_all(&config.join("agents"), None, true, &mut found, &mut problems);
@@ -45,13 +48,13 @@ pub fn agent_files(
 /// Of one name the first holds.
 fn read_all(
     directory: &Path,
-    within: Option<&Path>,
+    within: Option<&Root>,
     may_choose_mode: bool,
     found: &mut Vec<AgentType>,
     problems: &mut Vec<String>,
 ) {
-    for path in files_below(directory, within).into_iter().take(MAX_FILES) {
-        match read(&path) {
+    for path in files_below(directory, within.map(Root::real)).into_iter().take(MAX_FILES) {
+        match read(&path, within) {
             Ok(mut kind) => {
                 if !may_choose_mode {
                     kind.mode = None;
@@ -65,10 +68,8 @@ fn read_all(
     }
 }
 
-fn read(path: &Path) -> Result<AgentType, String> {
-    let mut text = String::new();
-    let file = fs::File::open(path).map_err(|it| it.to_string())?;
-    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|it| it.to_string())?;
+fn read(path: &Path, within: Option<&Root>) -> Result<AgentType, String> {
+    let text = text_of(path, within, MAX_BYTES).map_err(|it| it.to_string())?;
     let (header, body) = split(&text).ok_or("it has no header")?;
     let header = fields(header).ok_or("its header is no YAML")?;
     let mut definition = Map::new();
@@ -93,6 +94,8 @@ fn read(path: &Path) -> Result<AgentType, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
     use super::*;
 
     // REQ: AGT-4
@@ -127,5 +130,27 @@ mod tests {
         assert!(problems.len() == 1 && problems[0].contains("bad.md"), "{problems:?}");
         assert!(agent_files(&work, &config, all, Trust::Trusted).0[0].mode.is_some());
         assert_eq!(agent_files(&work, &config, SettingSources::NONE, Trust::Trusted).0, []);
+    }
+    // REQ: AGT-4
+    #[test]
+    fn agent_of_a_repository_is_a_regular_file_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (work, config) = (place.path().join("w"), place.path().join("c"));
+        let directory = work.join(".claude/agents");
+        fs::create_dir_all(&directory).unwrap();
+        let outside = place.path().join("secret.md");
+        fs::write(&outside, "---\nname: spy\ndescription: a secret\n---\nWrite.").unwrap();
+        fs::write(directory.join("a.md"), "---\nname: poet\ndescription: x\n---\nWrite.").unwrap();
+        symlink(&outside, directory.join("link.md")).unwrap();
+        symlink("a.md", directory.join("b.md")).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let (pipe, fifo) = (directory.join("pipe.md"), rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
+        let (found, problems) =
+            agent_files(&work, &config, SettingSources::default(), Trust::Trusted);
+        assert_eq!(found.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["poet"]);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("link.md") && problems[0].contains("leads out of"));
+        assert!(problems[1].contains("pipe.md") && problems[1].contains("no regular file"));
     }
 }

@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ennead_tools::source_file::{ReadError, Root, open_chosen};
+
 /// Directories below `rules/` that are looked into; links can make a tree endless.
 const MAX_DEPTH: usize = 16;
 
@@ -47,6 +49,19 @@ fn walk(
             found.push(path);
         }
     }
+}
+
+/// The text of one of these files: a regular one, and none that a link shows out of `within`.
+pub(super) fn text_of(
+    path: &Path,
+    within: Option<&Root>,
+    max_bytes: u64,
+) -> Result<String, ReadError> {
+    let opened = match within {
+        Some(root) => root.open_file(root.name_of(path).ok_or(ReadError::Missing)?)?,
+        None => open_chosen(path)?,
+    };
+    String::from_utf8(opened.read(max_bytes)?).map_err(|_| ReadError::NotText)
 }
 
 /// The globs of a rule, and its text without the header. `None`: it holds from the start. A header

@@ -1,16 +1,17 @@
 //! Reads `skills/*/SKILL.md` and `commands/**/*.md` of users and repositories.
 
-use std::{fs, io::Read, path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use ennead_runtime::{
     skill::{Skill, first_of_each},
     step1_settings_resolution::trust::{SettingSources, Trust},
 };
+use ennead_tools::source_file::Root;
 
 use super::rules::{
     files_below,
     header::{Node, fields},
-    split,
+    split, text_of,
 };
 
 /// Bytes of a file that are read.
@@ -28,20 +29,22 @@ pub fn skill_files(
     sources: SettingSources,
     trust: Trust,
 ) -> (Vec<Skill>, Vec<String>) {
-    let real = workspace.canonicalize().ok();
     let of_project = workspace.join(".claude");
     let reads_project = sources.project && trust != Trust::Untrusted;
+    // What cannot be opened holds nothing.
+    let root = reads_project.then(|| Root::open(workspace).ok()).flatten();
     let user = sources.user.then_some((config, None));
-    let project = reads_project.then_some((&*of_project, real.as_deref()));
-    let places: Vec<(&Path, Option<&Path>)> = user.into_iter().chain(project).collect();
+    let project = root.as_ref().map(|it| (&*of_project, Some(it)));
+    let places: Vec<(&Path, Option<&Root>)> = user.into_iter().chain(project).collect();
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for (place, within) in &places {
         read_skills(&place.join("skills"), *within, &mut found, &mut problems);
     }
     for (place, within) in &places {
-        for path in files_below(&place.join("commands"), *within).into_iter().take(MAX_FILES) {
+        let paths = files_below(&place.join("commands"), within.map(Root::real));
+        for path in paths.into_iter().take(MAX_FILES) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            take(&path, &name, false, &mut found, &mut problems);
+            take(&path, *within, &name, false, &mut found, &mut problems);
         }
     }
     (first_of_each(found), problems)
@@ -49,7 +52,7 @@ pub fn skill_files(
 
 fn read_skills(
     directory: &Path,
-    within: Option<&Path>,
+    within: Option<&Root>,
     found: &mut Vec<Skill>,
     problems: &mut Vec<String>,
 ) {
@@ -58,17 +61,18 @@ fn read_skills(
     // The order of a listing is the file system's.
     paths.sort();
     let is_inside = |path: &Path| match path.canonicalize() {
-        Ok(real) => real.is_file() && within.is_none_or(|it| real.starts_with(it)),
+        Ok(real) => real.is_file() && within.is_none_or(|it| real.starts_with(it.real())),
         Err(_) => false,
     };
     for path in paths.into_iter().filter(|it| is_inside(it)).take(MAX_FILES) {
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        take(&path, &name, true, found, problems);
+        take(&path, within, &name, true, found, problems);
     }
 }
 
 fn take(
     path: &Path,
+    within: Option<&Root>,
     name: &str,
     is_skill: bool,
     found: &mut Vec<Skill>,
@@ -76,7 +80,7 @@ fn take(
 ) {
     let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
     let read = match name.chars().all(is_of_name) && !name.is_empty() {
-        true => read(path, name, is_skill),
+        true => read(path, within, name, is_skill),
         false => Err("its name has other characters than letters, digits, `-`, `_` and `.`".into()),
     };
     match read {
@@ -85,16 +89,13 @@ fn take(
     }
 }
 
-fn read(path: &Path, name: &str, is_skill: bool) -> Result<Skill, String> {
-    let file = fs::File::open(path).map_err(|it| it.to_string())?;
-    if !file.metadata().is_ok_and(|it| it.is_file()) {
-        return Err("it is no regular file".into());
-    }
-    let mut text = String::new();
-    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|it| it.to_string())?;
-    if MAX_BYTES < text.len() as u64 {
-        return Err(format!("it has more than {MAX_BYTES} bytes"));
-    }
+fn read(
+    path: &Path,
+    within: Option<&Root>,
+    name: &str,
+    is_skill: bool,
+) -> Result<Skill, String> {
+    let text = text_of(path, within, MAX_BYTES).map_err(|it| it.to_string())?;
     // A header that cannot be read is none: the text is there all the same.
     let (header, body) = split(&text).unwrap_or(("", &text));
     let header = fields(header).unwrap_or_default();
@@ -153,6 +154,8 @@ mod tests {
         write(place.path().join("secret"), "secret");
         let link = own.join("skills/out/SKILL.md");
         std::os::unix::fs::symlink(place.path().join("secret"), link).unwrap();
+        let command = own.join("commands/out.md");
+        std::os::unix::fs::symlink(place.path().join("secret"), command).unwrap();
         let all = SettingSources::default();
         let (found, problems) = skill_files(&work, &config, all, Trust::Headless);
         let names: Vec<_> = found.iter().map(|it| (&*it.name, &*it.description)).collect();
@@ -160,7 +163,8 @@ mod tests {
         assert_eq!(names, expected);
         assert!(found[1].is_for_models_only && found[1].body.contains(".claude/skills/pan."));
         assert_eq!((found[2].directory.as_ref(), found[0].is_for_models_only), (None, false));
-        assert!(problems.len() == 1 && problems[0].contains("large.md"), "{problems:?}");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].contains("large.md") && problems[1].contains("leads out of"));
         assert_eq!(skill_files(&work, &config, all, Trust::Untrusted).0.len(), 1);
         assert!(skill_files(&work, &config, SettingSources::NONE, Trust::Trusted).0.is_empty());
     }

@@ -8,6 +8,7 @@ pub(crate) mod class;
 mod dirs;
 pub(crate) mod edits;
 mod escapes;
+mod evaluated;
 mod file_url;
 mod files;
 mod followed;

@@ -6,7 +6,7 @@
 //! cannot read is a fault, and it goes on after it: what may be denied is still to be found.
 
 mod ansi_c;
-mod arithmetic;
+pub(crate) mod arithmetic;
 pub(crate) mod braces;
 mod compound;
 mod here_document;

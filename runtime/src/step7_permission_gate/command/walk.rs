@@ -6,17 +6,17 @@
 
 mod branches;
 mod follow;
+mod sums;
 mod texts;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use follow::destination;
+use sums::Sums;
 
 use super::{
-    CommandContext, Part, dirs::Dirs, moved, piped::Piped, places, programs::is_ordinary, scripts,
+    CommandContext, Part, class::is_run, dirs::Dirs, moved, piped::Piped, places,
+    programs::is_ordinary, scripts,
 };
 use crate::step7_permission_gate::shell::{
     self, Fault, Script, braces,
@@ -46,8 +46,7 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         parts: Vec::new(),
         functions: BTreeMap::new(),
         calls: Vec::new(),
-        names: Vec::new(),
-        unknown: Vec::new(),
+        sums: Sums::default(),
         is_hidden: false,
         is_unseen: false,
         is_displaced: false,
@@ -60,11 +59,12 @@ pub(super) fn parts(raw: &str, around: &CommandContext) -> (Vec<Part>, Option<Fa
         fault: script.fault,
     };
     walk.script(script, &start);
-    let unknown: BTreeSet<&String> = walk.unknown.iter().collect();
-    let is_evaluated = walk.names.iter().any(|it| unknown.contains(it));
-    let fault = walk.fault.or(is_evaluated.then_some(Fault::Arithmetic));
+    let (is_unknown, open) = walk.sums.end();
+    let fault = walk.fault.or(is_unknown.then_some(Fault::Arithmetic));
     for part in &mut walk.parts {
         part.is_function = walk.functions.contains_key(part.name());
+        // What is evaluated later is code that is not in the text.
+        part.is_unseen |= !open.is_empty();
     }
     (walk.parts, fault)
 }
@@ -77,9 +77,7 @@ struct Walk<'a> {
     functions: BTreeMap<String, Arc<Command>>,
     /// Functions that are being looked at.
     calls: Vec<String>,
-    names: Vec<String>,
-    /// Variables whose values are not known.
-    unknown: Vec<String>,
+    sums: Sums,
     is_hidden: bool,
     /// The text runs code that is not in it.
     is_unseen: bool,
@@ -119,8 +117,8 @@ impl Walk<'_> {
 
     fn script(&mut self, script: Script, from: &Dirs) -> Ends {
         let Script { list, documents, names, set, unknown, .. } = script;
-        self.names.extend(names);
-        self.unknown.extend(unknown);
+        self.sums.evaluates(names);
+        unknown.into_iter().for_each(|it| self.sums.sets_unknown(it));
         // To set a variable that programs look at is an assignment, however it is written.
         for name in set.into_iter().filter(|it| !is_ordinary(it)) {
             self.assigned(name, from);
@@ -137,8 +135,11 @@ impl Walk<'_> {
     }
 
     fn assigned(&mut self, name: String, from: &Dirs) {
+        let is_run = is_run(&name);
         let assignment = Assignment { name, value: Word::default() };
-        self.push(Part::new(vec![assignment], Vec::new(), Vec::new(), from.clone()));
+        let mut part = Part::new(vec![assignment], Vec::new(), Vec::new(), from.clone());
+        part.is_unseen = is_run;
+        self.push(part);
     }
 
     fn list(&mut self, list: &List, from: &Dirs) -> Ends {
@@ -323,6 +324,9 @@ impl Walk<'_> {
         if let Some(fault) = part.fault {
             self.fail(fault);
         }
+        if self.sums.note(&part) {
+            self.fail(Fault::Arithmetic);
+        }
         self.sets(&part, from);
         moved::note(&part, self.around);
         let ends = self.moved(&part, from);
@@ -351,6 +355,7 @@ impl Walk<'_> {
                 Ends::at(&Dirs::unknown())
             }
             Some(body) => {
+                self.sums.gives(self.parts.get(at).map_or(&[], Part::args));
                 self.calls.push(name);
                 let after = self.command(&body, from);
                 self.calls.pop();

@@ -129,12 +129,12 @@ fn end_of_quotes(bytes: &[u8], mut at: usize, quote: u8) -> usize {
 }
 
 /// Whether an expansion gives a number whatever happens.
-fn is_number(expansion: &str) -> bool {
+pub(crate) fn is_number(expansion: &str) -> bool {
     matches!(expansion, "$#" | "$?" | "$$" | "$!" | "${#}" | "${?}") || expansion.starts_with("${#")
 }
 
 /// Whether a word holds numbers, operators and plain names alone, and which names.
-pub(super) fn names(word: &Word) -> Option<Vec<String>> {
+pub(crate) fn names(word: &Word) -> Option<Vec<String>> {
     let only = |c: char| c.is_ascii_alphanumeric() || "_ \t+-*/%<>=!&|^~?:,()#".contains(c);
     let is_open = |text: &str| !is_number(text);
     let opens = word.spans.iter().filter(|it| it.piece != super::word::Piece::Quoted);

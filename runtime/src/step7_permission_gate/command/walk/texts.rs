@@ -22,7 +22,7 @@ impl Walk<'_> {
             {
                 self.assigned(name.clone(), from);
             }
-            self.unknown.push(name);
+            self.sums.sets_unknown(name);
         }
     }
 

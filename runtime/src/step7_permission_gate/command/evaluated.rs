@@ -1,0 +1,330 @@
+//! Names that the shell itself evaluates, in the arguments of builtins.
+//!
+//! A name with a subscript is arithmetic, and arithmetic runs the commands in it, quoted or not:
+//! `test -v 'a[$(rm x)]'`. So where a builtin takes a name, only plain ones pass, and what an expansion may put
+//! in such a place counts as one. Source: bash 5.2, "Bash Builtins" and "Shell Arithmetic".
+
+use super::Part;
+use crate::step7_permission_gate::{
+    rule::wildcard,
+    shell::{
+        arithmetic::{self, is_number},
+        tree::{Kind, List},
+        word::{Piece, Span, Word},
+    },
+};
+
+/// What a part gives the shell to evaluate.
+#[derive(Debug, Default)]
+pub(super) struct Evaluated {
+    /// Variables whose values are evaluated, or may become words of a test.
+    pub(super) names: Vec<String>,
+    /// There is more than names and numbers.
+    pub(super) is_open: bool,
+}
+
+/// What a part gives the shell to evaluate.
+pub(super) fn evaluated(part: &Part) -> Evaluated {
+    let mut found = Evaluated::default();
+    let args = part.args();
+    match part.name() {
+        "let" => args.iter().for_each(|it| found.sum(it)),
+        "test" => found.test(args),
+        "[" => found.test(args.split_last().map_or(args, |it| it.1)),
+        "printf" => found.variable_of_printf(args),
+        "wait" => found.options(args, "p", "", false),
+        "read" => found.options(args, "a", "dinNptu", true),
+        "mapfile" | "readarray" => found.options(args, "Ocnsu", "dC", true),
+        "unset" => found.options(args, "", "", true),
+        "getopts" => args.iter().skip(1).take(1).for_each(|it| found.name(it)),
+        "declare" | "typeset" | "local" => found.declared(args, true),
+        "export" | "readonly" => found.declared(args, false),
+        _ => {}
+    }
+    found
+}
+
+/// Whether the shell gives a variable a value that others choose: the last word of a command, a line, a match.
+pub(super) fn is_set_by_shell(name: &str) -> bool {
+    name.starts_with("BASH")
+        || name.starts_with("READLINE")
+        || matches!(
+            name,
+            "_" | "REPLY"
+                | "MAPFILE"
+                | "COPROC"
+                | "OPTARG"
+                | "DIRSTACK"
+                | "FUNCNAME"
+                | "PWD"
+                | "OLDPWD"
+                | "PS4"
+        )
+}
+
+/// What the value of a variable may be to arithmetic.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// A number, or a sum of these names.
+    Sum(Vec<String>),
+    /// A text that is no sum.
+    Text,
+    /// A text with a subscript.
+    Subscript,
+    /// Whatever an expansion gives.
+    Open,
+}
+
+/// What the value of a variable may be to arithmetic.
+pub(super) fn value(word: &Word) -> Value {
+    if let Some(names) = arithmetic::names(word) {
+        return Value::Sum(names);
+    }
+    if word.is_known() {
+        return if word.text.contains('[') { Value::Subscript } else { Value::Text };
+    }
+    let is_sum = |text: &str| {
+        text.starts_with("$((") && text.ends_with("))") || is_number(text) || text.starts_with("$[")
+    };
+    let is_whole = |it: &Span| it.start == 0 && it.end == word.text.len() && is_sum(&word.text);
+    match &word.spans[..] {
+        [span] if is_whole(span) || prints_number(word) => Value::Sum(Vec::new()),
+        _ => Value::Open,
+    }
+}
+
+impl Evaluated {
+    /// A word in the place of a name.
+    fn name(&mut self, word: &Word) {
+        let is_name = |it: &str| {
+            !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        };
+        match word.literal() {
+            Some(text) if is_name(text) => {}
+            // An element of an array whose place is a number or a name.
+            Some(text) => {
+                let element = text.strip_suffix(']').and_then(|it| it.split_once('['));
+                match element {
+                    Some((array, "@" | "*")) if is_name(array) => {}
+                    Some((array, place)) if is_name(array) && is_name(place) => {
+                        self.names.push(place.to_owned());
+                    }
+                    _ => self.is_open = true,
+                }
+            }
+            None => self.expansion(word),
+        }
+    }
+
+    /// A word that is a sum.
+    fn sum(&mut self, word: &Word) {
+        match arithmetic::names(word) {
+            Some(names) => self.names.extend(names),
+            None => self.is_open = true,
+        }
+    }
+
+    /// What comes of a word may be anything that its variables hold.
+    fn expansion(&mut self, word: &Word) {
+        if word.has_glob() {
+            // Of the files that there are only one with such a name matters.
+            let pattern = word.text.split(['[', ']']).collect::<Vec<_>>().join("*");
+            self.is_open |= ["-v", "-R", "-p"].iter().any(|it| wildcard(&pattern, it));
+        }
+        for span in word.spans.iter().filter(|it| it.piece != Piece::Quoted) {
+            let text = &word.text[span.start..span.end];
+            match variable(text) {
+                Some(name) => self.names.push(name),
+                None => self.is_open |= !is_number(text) && !prints_number(word),
+            }
+        }
+    }
+
+    /// Words before and after options: the values of some are names, those of others are texts. Operands are names
+    /// or are looked at elsewhere.
+    fn options(&mut self, args: &[Word], named: &str, texts: &str, takes_names: bool) {
+        let mut args = args.iter();
+        let mut is_over = false;
+        while let Some(arg) = args.next() {
+            let Some(cluster) = arg
+                .literal()
+                .filter(|it| !is_over && it.len() > 1)
+                .and_then(|it| it.strip_prefix('-'))
+            else {
+                is_over |= takes_names && arg.is_literal();
+                match takes_names {
+                    true => self.name(arg),
+                    // It may become an option.
+                    false if !arg.is_literal() => self.expansion(arg),
+                    false => {}
+                }
+                continue;
+            };
+            is_over |= cluster == "-";
+            let Some(at) = cluster.find(|it| named.contains(it) || texts.contains(it)) else {
+                continue;
+            };
+            let is_name = cluster[at..].starts_with(|it| named.contains(it));
+            let value = match cluster.get(at + 1..) {
+                Some("") | None => args.next().cloned(),
+                Some(attached) => Some(Word::plain(attached)),
+            };
+            value.filter(|_| is_name).iter().for_each(|it| self.name(it));
+        }
+    }
+
+    /// `-v` in front of the format.
+    fn variable_of_printf(&mut self, args: &[Word]) {
+        for (i, arg) in args.iter().enumerate() {
+            if let Some(text) = arg.literal() {
+                match text.strip_prefix("-v") {
+                    Some("") => args.get(i + 1).into_iter().for_each(|it| self.name(it)),
+                    Some(name) => self.name(&Word::plain(name)),
+                    None => {}
+                }
+                return;
+            }
+            let begins_open =
+                arg.spans.first().is_some_and(|it| it.start == 0 && it.piece != Piece::Quoted);
+            if begins_open || arg.has_glob() {
+                self.expansion(arg);
+            }
+            // What may come to nothing leaves its place to the next word.
+            if arg.spans.iter().all(|it| it.piece != Piece::Open { quoted: false }) {
+                return;
+            }
+        }
+    }
+
+    /// The words of a test. An operand next to its operator is one, whatever it is; in any other place a word that
+    /// is not known may become the operator `-v`.
+    fn test(&mut self, args: &[Word]) {
+        let at = |i: Option<usize>| i.and_then(|it| args.get(it)).and_then(Word::literal);
+        let joins = |it: &str| args.len() == 3 && matches!(it, "-a" | "-o");
+        for (i, word) in args.iter().enumerate() {
+            let before = at(i.checked_sub(1));
+            let follows = before.is_some_and(|it| compares(it) || joins(it));
+            if let Some(text) = word.literal() {
+                if matches!(text, "-v" | "-R") && !follows {
+                    args.get(i + 1).into_iter().for_each(|it| self.name(it));
+                }
+                continue;
+            }
+            let is_one = !word.has_glob()
+                && word.spans.iter().all(|it| it.piece != Piece::Open { quoted: false });
+            let begins_plain =
+                word.spans.first().is_none_or(|it| it.start > 0 || it.piece == Piece::Quoted);
+            let is_operand = follows
+                || at(Some(i + 1)).is_some_and(|it| compares(it) || joins(it))
+                || before.is_some_and(is_unary)
+                || args.len() == 1
+                || args.len() == 2 && before == Some("!");
+            if !(is_one && (is_operand || begins_plain && !word.text.is_empty())) {
+                self.expansion(word);
+            }
+        }
+    }
+
+    /// Variables that are declared, with what they are given.
+    fn declared(&mut self, args: &[Word], has_subscripts: bool) {
+        let flags: String = args.iter().filter_map(|it| it.text.strip_prefix('-')).collect();
+        for arg in args.iter().filter(|it| !it.text.starts_with(['-', '+'])) {
+            let (name, value) = match arg.text.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (arg.text.as_str(), None),
+            };
+            let is_plain = |at: usize| arg.spans.iter().all(|it| at < it.start || it.end <= at);
+            let name = name.strip_suffix('+').unwrap_or(name);
+            if has_subscripts {
+                match arg.spans.first() {
+                    Some(it) if it.start < name.len() && it.piece != Piece::Quoted => {
+                        self.expansion(arg);
+                    }
+                    _ => self.name(&Word::plain(name)),
+                }
+            }
+            let Some(value) = value else { continue };
+            let at = arg.text.len() - value.len();
+            // A list in quotes is read once more, as one without them.
+            let is_list = value.starts_with('(') && !is_plain(at);
+            let is_array = flags.contains(['a', 'A']) && !is_plain(at) && !value.is_empty();
+            let is_evaluated = flags.contains(['i', 'n']);
+            if is_list || is_array && (value.starts_with('(') || !arg.is_known()) {
+                self.is_open |= value.contains(['$', '`']);
+            }
+            if is_evaluated {
+                self.sum(&super::files::shortened(arg, value));
+            }
+        }
+    }
+}
+
+/// The name of a variable that is expanded as it is.
+fn variable(text: &str) -> Option<String> {
+    let name = text.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(name);
+    let is_name = name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    match name {
+        "@" | "*" => Some("@".to_owned()),
+        _ if name.starts_with(|c: char| c.is_ascii_digit()) => Some("@".to_owned()),
+        _ => (!name.is_empty() && is_name).then(|| name.to_owned()),
+    }
+}
+
+/// Whether a word is the output of a program that prints a number, or one word that is none of an attacker's.
+fn prints_number(word: &Word) -> bool {
+    let [span] = &word.spans[..] else { return false };
+    let text = &word.text[span.start..span.end];
+    let is_whole = text.starts_with("$(") && text.ends_with(')') || text.starts_with('`');
+    let [list] = &word.inner[..] else { return false };
+    is_whole && last_prints_number(list)
+}
+
+fn last_prints_number(list: &List) -> bool {
+    let [item] = &list.0[..] else { return false };
+    let Some(last) = item.first.commands.last().filter(|_| item.rest.is_empty()) else {
+        return false;
+    };
+    let Kind::Simple(simple) = &last.kind else { return false };
+    if !simple.assignments.is_empty() || !simple.words.iter().all(Word::is_literal) {
+        return false;
+    }
+    let Some((name, args)) = simple.words.split_first() else { return false };
+    let plain = args.iter().filter(|it| !it.text.starts_with('-')).count();
+    match name.text.as_str() {
+        // With a file it prints the name of that, too.
+        "wc" => plain == 0,
+        "nproc" | "whoami" | "hostname" => args.is_empty(),
+        "id" => args.iter().all(|it| matches!(&*it.text, "-u" | "-g" | "-un" | "-gn")),
+        "date" => args.iter().all(|it| matches!(&*it.text, "+%s" | "+%Y" | "+%s%N" | "-u")),
+        // Of one input.
+        "grep" => plain == 1 && args.iter().any(|it| it.text == "-c"),
+        _ => false,
+    }
+}
+
+/// Whether it stands between two operands of a test.
+fn compares(text: &str) -> bool {
+    matches!(
+        text,
+        "=" | "=="
+            | "!="
+            | "<"
+            | ">"
+            | "-eq"
+            | "-ne"
+            | "-lt"
+            | "-le"
+            | "-gt"
+            | "-ge"
+            | "-nt"
+            | "-ot"
+            | "-ef"
+    )
+}
+
+/// Whether it stands in front of the operand of a test, and evaluates no name.
+fn is_unary(text: &str) -> bool {
+    let letter = text.strip_prefix('-').filter(|it| it.len() == 1);
+    letter.is_some_and(|it| "abcdefghknoprstuwxzGLNOS".contains(it))
+}
