@@ -89,12 +89,7 @@ fn take(
     }
 }
 
-fn read(
-    path: &Path,
-    within: Option<&Root>,
-    name: &str,
-    is_skill: bool,
-) -> Result<Skill, String> {
+fn read(path: &Path, within: Option<&Root>, name: &str, is_skill: bool) -> Result<Skill, String> {
     let text = text_of(path, within, MAX_BYTES).map_err(|it| it.to_string())?;
     // A header that cannot be read is none: the text is there all the same.
     let (header, body) = split(&text).unwrap_or(("", &text));

@@ -83,9 +83,15 @@ pub(super) fn may_be_protected(path: &str) -> bool {
     let path = fold(path);
     let has_glob = |it: &&str| it.contains(['*', '?', '[']);
     path.split('/').filter(has_glob).any(|part| {
-        let pattern: String = part.split(['?', '[', ']']).collect::<Vec<_>>().join("*");
+        // From its first bracket on anything may follow.
+        let begin = part.find('[').unwrap_or(part.len());
+        let mut pattern = part[..begin].replace('?', "*");
+        if begin < part.len() {
+            pattern.push('*');
+        }
         let names = DIRECTORIES.iter().chain(FILES);
-        let mut reached = names.filter(|it| it.starts_with('.') == part.starts_with('.'));
+        let mut reached = names
+            .filter(|it| it.starts_with('.') == part.starts_with('.') || part.starts_with('['));
         reached.any(|it| wildcard(&pattern, it))
     })
 }

@@ -79,6 +79,11 @@ const TAKES_ALL: [(&str, usize); 9] = [
 
 /// Whether a search removes all that it finds, and finds all that there is.
 fn empties(args: &[Word]) -> bool {
+    finds_all(args) == Some(true)
+}
+
+/// Whether a search that finds all that there is removes it; `None` for one that leaves some out.
+fn finds_all(args: &[Word]) -> Option<bool> {
     let mut tests = args.iter().skip(start_of_find(args).count()).map(|it| it.text.as_str());
     let mut removes = false;
     while let Some(test) = tests.next() {
@@ -88,11 +93,11 @@ fn empties(args: &[Word]) -> bool {
             let _end = tests.by_ref().find(|it| matches!(*it, ";" | "+"));
             continue;
         }
-        let Some((_, n_values)) = TAKES_ALL.iter().find(|it| it.0 == test) else { return false };
+        let (_, n_values) = TAKES_ALL.iter().find(|it| it.0 == test)?;
         tests.by_ref().take(*n_values).for_each(drop);
         removes |= test == "-delete";
     }
-    removes
+    Some(removes)
 }
 
 /// Adds the directories below which a program with these arguments changes files.
@@ -139,7 +144,9 @@ pub(super) fn of_program(
             }
         }
         "rsync" if args.iter().any(|it| it.text.starts_with("--del")) => {
-            found.below.extend(operands(args).last().map(all_in));
+            let to = operands(args).last();
+            found.is_critical |= to.is_some_and(|it| is_critical(it, &at(it), part, around));
+            found.below.extend(to.map(all_in));
         }
         _ => {}
     }
@@ -156,6 +163,16 @@ pub(super) fn of_fed(words: &[Word], part: &Part, around: &CommandContext, found
         Some((name, args)) if base(&name.text) == "find" => chosen_by_find(args),
         _ => None,
     };
-    let below = |directory| ChangedBelow { directory, chosen: chosen.clone() };
-    found.below.extend(listed(piped, part, around).map(below));
+    let lists_all = !piped.is_filtered
+        && match piped.words.split_first().map(|(name, args)| (base(&name.text), args)) {
+            Some(("find", args)) => finds_all(args).is_some(),
+            Some(("ls" | "fd" | "fdfind" | "git", _)) => true,
+            _ => false,
+        };
+    let removes = lists_all && matches!(base(&name.text), "rm" | "rmdir" | "shred" | "unlink");
+    for directory in listed(piped, part, around) {
+        let unnamed = Word::default();
+        found.is_critical |= removes && is_critical(&unnamed, &directory, part, around);
+        found.below.push(ChangedBelow { directory, chosen: chosen.clone() });
+    }
 }

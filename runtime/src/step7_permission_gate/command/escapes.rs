@@ -32,6 +32,14 @@ pub(crate) fn escapes(part: &Part) -> bool {
     holds(name, args) || is_escape(name, args)
 }
 
+/// Whether an argument may become such a one: what a pattern meets may be called like an option.
+pub(super) fn may_escape(part: &Part) -> bool {
+    let name = base(part.name());
+    let options = || part.args().iter().take_while(|it| it.text != "--");
+    let has_options = || SPECIAL.contains(name) || TABLES.iter().any(|it| it.name == name);
+    options().any(may_be_option) && has_options()
+}
+
 /// The programs of [`TABLES`], at a glance.
 static IN_TABLES: Glance = in_tables();
 
@@ -48,6 +56,11 @@ const fn in_tables() -> Glance {
 /// Whether one of the arguments is in the table of the program.
 pub(super) fn holds(name: &str, args: &[Word]) -> bool {
     IN_TABLES.may_hold(name) && TABLES.iter().any(|it| it.name == name && it.holds(args))
+}
+
+/// Whether an argument is in the table of the program.
+pub(super) fn is_one(name: &str, arg: &str) -> bool {
+    TABLES.iter().any(|it| it.name == name && it.has(arg))
 }
 
 /// Programs whose arguments are looked at more closely than a table can say.
@@ -68,7 +81,10 @@ pub(super) fn is_escape(name: &str, args: &[Word]) -> bool {
         "sed" => !sed::is_harmless(args),
         "awk" | "gawk" | "mawk" | "nawk" => !awk::is_harmless(args),
         // The second file is the one that is written.
-        "uniq" => super::options::operands(args).count() > 1,
+        "uniq" | "xxd" => {
+            let mut operands = super::options::operands(args);
+            operands.next().is_some_and(Word::has_glob) || operands.next().is_some()
+        }
         "date" => args.iter().any(|it| sets_date(&it.text)),
         "ssh" | "scp" | "sftp" => runs_for_connection(name, args),
         // less 590: commands, of which `!` runs others. GNU binutils and gcc 12: files of options, plugins, and

@@ -96,23 +96,26 @@ pub(super) fn value(word: &Word) -> Value {
 impl Evaluated {
     /// A word in the place of a name.
     fn name(&mut self, word: &Word) {
+        match word.literal() {
+            Some(text) => self.name_as_written(text),
+            None => self.expansion(word),
+        }
+    }
+
+    fn name_as_written(&mut self, text: &str) {
         let is_name = |it: &str| {
             !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
         };
-        match word.literal() {
-            Some(text) if is_name(text) => {}
-            // An element of an array whose place is a number or a name.
-            Some(text) => {
-                let element = text.strip_suffix(']').and_then(|it| it.split_once('['));
-                match element {
-                    Some((array, "@" | "*")) if is_name(array) => {}
-                    Some((array, place)) if is_name(array) && is_name(place) => {
-                        self.names.push(place.to_owned());
-                    }
-                    _ => self.is_open = true,
-                }
+        if is_name(text) {
+            return;
+        }
+        // An element of an array whose place is a number or a name.
+        match text.strip_suffix(']').and_then(|it| it.split_once('[')) {
+            Some((array, "@" | "*")) if is_name(array) => {}
+            Some((array, place)) if is_name(array) && is_name(place) => {
+                self.names.push(place.to_owned());
             }
-            None => self.expansion(word),
+            _ => self.is_open = true,
         }
     }
 
@@ -127,8 +130,11 @@ impl Evaluated {
     /// What comes of a word may be anything that its variables hold.
     fn expansion(&mut self, word: &Word) {
         if word.has_glob() {
-            // Of the files that there are only one with such a name matters.
-            let pattern = word.text.split(['[', ']']).collect::<Vec<_>>().join("*");
+            // Of the files that there are only one with such a name matters. From the first bracket on it may be
+            // any.
+            let begin = word.text.find('[').unwrap_or(word.text.len());
+            let rest = if begin < word.text.len() { "*" } else { "" };
+            let pattern = word.text[..begin].replace('?', "*") + rest;
             self.is_open |= ["-v", "-R", "-p"].iter().any(|it| wildcard(&pattern, it));
         }
         for span in word.spans.iter().filter(|it| it.piece != Piece::Quoted) {
@@ -165,11 +171,13 @@ impl Evaluated {
                 continue;
             };
             let is_name = cluster[at..].starts_with(|it| named.contains(it));
-            let value = match cluster.get(at + 1..) {
-                Some("") | None => args.next().cloned(),
-                Some(attached) => Some(Word::plain(attached)),
-            };
-            value.filter(|_| is_name).iter().for_each(|it| self.name(it));
+            let attached = cluster.get(at + 1..).filter(|it| !it.is_empty());
+            match (attached, is_name) {
+                (None, true) => args.next().into_iter().for_each(|it| self.name(it)),
+                (None, false) => drop(args.next()),
+                (Some(name), true) => self.name_as_written(name),
+                (Some(_), false) => {}
+            }
         }
     }
 
@@ -179,7 +187,7 @@ impl Evaluated {
             if let Some(text) = arg.literal() {
                 match text.strip_prefix("-v") {
                     Some("") => args.get(i + 1).into_iter().for_each(|it| self.name(it)),
-                    Some(name) => self.name(&Word::plain(name)),
+                    Some(name) => self.name_as_written(name),
                     None => {}
                 }
                 return;
@@ -240,7 +248,7 @@ impl Evaluated {
                     Some(it) if it.start < name.len() && it.piece != Piece::Quoted => {
                         self.expansion(arg);
                     }
-                    _ => self.name(&Word::plain(name)),
+                    _ => self.name_as_written(name),
                 }
             }
             let Some(value) = value else { continue };

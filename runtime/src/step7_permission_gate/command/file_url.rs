@@ -2,8 +2,9 @@
 
 /// The path in a `file:` address.
 pub(super) fn file_url(text: &str) -> Option<String> {
-    let at = text.to_ascii_lowercase().find("file:")?;
-    let rest = text.get(at + 5..)?;
+    let lower = text.to_ascii_lowercase();
+    let (at, scheme) = ["file:", "fileb:"].iter().find_map(|it| Some((lower.find(it)?, it)))?;
+    let rest = text.get(at + scheme.len()..)?;
     let path = match rest.strip_prefix("//") {
         // Without a host, an expansion may stand there.
         Some(rest) if rest.starts_with('$') => rest,

@@ -99,6 +99,9 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
             Redirect::Copy | Redirect::Text | Redirect::Document(_) => {}
         }
     }
+    // The shell writes there what was typed.
+    let history = part.assignments.iter().filter(|it| it.name == "HISTFILE");
+    found.writes.extend(history.map(|it| named(&it.value, part, around)));
     let program = program_at(part);
     for start in part.starts.iter().copied() {
         if let Some((name, args)) = part.words[start..].split_first() {
@@ -305,16 +308,9 @@ fn runs_any(args: &[Word]) -> bool {
 
 /// Whether a program reads everything below the directory that it runs in.
 fn reads_below(name: &str, args: &[Word]) -> bool {
-    let recurses = |it: &Word| {
-        has_letter(&it.text, 'r', "efmABC")
-            || has_letter(&it.text, 'R', "efmABC")
-            || is_long(&it.text, "--recursive")
-            || is_long(&it.text, "--dereference-recursive")
-            || it.text.ends_with("recurse")
-    };
     match name {
         "rg" | "ag" | "ack" => true,
-        "grep" | "egrep" | "fgrep" | "zgrep" => args.iter().any(recurses),
+        "grep" | "egrep" | "fgrep" | "zgrep" => searches::recurses(args),
         _ => false,
     }
 }

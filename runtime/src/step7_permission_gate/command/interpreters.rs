@@ -61,6 +61,13 @@ pub(crate) const INTERPRETERS: &[Interpreter] = &[
     row(&["ghc"], Source::Options, "e", &[]),
     row(&["sbcl", "clisp", "ecl"], Source::Input, "x", &["--eval"]),
     row(&["osascript", "gnuplot", "dc"], Source::Input, "e", &["--expression"]),
+    // Shells of another grammar.
+    row(
+        &["csh", "tcsh", "nu", "xonsh", "elvish", "rc", "es"],
+        Source::Input,
+        "cse",
+        &["--commands"],
+    ),
     row(&["pwsh", "powershell", "jshell", "expect", "zsh", "fish"], Source::Anything, "", &[]),
     // Editors.
     row(&["vi", "vim", "nvim", "view", "vimdiff", "ex", "ed"], Source::Anything, "", &[]),

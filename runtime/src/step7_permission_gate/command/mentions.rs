@@ -164,7 +164,8 @@ fn of_part(part: &Part, around: &CommandContext, add: &mut impl FnMut(&Word, Kin
     let mut is_value = false;
     for arg in included(args) {
         let text = arg.text.as_str();
-        if std::mem::replace(&mut is_skipped, MESSAGES.contains(text)) {
+        let is_message = std::mem::replace(&mut is_skipped, MESSAGES.contains(text));
+        if is_message && file_url(text).is_none() {
             continue;
         }
         // The text after `-c` is taken apart as a command.
@@ -202,6 +203,9 @@ fn each(word: &Word, mut add: impl FnMut(&Word)) {
         let url = shortened(word, &url);
         let all = braces::expanded(&url).unwrap_or_else(|| vec![url]);
         all.iter().for_each(&mut add);
+        // The clients of AWS take the rest as a path.
+        let path = text.split_once("file://").or(text.split_once("fileb://"));
+        path.into_iter().for_each(|it| add(&shortened(word, it.1)));
     }
     if !text.contains("://") {
         values(word).iter().for_each(&mut add);

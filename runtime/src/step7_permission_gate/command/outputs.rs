@@ -143,6 +143,9 @@ fn of_copy(args: &[Word]) -> Vec<Word> {
     options.flat_map(values).chain(operands(args).last().cloned()).collect()
 }
 
+/// Letters of a cluster of options after which the value of the last may begin.
+const MAX_LETTERS: usize = 3;
+
 /// A word, and what may be the value in it.
 pub(super) fn values(word: &Word) -> Vec<Word> {
     let text = word.text.as_str();
@@ -151,7 +154,8 @@ pub(super) fn values(word: &Word) -> Vec<Word> {
     if text.starts_with('-') && !text.starts_with("--") {
         let at = text.find(['.', '/', '~', '$']);
         found.extend(at.map(|it| shortened(word, &text[it..])));
-        found.extend(text.char_indices().nth(2).map(|it| shortened(word, &text[it.0..])));
+        let attached = text.char_indices().skip(2).take(MAX_LETTERS);
+        found.extend(attached.map(|it| shortened(word, &text[it.0..])));
     }
     found
 }

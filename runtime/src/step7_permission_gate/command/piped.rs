@@ -17,6 +17,8 @@ pub(crate) struct Piped {
     /// Words of the first command of the pipeline, and of the one in front. For one that makes
     /// arguments of its input alone.
     pub(crate) words: Arc<[Word]>,
+    /// There are more commands in front than one, which may leave some out.
+    pub(crate) is_filtered: bool,
 }
 
 /// Programs that print names of files which their operands name, or that are below them.
@@ -34,7 +36,8 @@ impl Piped {
             }
             false => Arc::default(),
         };
-        Some(Self { text: printed(last).map(Arc::from), words })
+        let is_filtered = before.len() > 1;
+        Some(Self { text: printed(last).map(Arc::from), words, is_filtered })
     }
 
     /// The words that `xargs` makes of it; `None` if they are not known.

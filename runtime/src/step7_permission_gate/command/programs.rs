@@ -11,9 +11,11 @@ pub(crate) static OPAQUE: Names = Names::of(&[
 
 /// More of them, which only deny and ask rules look through.
 pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
+    "aa-exec",
     "abduco",
     "alacritty",
     "asdf",
+    "autossh",
     "aws-vault",
     "bunx",
     "bwrap",
@@ -40,6 +42,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "dumb-init",
     "eatmydata",
     "entr",
+    "env_parallel",
     "envdir",
     "envuidgid",
     "execlineb",
@@ -72,6 +75,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "linux32",
     "linux64",
     "logsave",
+    "lxc-attach",
     "memusage",
     "mise",
     "multitime",
@@ -124,6 +128,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
     "torsocks",
     "toybox",
     "tsocks",
+    "uclampset",
     "uftrace",
     "unbuffer",
     "urxvt",
@@ -141,6 +146,7 @@ pub(crate) static LOOKED_THROUGH: Names = Names::of(&[
 
 /// Programs that run another one after a subcommand. Sources: their manuals, as of 2025.
 pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
+    ("adb", "shell"),
     ("buildah", "run"),
     ("bundle", "exec"),
     ("cabal", "exec"),
@@ -157,7 +163,9 @@ pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
     ("incus", "exec"),
     ("ip", "exec"),
     ("jenv", "exec"),
+    ("kubectl", "debug"),
     ("kubectl", "exec"),
+    ("kubectl", "run"),
     ("lima", "shell"),
     ("limactl", "shell"),
     ("lxc", "exec"),
@@ -171,6 +179,10 @@ pub(crate) const WITH_SUBCOMMAND: &[(&str, &str)] = &[
     ("nodenv", "exec"),
     ("npm", "exec"),
     ("npm", "x"),
+    ("oc", "debug"),
+    ("oc", "exec"),
+    ("oc", "rsh"),
+    ("oc", "run"),
     ("opam", "exec"),
     ("pdm", "run"),
     ("pipenv", "run"),
@@ -216,8 +228,10 @@ pub(crate) fn has_runner<'a>(name: &str, words: impl Iterator<Item = &'a str> + 
 }
 
 /// Programs that read shell scripts.
-pub(crate) static SHELLS: Names =
-    Names::of(&["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"]);
+pub(crate) static SHELLS: Names = Names::of(&[
+    "sh", "bash", "rbash", "dash", "posh", "ash", "zsh", "ksh", "ksh93", "rksh", "mksh", "lksh",
+    "oksh", "loksh", "pdksh", "yash", "bosh", "osh", "fish",
+]);
 
 /// Builtins that run a text or a file, or change what names mean.
 pub(crate) static RUNS_TEXT: Names = Names::of(&[

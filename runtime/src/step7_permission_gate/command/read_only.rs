@@ -47,7 +47,7 @@ fn is_device(path: &str) -> bool {
 
 fn is_in_set(part: &Part, around: &CommandContext) -> bool {
     let name = part.name();
-    if escapes::escapes(part) {
+    if escapes::escapes(part) || escapes::may_escape(part) {
         return false;
     }
     let opens = match name {
@@ -92,13 +92,9 @@ fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> 
         return !leads_away(value) || holds(value, part, around);
     }
     if text.starts_with('-') && text.len() > 1 {
-        // The rest of a short option may be a file.
-        let attached = text.char_indices().nth(2).map_or("", |(at, _)| &text[at..]);
-        let is_file = (opens || part.name() == "date")
-            && !text.starts_with("--")
-            && attached.len() > 1
-            && leads_away(attached);
-        return !is_file || holds(attached, part, around);
+        let may_open = (opens || part.name() == "date") && !text.starts_with("--");
+        let mut files = attached(part.name(), text).filter(|it| it.len() > 1 && leads_away(it));
+        return !may_open || files.all(|it| holds(it, part, around));
     }
     if !opens && !leads_away(text) {
         return true;
@@ -113,6 +109,20 @@ fn is_inside(word: &Word, opens: bool, part: &Part, around: &CommandContext) -> 
             is_placed && !climbs_by_glob(&text) && paths.iter().all(|it| around.hold(it))
         }
     }
+}
+
+/// What may be the value of the last letter of a cluster: the rest after its first letter, and after each further
+/// one that has none in front of it that takes the rest itself.
+fn attached<'a>(name: &str, cluster: &'a str) -> impl Iterator<Item = &'a str> {
+    // GNU grep 3.8, ripgrep 13: all but `-f`, whose value is a file.
+    let valued = match name {
+        "grep" | "egrep" | "fgrep" => "ABCDdem",
+        "rg" => "ABCEMdegjmrtT",
+        _ => "",
+    };
+    let letters = cluster.bytes().skip(1).take_while(u8::is_ascii_alphanumeric);
+    let n_flags = letters.take_while(|it| !valued.as_bytes().contains(it)).count();
+    (2..n_flags.max(1) + 2).filter_map(|at| cluster.get(at..))
 }
 
 /// Whether a text is a path to elsewhere, whatever the command.

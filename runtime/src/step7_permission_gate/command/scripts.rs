@@ -6,11 +6,11 @@ use super::{
     class::is_run,
     escapes::{self, git_runs_unseen},
     interpreters,
-    options::is_long,
+    options::{has_letter, is_long},
     part::base,
     programs::{RUNS_TEXT, SHELLS},
     shells::{self, Program},
-    starts::{MAX_STARTS, fed_at, is_wrapper},
+    starts::{MAX_STARTS, fed_at, is_wrapper, starts_unknown},
 };
 use crate::step7_permission_gate::shell::word::Word;
 
@@ -20,6 +20,8 @@ pub(super) struct Text {
     pub(super) text: String,
     /// The shell itself runs it, so it may move the shell.
     pub(super) is_own: bool,
+    /// The shell itself may run it at any time later.
+    pub(super) is_later: bool,
     /// In a directory that is not known.
     pub(super) is_elsewhere: bool,
 }
@@ -34,7 +36,12 @@ pub(super) struct Runs {
 
 impl Runs {
     fn text(&mut self, text: &str) {
-        self.texts.push(Text { text: text.to_owned(), is_own: false, is_elsewhere: false });
+        self.texts.push(Text {
+            text: text.to_owned(),
+            is_own: false,
+            is_later: false,
+            is_elsewhere: false,
+        });
     }
 
     /// What git runs, it runs at the top of a repository.
@@ -73,6 +80,7 @@ pub(super) fn runs(part: &Part) -> Runs {
         let is_fed = fed == Some(start);
         found.is_unseen |= interpreters::runs_unseen(name, args, is_fed);
         found.is_unseen |= is_fed && chooses(name, args);
+        found.is_unseen |= starts_unknown(name, args);
         if !is_certain(start) {
             found.is_unseen = is_unseen;
         }
@@ -120,7 +128,12 @@ fn of_variables(part: &Part, found: &mut Runs) {
 fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut Runs) {
     let from_input = |found: &mut Runs, is_own: bool| {
         let (texts, is_unseen) = shells::input(part);
-        let all = texts.into_iter().map(|text| Text { text, is_own, is_elsewhere: false });
+        let all = texts.into_iter().map(|text| Text {
+            text,
+            is_own,
+            is_later: false,
+            is_elsewhere: false,
+        });
         found.texts.extend(all);
         found.is_unseen |= is_unseen;
     };
@@ -136,19 +149,36 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             _ => found.is_unseen = true,
         },
         "eval" => {
-            let all: Vec<&str> = args.iter().map(|it| it.text.as_str()).collect();
-            let (text, is_own, is_elsewhere) = (all.join(" "), is_first, false);
-            found.texts.push(Text { text, is_own, is_elsewhere });
+            let is_end = args.first().is_some_and(|it| it.text == "--");
+            let text = joined(&args[usize::from(is_end)..]);
+            found.texts.push(Text { text, is_own: is_first, is_later: false, is_elsewhere: false });
             found.is_unseen |= !args.iter().all(Word::is_literal);
         }
         "trap" => {
-            if let Some(action) = args.iter().find(|it| !it.text.starts_with('-')) {
+            let mut words = args.iter().skip_while(|it| it.text.starts_with('-'));
+            if let Some(action) = words.next() {
                 let text = action.text.clone();
-                found.texts.push(Text { text, is_own: false, is_elsewhere: true });
+                // At its end a shell moves for nobody else.
+                let is_later = !words.all(|it| matches!(&*it.text, "EXIT" | "0"));
+                found.texts.push(Text { text, is_own: false, is_later, is_elsewhere: true });
                 found.is_unseen |= !action.is_known();
             }
         }
-        "mapfile" | "readarray" | "complete" | "compgen" => add_values(args, 'C', "--none", found),
+        "mapfile" | "readarray" => add_values(args, 'C', "--none", found),
+        "complete" | "compgen" => {
+            add_values(args, 'C', "--none", found);
+            // A list of words is expanded.
+            for words in values(args, 'W', "--none") {
+                found.text(&format!(": {words}"));
+            }
+        }
+        // What it runs was typed before, here or in another shell.
+        "fc" => found.is_unseen |= !args.iter().any(|it| has_letter(&it.text, 'l', "e")),
+        "capsh" => {
+            if let Some(at) = args.iter().position(|it| matches!(&*it.text, "--" | "==")) {
+                texts_of("bash", &args[at + 1..], part, false, found);
+            }
+        }
         // The text is more words of the same call.
         "env" => {
             for text in values(args, 'S', "--split-string") {
@@ -158,6 +188,10 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
         }
         "su" | "runuser" | "script" | "flock" | "sg" => {
             add_values(args, 'c', "--command", found);
+            // Without an option what follows the group is the command.
+            if name == "sg" && args.len() > 1 {
+                found.text(&joined(&args[1..]));
+            }
             // A shell that runs what another process writes to it.
             found.is_unseen |= matches!(name, "su" | "runuser") && part.piped.is_some();
         }
@@ -177,15 +211,16 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
                 }
             }
         }
-        "ssh" | "mosh" => {
+        "ssh" | "mosh" | "autossh" => {
             for at in 1..args.len().min(MAX_STARTS) {
                 found.text(&joined(&args[at..args.len().min(at + MAX_STARTS)]));
             }
             // Without a command it is a shell that runs what another process writes to it.
             found.is_unseen |= args.len() < 2 || !args.iter().all(Word::is_known);
         }
-        "watch" | "parallel" | "entr" | "hyperfine" | "watchexec" | "concurrently" | "nodemon"
-        | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc" | "snap" | "execlineb" => {
+        "watch" | "parallel" | "env_parallel" | "entr" | "hyperfine" | "watchexec"
+        | "concurrently" | "nodemon" | "nix-shell" | "nix" | "npx" | "npm" | "ncat" | "nc"
+        | "snap" | "execlineb" => {
             for arg in args.iter().take(MAX_STARTS) {
                 let value = arg.text.split_once('=').map_or("", |it| it.1);
                 for text in [arg.text.as_str(), value] {
@@ -209,8 +244,12 @@ fn texts_of(name: &str, args: &[Word], part: &Part, is_first: bool, found: &mut 
             found.is_unseen |= git_runs_unseen(args);
         }
         _ if escapes::holds(name, args) => {
-            for arg in args.iter().take(MAX_STARTS) {
+            for (i, arg) in args.iter().enumerate().take(MAX_STARTS) {
                 let text = arg.text.as_str();
+                // The value may be the next word, and what follows the arguments of it.
+                if escapes::is_one(name, text) {
+                    found.text(&joined(&args[i + 1..args.len().min(i + 1 + MAX_STARTS)]));
+                }
                 let value = text.split_once("exec=").or(text.split_once('=')).map(|it| it.1);
                 let rest = text.strip_prefix('-').and_then(|it| it.get(1..));
                 for text in [Some(text), value, rest].into_iter().flatten() {

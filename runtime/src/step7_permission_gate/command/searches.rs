@@ -21,12 +21,32 @@ pub(super) fn goes_down(part: &Part) -> bool {
     part.starts.iter().filter_map(|it| part.words.get(*it..)?.split_first()).any(|(name, args)| {
         let name = base(&name.text);
         let is_one = |it: &Word| {
-            ['r', 'R', 'a'].iter().any(|letter| has_letter(&it.text, *letter, "efmABC"))
-                || ["--recursive", "--dereference-recursive", "--archive", "--no-index"]
-                    .iter()
-                    .any(|long| is_long(&it.text, long))
+            has_letter(&it.text, 'a', "efmABCdD")
+                || ["--archive", "--no-index"].iter().any(|long| is_long(&it.text, long))
         };
-        GO_DOWN.contains(&name) || RECURSE.contains(&name) && args.iter().any(is_one)
+        GO_DOWN.contains(&name)
+            || RECURSE.contains(&name) && (args.iter().any(is_one) || recurses(args))
+    })
+}
+
+/// Whether options of `grep` and its like make it go down: `-r`, `-d recurse` in any abbreviation.
+pub(super) fn recurses(args: &[Word]) -> bool {
+    args.iter().enumerate().any(|(i, arg)| {
+        let text = arg.text.as_str();
+        let of_directories = match text.strip_prefix("--") {
+            Some(_) if is_long(text, "--directories") => text.split_once('=').map_or("", |it| it.1),
+            None if has_letter(text, 'd', "efmABCD") => text.split_once('d').map_or("", |it| it.1),
+            _ => {
+                return ['r', 'R'].iter().any(|it| has_letter(text, *it, "efmABCdD"))
+                    || ["--recursive", "--dereference-recursive"]
+                        .iter()
+                        .any(|it| is_long(text, it));
+            }
+        };
+        match of_directories {
+            "" => args.get(i + 1).is_none_or(|it| it.text.starts_with('r') || !it.is_known()),
+            value => value.starts_with('r') || !arg.is_known(),
+        }
     })
 }
 

@@ -2,11 +2,12 @@
 
 use super::{
     Part,
+    names::Names,
     options::is_long,
     part::base,
     programs::{LOOKED_THROUGH, OPAQUE, has_runner},
 };
-use crate::step7_permission_gate::shell::word::Word;
+use crate::step7_permission_gate::shell::word::{Piece, Word};
 
 /// Words after a program that runs others at which the inner command may begin. A longer line is cut
 /// there; without a limit the work would grow with the square of its length.
@@ -78,6 +79,49 @@ pub(super) fn program_at(part: &Part) -> usize {
         }
     }
     at
+}
+
+/// Programs that run another one after one operand of their own. Sources: util-linux 2.38, coreutils 9.1,
+/// daemontools 0.76, s6 2.11, moreutils and others of 2025.
+static AFTER_OPERAND: Names = Names::of(&[
+    "flock",
+    "chroot",
+    "gosu",
+    "su-exec",
+    "setuidgid",
+    "s6-setuidgid",
+    "envdir",
+    "s6-envdir",
+    "envuidgid",
+    "setlock",
+    "s6-setlock",
+    "logsave",
+    "faketime",
+    "runcon",
+]);
+
+/// Whether a program runs another one of which the text does not say which: `env $x`, `find -exec "$@"`.
+pub(super) fn starts_unknown(name: &str, args: &[Word]) -> bool {
+    let is_open = |it: Option<&Word>| it.is_some_and(|it| !it.is_literal());
+    match name {
+        "find" | "bfs" => {
+            let runs = |it: &Word| it.text.starts_with("-exec") || it.text.starts_with("-ok");
+            args.windows(2).any(|it| runs(&it[0]) && is_open(it.get(1)))
+        }
+        "xargs" => is_open(xargs_command(args).and_then(|it| args.get(it))),
+        _ if is_wrapper(name) => {
+            let is_one =
+                |it: &Word| it.spans.iter().all(|it| it.piece != Piece::Open { quoted: false });
+            let is_own = |it: &&Word| {
+                it.is_literal() && it.text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                    || is_one(it) && it.text.contains('=')
+            };
+            let mut words = args.iter().take(MAX_STARTS).skip_while(is_own);
+            let first = words.next();
+            is_open(first) || AFTER_OPERAND.contains(name) && is_open(words.find(|it| !is_own(it)))
+        }
+        _ => false,
+    }
 }
 
 /// Where the command of `xargs` begins. Source: findutils 4.9, xargs(1).

@@ -85,12 +85,17 @@ pub(super) fn suspected(
         }
         return;
     }
-    let lists: [&Names; 9] = [
+    if SHELLS.contains(name) {
+        // What follows the text is for its `$1`.
+        let is_text = |it: &&Word| it.text.contains(char::is_whitespace);
+        args.iter().filter(|it| !is_text(it)).for_each(|it| of_word(it, &mut add));
+        return;
+    }
+    let lists: [&Names; 8] = [
         &READERS,
         &PRINTERS,
         &MORE_READERS,
         &WRITERS,
-        &SHELLS,
         &RUNS_TEXT,
         &OPAQUE,
         &LOOKED_THROUGH,
@@ -145,11 +150,16 @@ fn of_word(word: &Word, add: &mut impl FnMut(&Word)) {
 /// The texts in a program of another language that may be names of files.
 pub(super) fn of_program(text: &str, add: &mut impl FnMut(&Word)) {
     let ends = |c: char| c.is_whitespace() || "\"'`(){}[];,=|<>".contains(c);
-    for piece in text.split(ends) {
+    let mut is_quoted = false;
+    for piece in text.split_inclusive(ends) {
+        let end = piece.chars().next_back().filter(|it| ends(*it));
+        let begins_text = std::mem::replace(&mut is_quoted, matches!(end, Some('"' | '\'' | '`')));
+        let piece = end.map_or(piece, |it| &piece[..piece.len() - it.len_utf8()]);
         let piece = piece.trim_start_matches(['+', '&']);
         // A pattern, as in `/.git/`.
         let is_pattern = piece.len() > 1 && piece.starts_with('/') && piece.ends_with('/');
-        if piece.contains('.') && !is_pattern {
+        let may_be_path = begins_text && !piece.is_empty() || piece.contains(['.', '/']);
+        if may_be_path && !is_pattern {
             add(&Word::plain(piece));
         }
     }

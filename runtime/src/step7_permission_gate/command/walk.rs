@@ -339,9 +339,13 @@ impl Walk<'_> {
         let around = std::mem::replace(&mut self.is_unseen, runs.is_unseen);
         self.is_displaced |= place.is_displaced;
         for text in runs.texts {
+            let n_parts = self.parts.len();
             let after = self.text(&text, &dirs);
             if text.is_own {
                 ends = Ends::at(&ends.any.or(&after));
+            }
+            if text.is_later && self.parts.iter().skip(n_parts).any(follow::may_move) {
+                ends = Ends::at(&Dirs::unknown());
             }
         }
         if let Some(part) = self.parts.get_mut(at) {

@@ -67,6 +67,9 @@ pub(super) fn writer(
                 found.changes.push(to);
             }
             super::links::renamed(name, args, (sources, &destinations), part, around, found);
+            let is_whole = |it: &&&Word| name == "mv" && !it.has_glob();
+            found.is_critical |=
+                sources.iter().filter(is_whole).any(|it| is_critical(it, &at(it), part, around));
             let sources = sources.iter().map(|it| at(it));
             match name {
                 "mv" => found.removes.extend(sources),

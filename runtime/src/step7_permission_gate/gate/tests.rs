@@ -18,10 +18,12 @@ use crate::{
 
 mod allow_rules;
 mod attacks;
+mod by_way_of;
 mod changed_below;
 mod classes;
 mod command_files;
 mod corpora;
+mod evaluated;
 mod everyday;
 mod hostile;
 mod led_elsewhere;

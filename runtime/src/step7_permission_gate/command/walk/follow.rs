@@ -34,6 +34,11 @@ impl Walk<'_> {
     }
 }
 
+/// Whether a part may leave the shell in another directory.
+pub(super) fn may_move(part: &Part) -> bool {
+    matches!(part.name(), "cd" | "pushd" | "popd" | "source" | "." | "eval")
+}
+
 /// Returns where `cd` or `pushd` leads; `None` if that is not known.
 pub(crate) fn destination(part: &Part, home: &str) -> Option<Target> {
     let mut to = None;

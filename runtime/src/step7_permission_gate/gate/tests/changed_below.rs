@@ -20,12 +20,12 @@ const CHANGES: [&str; 19] = [
     "find . -name '*.key' | xargs rm",
     "find . -type f | xargs sed -i s/a/b/",
     "grep -rl x . | xargs sed -i s/x/y/",
-    "ls | xargs rm -f",
+    "ls src | xargs rm -f",
     "git ls-files | xargs sed -i s/x/y/",
     "git clean -fdx",
     "git clean -f src",
     "rsync -a --delete out/ src/",
-    "rsync -a --del out/ .",
+    "rsync -a --del out/ ./src",
     "cd src && find . -newer a -delete",
 ];
 

@@ -6,7 +6,7 @@
 use super::{command_files::check_each, *};
 
 /// Commands without a rule for them: they read outside the workspace, write, or run something.
-const UNRULED: [&str; 28] = [
+const UNRULED: [&str; 42] = [
     "strings @/etc/shadow",
     "grep -rf /etc/passwd .",
     "grep --file=../other/list x",
@@ -16,6 +16,20 @@ const UNRULED: [&str; 28] = [
     "sort -T /var/tmp x",
     "date --file=/etc/shadow",
     "date -f/etc/shadow",
+    "date -uf/etc/shadow",
+    "grep -vf/etc/passwd x",
+    "grep -nvf../other x",
+    "rg -nf/etc/passwd x",
+    "rg x *",
+    "git log *",
+    "git grep -e x *",
+    "tree *",
+    "file *",
+    "wc -l *.rs",
+    "uniq *",
+    "uniq x*",
+    "xxd x*",
+    "xxd -l 4 *",
     "tree --fromfile --gitfile=/etc/shadow",
     "find . -newer /etc/shadow -print",
     "find . -fprint0 out",
