@@ -28,6 +28,7 @@ mod places;
 mod programs;
 mod read_only;
 mod rules;
+mod runners;
 mod scripts;
 mod searches;
 mod shells;
@@ -298,8 +299,16 @@ impl ShellCommand {
 
     /// Whether it reads a file whose name the shell has yet to work out.
     pub(crate) fn is_nameless(&self) -> bool {
+        // Options and variables of shells that let patterns meet names with a dot in front.
+        let meets_dots = ["dotglob", "GLOBIGNORE", "globdots", "glob_dots", "GLOB_DOTS", "(D"]
+            .iter()
+            .any(|it| self.raw.contains(it));
         let mut reads = self.changes.iter().flat_map(|it| &it.reads);
-        reads.any(|it| matches!(it.target, Target::Open(_)))
+        reads.any(|it| match it.target {
+            Target::Open(_) => true,
+            Target::Glob(_) => meets_dots,
+            Target::Known(_) => false,
+        })
     }
 
     /// The class of the command.

@@ -190,8 +190,9 @@ impl RuleBook {
     /// The first rule that denies to change what may lie in a directory in which the command changes files that it
     /// does not name.
     pub(super) fn denies_changes_below(&self, command: &ShellCommand) -> Option<RuleRef> {
-        let lies_below = |pattern: &PathPattern| {
-            command.changed_below().any(|it| {
+        let lies_below = |pattern: &PathPattern, tool: &str| {
+            let mut below = command.changed_below().filter(|it| !it.only_brings || tool == "Edit");
+            below.any(|it| {
                 let is_out = |name: &str, is_dir: bool| it.leaves_out(name, is_dir);
                 let Named { target, paths } = &it.directory;
                 paths.iter().any(|path| may_lie_in(pattern, target, path, command))
@@ -199,7 +200,7 @@ impl RuleBook {
             })
         };
         let is_one = |it: &&Compiled| match &it.spec {
-            Spec::Path(pattern) => lies_below(pattern),
+            Spec::Path(pattern) => lies_below(pattern, &it.rule.tool),
             Spec::Whole | Spec::Text(..) => false,
         };
         self.of_kind(RuleKind::Deny).find(is_one).map(Compiled::reference)

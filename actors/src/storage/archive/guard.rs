@@ -67,8 +67,12 @@ pub fn prepare(root: &Path) -> Result<(), UnsafeTranscripts> {
         return Err(UnsafeTranscripts::Foreign { path: path() });
     }
     // Fails where one is, a link too, and that is left alone.
-    if let Ok(mut made) = File::create_new(root.join(".gitignore")) {
-        let _refused = made.write_all(b"*\n");
+    let ignore = root.join(".gitignore");
+    if let Ok(mut made) = File::create_new(&ignore)
+        && made.write_all(b"*\n").is_err()
+    {
+        // An empty one would be left alone when there is space again.
+        let _gone = fs::remove_file(&ignore);
     }
     Ok(())
 }

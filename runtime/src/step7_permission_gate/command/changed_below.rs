@@ -1,18 +1,19 @@
 //! Directories in which a command changes or removes files that its text does not name: `rm -r`, `chmod -R`,
 //! `find -delete`, what `find` runs for each, `ls | xargs rm`, `git clean`, `rsync --delete`.
 //!
-//! What is unpacked or copied into a directory is not among it: it brings names of its own
-//! ([`unpacked`](super::unpacked)). Sources: GNU coreutils 9.1, GNU findutils 4.9, git 2.39, rsync 3.2.
+//! What is unpacked or copied into a directory brings names of its own: it may overwrite files there, but removes
+//! none. Sources: GNU coreutils 9.1, GNU findutils 4.9, GNU tar 1.34, Info-ZIP 6.0, 7-Zip 23, git 2.39, rsync 3.2.
 
 use super::{
     CommandContext, Part,
     escapes::call,
-    files::{Changes, Named, listed, named},
+    files::{Changes, Named, listed, named, shortened},
     options::{has_letter, is_long, operands},
     part::base,
     programs::{MORE_READERS, PRINTERS, READERS},
     searches::{lists_here, start_of_find},
-    writers::{edits_in_place, is_critical},
+    unpacked,
+    writers::{self, edits_in_place, is_critical},
 };
 use crate::step7_permission_gate::{rule::wildcard, shell::word::Word};
 
@@ -22,11 +23,17 @@ pub(crate) struct ChangedBelow {
     pub(crate) directory: Named,
     /// The pattern of names that are chosen, with `*` alone; `None`: any may be.
     chosen: Option<String>,
+    /// Files are put there and none is taken away, so that only rules about edits are about it.
+    pub(crate) only_brings: bool,
 }
 
 impl ChangedBelow {
     fn all_in(directory: Named) -> Self {
-        Self { directory, chosen: None }
+        Self { directory, chosen: None, only_brings: false }
+    }
+
+    fn brought_to(directory: Named) -> Self {
+        Self { directory, chosen: None, only_brings: true }
     }
 
     /// Whether nothing of this name is changed. In a directory there may be any names.
@@ -128,7 +135,11 @@ pub(super) fn of_program(
             for word in start_of_find(args).cloned().chain(here) {
                 let directory = at(&word);
                 found.is_critical |= empties && is_critical(&word, &directory, part, around);
-                found.below.push(ChangedBelow { directory, chosen: chosen.clone() });
+                found.below.push(ChangedBelow {
+                    directory,
+                    chosen: chosen.clone(),
+                    only_brings: false,
+                });
             }
         }
         "git" => {
@@ -148,8 +159,67 @@ pub(super) fn of_program(
             found.is_critical |= to.is_some_and(|it| is_critical(it, &at(it), part, around));
             found.below.extend(to.map(all_in));
         }
+        "rsync" => {
+            let to = operands(args).skip(1).last().filter(|it| !it.text.contains(':'));
+            found.below.extend(to.map(|it| ChangedBelow::brought_to(at(it))));
+        }
+        "cp" if recurses(&['r', 'R', 'a'])
+            || args.iter().any(|it| is_long(&it.text, "--archive")) =>
+        {
+            let into = writers::into(args);
+            let last = operands(args).skip(1).last().filter(|_| into.is_empty()).cloned();
+            let all = into.iter().chain(&last);
+            found.below.extend(all.map(|it| ChangedBelow::brought_to(at(it))));
+        }
+        _ if unpacks(name, args) => {
+            let to = unpacked_to(name, args).unwrap_or_else(|| Word::plain("."));
+            found.below.push(ChangedBelow::brought_to(at(&to)));
+        }
         _ => {}
     }
+}
+
+/// Whether a program takes files out of an archive and onto the disk.
+fn unpacks(name: &str, args: &[Word]) -> bool {
+    let has = |letters: &str| {
+        args.iter().any(|it| letters.chars().any(|letter| has_letter(&it.text, letter, "dxo")))
+    };
+    match name {
+        "tar" | "gtar" | "bsdtar" => {
+            let prints = args.iter().any(|it| {
+                has_letter(&it.text, 'O', "bCfgFHIKLNTVX") || is_long(&it.text, "--to-stdout")
+            });
+            unpacked::is_unpacker(name, args) && !prints
+        }
+        "unzip" => !has("lptvzZ"),
+        "7z" | "7za" | "7zr" | "7zz" => {
+            args.first().is_some_and(|it| matches!(&*it.text, "x" | "e"))
+        }
+        "cpio" | "bsdcpio" => has("i") || args.iter().any(|it| is_long(&it.text, "--extract")),
+        _ => false,
+    }
+}
+
+/// The directory that an option names, for what is unpacked.
+fn unpacked_to(name: &str, args: &[Word]) -> Option<Word> {
+    let (short, long) = match name {
+        "unzip" => ("-d", "--none"),
+        "7z" | "7za" | "7zr" | "7zz" => ("-o", "--none"),
+        _ => ("-C", "--directory"),
+    };
+    let mut found = None;
+    for (i, arg) in args.iter().enumerate() {
+        let value = match arg.text.strip_prefix(short) {
+            Some(value) => value,
+            None if is_long(&arg.text, long) => arg.text.split_once('=').map_or("", |it| it.1),
+            None => continue,
+        };
+        found = match value {
+            "" => args.get(i + 1).cloned(),
+            value => Some(shortened(arg, value)),
+        };
+    }
+    found
 }
 
 /// Adds the directories of which the names come that a program is given on its input.
@@ -173,6 +243,6 @@ pub(super) fn of_fed(words: &[Word], part: &Part, around: &CommandContext, found
     for directory in listed(piped, part, around) {
         let unnamed = Word::default();
         found.is_critical |= removes && is_critical(&unnamed, &directory, part, around);
-        found.below.push(ChangedBelow { directory, chosen: chosen.clone() });
+        found.below.push(ChangedBelow { directory, chosen: chosen.clone(), only_brings: false });
     }
 }

@@ -69,19 +69,23 @@ pub(super) enum Value {
     Sum(Vec<String>),
     /// A text that is no sum.
     Text,
-    /// A text with a subscript.
-    Subscript,
+    /// A text with a subscript, or with an option that a name follows.
+    Harmful,
     /// Whatever an expansion gives.
     Open,
 }
 
 /// What the value of a variable may be to arithmetic.
 pub(super) fn value(word: &Word) -> Value {
+    let is_option = |it: &str| it.starts_with('-') && it.contains(['v', 'R', 'p']);
+    if word.is_known() && word.text.split_whitespace().any(is_option) {
+        return Value::Harmful;
+    }
     if let Some(names) = arithmetic::names(word) {
         return Value::Sum(names);
     }
     if word.is_known() {
-        return if word.text.contains('[') { Value::Subscript } else { Value::Text };
+        return if word.text.contains('[') { Value::Harmful } else { Value::Text };
     }
     let is_sum = |text: &str| {
         text.starts_with("$((") && text.ends_with("))") || is_number(text) || text.starts_with("$[")
@@ -251,12 +255,16 @@ impl Evaluated {
                     _ => self.name_as_written(name),
                 }
             }
+            // From now on each of its values is evaluated.
+            let is_evaluated = flags.contains(['i', 'n']);
+            if is_evaluated && is_plain(name.len()) {
+                self.names.push(name.to_owned());
+            }
             let Some(value) = value else { continue };
             let at = arg.text.len() - value.len();
             // A list in quotes is read once more, as one without them.
             let is_list = value.starts_with('(') && !is_plain(at);
             let is_array = flags.contains(['a', 'A']) && !is_plain(at) && !value.is_empty();
-            let is_evaluated = flags.contains(['i', 'n']);
             if is_list || is_array && (value.starts_with('(') || !arg.is_known()) {
                 self.is_open |= value.contains(['$', '`']);
             }

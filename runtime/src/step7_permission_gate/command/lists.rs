@@ -13,8 +13,11 @@ pub(super) fn names_files(name: &str, args: &[Word]) -> bool {
     let has_long = |long: &str| args.iter().any(|it| is_long(&it.text, long));
     match name {
         "tar" | "gtar" | "bsdtar" => {
+            // That is an option of its own.
+            let is_file = |it: &Word| it.text == "--file" || it.text.starts_with("--file=");
+            let is_list = |it: &Word| is_long(&it.text, "--files-from") && !is_file(it);
             has('T', "bCfgFHIKLNVX")
-                || has_long("--files-from")
+                || args.iter().any(is_list)
                 || args.first().is_some_and(|it| is_cluster(&it.text, 'T'))
         }
         "wc" | "du" | "sort" => has_long("--files0-from"),

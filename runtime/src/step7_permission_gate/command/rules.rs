@@ -6,8 +6,8 @@ use super::{
     CommandContext, Part, ShellCommand,
     escapes::{call, escapes},
     part::{base, canonical, places},
-    programs::OPAQUE,
     read_only::{enters_workspace, has_harmless_assignments},
+    runners::OPAQUE,
     scripts::is_interpreter,
 };
 use crate::step7_permission_gate::{

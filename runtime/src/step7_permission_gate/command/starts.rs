@@ -5,7 +5,7 @@ use super::{
     names::Names,
     options::is_long,
     part::base,
-    programs::{LOOKED_THROUGH, OPAQUE, has_runner},
+    runners::{LOOKED_THROUGH, OPAQUE, has_runner},
 };
 use crate::step7_permission_gate::shell::word::{Piece, Word};
 

@@ -13,9 +13,8 @@ use super::{
     options::included,
     outputs::values,
     part::base,
-    programs::{
-        LOOKED_THROUGH, MORE_READERS, OPAQUE, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS,
-    },
+    programs::{MORE_READERS, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
+    runners::{LOOKED_THROUGH, OPAQUE},
     starts::MAX_STARTS,
 };
 use crate::step7_permission_gate::{

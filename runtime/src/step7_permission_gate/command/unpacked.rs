@@ -127,7 +127,8 @@ impl Unpacked {
     }
 }
 
-fn is_unpacker(name: &str, args: &[Word]) -> bool {
+/// Whether a program puts things somewhere under names that its words do not show.
+pub(super) fn is_unpacker(name: &str, args: &[Word]) -> bool {
     let has_remote = || operands(args).any(|it| it.text.contains(':'));
     match name {
         "tar" | "gtar" | "bsdtar" => {

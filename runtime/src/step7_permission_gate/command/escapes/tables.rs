@@ -62,6 +62,7 @@ pub(in super::super) const TABLES: &[Table] = &[
     },
     // fd 8.6, fd(1).
     Table { name: "fd", short: "xX", valued: "dEeStcoj", long: &["--exec", "--exec-batch"] },
+    Table { name: "fdfind", short: "xX", valued: "dEeStcoj", long: &["--exec", "--exec-batch"] },
     // fzf 0.38, fzf(1).
     Table { name: "fzf", short: "", valued: "", long: &["--preview", "--bind", "--listen"] },
     // bat 0.22, bat(1); delta 0.18; ack 3.6.

@@ -7,7 +7,8 @@ use crate::step7_permission_gate::command::{
     class::CommandClass,
     escapes::{SPECIAL, TABLES},
     places::{Effect, ROWS},
-    programs::{HARMLESS, LOOKED_THROUGH, OPAQUE, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
+    programs::{HARMLESS, PRINTERS, READERS, RUNS_TEXT, SHELLS, WRITERS},
+    runners::{LOOKED_THROUGH, OPAQUE},
     suspects::WRITING_WRAPPERS,
     wrappers::WRAPPERS,
 };

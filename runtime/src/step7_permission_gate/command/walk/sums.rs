@@ -45,7 +45,7 @@ impl Sums {
         }
         let args = part.args();
         match part.name() {
-            "declare" | "typeset" | "local" | "export" | "readonly" => {
+            "declare" | "typeset" | "local" | "export" | "readonly" | "env" | "sudo" | "doas" => {
                 for arg in args {
                     if let Some((name, text)) = arg.text.split_once('=') {
                         self.sets(name, &shortened(arg, text));
@@ -84,7 +84,7 @@ impl Sums {
             Value::Sum(names) if names.is_empty() => {}
             Value::Sum(names) => self.sums.entry(name).or_default().extend(names),
             Value::Text => {}
-            Value::Subscript => drop(self.unknown.insert(name)),
+            Value::Harmful => drop(self.unknown.insert(name)),
             Value::Open => drop(self.open.insert(name)),
         }
     }

@@ -13,6 +13,15 @@ impl Walk<'_> {
             "read" | "mapfile" | "readarray" | "getopts" => {
                 part.args().iter().map(|it| it.text.clone()).collect()
             }
+            "printf" => {
+                let mut words = part.args().iter().map(|it| it.text.as_str());
+                let first = words.next().and_then(|it| it.strip_prefix("-v"));
+                let name = first.and_then(|it| if it.is_empty() { words.next() } else { Some(it) });
+                if let Some(name) = name.filter(|it| !is_ordinary(it)) {
+                    self.assigned(name.to_owned(), from);
+                }
+                return;
+            }
             _ => return,
         };
         for name in names {

@@ -58,6 +58,39 @@ fn files_below_a_directory_that_are_changed_unnamed_are_asked_about_where_a_rule
 
 // REQ: PRM-8
 #[test]
+fn what_is_unpacked_or_copied_into_a_directory_may_overwrite_what_a_rule_keeps() {
+    let brings = [
+        "tar xf a.tar",
+        "tar -xzf a.tgz -C src",
+        "tar --extract --file a.tar --directory=src",
+        "bsdtar -xf a.zip",
+        "unzip a.zip",
+        "unzip -o a.zip -d src",
+        "7z x a.7z -osrc",
+        "cpio -i < a.cpio",
+        "cp -r x/. .",
+        "cp -a x src",
+        "cp -r -t src x",
+        "rsync -a x/ src/",
+    ];
+    check_all(&["allow project Bash", "deny project Edit(src/keys/**)"], &brings, "ask");
+    check_all(&["allow project Bash", "deny project Read(other/**)"], &brings, "allow");
+    let others = [
+        "tar cf a.tar lib",
+        "tar tf a.tar",
+        "tar -xOf a.tar x",
+        "tar xf a.tar -C out",
+        "unzip -l a.zip",
+        "unzip a.zip -d out",
+        "cp x src/y",
+        "cp -r x out",
+        "rsync -a x/ host:src/",
+    ];
+    check_all(&["allow project Bash", "deny project Edit(src/keys/**)"], &others, "allow");
+}
+
+// REQ: PRM-8
+#[test]
 fn search_that_chooses_other_names_passes_a_rule_for_one_name() {
     let rules = ["allow project Bash", "deny project Edit(.env)"];
     let passes = [

@@ -64,6 +64,15 @@ const RUN_ANOTHER: [&str; 52] = [
 #[test]
 fn what_is_evaluated_as_arithmetic_is_a_name_or_a_number() {
     check_each(Mode::Default, &[], &RUN_ANOTHER, "ask");
+    let later = [
+        "x=-v; [ $x 'a[$(rm x)]' ]",
+        "x='-v a[1]'; test $x",
+        "for x in -p; do wait $x 'a[$(rm x)]' -n; done",
+        "declare -i x; x='a[$(rm x)]'",
+        "declare -i x; read x <<< 'a[$(rm x)]'",
+        "env x='a[$(rm x)]' bash -c 'echo $((x))'",
+    ];
+    check_each(Mode::Default, &["allow user Bash"], &later, "ask");
     check_each(Mode::Plan, &[], &RUN_ANOTHER, "ask");
     check_each(Mode::Default, &["deny user Bash(rm *)", "allow user Bash"], &RUN_ANOTHER, "ask");
 }
