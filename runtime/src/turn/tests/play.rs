@@ -328,6 +328,15 @@ impl Play {
 
     /// Ends a turn from outside, as a session does.
     fn close(&mut self, at: Option<Step>, run: &Run, stream: Stream, end: RunEnd, ended: Ended) {
+        // Whoever was asked last, as a session knows it.
+        let mut asked = None;
+        for record in self.records() {
+            match &record.what {
+                RecordKind::Question { call, .. } => asked = Some(call.clone()),
+                RecordKind::Approval { .. } | RecordKind::Permission { .. } => asked = None,
+                _ => {}
+            }
+        }
         let open = OpenTurn {
             run: run.id.clone(),
             number: run.turns,
@@ -337,7 +346,7 @@ impl Play {
             last_entry: self.conversation.last_entry.clone(),
             settled: BTreeMap::new(),
             ended,
-            asked: None,
+            asked,
             denial: Denial::default(),
             in_doubt: None,
         };

@@ -350,6 +350,13 @@ proptest! {
     }
 }
 
+// A run is ended from outside while somebody is asked about a call.
+// REQ: SES-4
+#[test]
+fn call_that_somebody_was_asked_about_is_closed_as_denied() {
+    check(&random(10_218_582_659_841_667_776));
+}
+
 // What the view leaves out is recorded when a summary is safe, a moment after the summary itself.
 // REQ: SES-4
 #[test]
