@@ -19,7 +19,7 @@ use ennead_runtime::{approval::AnsweredBy, digest::Digest};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::scripted::{Asked, Place, Scripted, call, finish, model, says, text};
+use crate::support::scripted::{Asked, Scripted, TestDirs, call, finish, model, says, text};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ struct Asking {
 }
 
 impl Asking {
-    async fn start(place: &Place, model: &Arc<Scripted>, options: SessionOptions) -> Self {
+    async fn start(place: &TestDirs, model: &Arc<Scripted>, options: SessionOptions) -> Self {
         let ennead = place.start(model).await;
         let session = ennead.open(options.answers_by_handle(true)).await.unwrap();
         let (events, of_run) = (session.events(), session.clone());
@@ -90,14 +90,14 @@ fn bash(id: &str, command: &str) -> crate::support::scripted::Say {
     call(id, "Bash", json!({ "command": command }))
 }
 
-fn records(place: &Place, kind: &str) -> Vec<Value> {
+fn records(place: &TestDirs, kind: &str) -> Vec<Value> {
     place.lines().into_iter().filter(|it| it["kind"] == kind).collect()
 }
 
 // REQ: PRM-9, PRM-10
 #[tokio::test]
 async fn question_is_listed_and_answered_by_its_key_once() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![bash("t", "touch made"), text("done")]);
     let mut asking = Asking::start(&place, &model, place.session()).await;
     let question = asking.question().await;
@@ -143,7 +143,7 @@ async fn question_is_listed_and_answered_by_its_key_once() {
     check_transcript(&place);
 }
 
-fn check_transcript(place: &Place) {
+fn check_transcript(place: &TestDirs) {
     if let Err(wrong) = ennead::transcript::verify(&place.path(&transcript())) {
         panic!("{wrong}");
     }
@@ -157,7 +157,7 @@ fn transcript() -> String {
 #[tokio::test]
 async fn interrupt_and_close_end_a_question_as_no_with_a_reason() {
     for is_close in [false, true] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = says(vec![bash("t", "touch made"), text("done")]);
         let mut asking = Asking::start(&place, &model, place.session()).await;
         let question = asking.question().await;
@@ -183,7 +183,7 @@ async fn interrupt_and_close_end_a_question_as_no_with_a_reason() {
 // REQ: PRM-9
 #[tokio::test]
 async fn question_that_nobody_answers_in_time_is_answered_with_no() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![bash("t", "touch made"), text("done")]);
     let options = place
         .session()
@@ -201,7 +201,7 @@ async fn question_that_nobody_answers_in_time_is_answered_with_no() {
 // REQ: PRM-9
 #[tokio::test]
 async fn rule_of_an_answer_is_kept_where_it_says_or_the_answer_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let before = r#"{"z": {"unknown": [1]}, "permissions": {"deny": ["Bash(rm *)"]}}"#;
     let file = place.write("workspace/.claude/settings.local.json", before);
     let again = |asked: &Asked| match asked.results().len() {
@@ -246,7 +246,7 @@ async fn rule_of_an_answer_is_kept_where_it_says_or_the_answer_is_refused() {
 // REQ: PRM-5
 #[tokio::test]
 async fn changed_input_must_fit_the_tool_and_is_judged_again() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![bash("t", "touch made"), text("done")]);
     let options = place.session().deny("Bash(rm *)").unwrap();
     let mut asking = Asking::start(&place, &model, options).await;
@@ -262,7 +262,7 @@ async fn changed_input_must_fit_the_tool_and_is_judged_again() {
 // REQ: PRM-4
 #[tokio::test]
 async fn mode_changes_while_a_run_is_under_way() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let write = |id: &str| call(id, "Write", json!({"file_path": "new.txt", "content": id}));
     let model = says(vec![write("a"), text("done")]);
     let mut asking = Asking::start(&place, &model, place.session()).await;
@@ -285,7 +285,7 @@ async fn mode_changes_while_a_run_is_under_way() {
 // REQ: PRM-4
 #[tokio::test]
 async fn mode_that_is_set_between_runs_holds_for_the_next_and_needs_leave_to_bypass() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| match asked.n_answers() % 2 {
         0 => bash(&format!("t{}", asked.n_answers()), "touch made"),
         _ => text("done"),
@@ -306,7 +306,7 @@ async fn mode_that_is_set_between_runs_holds_for_the_next_and_needs_leave_to_byp
 // REQ: PRM-5
 #[tokio::test]
 async fn policy_decides_before_anybody_is_asked() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| match asked.results().len() {
         0 => bash("a", "touch fine"),
         1 => bash("b", "touch never"),
@@ -339,7 +339,7 @@ async fn policy_decides_before_anybody_is_asked() {
 // REQ: PRM-4, PRM-5, AGT-9
 #[tokio::test]
 async fn question_of_a_sub_agent_comes_up_to_its_parent_and_names_the_agent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| match (asked.is_agent(), asked.results().len()) {
         (false, 0) => call("d", "Agent", json!({"description": "a task", "prompt": "do it"})),
         (true, 0) => bash("t", "touch made"),

@@ -12,7 +12,7 @@ use ennead::{
 use ennead_runtime::event::Weight;
 use tokio::time::Instant;
 
-use crate::support::scripted::{Place, finish};
+use crate::support::scripted::{TestDirs, finish};
 use crate::support::settings::SettingsJson as _;
 use crate::support::until::within;
 
@@ -46,7 +46,7 @@ name = "done"
 reply = [{ text = "done" }]
 "#;
 
-async fn open(place: &Place) -> (Ennead, SessionHandle) {
+async fn open(place: &TestDirs) -> (Ennead, SessionHandle) {
     let simulator = Simulator::new(Playbook::parse(PLAYBOOK, "test").unwrap());
     let options = Options::default()
         .placement(Placement::Ambient)
@@ -130,12 +130,12 @@ fn check_numbers(all: &[Numbered]) {
 // REQ: MDL-3
 #[tokio::test(start_paused = true)]
 async fn slow_listener_gets_joined_deltas_and_all_else_and_the_turn_takes_as_long_as_alone() {
-    let alone = Place::new();
+    let alone = TestDirs::new();
     let (ennead, session) = open(&alone).await;
     let took_alone = work(&session).await;
     finish(ennead, session).await;
 
-    let place = Place::new();
+    let place = TestDirs::new();
     let (ennead, session) = open(&place).await;
     let (mut never, mut slow, mut fast) = (session.events(), session.events(), session.events());
     let reading = async {
@@ -179,7 +179,7 @@ async fn slow_listener_gets_joined_deltas_and_all_else_and_the_turn_takes_as_lon
 // REQ: MDL-3, RUN-1, TRN-11
 #[tokio::test]
 async fn listener_that_never_reads_is_let_go_with_all_that_waits_and_told_what_it_missed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (ennead, session) = open(&place).await;
     let (mut never, mut fast) = (session.events(), session.events());
     let (all, outcome) = tokio::join!(read(&mut fast, Duration::ZERO), session.prompt("many"));

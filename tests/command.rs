@@ -87,11 +87,11 @@ reply = [{ text = "{{ model }}: {{ prompt }}" }]
 "#;
 
 /// A directory to work in, and a home next to it.
-struct Place {
+struct TestDirs {
     dir: TempDir,
 }
 
-impl Place {
+impl TestDirs {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
@@ -174,12 +174,12 @@ struct Server {
 
 impl Server {
     /// Serves [`PLAYBOOK`].
-    fn start(place: &Place) -> Self {
+    fn start(place: &TestDirs) -> Self {
         Self::playing(place, PLAYBOOK)
     }
 
     /// Serves another playbook, whose key is `right`, too.
-    fn playing(place: &Place, playbook: &str) -> Self {
+    fn playing(place: &TestDirs, playbook: &str) -> Self {
         place.file("../playbook.toml", playbook);
         let mut child = place
             .command(&["simulate", "--playbook", "../playbook.toml", "--port", "0"])
@@ -194,13 +194,13 @@ impl Server {
     }
 
     /// A command that asks this server with the right key.
-    fn command(&self, place: &Place, args: &[&str]) -> Command {
+    fn command(&self, place: &TestDirs, args: &[&str]) -> Command {
         let mut command = place.command(args);
         command.env("ANTHROPIC_BASE_URL", &self.address).env("ANTHROPIC_API_KEY", "right");
         command
     }
 
-    fn run(&self, place: &Place, args: &[&str]) -> Ended {
+    fn run(&self, place: &TestDirs, args: &[&str]) -> Ended {
         self.command(place, args).output().unwrap().into()
     }
 }

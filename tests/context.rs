@@ -14,7 +14,7 @@ use ennead::{
 use serde_json::json;
 
 use crate::support::scripted::{
-    Asked, Place, Scripted, alerts, call, finish, model, says, text, until_end,
+    Asked, Scripted, TestDirs, alerts, call, finish, model, says, text, until_end,
 };
 use crate::support::settings::SettingsJson as _;
 
@@ -31,7 +31,7 @@ fn talker(n_chars: usize) -> Arc<CustomTool> {
 // REQ: SHP-3
 #[tokio::test]
 async fn what_was_cut_can_be_read_where_the_model_is_told() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked| match asked.n_answers() {
         0 => call("t", "talk", json!({})),
         1 => {
@@ -63,7 +63,7 @@ async fn what_was_cut_can_be_read_where_the_model_is_told() {
 // REQ: PRM-1
 #[tokio::test]
 async fn kept_results_of_another_session_stay_closed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let other = place.write("transcripts/other/tool-results/x.txt", "secret");
     let up = place.text(&format!(
         "transcripts/{}/tool-results/../../other/tool-results/x.txt",
@@ -99,7 +99,7 @@ fn chatty() -> Arc<Scripted> {
 }
 
 /// A window of 40,000 tokens, of which 1,000 are for the answer.
-fn small(place: &Place) -> SessionOptions {
+fn small(place: &TestDirs) -> SessionOptions {
     place
         .session()
         .own_setting("contextWindow", 40_000.into())
@@ -107,14 +107,14 @@ fn small(place: &Place) -> SessionOptions {
         .tool(talker(20_000))
 }
 
-fn n_boundaries(place: &Place) -> usize {
+fn n_boundaries(place: &TestDirs) -> usize {
     place.lines().iter().filter(|it| it["subtype"] == "compact_boundary").count()
 }
 
 // REQ: SHP-7
 #[tokio::test]
 async fn full_context_is_summed_up_once_and_the_session_goes_on_with_the_summary() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = chatty();
     let outcome = place.run(&model, small(&place)).await;
     assert_eq!((outcome.end, outcome.text.as_str()), (RunEnd::NoPendingTools, "done"));
@@ -141,7 +141,7 @@ async fn full_context_is_summed_up_once_and_the_session_goes_on_with_the_summary
 #[tokio::test]
 async fn pre_compact_hook_hears_of_it_and_can_block_it() {
     for (code, compacts) in [(0, true), (2, false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let seen = place.text("outside/seen");
         let hook = json!({"type": "command", "command": format!("cat >> {seen}; echo no >&2; exit {code}")});
         let table = json!({"PreCompact": [{"matcher": "auto", "hooks": [hook]}]});
@@ -175,7 +175,7 @@ impl FileOps for Noted {
 #[tokio::test]
 async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is_told() {
     for durability in [Durability::Process, Durability::Turn, Durability::Entry] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let files = Arc::new(Noted::default());
         let (notes, during) = (files.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
         let seen = during.clone();
@@ -213,7 +213,7 @@ async fn durability_says_what_is_synced_before_a_call_runs_and_before_the_end_is
 // REQ: SES-2
 #[tokio::test]
 async fn what_an_event_tells_as_finished_is_on_disk() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![call("g", "Glob", json!({"pattern": "*"})), text("done")]);
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();

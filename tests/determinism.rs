@@ -13,7 +13,7 @@ use std::{
 use ennead::{Ennead, Placement};
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, Scripted, calls, finish, model, text};
+use crate::support::scripted::{Scripted, TestDirs, calls, finish, model, text};
 
 /// Runs of the session in each placement.
 const TIMES: usize = 25;
@@ -49,8 +49,8 @@ fn busy_script() -> Arc<Scripted> {
     })
 }
 
-fn prepared() -> Place {
-    let place = Place::new();
+fn prepared() -> TestDirs {
+    let place = TestDirs::new();
     for n in 0..12 {
         let lines: Vec<String> = (0..200).map(|it| format!("line {it}")).collect();
         place.write(&format!("workspace/{n}.txt"), &lines.join("\n"));
@@ -59,7 +59,7 @@ fn prepared() -> Place {
 }
 
 /// Runs the session, takes its transcripts away, and gives them by path.
-async fn run(place: &Place, placement: Placement) -> BTreeMap<PathBuf, String> {
+async fn run(place: &TestDirs, placement: Placement) -> BTreeMap<PathBuf, String> {
     let model = busy_script();
     let options = place.options(&model).placement(placement);
     let ennead = Ennead::start(options).await.unwrap();

@@ -11,7 +11,7 @@ use ennead::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, alerts, call, model, says, text};
+use crate::support::scripted::{TestDirs, alerts, call, model, says, text};
 use crate::support::settings::SettingsJson as _;
 
 mod limits;
@@ -20,7 +20,7 @@ mod limits;
 type Ran = Arc<Mutex<Vec<String>>>;
 
 /// A session with a tool `probe` that notes its inputs and needs no permission.
-fn probed(place: &Place) -> (SessionOptions, Ran) {
+fn probed(place: &TestDirs) -> (SessionOptions, Ran) {
     let ran = Ran::default();
     let notes = Arc::clone(&ran);
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
@@ -64,12 +64,12 @@ struct Came {
 }
 
 async fn probe_under(settings: Value) -> Came {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     came_of(&place, options.setting("hooks", settings), &ran).await
 }
 
-async fn came_of(place: &Place, options: SessionOptions, ran: &Ran) -> Came {
+async fn came_of(place: &TestDirs, options: SessionOptions, ran: &Ran) -> Came {
     let model = says(vec![call("t", "probe", json!({"n": 1}))]);
     let (outcome, told) = place.run_with_events(&model, options).await;
     let results = outcome.messages.iter().flat_map(|it| &it.blocks);
@@ -164,7 +164,7 @@ async fn replaced_input_goes_through_the_rules() {
         "hookEventName": "PreToolUse", "updatedInput": {"command": "echo replaced"},
     }});
     for (rule, runs) in [("allow", true), ("deny", false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let options =
             place.session().setting("hooks", hooks("PreToolUse", &[answers(0, &updates, "")]));
         let options = match rule {
@@ -181,7 +181,7 @@ async fn replaced_input_goes_through_the_rules() {
 #[tokio::test]
 async fn allow_of_a_hook_never_beats_a_rule() {
     for (rule, runs) in [(None, true), (Some("Bash(touch *)"), false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let allow = hooks("PreToolUse", &[answers(0, &decides("allow", ""), "")]);
         let mut options = place.session().setting("hooks", allow);
         if let Some(rule) = rule {
@@ -234,7 +234,7 @@ async fn context_of_a_pre_hook_is_read_after_the_result() {
 // REQ: HKS-5
 #[tokio::test]
 async fn handlers_get_json_their_place_and_their_environment() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let seen = place.text("outside/seen");
     let script = place.script(
@@ -272,7 +272,7 @@ async fn handlers_get_json_their_place_and_their_environment() {
 // REQ: HKS-2
 #[tokio::test]
 async fn handlers_of_one_event_run_side_by_side() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let pipe = place.text("outside/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -285,7 +285,7 @@ async fn handlers_of_one_event_run_side_by_side() {
 // REQ: HKS-2
 #[tokio::test]
 async fn same_command_of_two_layers_runs_once() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let once =
         hooks("PreToolUse", &[command(&format!("echo x >> {}", place.text("outside/count")))]);
@@ -297,7 +297,7 @@ async fn same_command_of_two_layers_runs_once() {
 // REQ: HKS-2
 #[tokio::test]
 async fn handler_need_not_read_its_input() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let large = "x".repeat(1 << 20);
     let model = model(move |asked| match asked.n_answers() {
@@ -312,7 +312,7 @@ async fn handler_need_not_read_its_input() {
 // REQ: HKS-3
 #[tokio::test]
 async fn hook_is_not_run_by_what_it_started_itself() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let chain = place.text("outside/chain");
     let tell = hooks("PreToolUse", &[command(&format!("echo $ENNEAD_HOOK_CHAIN >> {chain}"))]);

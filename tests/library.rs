@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, call, calls, finish, model, refusal, says, text};
+use crate::support::scripted::{TestDirs, call, calls, finish, model, refusal, says, text};
 
 /// What is added.
 #[derive(Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ struct Terms {
 // REQ: SUR-1
 #[tokio::test]
 async fn embedder_adds_tools_as_typed_functions_and_as_closures() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let sum = CustomTool::typed("sum", "Adds.", |terms: Terms, _| async move {
         Ok::<_, String>((terms.a + terms.b).to_string())
     });
@@ -76,7 +76,7 @@ fn library_needs_nothing_of_the_command() {
 // REQ: SUR-1
 #[tokio::test]
 async fn run_that_failed_is_an_error_with_its_reason_and_one_that_did_not_is_its_answer() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![text("a \u{1b}[31mred\u{1b}[0m word"), refusal(401)]);
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();
@@ -109,7 +109,7 @@ fn what_embedders_copy_ends_with_an_error_when_the_run_failed() {
 // REQ: TRN-9
 #[tokio::test]
 async fn outcome_says_what_the_transcript_says() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let answers = vec![
         calls(&[
             ("w", "Write", json!({"file_path": "/x", "content": "x"})),
@@ -159,7 +159,7 @@ fn story(lines: &[Value]) -> Vec<String> {
 // REQ: TRN-10
 #[tokio::test]
 async fn library_command_and_sub_agent_walk_the_same_way() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let asks = json!({"description": "say", "prompt": "Hello! Who are you?"});
     let model = model(move |asked| match (asked.is_agent(), asked.n_answers()) {
         (false, 0) => call("a", "Agent", asks.clone()),
@@ -168,11 +168,11 @@ async fn library_command_and_sub_agent_walk_the_same_way() {
     place.run(&model, place.session()).await;
     let of_agent = crate::support::scripted::lines(&place.sidechains()[0]);
 
-    let alone = Place::new();
+    let alone = TestDirs::new();
     alone.run(&says(vec![text("hello")]), alone.session()).await;
     let of_library = alone.lines();
 
-    let printed = Place::new();
+    let printed = TestDirs::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ennead"));
     command
         .args(["-p", "Hello! Who are you?", "--transcripts", "transcripts"])
@@ -194,7 +194,7 @@ async fn library_command_and_sub_agent_walk_the_same_way() {
 #[tokio::test]
 async fn second_run_of_a_session_with_few_tools_is_verified_like_the_first() {
     for n_tools in [0, 1, 8] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = says(vec![text("first"), text("second")]);
         let ennead = place.start(&model).await;
         let mut options = place.session();
@@ -213,7 +213,7 @@ async fn second_run_of_a_session_with_few_tools_is_verified_like_the_first() {
 // REQ: RUN-3
 #[tokio::test]
 async fn of_a_burst_the_first_sessions_are_at_work_before_the_last_are_opened() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let log = Arc::new(Mutex::new(Vec::new()));
     let asked = log.clone();
     let model = model(move |_| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ennead::{RunEnd, tool::CustomTool};
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Asked, Place, Scripted, alerts, call, calls, model, says};
+use crate::support::scripted::{Asked, Scripted, TestDirs, alerts, call, calls, model, says};
 use crate::support::settings::SettingsJson as _;
 
 /// A tool that is always allowed and counts how often it ran.
@@ -38,7 +38,7 @@ fn endless() -> Arc<Scripted> {
 // REQ: TRN-7
 #[tokio::test]
 async fn run_ends_at_max_turns_and_alerts_once_at_four_fifths() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let options = place.session().max_turns(NonZeroU32::new(5).unwrap()).tool(echo());
     let (outcome, told) = place.run_with_events(&endless(), options).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::MaxTurns, 5));
@@ -48,7 +48,7 @@ async fn run_ends_at_max_turns_and_alerts_once_at_four_fifths() {
 // REQ: TRN-7
 #[tokio::test]
 async fn run_ends_when_its_tokens_are_used() {
-    let place = Place::new();
+    let place = TestDirs::new();
     // 110 tokens a turn, as reported: the third turn passes 300.
     let options = place.session().own_setting("runTokenBudget", 300.into()).tool(echo());
     let (outcome, _) = place.run_with_events(&endless(), options).await;
@@ -58,7 +58,7 @@ async fn run_ends_when_its_tokens_are_used() {
 // REQ: TOL-3
 #[tokio::test]
 async fn twenty_sixth_call_of_a_turn_is_refused_and_the_turn_goes_on() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ids: Vec<String> = (0..26).map(|it| format!("c{it}")).collect();
     let many: Vec<(&str, &str, Value)> =
         ids.iter().map(|it| (it.as_str(), "echo", json!({ "id": it }))).collect();
@@ -74,7 +74,7 @@ async fn twenty_sixth_call_of_a_turn_is_refused_and_the_turn_goes_on() {
 // REQ: TRN-12
 #[tokio::test]
 async fn same_call_with_the_same_result_is_pointed_out_and_then_ends_the_run() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked| call(&format!("c{}", asked.n_answers()), "echo", json!({})));
     let outcome = place.run(&model, place.session().tool(echo())).await;
     assert_eq!((outcome.end, outcome.turns), (RunEnd::NoProgress, 5));
@@ -86,7 +86,7 @@ async fn same_call_with_the_same_result_is_pointed_out_and_then_ends_the_run() {
 // REQ: PRM-7
 #[tokio::test]
 async fn equal_denials_in_a_row_end_the_run() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked| {
         call(&format!("c{}", asked.n_answers()), "Bash", json!({"command": "touch x"}))
     });

@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use ennead::transcript::{TranscriptError, verify};
 use ennead_runtime::transcript::load::{LoadAs, load};
 
-use crate::support::scripted::{Place, model, text};
+use crate::support::scripted::{TestDirs, model, text};
 
 const ID: &str = "01a20531-f345-7e82-8d2c-a8511843dc65";
 
@@ -24,8 +24,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A place with a copy of the transcripts.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDirs {
+    let place = TestDirs::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/version1");
     copy(&golden, &place.path("transcripts"));
     place

@@ -13,7 +13,7 @@ use ennead_command::simulate;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::scripted::{Place, SESSION, finish, until_end};
+use crate::support::scripted::{SESSION, TestDirs, finish, until_end};
 
 /// Reads and searches, writes what was found, and says so. The key is `right`.
 const PLAYBOOK: &str = r#"
@@ -92,13 +92,13 @@ enum Kind {
     Responses,
 }
 
-fn options(place: &Place, endpoint: Endpoint) -> SessionOptions {
+fn options(place: &TestDirs, endpoint: Endpoint) -> SessionOptions {
     let options = place.session().endpoint(endpoint);
     options.allow("Write").unwrap().allow("Read").unwrap().allow("Glob").unwrap().model("m-1")
 }
 
 /// Runs one prompt in a process of its own, as it were.
-async fn run(place: &Place, options: SessionOptions, prompt: &str) -> (RunOutcome, Vec<Event>) {
+async fn run(place: &TestDirs, options: SessionOptions, prompt: &str) -> (RunOutcome, Vec<Event>) {
     let started =
         Options::default().placement(Placement::Ambient).seed(7).clock(place.clock.clone());
     let ennead = Ennead::start(started).await.unwrap();
@@ -112,7 +112,7 @@ async fn run(place: &Place, options: SessionOptions, prompt: &str) -> (RunOutcom
 
 /// The product's own check, the replay of every turn included.
 #[track_caller]
-fn check_transcript(place: &Place) {
+fn check_transcript(place: &TestDirs) {
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
     transcript::verify(&file).unwrap_or_else(|error| panic!("{error}"));
 }
@@ -132,7 +132,7 @@ fn shown(told: &[Event]) -> (String, String, usize) {
 
 async fn check_session(kind: Kind, streams: bool) {
     let server = Server::start(PLAYBOOK).await;
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "the first line\n");
     let options = options(&place, server.endpoint(kind)).streams(streams);
     let (outcome, told) = run(&place, options, "go").await;
@@ -176,7 +176,7 @@ async fn session_runs_on_the_responses_api() {
 #[tokio::test]
 async fn conversation_moves_from_provider_to_provider_and_back() {
     let server = Server::start(PLAYBOOK).await;
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "the first line\n");
     let way = [Kind::Messages, Kind::Chat, Kind::Responses, Kind::Messages, Kind::Responses];
     for (n, kind) in way.into_iter().enumerate() {
@@ -226,7 +226,7 @@ fault = { status = 400, error = "context_length_exceeded", message = "Too much" 
         (Kind::Chat, "long", "context_overflow: Too much"),
         (Kind::Responses, "none", "invalid_request: playbook test: no rule"),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let options = options(&place, server.endpoint(kind)).isolated();
         let (outcome, _) = run(&place, options, prompt).await;
         let said = outcome.error.unwrap_or_default();
@@ -235,7 +235,7 @@ fault = { status = 400, error = "context_length_exceeded", message = "Too much" 
         assert!(said.starts_with(class) && said.contains(&format!(": {words}")), "{said}");
         check_transcript(&place);
     }
-    let place = Place::new();
+    let place = TestDirs::new();
     let wrong = Endpoint::openai_chat(&server.base, Some("wrong"));
     let (outcome, _) = run(&place, options(&place, wrong).isolated(), "hi").await;
     assert!(outcome.error.unwrap_or_default().starts_with("auth: "));

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     record,
-    scripted::{Place, SESSION, call, finish, says, text},
+    scripted::{SESSION, TestDirs, call, finish, says, text},
 };
 
 /// Speaks in deltas of three characters, one event a millisecond.
@@ -65,7 +65,7 @@ pace = { between_ms = 400 }
 reply = [{ text = "One. Two. Three." }]
 "#;
 
-async fn start(place: &Place) -> Ennead {
+async fn start(place: &TestDirs) -> Ennead {
     let simulator = Simulator::new(Playbook::parse(PLAYBOOK, "test").unwrap());
     let options = Options::default()
         .placement(Placement::Ambient)
@@ -112,7 +112,7 @@ fn is_text(payload: &Payload) -> bool {
     matches!(payload, Payload::Text { .. })
 }
 
-fn check_record(place: &Place) {
+fn check_record(place: &TestDirs) {
     record::verified(&place.path(&format!("transcripts/{SESSION}.jsonl")));
 }
 
@@ -127,7 +127,7 @@ const LAST: &str = "First.\n\n```xml\n<think>x</think>\n```\n\nLast.";
 // REQ: OUT-1, OUT-4, OUT-5
 #[tokio::test(start_paused = true)]
 async fn one_run_goes_to_each_channel_by_its_policy_and_tags_cut_by_the_stream_never_get_out() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = start(&place).await;
     let session = ennead.open(place.session()).await.unwrap();
     let mut partial = session.channel(ChannelPolicy::partial());
@@ -168,7 +168,7 @@ async fn one_run_goes_to_each_channel_by_its_policy_and_tags_cut_by_the_stream_n
 // REQ: OUT-3, MDL-7
 #[tokio::test(start_paused = true)]
 async fn withdrawn_attempt_is_taken_back_by_name_and_the_answer_is_said_once() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = start(&place).await;
     let session = ennead.open(place.session()).await.unwrap();
     let mut partial = session.channel(ChannelPolicy::partial());
@@ -190,7 +190,7 @@ async fn withdrawn_attempt_is_taken_back_by_name_and_the_answer_is_said_once() {
 // REQ: OUT-2
 #[tokio::test(start_paused = true)]
 async fn heartbeat_reaches_no_channel_and_stays_in_the_outcome() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = start(&place).await;
     let session = ennead.open(place.session()).await.unwrap();
     let mut partial = session.channel(ChannelPolicy::partial());
@@ -221,7 +221,7 @@ async fn timed(channel: &mut Channel) -> Vec<(u64, String)> {
 // REQ: OUT-3
 #[tokio::test(start_paused = true)]
 async fn times_and_sizes_come_from_the_settings_of_the_session() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = start(&place).await;
     let output = json!({"chunkMin": 4, "chunkMax": 16, "flushIdleMs": 300});
     let session = ennead.open(place.session().own_setting("output", output)).await.unwrap();
@@ -243,7 +243,7 @@ async fn times_and_sizes_come_from_the_settings_of_the_session() {
 // REQ: OUT-5, SUR-1
 #[tokio::test]
 async fn channel_that_is_opened_between_runs_hears_the_next_one_and_the_end_of_the_session() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model =
         says(vec![text("first"), call("g", "Glob", json!({"pattern": "*"})), text("second")]);
     let ennead = place.start(&model).await;

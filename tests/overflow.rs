@@ -8,7 +8,7 @@ use std::sync::{
 use ennead::RunEnd;
 use serde_json::json;
 
-use crate::support::scripted::{Place, calls, finish, model, text};
+use crate::support::scripted::{TestDirs, calls, finish, model, text};
 use crate::support::settings::SettingsJson as _;
 
 /// The window of the model, in tokens of four bytes.
@@ -17,7 +17,7 @@ const WINDOW: usize = 200_000;
 // REQ: SHP-3, SHP-12, SES-7
 #[tokio::test]
 async fn ten_parallel_reads_of_large_files_are_cut_to_references_that_read_opens() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let line = format!("{}\n", "x".repeat(99));
     let names: Vec<String> = (0..10).map(|i| format!("r{i}")).collect();
     for name in &names {
@@ -62,7 +62,7 @@ async fn ten_parallel_reads_of_large_files_are_cut_to_references_that_read_opens
 // REQ: TRN-14, MDL-5
 #[tokio::test]
 async fn prompt_that_alone_is_too_large_is_refused_with_its_size_before_anything_is_written() {
-    let place = Place::new();
+    let place = TestDirs::new();
     // The window comes from a file that nobody has read yet.
     place.write("home/.claude/settings.json", r#"{"ennead":{"contextWindow":16000}}"#);
     let model = model(|_| text("done"));

@@ -15,14 +15,16 @@ use ennead::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, SESSION, call, calls, finish, model, says, text, until_end};
+use crate::support::scripted::{
+    SESSION, TestDirs, call, calls, finish, model, says, text, until_end,
+};
 
-fn transcript(place: &Place) -> PathBuf {
+fn transcript(place: &TestDirs) -> PathBuf {
     place.path(&format!("transcripts/{SESSION}.jsonl"))
 }
 
 /// The transcript lies in the workspace, as it does where nobody says otherwise.
-fn inside(place: &Place) -> SessionOptions {
+fn inside(place: &TestDirs) -> SessionOptions {
     let mut options = place.session();
     options.transcripts = Some(place.path("workspace/.transcripts"));
     options
@@ -41,7 +43,7 @@ impl Approver for Yes {
 #[tokio::test]
 async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allows() {
     for mode in [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let own = format!("workspace/.transcripts/{SESSION}");
         let file = |name: &str| place.text(&format!("{own}{name}"));
         let tries: [(&str, Value); 6] = [
@@ -74,7 +76,7 @@ async fn own_transcript_is_written_by_no_call_whatever_mode_rule_or_person_allow
 // REQ: SES-1, AGT-9
 #[tokio::test]
 async fn sub_agent_writes_neither_its_own_transcript_nor_that_of_its_parent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let top = place.text(&format!("workspace/.transcripts/{SESSION}.jsonl"));
     let side = place.text(&format!("workspace/.transcripts/{SESSION}/subagents/x.jsonl"));
     let write = |path: &str| json!({"file_path": path, "content": "x"});
@@ -96,7 +98,7 @@ async fn sub_agent_writes_neither_its_own_transcript_nor_that_of_its_parent() {
 // REQ: SES-1, PRM-4
 #[tokio::test]
 async fn transcripts_of_other_sessions_are_protected() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let other = place.write("workspace/.transcripts/other.jsonl", "whole\n");
     let write = call("t", "Write", json!({"file_path": other, "content": "x"}));
     let model = says(vec![write]);
@@ -107,7 +109,7 @@ async fn transcripts_of_other_sessions_are_protected() {
 }
 
 /// A session whose tool does this to its transcript, and what its first run and its second say.
-async fn meddled(place: &Place, meddle: fn(&Path)) -> [Result<String, String>; 2] {
+async fn meddled(place: &TestDirs, meddle: fn(&Path)) -> [Result<String, String>; 2] {
     let path = transcript(place);
     let tool = CustomTool::raw("meddle", "", r#"{"type":"object"}"#, move |_, _| {
         let path = path.clone();
@@ -138,7 +140,7 @@ async fn meddled(place: &Place, meddle: fn(&Path)) -> [Result<String, String>; 2
 // REQ: SES-2, RUN-2
 #[tokio::test]
 async fn transcript_that_is_replaced_ends_the_run_and_is_kept() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let said = meddled(&place, |path| {
         fs::remove_file(path).unwrap();
         fs::write(path, "another\n").unwrap();
@@ -157,7 +159,7 @@ async fn transcript_that_is_replaced_ends_the_run_and_is_kept() {
 // REQ: SES-2, RUN-2
 #[tokio::test]
 async fn transcript_that_is_emptied_ends_the_run() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let said = meddled(&place, |path| fs::write(path, "").unwrap());
     let [first, second] = said.await;
     assert!(first.unwrap_err().contains("was replaced or removed"), "{second:?}");
@@ -167,12 +169,12 @@ async fn transcript_that_is_emptied_ends_the_run() {
 // REQ: SES-1, SES-2
 #[tokio::test]
 async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_on() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let said = meddled(&place, |path| fs::remove_file(path).unwrap());
     assert!(said.await.iter().all(Result::is_ok));
     let checked = transcript::verify(&transcript(&place)).unwrap();
     assert_eq!(checked[0].verified.turns, 3);
-    let place = Place::new();
+    let place = TestDirs::new();
     let said = meddled(&place, |path| {
         let directory = path.parent().unwrap();
         fs::rename(directory, directory.with_extension("moved")).unwrap();
@@ -186,7 +188,7 @@ async fn transcript_that_is_removed_or_moved_loses_nothing_and_the_session_goes_
 // REQ: SES-2
 #[tokio::test]
 async fn transcript_that_was_cleared_away_does_not_come_back_when_its_session_is_closed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = place.start(&says(vec![text("done")])).await;
     let session = ennead.open(place.session()).await.unwrap();
     session.prompt("go").await.unwrap();
@@ -198,7 +200,7 @@ async fn transcript_that_was_cleared_away_does_not_come_back_when_its_session_is
 // REQ: SES-2, PRM-4
 #[tokio::test]
 async fn part_of_a_kept_result_may_be_printed_and_copied() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let kept = format!(".transcripts/{SESSION}/tool-results/x.txt");
     place.write(&format!("workspace/{kept}"), "one\ntwo\n");
     let commands = [format!("sed -n 1,1p {kept}"), format!("cp {kept} copy.txt")];
@@ -216,7 +218,7 @@ async fn part_of_a_kept_result_may_be_printed_and_copied() {
 // REQ: TOL-6
 #[tokio::test]
 async fn search_does_not_find_itself_unless_it_is_asked_to() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "a\n");
     let there = place.text("workspace/.transcripts");
     let model = says(vec![calls(&[
@@ -237,7 +239,7 @@ async fn search_does_not_find_itself_unless_it_is_asked_to() {
 #[tokio::test]
 async fn session_that_was_torn_within_a_result_is_in_order_once_it_went_on() {
     for failing in [false, true] {
-        let place = Place::new();
+        let place = TestDirs::new();
         place.write("workspace/big", &"line\n".repeat(1500));
         let big = place.text(if failing { "workspace/none" } else { "workspace/big" });
         let read = call("r", "Read", json!({"file_path": big}));

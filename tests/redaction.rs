@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     record,
-    scripted::{Place, SESSION, Scripted, call, calls, finish, model, text, until_end},
+    scripted::{SESSION, Scripted, TestDirs, call, calls, finish, model, text, until_end},
     settings::SettingsJson as _,
     until::until,
 };
@@ -93,7 +93,7 @@ fn check_files(directory: &Path) -> usize {
 
 /// What a run left.
 struct Left {
-    place: Place,
+    place: TestDirs,
     model: Arc<Scripted>,
     outcome: RunOutcome,
     told: Vec<Event>,
@@ -101,7 +101,7 @@ struct Left {
 
 /// Runs a session in which secrets come from everywhere.
 async fn run(shows_model: bool) -> Left {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/secrets.txt", &planted());
     place.write("workspace/CLAUDE.md", &format!("Be kind.\n{}", planted()));
     place.write("workspace/long.txt", &format!("{}{}", "x y z\n".repeat(9000), planted()));
@@ -242,7 +242,7 @@ async fn model_that_may_see_secrets_is_the_only_one_who_does() {
 // REQ: SES-8, SES-4
 #[tokio::test]
 async fn transcript_of_a_model_that_was_shown_no_secret_is_replayed_exactly_whatever_the_setting() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "nothing to hide\n");
     let script = model(|asked| match asked.n_answers() {
         0 => call("a", "Read", json!({"file_path": "a.txt"})),
@@ -258,7 +258,7 @@ async fn transcript_of_a_model_that_was_shown_no_secret_is_replayed_exactly_what
 
 /// The error of a call with this input, and the file after it.
 async fn refused(tool: &str, input: Value) -> (String, bool, String) {
-    let place = Place::new();
+    let place = TestDirs::new();
     let token = &secrets()[0].0;
     let before = format!("key = {token}\nport = 1\n");
     let file = place.write("workspace/conf", &before);

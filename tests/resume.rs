@@ -18,17 +18,17 @@ use ennead::{
 use serde_json::json;
 
 use crate::support::scripted::{
-    Asked, Place, SESSION, call, calls, finish, model, says, text, until_end,
+    Asked, SESSION, TestDirs, call, calls, finish, model, says, text, until_end,
 };
 
-fn transcript(place: &Place) -> std::path::PathBuf {
+fn transcript(place: &TestDirs) -> std::path::PathBuf {
     place.path(&format!("transcripts/{SESSION}.jsonl"))
 }
 
 // REQ: SES-4, SES-1
 #[tokio::test]
 async fn session_goes_on_with_its_history_and_never_rewrites_a_line() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.run(&says(vec![text("my name is Nine")]), place.session()).await;
     let before = fs::read(transcript(&place)).unwrap();
     let model = model(|_| text("as I said"));
@@ -58,7 +58,7 @@ fn counted() -> (Arc<CustomTool>, Arc<AtomicUsize>) {
 }
 
 /// Cuts the transcript after the first line that holds `needle`, and drops what else is known.
-fn cut_behind(place: &Place, needle: &str) {
+fn cut_behind(place: &TestDirs, needle: &str) {
     let text = fs::read_to_string(transcript(place)).unwrap();
     let at = text.find(needle).unwrap_or_else(|| panic!("{needle} in {text}"));
     let end = at + text[at..].find('\n').unwrap() + 1;
@@ -69,7 +69,7 @@ fn cut_behind(place: &Place, needle: &str) {
 // REQ: SES-3, SES-7
 #[tokio::test]
 async fn call_that_was_under_way_is_answered_as_interrupted_and_never_run_again() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (tool, n_ran) = counted();
     let script = || says(vec![calls(&[("a", "effect", json!({})), ("b", "effect", json!({}))])]);
     place.run(&script(), place.session().tool(tool.clone())).await;
@@ -95,7 +95,7 @@ async fn call_that_was_under_way_is_answered_as_interrupted_and_never_run_again(
 // REQ: SES-7
 #[tokio::test]
 async fn transcript_that_ends_anywhere_can_be_gone_on_with() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (tool, _) = counted();
     place
         .run(&says(vec![call("a", "effect", json!({}))]), place.session().tool(tool.clone()))
@@ -119,7 +119,7 @@ async fn transcript_that_ends_anywhere_can_be_gone_on_with() {
 // REQ: SES-2
 #[tokio::test]
 async fn torn_last_line_is_reported_and_stays() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.run(&says(vec![text("one")]), place.session()).await;
     let mut torn = fs::read(transcript(&place)).unwrap();
     torn.extend_from_slice(br#"{"type":"user","uu"#);
@@ -135,7 +135,7 @@ async fn torn_last_line_is_reported_and_stays() {
 // REQ: SES-1
 #[tokio::test]
 async fn second_holder_is_told_who_holds_the_session() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![]);
     let (one, two) = (place.start(&model).await, place.start(&model).await);
     let held = one.open(place.session()).await.unwrap();
@@ -153,7 +153,7 @@ async fn second_holder_is_told_who_holds_the_session() {
 // REQ: SES-1
 #[tokio::test]
 async fn session_that_is_open_here_is_not_opened_twice() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![]);
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();
@@ -165,7 +165,7 @@ async fn session_that_is_open_here_is_not_opened_twice() {
 // REQ: SES-5
 #[tokio::test]
 async fn checkpoint_is_left_and_made_again_when_missing_or_damaged() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let checkpoint = transcript(&place).with_extension("checkpoint");
     for damage in [None, Some(&b""[..]), Some(b"not a checkpoint")] {
         // Of a short transcript none is left: it is read whole anyway.
@@ -184,7 +184,7 @@ async fn checkpoint_is_left_and_made_again_when_missing_or_damaged() {
 
 /// What `verify` names first.
 #[track_caller]
-fn violation(place: &Place) -> (u64, &'static str) {
+fn violation(place: &TestDirs) -> (u64, &'static str) {
     match transcript::verify(&transcript(place)) {
         Err(TranscriptError::Violated { violation, .. }) => (violation.line, violation.what.code()),
         other => panic!("{other:?}"),
@@ -194,7 +194,7 @@ fn violation(place: &Place) -> (u64, &'static str) {
 // REQ: TRN-3, SES-5, SES-9
 #[tokio::test]
 async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_checkpoint() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let long = || model(|_| text(&"here ".repeat(1 << 16)));
     place.run(&long(), place.session()).await;
     let first = fs::read(transcript(&place)).unwrap();
@@ -219,7 +219,7 @@ async fn transcript_that_was_cut_behind_the_end_of_a_run_is_noticed_by_its_check
 // REQ: TRN-3, SES-5
 #[tokio::test]
 async fn checkpoint_is_no_witness_against_a_copy_nor_for_long_against_a_session_begun_anew() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let long = || model(|_| text(&"here ".repeat(1 << 16)));
     place.run(&long(), place.session()).await;
     let copy = transcript(&place).with_extension("bak");
@@ -234,7 +234,7 @@ async fn checkpoint_is_no_witness_against_a_copy_nor_for_long_against_a_session_
 // REQ: TRN-14
 #[tokio::test]
 async fn repeated_run_id_answers_with_the_earlier_outcome() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| text(&format!("answer {}", asked.n_answers())));
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();
@@ -261,7 +261,7 @@ impl Approver for Yes {
 // REQ: PRM-6
 #[tokio::test]
 async fn what_was_granted_before_is_asked_again() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let asked = Arc::new(AtomicUsize::new(0));
     for n in 1..=2 {
         let model = model(move |it| match it.n_answers() % 2 {
@@ -278,7 +278,7 @@ async fn what_was_granted_before_is_asked_again() {
 // REQ: TOL-7, SES-4
 #[tokio::test]
 async fn file_must_be_read_again_before_it_is_changed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let file = place.write("workspace/a.txt", "one\n");
     let options = || place.session().allow("Edit").unwrap();
     let read = says(vec![call("r", "Read", json!({"file_path": file})), text("done")]);
@@ -297,7 +297,7 @@ async fn file_must_be_read_again_before_it_is_changed() {
 // REQ: TRN-11
 #[tokio::test]
 async fn opening_a_cut_session_tells_of_repairs_and_then_runs() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (tool, _) = counted();
     place
         .run(&says(vec![call("a", "effect", json!({}))]), place.session().tool(tool.clone()))

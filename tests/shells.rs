@@ -11,12 +11,12 @@ use crate::support::{
     host::{interrupted, prompt},
     processes::{fifo, read_to_end},
     record,
-    scripted::{Asked, Place, Say, call, calls, finish, model, text},
+    scripted::{Asked, Say, TestDirs, call, calls, finish, model, text},
     until::until,
 };
 
 /// A session that may run any command.
-fn options(place: &Place) -> SessionOptions {
+fn options(place: &TestDirs) -> SessionOptions {
     place.session().mode(PermissionMode::BypassPermissions)
 }
 
@@ -51,7 +51,7 @@ fn check(transcript: &Path, n_turns: u64) {
     assert_eq!(replayed.turns, n_turns);
 }
 
-async fn open(ennead: &Ennead, place: &Place) -> SessionHandle {
+async fn open(ennead: &Ennead, place: &TestDirs) -> SessionHandle {
     ennead.open(options(place)).await.unwrap()
 }
 
@@ -62,7 +62,7 @@ async fn none_runs(session: &SessionHandle) {
 // REQ: TOL-6, TOL-8
 #[tokio::test]
 async fn background_command_survives_its_run_is_listed_and_its_end_is_told_once() {
-    let place = Place::new();
+    let place = TestDirs::new();
     fifo(&place.path("workspace/gate"));
     let script = BTreeMap::from([
         ("begin", vec![background("a", "read line < gate; echo over; exit 3")]),
@@ -98,7 +98,7 @@ async fn background_command_survives_its_run_is_listed_and_its_end_is_told_once(
 // REQ: TOL-6, TOL-8
 #[tokio::test]
 async fn killed_command_is_not_told_again() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let script = BTreeMap::from([
         (
             "begin",
@@ -126,7 +126,7 @@ async fn killed_command_is_not_told_again() {
 // REQ: TOL-8, TRN-2
 #[tokio::test]
 async fn interrupt_ends_the_commands_of_its_turn_and_no_other() {
-    let place = Place::new();
+    let place = TestDirs::new();
     for name in ["gate", "alive", "other"] {
         fifo(&place.path(&format!("workspace/{name}")));
     }
@@ -164,7 +164,7 @@ const HELD: &str = "exec 9> alive; echo up >&9; (setsid sleep 1000 &); sleep 100
 // REQ: TOL-8, SES-4
 #[tokio::test]
 async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_what_became_of_all() {
-    let place = Place::new();
+    let place = TestDirs::new();
     fifo(&place.path("workspace/alive"));
     let script = BTreeMap::from([
         ("begin", vec![background("a", HELD), background("z", "exit 3")]),
@@ -200,7 +200,7 @@ async fn session_that_is_closed_ends_its_commands_and_the_next_one_says_what_bec
 // REQ: TOL-8, AGT-3
 #[tokio::test]
 async fn commands_of_a_sub_agent_end_with_it() {
-    let place = Place::new();
+    let place = TestDirs::new();
     fifo(&place.path("workspace/alive"));
     let model = model(|asked| match (asked.is_agent(), asked.n_answers()) {
         (false, 0) => call("a", "Agent", json!({"description": "d", "prompt": "p"})),
@@ -221,7 +221,7 @@ async fn commands_of_a_sub_agent_end_with_it() {
 // REQ: TOL-8
 #[tokio::test]
 async fn deny_rule_for_a_command_holds_in_the_background() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked| match asked.n_answers() {
         0 => background("a", "touch made"),
         _ => text("done"),
@@ -235,7 +235,7 @@ async fn deny_rule_for_a_command_holds_in_the_background() {
 // REQ: TOL-6, PRM-1
 #[tokio::test]
 async fn looking_and_killing_need_no_permission_and_rules_deny_them_by_old_and_new_names() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let script = || {
         model(|asked| match asked.n_answers() {
             0 => background("a", "exec sleep 1000"),

@@ -22,7 +22,7 @@ use crate::support::settings::SettingsJson as _;
 use crate::support::{
     mcp_server,
     processes::fifo,
-    scripted::{Place, call, calls, finish, says, text},
+    scripted::{TestDirs, call, calls, finish, says, text},
 };
 
 /// The machine's files, with a count of what was read.
@@ -63,7 +63,7 @@ fn project(settings: &Value) -> String {
 // REQ: TRN-4, SHP-10
 #[tokio::test]
 async fn settings_are_read_again_only_when_a_file_changed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let file = "workspace/.claude/settings.json";
     place.write(file, &project(&json!({"model": "one"})));
     let read = |id| call(id, "Glob", json!({"pattern": id}));
@@ -88,7 +88,7 @@ async fn settings_are_read_again_only_when_a_file_changed() {
 // REQ: TRN-4
 #[tokio::test]
 async fn rule_written_between_turns_holds_for_the_next_turn() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let deny = json!({"permissions": {"deny": ["Read(b.txt)"]}});
     place.write("workspace/b.txt", "b");
     let settings = place.text("workspace/.claude/settings.json");
@@ -114,7 +114,7 @@ async fn settings_file_that_is_no_json_lets_nothing_pass() {
         ("workspace/.claude/settings.local.json", "[]"),
         ("home/.claude/settings.json", r#"{"permissions": {"deny": "Read(b.txt)"}}"#),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         place.write("workspace/b.txt", "b");
         place.write(name, written);
         let read = call("r", "Read", json!({"file_path": "b.txt"}));
@@ -135,7 +135,7 @@ async fn settings_file_that_is_no_json_starts_no_server() {
             "workspace/.claude/settings.local.json",
             "home/.claude/settings.json",
         ] {
-            let place = Place::new();
+            let place = TestDirs::new();
             place.write(name, written);
             let file = json!({ "mcpServers": { "project": mcp_server::entry() } });
             place.write("workspace/.mcp.json", &file.to_string());
@@ -169,7 +169,7 @@ async fn settings_file_that_is_no_json_starts_no_server() {
 // REQ: PRM-2, TRN-4
 #[tokio::test]
 async fn settings_file_that_breaks_while_a_session_is_open_leaves_what_held() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let file = "workspace/.claude/settings.json";
     place.write(file, &project(&json!({"permissions": {"deny": ["Read(b.txt)"]}})));
     place.write("workspace/a.txt", "a is read");
@@ -226,7 +226,7 @@ impl SessionApproved {
 // REQ: SHP-10
 #[tokio::test]
 async fn gates_of_shapers_stay_as_they_were_when_the_session_began() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let file = "workspace/.claude/settings.json";
     let cap = |n: u64| project(&json!({"ennead": {"shapers": {"per_result_cap_chars": n}}}));
     place.write("workspace/long.txt", &"0123456789\n".repeat(1_000));
@@ -263,7 +263,7 @@ async fn settings_that_are_no_file_end_the_run_with_a_line() {
         (|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), "/workspace"),
     ];
     for (make, end) in none {
-        let place = Place::new();
+        let place = TestDirs::new();
         place.write("workspace/.claude/other", "");
         make(Path::new(&place.text("workspace/.claude/settings.json")));
         let model = says(vec![text("never")]);
@@ -282,7 +282,7 @@ async fn repository_may_forbid_whatever_its_trust_and_allow_only_when_trusted() 
         (Trust::Headless, true, false),
         (Trust::Trusted, true, true),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let hook = format!("touch {}", place.text("outside/hooked"));
         let own = json!({
             "permissions": {"allow": ["Bash(touch allowed)"], "deny": ["Bash(ls *)"]},
@@ -305,7 +305,7 @@ async fn repository_may_forbid_whatever_its_trust_and_allow_only_when_trusted() 
 // REQ: CTX-2
 #[tokio::test]
 async fn instruction_files_come_before_the_prompt_and_never_in_the_system_prompt() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("home/.claude/CLAUDE.md", "U-user");
     place.write("CLAUDE.md", "A-above");
     place.write("workspace/CLAUDE.md", "B-here\n@more.md");
@@ -328,7 +328,7 @@ async fn instruction_files_come_before_the_prompt_and_never_in_the_system_prompt
 // REQ: CTX-2
 #[tokio::test]
 async fn agents_file_stands_in_where_there_is_no_other() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/AGENTS.md", "agents' text");
     let model = says(vec![]);
     place.run(&model, place.session()).await;
@@ -343,7 +343,7 @@ async fn agents_file_stands_in_where_there_is_no_other() {
 // REQ: CTX-1
 #[tokio::test]
 async fn rule_for_paths_is_shown_once_such_a_file_was_read() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let rule = "---\npaths: [\"src/**/*.{ts,tsx}\"]\n---\nT-typed";
     place.write("workspace/.claude/rules/deep/ts.md", rule);
     place.write("workspace/src/a.tsx", "code");
@@ -360,7 +360,7 @@ async fn rule_for_paths_is_shown_once_such_a_file_was_read() {
 // REQ: TRN-4
 #[tokio::test]
 async fn variables_of_the_settings_reach_the_shell() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let options =
         place.session().setting("env", json!({"GREETING": "hello there"})).allow("Bash").unwrap();
     let model = says(vec![call("b", "Bash", json!({"command": "printenv GREETING"}))]);

@@ -18,7 +18,7 @@ use tracing_subscriber::{
 };
 
 use crate::support::{
-    scripted::{Place, call, model, text},
+    scripted::{TestDirs, call, model, text},
     settings::SettingsJson as _,
 };
 
@@ -63,7 +63,7 @@ fn spans_nest_as_the_work_does() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber, || {
         runtime.block_on(async {
-            let place = Place::new();
+            let place = TestDirs::new();
             let hook = json!([{ "hooks": [{ "type": "command", "command": "true" }] }]);
             let options = place.session().setting("hooks", json!({ "PreToolUse": hook }));
             let model = model(|asked| match asked.n_answers() {

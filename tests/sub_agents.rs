@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc::UnboundedSender, mpsc::unbounded_channel};
 
 use crate::support::scripted::{
-    Asked, Place, SESSION, Say, Scripted, call, calls, lines, model, text,
+    Asked, SESSION, Say, Scripted, TestDirs, call, calls, lines, model, text,
 };
 
 fn agent(prompt: &str, kind: Option<&str>) -> Value {
@@ -38,7 +38,7 @@ fn one_agent(input: Value, child: impl Fn(&Asked) -> Say + Send + Sync + 'static
 // REQ: AGT-1, SES-1, SES-9
 #[tokio::test]
 async fn agent_writes_a_sidechain_that_its_parent_vouches_for() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look", None), |_| text("found"));
     place.run(&model, place.session()).await;
     let files = place.sidechains();
@@ -70,7 +70,7 @@ async fn parent_reads_no_reasoning_and_no_heartbeat_of_its_agent() {
         ("<think>a secret plan</think>found `<think>`", "found `<think>`"),
         ("<think>nothing to do</think>\n**HEARTBEAT_OK**", "(the agent ended without an answer)"),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = one_agent(agent("look", None), move |_| text(said));
         let outcome = place.run(&model, place.session()).await;
         let results = outcome.messages.iter().flat_map(|it| &it.blocks);
@@ -90,7 +90,7 @@ async fn parent_reads_no_reasoning_and_no_heartbeat_of_its_agent() {
 // REQ: AGT-2
 #[tokio::test]
 async fn five_agents_work_at_the_same_time() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let barrier = Arc::new(Barrier::new(5));
     // Passed only by five calls that wait together.
     let meet = CustomTool::raw("meet", "Meets.", r#"{"type":"object"}"#, move |_, _| {
@@ -119,7 +119,7 @@ async fn five_agents_work_at_the_same_time() {
 // REQ: AGT-2
 #[tokio::test]
 async fn progress_of_an_agent_reaches_listeners_of_its_parent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look", None), |asked| match asked.n_answers() {
         0 => call("g", "Glob", json!({"pattern": "*"})),
         _ => text("found"),
@@ -144,7 +144,7 @@ async fn progress_of_an_agent_reaches_listeners_of_its_parent() {
 // REQ: AGT-2, AGT-8
 #[tokio::test]
 async fn only_the_last_text_comes_back_and_usage_adds_up() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look", None), |asked| match asked.n_answers() {
         0 => call("g", "Glob", json!({"pattern": "*"})),
         _ => text("found"),
@@ -173,7 +173,7 @@ async fn only_the_last_text_comes_back_and_usage_adds_up() {
 // REQ: AGT-5, AGT-1
 #[tokio::test]
 async fn exploring_agent_has_only_tools_that_read() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look", Some("Explore")), |_| text("found"));
     place.run(&model, place.session()).await;
     let asked = model.asked_by_agents();
@@ -187,7 +187,7 @@ async fn exploring_agent_has_only_tools_that_read() {
 // REQ: AGT-5
 #[tokio::test]
 async fn unknown_type_is_a_result_that_names_the_others() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look", Some("Xplore")), |_| text("found"));
     let outcome = place.run(&model, place.session()).await;
     assert_eq!(outcome.end, RunEnd::NoPendingTools);
@@ -200,7 +200,7 @@ async fn unknown_type_is_a_result_that_names_the_others() {
 #[tokio::test]
 async fn agent_asks_the_model_it_is_given_and_otherwise_its_parents() {
     for (given, asks) in [(Some("small"), "small"), (None, "large")] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let mut input = agent("look", None);
         if let Some(given) = given {
             input["model"] = given.into();
@@ -214,7 +214,7 @@ async fn agent_asks_the_model_it_is_given_and_otherwise_its_parents() {
 
 /// The agent calls this tool; what it is told of the call.
 async fn told_to_agent(
-    place: &Place,
+    place: &TestDirs,
     options: ennead::SessionOptions,
     tool: &'static str,
     input: Value,
@@ -230,7 +230,7 @@ async fn told_to_agent(
 // REQ: AGT-9, PRM-2
 #[tokio::test]
 async fn what_is_denied_to_the_parent_is_denied_to_the_agent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "secret");
     // A path rule, so that the tool itself is still offered.
     let options = place.session().deny("Read(a.txt)").unwrap().allow("Read").unwrap();
@@ -243,7 +243,7 @@ async fn what_is_denied_to_the_parent_is_denied_to_the_agent() {
 #[tokio::test]
 async fn mode_of_the_parent_holds_for_the_agent() {
     for (mode, writes) in [(PermissionMode::AcceptEdits, true), (PermissionMode::Default, false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let input = json!({"file_path": place.text("workspace/b.txt"), "content": "x"});
         told_to_agent(&place, place.session().mode(mode), "Write", input).await;
         assert_eq!(place.has("workspace/b.txt"), writes, "{mode:?}");
@@ -266,7 +266,7 @@ impl Approver for Says {
 #[tokio::test]
 async fn questions_of_an_agent_go_to_the_approver_of_its_parent() {
     for allowed in [true, false] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let (tell, mut asked) = unbounded_channel();
         let mut options = place.session();
         options.approver = Some(Arc::new(Says(allowed, tell)));
@@ -280,7 +280,7 @@ async fn questions_of_an_agent_go_to_the_approver_of_its_parent() {
 // REQ: AGT-8
 #[tokio::test]
 async fn agent_that_reaches_its_limit_gives_back_what_it_said() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let echo = CustomTool::raw("echo", "", r#"{"type":"object"}"#, |it, _| async move {
         ToolOutcome::ok(&*it)
     });
@@ -301,7 +301,7 @@ async fn agent_that_reaches_its_limit_gives_back_what_it_said() {
 // REQ: AGT-1
 #[tokio::test]
 async fn agent_sees_nothing_of_the_conversation_but_its_task() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = one_agent(agent("look at the moon", None), |_| text("found"));
     place.run(&model, place.session()).await;
     let asked = &model.asked_by_agents()[0];
@@ -313,7 +313,7 @@ async fn agent_sees_nothing_of_the_conversation_but_its_task() {
 #[tokio::test]
 async fn agents_have_the_instructions_but_for_those_who_only_look() {
     for (kind, has) in [(None, true), (Some("Explore"), false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         place.write("workspace/CLAUDE.md", "house rules");
         let model = one_agent(agent("look", kind), |_| text("found"));
         place.run(&model, place.session()).await;

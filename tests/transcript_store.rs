@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{
     memory_store::MemoryStore,
-    scripted::{Place, SESSION, Scripted, call, model, text},
+    scripted::{SESSION, Scripted, TestDirs, call, model, text},
 };
 
 /// Asks an agent to read a file, then says a text that is kept beside the lines.
@@ -23,12 +23,12 @@ fn busy() -> Arc<Scripted> {
     })
 }
 
-async fn start(place: &Place, store: Arc<dyn TranscriptStore>, model: &Arc<Scripted>) -> Ennead {
+async fn start(place: &TestDirs, store: Arc<dyn TranscriptStore>, model: &Arc<Scripted>) -> Ennead {
     Ennead::start(place.options(model).transcript_store(store)).await.unwrap()
 }
 
 /// Two runs, the second in a new `Ennead` that reads what the first left.
-async fn run_twice(place: &Place, store: &Arc<dyn TranscriptStore>, options: SessionOptions) {
+async fn run_twice(place: &TestDirs, store: &Arc<dyn TranscriptStore>, options: SessionOptions) {
     for (prompt, model) in [(&"begin ".repeat(400), busy()), (&"go on".to_owned(), busy())] {
         let ennead = start(place, Arc::clone(store), &model).await;
         let session = ennead.open(options.clone()).await.unwrap();
@@ -40,7 +40,7 @@ async fn run_twice(place: &Place, store: &Arc<dyn TranscriptStore>, options: Ses
     }
 }
 
-fn transcript(place: &Place) -> PathBuf {
+fn transcript(place: &TestDirs) -> PathBuf {
     place.path(&format!("transcripts/{SESSION}.jsonl"))
 }
 
@@ -60,7 +60,7 @@ fn files(directory: &std::path::Path) -> BTreeMap<PathBuf, Vec<u8>> {
 // REQ: SES-1, SES-4, SES-9
 #[tokio::test]
 async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_made() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/long.txt", &"a line\n".repeat(2_000));
     let memory = MemoryStore::default();
     let store: Arc<dyn TranscriptStore> = Arc::new(memory.clone());
@@ -86,7 +86,7 @@ async fn store_in_memory_holds_byte_for_byte_what_the_files_hold_and_no_file_is_
 // REQ: SES-3, SES-7
 #[tokio::test]
 async fn session_that_was_cut_off_in_a_store_is_closed_and_gone_on_with() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/long.txt", "a line\n");
     let memory = MemoryStore::default();
     let store: Arc<dyn TranscriptStore> = Arc::new(memory.clone());
@@ -113,7 +113,7 @@ async fn session_that_was_cut_off_in_a_store_is_closed_and_gone_on_with() {
 // REQ: SES-1
 #[tokio::test]
 async fn second_ennead_on_one_store_learns_who_writes_the_session() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let store: Arc<dyn TranscriptStore> = Arc::new(MemoryStore::default());
     let model = model(|_| text("hello"));
     let first = start(&place, Arc::clone(&store), &model).await;
@@ -143,7 +143,7 @@ fn device_among_the_transcripts_of_a_directory_is_not_read() {
 // REQ: SES-1
 #[test]
 fn pipe_under_the_name_of_a_transcript_is_refused_before_anything_is_lost_in_it() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let pipe = transcript(&place);
     fs::create_dir_all(pipe.parent().unwrap()).unwrap();
     crate::support::processes::fifo(&pipe);

@@ -162,9 +162,9 @@ pub enum ServeError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Server(Arc<Shared>);
+pub struct Server(Arc<ServerParts>);
 
-struct Shared {
+struct ServerParts {
     ennead: Ennead,
     options: ServeOptions,
     paths: StatePaths,
@@ -202,7 +202,7 @@ impl Server {
         .await
         .map_err(|it| failed(io::Error::other(it)))??;
         let events = ennead.events();
-        let server = Self(Arc::new(Shared {
+        let server = Self(Arc::new(ServerParts {
             tokens: TokenFile::new(options.token_file()),
             paths,
             book,

@@ -116,7 +116,7 @@ impl Governor {
         match input {
             GovernorInput::Ask(ask) => return self.ask(now, ask, out),
             GovernorInput::LimitsReported { ticket, report } => {
-                self.buckets.hear(now, &report);
+                self.buckets.take_report(now, &report);
                 if let Some(call) = self.calls.get_mut(&ticket) {
                     call.is_counted = true;
                 }

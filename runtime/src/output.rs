@@ -79,7 +79,7 @@ pub enum Payload {
 
 /// An input of a normalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard<'e> {
+pub enum OutputEvent<'e> {
     /// A turn begins, and attempts are counted anew.
     TurnStarted,
     /// A piece of the answer.
@@ -137,7 +137,7 @@ pub enum Heard<'e> {
     },
 }
 
-impl<'e> Heard<'e> {
+impl<'e> OutputEvent<'e> {
     /// What an event means for channels; of most, nothing. What happens in sub-agents is not an answer.
     pub fn of(event: &'e Event) -> Option<Self> {
         Some(match event {

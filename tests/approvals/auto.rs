@@ -17,7 +17,7 @@ fn verdict(token: &str, verdict: &str) -> crate::support::scripted::Say {
 #[tokio::test]
 async fn mode_auto_asks_a_fast_model_and_its_call_counts_in_the_run() {
     for (said, runs) in [("allow", true), ("deny", false)] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = model(move |asked: &Asked| match (token(asked), asked.n_answers()) {
             (Some(token), _) => verdict(&token, said),
             (None, 0) => bash("t", "touch made"),
@@ -41,7 +41,7 @@ async fn mode_auto_asks_a_fast_model_and_its_call_counts_in_the_run() {
 // REQ: PRM-5
 #[tokio::test]
 async fn classifier_that_does_not_answer_in_time_leaves_the_call_to_a_person() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| match (token(asked), asked.n_answers()) {
         (Some(_), _) => crate::support::scripted::silence(),
         (None, 0) => bash("t", "touch made"),
@@ -63,7 +63,7 @@ async fn classifier_that_does_not_answer_in_time_leaves_the_call_to_a_person() {
 // REQ: PRM-5
 #[tokio::test]
 async fn simulated_model_decides_in_the_mode_auto_by_a_rule_of_its_playbook() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let rules = r#"
 [[rule]]
 name = "classifier"

@@ -56,7 +56,7 @@ async fn process_that_asks() {
 }
 
 /// Runs it until it has asked, and kills it. Returns the name of the question.
-fn killed_while_asking(place: &Place) -> String {
+fn killed_while_asking(place: &TestDirs) -> String {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
         .args(["approvals::kills::process_that_asks", "--exact", "--ignored", "--nocapture"])
         .env(PLACE, place.path(""))
@@ -88,7 +88,7 @@ async fn listed(session: &SessionHandle) -> Question {
 // REQ: PRM-9, SES-4
 #[tokio::test]
 async fn question_survives_a_kill_and_its_call_runs_once_when_it_is_answered() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let id = killed_while_asking(&place);
     // The second process goes on with the run, and is killed in its turn.
     assert_eq!(killed_while_asking(&place), id);
@@ -122,7 +122,7 @@ async fn question_survives_a_kill_and_its_call_runs_once_when_it_is_answered() {
 // REQ: PRM-5, SES-4
 #[tokio::test]
 async fn without_a_surface_the_question_is_denied_and_the_model_reads_why() {
-    let place = Place::new();
+    let place = TestDirs::new();
     killed_while_asking(&place);
     let model = scripted();
     let ennead = start(&model).await;

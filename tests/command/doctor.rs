@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Place;
+use super::TestDirs;
 
 // REQ: MDL-10
 #[test]
 fn recovery_table_is_printed_as_the_documentation_has_it() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ended = place.run(&["doctor", "--recovery"]);
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
     let page = include_str!("../../docs/recovery.md");
@@ -37,7 +37,7 @@ fn recovery_table_is_printed_as_the_documentation_has_it() {
 // REQ: MDL-10
 #[test]
 fn doctor_without_a_question_says_what_it_can_be_asked() {
-    let ended = Place::new().run(&["doctor"]);
+    let ended = TestDirs::new().run(&["doctor"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("--recovery"), "{}", ended.stderr);
 }

@@ -4,7 +4,7 @@ use std::{fs::File, process::Command};
 
 use serde_json::Value;
 
-use super::{Ended, Place, Server};
+use super::{Ended, Server, TestDirs};
 
 /// Overloads that pass, and refusals with words that nobody should see twice, or obey.
 const PLAYBOOK: &str = r#"
@@ -33,7 +33,7 @@ fn json(ended: &Ended) -> Value {
 // REQ: MDL-11, SUR-2
 #[test]
 fn result_that_no_real_model_gave_says_so_in_json_and_costs_nothing_that_is_known() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let args = ["-p", "17 + 4", "--output-format", "json", "--model", "haiku"];
     let simulated = place.run(&args);
     assert_eq!(simulated.code, Some(0), "{simulated:?}");
@@ -53,7 +53,7 @@ fn result_that_no_real_model_gave_says_so_in_json_and_costs_nothing_that_is_know
 // REQ: SUR-2
 #[test]
 fn key_of_another_provider_alone_is_named_with_what_uses_it() {
-    let place = Place::new();
+    let place = TestDirs::new();
     for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL"] {
         let ended: Ended = place.command(&["-p", "17 + 4"]).env(name, "x").output().unwrap().into();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -67,7 +67,7 @@ fn key_of_another_provider_alone_is_named_with_what_uses_it() {
 // REQ: SUR-2, MDL-8
 #[test]
 fn provider_whose_models_have_names_of_their_own_needs_one() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let run = |provider: &str, base: &str, args: &[&str]| -> Ended {
         let mut command = place.command(&[&["-p", "a"], args].concat());
@@ -90,7 +90,7 @@ fn provider_whose_models_have_names_of_their_own_needs_one() {
 // REQ: MDL-6, SUR-2
 #[test]
 fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let ended = server.run(&place, &["-p", "busy", "--model", "m"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "here\n"), "{ended:?}");
@@ -107,7 +107,7 @@ fn each_retry_is_told_once_with_its_number_its_cause_and_its_wait() {
 // REQ: SUR-2
 #[test]
 fn failure_is_read_once_where_both_streams_go_to_one_place() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let run = |command: &mut Command| {
         let path = place.work().join("both");
@@ -133,7 +133,7 @@ fn failure_is_read_once_where_both_streams_go_to_one_place() {
 // REQ: SUR-2, OUT-2
 #[test]
 fn words_of_a_server_are_shown_without_control_sequences() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     for format in ["text", "json"] {
         let ended = server.run(&place, &["-p", "refused", "--output-format", format]);
@@ -151,7 +151,7 @@ fn words_of_a_server_are_shown_without_control_sequences() {
     assert!(!traced.stdout.contains(|c: char| c.is_control() && c != '\n'), "{}", traced.stdout);
 }
 
-impl Place {
+impl TestDirs {
     /// The first transcript that holds these words.
     fn transcript_of(&self, words: &str) -> String {
         let entries = std::fs::read_dir(self.work().join(".transcripts")).unwrap();

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Place, Server, text};
+use super::{Server, TestDirs, text};
 use crate::support::processes::fifo;
 
 const PLAYBOOK: &str = r#"
@@ -100,7 +100,7 @@ fn living(words: &str) -> Vec<String> {
 }
 
 /// `ennead -p` that may run any command.
-fn ennead(server: &Server, place: &Place, prompt: &str) -> Command {
+fn ennead(server: &Server, place: &TestDirs, prompt: &str) -> Command {
     server.command(place, &["-p", prompt, "--permission-mode", "bypassPermissions"])
 }
 
@@ -111,7 +111,7 @@ fn send(child: &Child, signal: Signal) {
 /// Takes one way, this many times, and returns how many processes are left of it: after the calls, while
 /// the command still runs, and after its end.
 #[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
-fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usize) -> usize {
+fn leave(server: &Server, place: &TestDirs, (name, way): (&str, &str), n_calls: usize) -> usize {
     // Told apart from those of other tests, and of other processes that run these.
     let seconds = format!("1000.{}{}", std::process::id(), name.len());
     let prompt = format!("{n_calls} ways: {}", way.replace("SECONDS", &seconds));
@@ -133,7 +133,7 @@ fn leave(server: &Server, place: &Place, (name, way): (&str, &str), n_calls: usi
 fn no_process_outlives_its_call_whichever_way_it_goes() {
     let n_trials: usize =
         std::env::var("ENNEAD_TRIALS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     for way in WAYS {
         let mut n_left = 0;
@@ -146,7 +146,7 @@ fn no_process_outlives_its_call_whichever_way_it_goes() {
     check_transcripts(&place);
 }
 
-fn check_transcripts(place: &Place) {
+fn check_transcripts(place: &TestDirs) {
     for entry in fs::read_dir(place.work().join(".transcripts")).unwrap() {
         let file = entry.unwrap().path();
         if file.extension().is_some_and(|it| it == "jsonl") {
@@ -174,8 +174,8 @@ fn watch(path: &Path) -> mpsc::Receiver<()> {
 const HELD: &str = "1 times: exec 9> alive; (setsid sh -c \"sleep 1000 & exit\" &); sleep 1000";
 
 /// Sends a signal while a command runs; gives back how `ennead` ended, once no process is left.
-fn end_by(signal: Signal) -> (Place, std::process::ExitStatus) {
-    let place = Place::new();
+fn end_by(signal: Signal) -> (TestDirs, std::process::ExitStatus) {
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let mut child = ennead(&server, &place, HELD).spawn().unwrap();
@@ -197,7 +197,7 @@ fn no_process_outlives_a_killed_ennead() {
 // REQ: TOL-8
 #[test]
 fn no_background_command_outlives_a_killed_ennead_by_two_seconds_and_the_next_says_it_is_gone() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let command = HELD.replace("1 times: ", "behind: ");
@@ -240,7 +240,7 @@ fn sighup_and_sigquit_end_the_run_in_order_and_leave_no_process() {
 // REQ: SUR-2
 #[test]
 fn sighup_that_was_ignored_from_the_start_stays_so() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let held = watch(&place.work().join("alive"));
     let command = ennead(&server, &place, "1 times: exec 9> alive; read line < go");
@@ -265,7 +265,7 @@ fn sighup_that_was_ignored_from_the_start_stays_so() {
 // REQ: SES-2, SUR-2
 #[test]
 fn limit_on_the_size_of_files_is_an_error_of_the_session_and_not_the_end_of_the_process() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, PLAYBOOK);
     let command = ennead(&server, &place, "on and on");
     let mut limited = place.command(&[]);

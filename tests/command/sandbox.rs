@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 
-use super::{Ended, Place, Server, text};
+use super::{Ended, Server, TestDirs, text};
 
 const PLAYBOOK: &str = r#"
 key = "right"
@@ -37,13 +37,13 @@ reply = [{ text = "{{ new_results|join }}" }]
 
 /// A place with a key in the home directory, and directories next to the one that is worked in.
 struct Cell {
-    place: Place,
+    place: TestDirs,
     server: Server,
 }
 
 impl Cell {
     fn new() -> Self {
-        let place = Place::new();
+        let place = TestDirs::new();
         for (name, content) in [
             ("../home/.ssh/id_test", "ESCAPED with a key\n"),
             ("../outside/kept", "ESCAPED with a file\n"),
@@ -91,7 +91,7 @@ impl Cell {
 
 /// What `doctor --sandbox` says of this kernel.
 fn doctor() -> Value {
-    let ended = Place::new().run(&["doctor", "--sandbox", "--output-format", "json"]);
+    let ended = TestDirs::new().run(&["doctor", "--sandbox", "--output-format", "json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     serde_json::from_str(&ended.stdout).unwrap()
 }
@@ -111,7 +111,7 @@ fn can_confine(what: &str) -> bool {
 #[test]
 fn doctor_prints_what_the_kernel_gives_as_text_and_as_json() {
     let said = doctor();
-    let ended = Place::new().run(&["doctor", "--sandbox"]);
+    let ended = TestDirs::new().run(&["doctor", "--sandbox"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let can = ended.stdout.starts_with("commands can be confined\n");
     assert_eq!(can, said["lacks"].is_null(), "{}", ended.stdout);

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Ended, Place, Server, with_input};
+use super::{Ended, Server, TestDirs, with_input};
 
 const DRIVEN: [&str; 5] =
     ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
@@ -34,7 +34,7 @@ fn initialize() -> String {
 }
 
 /// The command, with a configuration directory of its own.
-fn driven(place: &Place, server: &Server, more: &[&str]) -> Command {
+fn driven(place: &TestDirs, server: &Server, more: &[&str]) -> Command {
     let mut command = server.command(place, &[&DRIVEN, more].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
     command
@@ -43,7 +43,7 @@ fn driven(place: &Place, server: &Server, more: &[&str]) -> Command {
 // REQ: SUR-2, SUR-3
 #[test]
 fn prompts_that_were_written_before_the_end_are_all_answered() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let input = [initialize(), prompt("one"), prompt("two"), prompt("three")].concat();
     let ended = with_input(driven(&place, &server, &["--model", "m"]), input.as_bytes());
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
@@ -59,7 +59,7 @@ fn prompts_that_were_written_before_the_end_are_all_answered() {
 // REQ: SUR-3
 #[test]
 fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let mut input = b"{\n\xff\xfe\n[1]\nnull\n{\"type\":\"later\"}\n\n".to_vec();
     input.extend_from_slice(
         format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "y".repeat(5_000_000)).as_bytes(),
@@ -90,7 +90,7 @@ fn lines_that_are_no_requests_are_reported_and_lose_no_prompt() {
 // REQ: SUR-3
 #[test]
 fn end_of_input_without_a_prompt_ends_the_command() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     for input in [String::new(), initialize()] {
         let ended = with_input(driven(&place, &server, &[]), input.as_bytes());
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
@@ -100,7 +100,7 @@ fn end_of_input_without_a_prompt_ends_the_command() {
 // REQ: SUR-2
 #[test]
 fn prompt_of_the_command_line_is_shown_as_lines_too() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let ended =
         server.run(&place, &["-p", "hey", "--model", "m", "--output-format", "stream-json"]);
     let lines = lines(&ended);
@@ -112,7 +112,7 @@ fn prompt_of_the_command_line_is_shown_as_lines_too() {
 // REQ: SUR-3
 #[test]
 fn session_is_gone_on_with_by_its_id_and_an_unknown_one_is_a_result() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let first = with_input(driven(&place, &server, &[]), prompt("one").as_bytes());
     let id = lines(&first)[0]["session_id"].as_str().unwrap().to_owned();
     let resume = format!("--resume={id}");
@@ -163,7 +163,7 @@ impl Driver {
 // REQ: SUR-3
 #[test]
 fn program_that_does_not_read_holds_no_request_up() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&initialize());
     // Far more than a pipe holds, and nothing of it is read.
@@ -184,7 +184,7 @@ fn program_that_does_not_read_holds_no_request_up() {
 // REQ: SUR-3
 #[test]
 fn program_that_reads_one_line_and_goes_ends_the_command_in_good_order() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let mut driver = Driver::start(driven(&place, &server, &["--model", "m"]));
     driver.write(&prompt("one"));
     assert_eq!(driver.next()["subtype"], "init");
@@ -214,7 +214,7 @@ reply = [{ tool = "Bash", input = { command = "echo $$ > shell; sleep 600" } }]
 name = "done"
 reply = [{ text = "done" }]
 "#;
-    let place = Place::new();
+    let place = TestDirs::new();
     let server = Server::playing(&place, playbook);
     let mut driver = Driver::start(driven(&place, &server, &["--allowedTools", "Bash"]));
     driver.write(&prompt("go"));
@@ -239,7 +239,7 @@ reply = [{ text = "done" }]
 // REQ: SUR-2
 #[test]
 fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
-    let (place, server) = (Place::new(), Server::start(&Place::new()));
+    let (place, server) = (TestDirs::new(), Server::start(&TestDirs::new()));
     let run =
         |flags: &[&str]| server.run(&place, &[&["-p", "system", "--model", "m"], flags].concat());
     let ended = run(&["--include-hook-events", "--session-mirror", "--max-budget-usd", "5"]);
@@ -263,7 +263,7 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
 // REQ: SUR-2, SUR-3
 #[test]
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
     let mut command = place.command(&[&DRIVEN[..], &["--task-budget", "1"]].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
@@ -285,7 +285,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
 // REQ: SUR-3
 #[test]
 fn version_is_one_that_programs_compare_and_ours_is_beside_it() {
-    let ended = Place::new().run(&["-v"]);
+    let ended = TestDirs::new().run(&["-v"]);
     let first = ended.stdout.split(' ').next().unwrap();
     let numbers: Vec<u32> = first.split('.').map(|it| it.parse().unwrap()).collect();
     assert!(vec![2, 1, 248] <= numbers, "{first}");

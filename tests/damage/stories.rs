@@ -11,7 +11,7 @@ use std::{
 use ennead::tool::{Access, CustomTool, ToolOutcome};
 use serde_json::json;
 
-use crate::support::scripted::{Place, SESSION, Say, Scripted, call, calls, model, says, text};
+use crate::support::scripted::{SESSION, Say, Scripted, TestDirs, call, calls, model, says, text};
 use crate::support::settings::SettingsJson as _;
 
 /// A tool whose results are of this size.
@@ -23,7 +23,7 @@ fn tool(n: usize) -> Arc<CustomTool> {
 }
 
 async fn story(n: usize, models: &[Arc<Scripted>]) -> Vec<u8> {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "one\ntwo\n");
     for model in models {
         let options = place.session().tool(tool(n)).allow("Write").unwrap().allow("Bash").unwrap();

@@ -11,7 +11,7 @@ use ennead::{
 use ennead_runtime::transcript::load::{LoadAs, load};
 
 use super::{apply::damages, is_whole_trial, n_lost, stories};
-use crate::support::scripted::{Place, SESSION, alerts, until_end};
+use crate::support::scripted::{SESSION, TestDirs, alerts, until_end};
 
 const PLAYBOOK: &str = r#"
 [[rule]]
@@ -22,7 +22,7 @@ reply = [{ text = "still here" }]
 /// Damages between two that are tried.
 const STEP: usize = 40;
 
-async fn started(place: &Place) -> Ennead {
+async fn started(place: &TestDirs) -> Ennead {
     let playbook = Playbook::parse(PLAYBOOK, "test").unwrap();
     let options = Options::default()
         .placement(Placement::Ambient)
@@ -35,7 +35,7 @@ async fn started(place: &Place) -> Ennead {
 /// Resumes what lies there and gives one prompt: how that ended, and what was alerted.
 async fn resumed(
     ennead: &Ennead,
-    place: &Place,
+    place: &TestDirs,
     transcripts: &Path,
 ) -> (Option<RunEnd>, String, Vec<String>) {
     let mut options = place.session();
@@ -57,7 +57,7 @@ async fn resumed(
     }
 }
 
-fn put(place: &Place, n: usize, bytes: &[u8]) -> std::path::PathBuf {
+fn put(place: &TestDirs, n: usize, bytes: &[u8]) -> std::path::PathBuf {
     let transcripts = place.path(&format!("transcripts-{n}"));
     fs::create_dir(&transcripts).unwrap();
     fs::write(transcripts.join(format!("{SESSION}.jsonl")), bytes).unwrap();
@@ -69,7 +69,7 @@ fn put(place: &Place, n: usize, bytes: &[u8]) -> std::path::PathBuf {
 #[expect(clippy::print_stdout, reason = "the counts are worth knowing")]
 async fn session_takes_the_next_prompt_whatever_its_transcript_has_suffered() {
     let step = if is_whole_trial() { 1 } else { STEP };
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = started(&place).await;
     let (mut n, mut bricked, mut silent) = (0, Vec::new(), Vec::new());
     for (name, bytes) in stories::all().await {
@@ -97,7 +97,7 @@ async fn session_takes_the_next_prompt_whatever_its_transcript_has_suffered() {
 // REQ: SES-7
 #[tokio::test]
 async fn transcript_with_line_ends_of_another_system_is_gone_on_with_and_that_is_told() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = started(&place).await;
     let (_, bytes) = stories::all().await.swap_remove(2);
     let text = String::from_utf8(bytes.clone()).unwrap().replace('\n', "\r\n");
@@ -118,7 +118,7 @@ async fn transcript_with_line_ends_of_another_system_is_gone_on_with_and_that_is
 // REQ: SES-7, SHP-12
 #[tokio::test]
 async fn result_that_is_lost_in_an_ended_run_is_answered_once_and_told() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = started(&place).await;
     let (_, bytes) = stories::all().await.swap_remove(2);
     let text = String::from_utf8(bytes).unwrap();

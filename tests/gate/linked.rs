@@ -6,12 +6,12 @@ use ennead::permission::PermissionMode;
 use serde_json::json;
 
 use super::result;
-use crate::support::{record::verified, scripted::Place};
+use crate::support::{record::verified, scripted::TestDirs};
 
 const SECRET: &str = "marker-81d0";
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDirs {
+    let place = TestDirs::new();
     place.write("workspace/secrets/prod.key", SECRET);
     place.write("workspace/.git/config", "[core]\n");
     place.write("workspace/src/a.rs", "fn main() {}");
@@ -22,7 +22,7 @@ fn place() -> Place {
 }
 
 /// What the model reads of a command; the transcript of its session holds all that decided.
-async fn told(place: &Place, command: &str) -> String {
+async fn told(place: &TestDirs, command: &str) -> String {
     let options = place.session().mode(PermissionMode::Default);
     let options = options.deny("Read(secrets/**)").unwrap();
     let options = options.allow("Bash").unwrap().allow("Edit").unwrap();

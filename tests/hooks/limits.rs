@@ -6,7 +6,7 @@ use ennead::RunEnd;
 use serde_json::{Value, json};
 
 use super::{answers, came_of, command, hooks, probed};
-use crate::support::scripted::{Place, alerts, call, says, text};
+use crate::support::scripted::{TestDirs, alerts, call, says, text};
 use crate::support::settings::SettingsJson as _;
 
 // REQ: HKS-2
@@ -19,7 +19,7 @@ async fn late_hook_is_killed_with_all_it_started_and_the_call_goes_on() {
         late.push("trap '' TERM; exec 3> PIPE; setsid sleep 1000 & sleep 1000");
     }
     for script in late {
-        let place = Place::new();
+        let place = TestDirs::new();
         let (options, ran) = probed(&place);
         let pipe = place.text("outside/pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -46,7 +46,7 @@ async fn hook_has_answered_when_it_has_ended_whatever_it_left_behind() {
     // more than fits without a reader.
     let held = ["cat PIPE & echo no >&2; exit 2", "exec 3<&0; cat PIPE <&3 >OUT 2>&1 & exit 2"];
     for script in held {
-        let place = Place::new();
+        let place = TestDirs::new();
         let (options, ran) = probed(&place);
         let pipe = place.text("outside/pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -70,7 +70,7 @@ async fn hook_has_answered_when_it_has_ended_whatever_it_left_behind() {
 // REQ: HKS-4
 #[tokio::test]
 async fn overlong_context_is_kept_in_a_file_that_the_model_may_read() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let script = place.script(
         "outside/long.sh",
@@ -85,7 +85,7 @@ echo "{\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"additionalCon
     assert!(std::fs::read_to_string(path).unwrap().ends_with("xEND"));
 }
 
-fn stop_inputs(place: &Place) -> Vec<bool> {
+fn stop_inputs(place: &TestDirs) -> Vec<bool> {
     let seen = place.read("outside/stops");
     let inputs = seen.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
     inputs.map(|it| it["stop_hook_active"].as_bool().unwrap()).collect()
@@ -94,7 +94,7 @@ fn stop_inputs(place: &Place) -> Vec<bool> {
 // REQ: HKS-6
 #[tokio::test]
 async fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let seen = place.text("outside/stops");
     let stop = command(&format!("cat >> {seen}; echo >> {seen}; echo 'not yet' >&2; exit 2"));
     let options = place.session().setting("hooks", hooks("Stop", &[stop]));
@@ -111,7 +111,7 @@ async fn stop_hook_holds_the_run_eight_times_and_is_then_overridden() {
 // REQ: HKS-6
 #[tokio::test]
 async fn stop_hook_that_is_content_lets_the_run_end() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let once = place.text("outside/once");
     let stop = command(&format!("test -e {once} && exit 0; touch {once}; echo more >&2; exit 2"));
     let options = place.session().setting("hooks", hooks("Stop", &[stop]));
@@ -122,7 +122,7 @@ async fn stop_hook_that_is_content_lets_the_run_end() {
 // REQ: HKS-4
 #[tokio::test]
 async fn hook_can_stop_the_run_before_a_call() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, ran) = probed(&place);
     let stop = answers(0, &json!({"continue": false, "stopReason": "no more"}), "");
     let came = came_of(&place, options.setting("hooks", hooks("PreToolUse", &[stop])), &ran).await;
@@ -143,7 +143,7 @@ async fn matcher_chooses_by_the_name_of_the_tool() {
         ("PROBE", false),
         ("*", true),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let (options, ran) = probed(&place);
         let table = json!({"PreToolUse": [{"matcher": matcher, "hooks": [command("exit 2")]}]});
         let came = came_of(&place, options.setting("hooks", table), &ran).await;
@@ -154,7 +154,7 @@ async fn matcher_chooses_by_the_name_of_the_tool() {
 // REQ: HKS-1
 #[tokio::test]
 async fn hooks_of_the_parent_run_for_its_agents_and_name_them() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, _) = probed(&place);
     let seen = place.text("outside/stops");
     let hook = command(&format!("cat >> {seen}; echo >> {seen}"));
@@ -174,7 +174,7 @@ async fn hooks_of_the_parent_run_for_its_agents_and_name_them() {
 // REQ: HKS-2
 #[tokio::test]
 async fn slow_hook_delays_only_its_own_session() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let (options, _) = probed(&place);
     let pipe = place.text("outside/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

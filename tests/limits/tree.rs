@@ -6,13 +6,13 @@ use ennead::{RunEnd, RunOutcome, SessionOptions, tool::CustomTool, transcript};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{
-    Asked, Place, SESSION, Say, Scripted, call, calls, model, says, text,
+    Asked, SESSION, Say, Scripted, TestDirs, call, calls, model, says, text,
 };
 use crate::support::settings::SettingsJson as _;
 
 /// Runs one prompt. The transcript is in order, sidechains included.
 pub(super) async fn run(
-    place: &Place,
+    place: &TestDirs,
     model: &Arc<Scripted>,
     options: SessionOptions,
 ) -> RunOutcome {
@@ -22,7 +22,7 @@ pub(super) async fn run(
 }
 
 #[track_caller]
-pub(super) fn verify(place: &Place) {
+pub(super) fn verify(place: &TestDirs) {
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
     transcript::verify(&file).unwrap_or_else(|it| panic!("{it}"));
 }
@@ -56,7 +56,7 @@ pub(super) fn check_agents(model: &Scripted, answered: usize, refusal: &str) {
 // REQ: AGT-7
 #[tokio::test]
 async fn limits_of_the_settings_hold_for_the_first_agent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = parent_of(3);
     let options = place.session().own_setting("agents", json!({"max_in_tree": 2}));
     let outcome = run(&place, &model, options).await;
@@ -67,7 +67,7 @@ async fn limits_of_the_settings_hold_for_the_first_agent() {
 // REQ: AGT-7
 #[tokio::test]
 async fn fifty_first_agent_of_a_tree_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|asked: &Asked| -> Say {
         if asked.is_agent() {
             return text("found");
@@ -93,7 +93,7 @@ async fn tokens_and_turns_of_a_tree_are_one_sum() {
         (json!({"max_tree_turns": 2}), RunEnd::TreeLimit),
         (json!({"max_tree_tokens": 150}), RunEnd::TreeLimit),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let options = place
             .session()
             .own_setting("agents", limits.clone())
@@ -118,7 +118,7 @@ fn nesting() -> Arc<Scripted> {
 // REQ: AGT-7, AGT-1
 #[tokio::test]
 async fn agents_nest_three_deep_and_the_last_is_not_offered_the_tool() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let outcome = run(&place, &nesting(), place.session()).await;
     assert_eq!(outcome.text, "bottom+++");
     assert_eq!(place.sidechains().len(), 3);
@@ -127,14 +127,14 @@ async fn agents_nest_three_deep_and_the_last_is_not_offered_the_tool() {
 // REQ: AGT-7
 #[tokio::test]
 async fn without_depth_the_tool_is_not_offered_at_all() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let options = place.session().own_setting("agents", json!({"max_depth": 0}));
     let outcome = run(&place, &nesting(), options).await;
     assert_eq!(outcome.text, "bottom");
 }
 
 /// Moves the clock forward by a minute.
-fn minute(place: &Place) -> Arc<CustomTool> {
+fn minute(place: &TestDirs) -> Arc<CustomTool> {
     use ennead::tool::{Access, ToolOutcome};
     let clock = Arc::clone(&place.clock);
     let tool = CustomTool::raw("minute", "Waits.", r#"{"type":"object"}"#, move |_, _| {
@@ -147,7 +147,7 @@ fn minute(place: &Place) -> Arc<CustomTool> {
 // REQ: AGT-7
 #[tokio::test]
 async fn third_agent_within_a_minute_is_refused_and_may_be_started_later() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let three = ["a0", "a1", "a2"].map(|it| (it, "Agent", agent(it)));
     let steps = says(vec![
         calls(&three),
@@ -172,7 +172,7 @@ async fn third_agent_within_a_minute_is_refused_and_may_be_started_later() {
 #[tokio::test]
 async fn first_call_of_a_session_is_bounded_as_every_other() {
     for limits in [json!({"maxTreeTokens": 150}), json!({"maxTreeTurns": 0})] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = parent_of(0);
         let options = place.session().own_setting("agents", limits.clone());
         let outcome = run(&place, &model, options).await;
@@ -184,7 +184,7 @@ async fn first_call_of_a_session_is_bounded_as_every_other() {
 // REQ: AGT-7
 #[tokio::test]
 async fn call_that_only_reservations_stand_in_the_way_of_waits_for_them() {
-    let place = Place::new();
+    let place = TestDirs::new();
     // Each answer uses 110 and sets more than 50,000 aside: of two agents one has to wait, none is
     // refused.
     let options = place

@@ -14,7 +14,7 @@ use super::tree::{agent, run, verify};
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
-    scripted::{Asked, Place, Scripted, call, calls, finish, model, says, text},
+    scripted::{Asked, Scripted, TestDirs, call, calls, finish, model, says, text},
 };
 
 /// A scripted model whose answers may wait, and stop for another reason.
@@ -58,7 +58,7 @@ impl Transport for Wire {
 }
 
 pub(super) async fn start(
-    place: &Place,
+    place: &TestDirs,
     model: &Arc<Scripted>,
     stops: fn(&Asked) -> Option<&'static str>,
 ) -> (Ennead, Barrier) {
@@ -89,7 +89,7 @@ fn grow(n: usize) -> Arc<CustomTool> {
 #[tokio::test]
 async fn tokens_of_a_tree_are_never_more_than_their_limit_whatever_tools_bring() {
     for limit in [60_000, 100_000, 150_000, 220_000] {
-        let place = Place::new();
+        let place = TestDirs::new();
         // The context of each agent grows by 5,000 tokens with every call.
         let model = model(|asked| {
             let n = asked.n_answers();
@@ -120,7 +120,7 @@ async fn answer_is_not_asked_for_again_with_a_ceiling_that_the_limit_has_no_room
     for (limit, end, n_asked) in
         [(60_000, RunEnd::TreeLimit, 1), (120_000, RunEnd::NoPendingTools, 2)]
     {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = says(vec![]);
         let cut = |asked: &Asked| (asked.body["max_tokens"] == 30_000).then_some("max_tokens");
         let (ennead, _) = start(&place, &model, cut).await;
@@ -145,7 +145,7 @@ async fn dearer_model_is_not_turned_to_without_the_money_for_it() {
         (500_000, RunEnd::TreeLimit, &["claude-sonnet-5"][..]),
         (1_000_000, RunEnd::NoPendingTools, &["claude-sonnet-5", "claude-opus-5"]),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = says(vec![]);
         let refuses =
             |asked: &Asked| (asked.body["model"] == "claude-sonnet-5").then_some("refusal");
@@ -173,7 +173,7 @@ fn settings(limits: serde_json::Value) -> String {
 }
 
 /// Writes the user's settings, with these limits.
-fn limiting(place: &Place) -> Arc<CustomTool> {
+fn limiting(place: &TestDirs) -> Arc<CustomTool> {
     let file = place.path("home/.claude/settings.json");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let tool = CustomTool::raw("limit", "Limits.", r#"{"type":"object"}"#, move |input, _| {
@@ -192,7 +192,7 @@ async fn limit_that_appears_in_the_settings_binds_the_next_call_and_one_that_is_
         (json!({"maxTreeMicroUsd": 500}), json!({})),
         (json!({"maxTreeSeconds": 0}), json!({"maxTreeSeconds": 5})),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let said = limits.clone();
         let model = model(move |asked| match asked.n_answers() {
             0 => call("l", "limit", said.clone()),

@@ -19,7 +19,7 @@ use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
     host::{interrupted, prompt},
-    scripted::{Asked, Place, SESSION, Say, call, calls, finish, model, text},
+    scripted::{Asked, SESSION, Say, TestDirs, call, calls, finish, model, text},
     until::until,
 };
 
@@ -69,7 +69,7 @@ fn top(agents: &'static [(&'static str, &'static str)]) -> impl Fn(&Asked) -> Sa
 // REQ: AGT-7, AGT-3
 #[tokio::test]
 async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them_goes_on() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let gate = Barrier::closed();
     let passes = gate.clone();
     let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {
@@ -121,7 +121,7 @@ async fn agent_that_crashes_is_settled_and_those_below_it_and_who_waits_for_them
 // REQ: AGT-7, AGT-3
 #[tokio::test]
 async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let parent = top(&[("a", "held")]);
     let model = model(move |asked| if asked.is_agent() { text("found") } else { parent(asked) });
     let (ennead, barrier) = start(&place, &model, |_| None).await;
@@ -144,7 +144,7 @@ async fn call_of_an_agent_that_crashes_counts_as_its_worst_case() {
 // REQ: AGT-7, TRN-2
 #[tokio::test]
 async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let parent = top(&[("a", "held"), ("b", "held")]);
     let model = model(move |asked| match asked.user().contains("again") {
         true => text("still here"),
@@ -188,7 +188,7 @@ async fn interrupt_ends_a_call_that_waits_and_counts_one_that_was_sent() {
 // REQ: AGT-7, TRN-2, MDL-13
 #[tokio::test]
 async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let parent = top(&[("a", "held"), ("b", "held"), ("c", "held")]);
     let model = model(move |asked| match asked.user().contains("again") {
         true => text("still here"),
@@ -233,7 +233,7 @@ async fn interrupt_gives_back_what_was_set_aside_for_calls_that_were_never_sent(
 // REQ: AGT-7, RUN-2
 #[tokio::test(start_paused = true)]
 async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_without_room() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|_| text("still here"));
     let limited = |limit: u64| {
         place
@@ -269,7 +269,7 @@ async fn model_call_that_crashes_counts_as_its_worst_case_and_is_not_made_again_
 // REQ: AGT-7, RUN-2, MDL-13
 #[tokio::test(start_paused = true)]
 async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|_| text("still here"));
     let mut one = GovernorLimits::default();
     one.concurrency = NonZeroU32::new(1);
@@ -305,7 +305,7 @@ async fn model_call_that_crashes_before_it_was_sent_counts_as_nothing() {
 // REQ: AGT-7, AGT-3
 #[tokio::test]
 async fn what_an_agent_and_those_below_it_used_is_part_of_the_run_also_when_it_crashes() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let gate = Barrier::closed();
     let passes = gate.clone();
     let tool = CustomTool::raw("gate", "Waits.", r#"{"type":"object"}"#, move |_, _| {

@@ -12,7 +12,7 @@ use ennead_runtime::catalogue::Money;
 use serde_json::json;
 
 use super::tree::{agent, parent_of, run};
-use crate::support::scripted::{Place, Scripted, call, model, text};
+use crate::support::scripted::{Scripted, TestDirs, call, model, text};
 use crate::support::settings::SettingsJson as _;
 
 /// At 2 dollars per million tokens of input and 10 of output.
@@ -31,7 +31,7 @@ fn delegating() -> Arc<Scripted> {
 #[tokio::test]
 async fn money_of_a_tree_is_never_more_than_its_limit() {
     const LIMIT: u64 = 500_000;
-    let place = Place::new();
+    let place = TestDirs::new();
     let options = place
         .session()
         .model(PRICED)
@@ -57,7 +57,7 @@ async fn model_without_a_price_is_asked_only_where_money_is_not_limited() {
         (json!({"maxTreeMicroUsd": 1_000_000_000}), RunEnd::TreeLimit),
         (json!({}), RunEnd::NoPendingTools),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let model = parent_of(1);
         let options = place.session().model("nobody-knows").own_setting("agents", limits);
         let outcome = run(&place, &model, options).await;

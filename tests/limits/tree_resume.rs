@@ -7,13 +7,13 @@ use ennead_runtime::catalogue::Money;
 use serde_json::{Value, json};
 
 use super::tree::{agent, parent_of, run};
-use crate::support::scripted::{Place, SESSION, Scripted, call, model, text};
+use crate::support::scripted::{SESSION, Scripted, TestDirs, call, model, text};
 use crate::support::settings::SettingsJson as _;
 
 /// At 300 millionths of a dollar for an answer of the scripted model.
 const PRICED: &str = "claude-sonnet-5";
 
-fn session(place: &Place, limits: Value) -> SessionOptions {
+fn session(place: &TestDirs, limits: Value) -> SessionOptions {
     place
         .session()
         .model(PRICED)
@@ -23,7 +23,7 @@ fn session(place: &Place, limits: Value) -> SessionOptions {
 
 /// Two turns of the top and one of an agent: 3 answers, 330 tokens, 900 millionths of a dollar. Each
 /// answer takes 4 seconds, an agent works within the time of its parent.
-async fn first(place: &Place) -> RunOutcome {
+async fn first(place: &TestDirs) -> RunOutcome {
     let clock = place.clock.clone();
     let model = model(move |asked| {
         clock.advance(Duration::from_secs(4));
@@ -39,7 +39,7 @@ async fn first(place: &Place) -> RunOutcome {
 }
 
 /// Goes on under these limits, with a model that is done at once.
-async fn again(place: &Place, limits: Value) -> (RunOutcome, std::sync::Arc<Scripted>) {
+async fn again(place: &TestDirs, limits: Value) -> (RunOutcome, std::sync::Arc<Scripted>) {
     let model = model(|_| text("done again"));
     (run(place, &model, session(place, limits)).await, model)
 }
@@ -53,7 +53,7 @@ async fn what_a_tree_used_before_counts_after_a_resume() {
         (json!({"maxTreeMicroUsd": 1_000}), "$0.0009 of $0.0010"),
         (json!({"maxTreeSeconds": 12}), "time of this session"),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         first(&place).await;
         let (outcome, model) = again(&place, limits).await;
         assert_eq!(outcome.end, RunEnd::TreeLimit, "{why}");
@@ -71,7 +71,7 @@ async fn what_is_left_can_be_used_after_a_resume() {
         json!({"maxTreeTokens": 100_000}),
         json!({"maxTreeMicroUsd": 1_000_000}),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         first(&place).await;
         let (outcome, _) = again(&place, limits.clone()).await;
         assert_eq!(outcome.text, "done again", "{limits}: {:?}", outcome.error);
@@ -81,7 +81,7 @@ async fn what_is_left_can_be_used_after_a_resume() {
 // REQ: AGT-7, SES-4
 #[tokio::test]
 async fn agents_of_an_earlier_process_are_counted() {
-    let place = Place::new();
+    let place = TestDirs::new();
     first(&place).await;
     let model = model(|asked| match asked.results().iter().any(|it| it.0 == "b") {
         false => call("b", "Agent", agent("look")),
@@ -96,7 +96,7 @@ async fn agents_of_an_earlier_process_are_counted() {
 // REQ: AGT-7, SES-4
 #[tokio::test]
 async fn agents_that_an_earlier_process_started_within_a_minute_count_for_the_rate() {
-    let place = Place::new();
+    let place = TestDirs::new();
     // Its agent is started 4 seconds after the beginning, and 8 before the end.
     first(&place).await;
     let clock = place.clock.clone();
@@ -123,7 +123,7 @@ async fn agents_that_an_earlier_process_started_within_a_minute_count_for_the_ra
 // REQ: AGT-7, SES-4
 #[tokio::test]
 async fn sums_of_a_session_are_those_of_all_its_processes_and_agents() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let before = first(&place).await;
     let (after, _) = again(&place, json!({})).await;
     assert_eq!(after.session_usage, before.usage + after.usage);
@@ -137,7 +137,7 @@ async fn sums_of_a_session_are_those_of_all_its_processes_and_agents() {
 // REQ: AGT-7, SES-7
 #[tokio::test]
 async fn agent_whose_parent_was_killed_is_counted() {
-    let place = Place::new();
+    let place = TestDirs::new();
     first(&place).await;
     // As if the process had died while the agent worked.
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
@@ -156,7 +156,7 @@ async fn agent_whose_parent_was_killed_is_counted() {
 // REQ: AGT-7, SES-7
 #[tokio::test]
 async fn sidechain_that_cannot_be_read_is_reported_and_counts_as_an_agent() {
-    let place = Place::new();
+    let place = TestDirs::new();
     first(&place).await;
     let file = place.sidechains().remove(0);
     fs::remove_file(&file).unwrap();

@@ -15,7 +15,7 @@ use super::tree::{agent, verify};
 use crate::support::settings::SettingsJson as _;
 use crate::support::{
     barrier::Barrier,
-    scripted::{Place, Scripted, call, finish, model, text},
+    scripted::{Scripted, TestDirs, call, finish, model, text},
 };
 
 /// Over when the barrier says so; keeps what it was asked for.
@@ -44,7 +44,7 @@ impl Timer for HeldTimer {
 }
 
 /// Moves the clock forward by this many seconds, then waits at the barrier.
-fn work(place: &Place, barrier: &Barrier) -> Arc<CustomTool> {
+fn work(place: &TestDirs, barrier: &Barrier) -> Arc<CustomTool> {
     let (clock, barrier) = (Arc::clone(&place.clock), barrier.clone());
     let tool = CustomTool::raw("work", "Works.", r#"{"type":"object"}"#, move |input, _| {
         let input: Value = serde_json::from_str(&input).unwrap();
@@ -69,7 +69,7 @@ fn worker(delegates: bool, seconds: u64) -> Arc<Scripted> {
 
 /// Runs prompts in one session, each to its end.
 async fn run(
-    place: &Place,
+    place: &TestDirs,
     timer: &HeldTimer,
     model: &Arc<Scripted>,
     options: SessionOptions,
@@ -91,7 +91,7 @@ async fn run(
 #[tokio::test]
 async fn run_ends_when_the_time_of_its_tree_is_over() {
     for delegates in [false, true] {
-        let (place, timer, hold) = (Place::new(), HeldTimer::new(), Barrier::closed());
+        let (place, timer, hold) = (TestDirs::new(), HeldTimer::new(), Barrier::closed());
         let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
         let options = options.tool(work(&place, &hold));
         let model = worker(delegates, 5);
@@ -114,7 +114,7 @@ async fn run_ends_when_the_time_of_its_tree_is_over() {
 // REQ: AGT-7
 #[tokio::test]
 async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
-    let (place, timer, hold) = (Place::new(), HeldTimer::new(), Barrier::closed());
+    let (place, timer, hold) = (TestDirs::new(), HeldTimer::new(), Barrier::closed());
     let limits = json!({"maxAgentSeconds": 30});
     let options = place.session().own_setting("agents", limits).tool(work(&place, &hold));
     let model = worker(true, 5);
@@ -133,7 +133,7 @@ async fn agent_ends_when_its_own_time_is_over_and_its_parent_goes_on() {
 // REQ: AGT-7
 #[tokio::test]
 async fn agent_has_no_more_time_than_its_tree_has_left() {
-    let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+    let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
     let limits = json!({"maxTreeSeconds": 60, "maxAgentSeconds": 50});
     let options = place.session().own_setting("agents", limits).tool(work(&place, &open));
     // The parent works for 20 seconds before it starts an agent.
@@ -149,7 +149,7 @@ async fn agent_has_no_more_time_than_its_tree_has_left() {
 // REQ: AGT-7
 #[tokio::test]
 async fn time_of_all_runs_is_one_sum() {
-    let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+    let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
     let options = place.session().own_setting("agents", json!({"maxTreeSeconds": 60}));
     let options = options.tool(work(&place, &open));
     let model = worker(false, 40);
@@ -166,7 +166,7 @@ async fn time_of_all_runs_is_one_sum() {
 #[tokio::test]
 async fn limit_that_is_moved_within_a_run_moves_its_end() {
     for (moved, seconds) in [(100, vec![60, 80]), (30, vec![60, 10])] {
-        let (place, timer, open) = (Place::new(), HeldTimer::new(), Barrier::default());
+        let (place, timer, open) = (TestDirs::new(), HeldTimer::new(), Barrier::default());
         let limits = |n: u64| json!({"ennead": {"agents": {"maxTreeSeconds": n}}}).to_string();
         let file = place.write("home/.claude/settings.json", &limits(60));
         let tool = CustomTool::raw("move", "Moves.", r#"{"type":"object"}"#, move |_, _| {

@@ -4,7 +4,7 @@ use ennead::{RunEnd, RunError, RunRequest, transcript::verify};
 use ennead_runtime::run::{InvalidRequest, PromptBlock};
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Place, finish, says, text};
+use crate::support::scripted::{TestDirs, finish, says, text};
 
 /// A prompt of each kind of block.
 fn request() -> RunRequest {
@@ -46,7 +46,7 @@ fn sent(body: &Value) -> Vec<Value> {
 // REQ: TRN-14, SES-4
 #[tokio::test]
 async fn blocks_are_sent_recorded_and_sent_again_after_resume() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = says(vec![text("seen"), text("still seen")]);
     for request in [request(), RunRequest::new("on")] {
         let ennead = place.start(&model).await;
@@ -66,7 +66,7 @@ async fn blocks_are_sent_recorded_and_sent_again_after_resume() {
 // REQ: TRN-14
 #[tokio::test]
 async fn empty_request_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = place.start(&says(vec![])).await;
     let session = ennead.open(place.session()).await.unwrap();
     for request in [RunRequest::of([]), RunRequest::new("  ")] {

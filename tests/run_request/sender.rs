@@ -7,12 +7,12 @@ use ennead::{
 use ennead_runtime::run::InvalidRequest;
 use serde_json::json;
 
-use crate::support::scripted::{Place, finish, says, text};
+use crate::support::scripted::{TestDirs, finish, says, text};
 
 // REQ: TRN-14
 #[tokio::test]
 async fn sender_stands_in_the_outcome_and_in_the_transcript() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = place.start(&says(vec![text("one"), text("two"), text("three")])).await;
     let session = ennead.open(place.session()).await.unwrap();
     let requests = [
@@ -39,7 +39,7 @@ async fn sender_stands_in_the_outcome_and_in_the_transcript() {
 // REQ: TRN-14
 #[tokio::test]
 async fn request_that_is_wrong_is_refused_and_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let ennead = place.start(&says(vec![text("one")])).await;
     let session = ennead.open(place.session()).await.unwrap();
     let refused = session.run(RunRequest::new("go").sender("x".repeat(129), true)).await;

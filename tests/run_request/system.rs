@@ -5,7 +5,7 @@ use std::fs;
 use ennead::{RunEnd, RunRequest, transcript::verify};
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Asked, Place, SESSION, calls, finish, model, text};
+use crate::support::scripted::{Asked, SESSION, TestDirs, calls, finish, model, text};
 
 /// The segments of the system prompt, without cache marks.
 fn segments(asked: &Asked) -> Vec<String> {
@@ -16,7 +16,7 @@ fn segments(asked: &Asked) -> Vec<String> {
 // REQ: TRN-14, SES-4
 #[tokio::test]
 async fn system_prompt_of_a_run_stands_behind_that_of_the_session_and_ends_with_the_run() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let long = "Speak like a pirate. ".repeat(100);
     let model = model(|asked| match asked.n_answers() % 2 {
         0 => calls(&[(&format!("g{}", asked.n_answers()), "Glob", json!({"pattern": "*"}))]),
@@ -57,7 +57,7 @@ async fn system_prompt_of_a_run_stands_behind_that_of_the_session_and_ends_with_
 // REQ: TRN-14, SES-4
 #[tokio::test]
 async fn transcript_with_another_system_prompt_is_not_verified() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = model(|_| text("done"));
     let ennead = place.start(&model).await;
     let session = ennead.open(place.session()).await.unwrap();

@@ -249,3 +249,12 @@ async def test_requests_about_what_is_not_there_are_errors_and_the_session_goes_
         assert (await client.get_context_usage())["maxTokens"] > 0
         await client.query("hi")
         assert texts(await collect(client.receive_response())) == ["a"]
+
+
+# REQ: SUR-3
+async def test_budget_of_a_task_is_told_with_its_beta(driven):
+    place = driven([text("done")])
+    await ask(place, task_budget={"total": 64_000})
+    [request] = place.endpoint.requests
+    assert request["output_config"]["task_budget"] == {"type": "tokens", "total": 64_000}
+    assert "task-budgets-2026-03-13" in place.endpoint.headers[0]["anthropic-beta"].split(",")

@@ -46,13 +46,13 @@ reply = [{ text = "said {{ prompt }}" }]
 "#;
 
 /// A model server and a directory, for one server after another.
-pub(super) struct Place {
+pub(super) struct TestDirs {
     dir: tempfile::TempDir,
     model: Child,
     model_address: String,
 }
 
-impl Drop for Place {
+impl Drop for TestDirs {
     fn drop(&mut self) {
         drop((self.model.kill(), self.model.wait()));
     }
@@ -64,7 +64,7 @@ fn first_line(child: &mut Child) -> String {
     line.trim().to_owned()
 }
 
-impl Place {
+impl TestDirs {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("home")).unwrap();
@@ -173,7 +173,7 @@ impl Process {
 // REQ: RUN-9, SUR-5
 #[tokio::test]
 async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_everything_up() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let token = place.token("ci");
     let server = place.serve();
     let bearer = format!("Bearer {token}");
@@ -262,7 +262,7 @@ async fn server_that_is_told_to_end_settles_its_runs_and_the_next_one_takes_ever
 // REQ: SUR-5
 #[tokio::test]
 async fn address_that_others_reach_is_refused_without_tls_and_without_a_token() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let refused = |args: &[&str], why: &str| {
         let ended = place.command(args).output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
@@ -316,7 +316,7 @@ async fn over_tls(
 // REQ: SUR-5
 #[tokio::test]
 async fn second_server_in_a_directory_is_refused_and_tokens_are_listed_without_their_secret() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let token = place.token("ci");
     let server = place.serve();
     let second = place.command(&["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
@@ -333,7 +333,7 @@ async fn second_server_in_a_directory_is_refused_and_tokens_are_listed_without_t
 // REQ: SUR-5
 #[tokio::test]
 async fn demonstration_runs_inside_a_server_that_can_be_asked() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let work = place.dir.path().join("project");
     std::fs::create_dir(&work).unwrap();
     std::fs::write(work.join("a.txt"), "text").unwrap();

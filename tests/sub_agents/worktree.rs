@@ -8,11 +8,11 @@ use ennead::{SessionOptions, permission::PermissionMode, transcript};
 use serde_json::{Value, json};
 
 use super::{model, one_agent};
-use crate::support::scripted::{Asked, Place, SESSION, Say, Scripted, call, text};
+use crate::support::scripted::{Asked, SESSION, Say, Scripted, TestDirs, call, text};
 
 /// A workspace that is a repository of one commit.
-fn repository() -> Place {
-    let place = Place::new();
+fn repository() -> TestDirs {
+    let place = TestDirs::new();
     place.write("workspace/a.txt", "old");
     place.write("workspace/CLAUDE.md", "house rules");
     for arguments in [
@@ -25,7 +25,7 @@ fn repository() -> Place {
     place
 }
 
-fn git(place: &Place, arguments: &[&str]) -> String {
+fn git(place: &TestDirs, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     let output = command.arg("-C").arg(place.path("workspace")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -50,19 +50,19 @@ fn working(tool: &'static str, input: fn(&str) -> Value) -> Arc<Scripted> {
     })
 }
 
-async fn run(place: &Place, model: &Arc<Scripted>, options: SessionOptions) -> String {
+async fn run(place: &TestDirs, model: &Arc<Scripted>, options: SessionOptions) -> String {
     place.run(model, options).await;
     let file = place.path(&format!("transcripts/{SESSION}.jsonl"));
     transcript::verify(&file).unwrap_or_else(|it| panic!("{it}"));
     model.last_of_top().result("a")
 }
 
-fn worktrees(place: &Place) -> usize {
+fn worktrees(place: &TestDirs) -> usize {
     git(place, &["worktree", "list"]).lines().count() - 1
 }
 
 /// What the tool said of its result for programs.
-fn structured(place: &Place) -> Value {
+fn structured(place: &TestDirs) -> Value {
     let lines = place.lines();
     lines.iter().find(|it| it.get("toolUseResult").is_some()).unwrap()["toolUseResult"].clone()
 }
@@ -245,7 +245,7 @@ async fn place_of_the_parent_is_not_the_workspace_of_the_agent() {
 // REQ: AGT-1
 #[tokio::test]
 async fn without_a_repository_the_call_says_so_and_nobody_is_started() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let model = working("Read", |it| json!({"file_path": it}));
     let told = run(&place, &model, place.session()).await;
     assert!(told.contains("not started") && told.contains("not a git repository"), "{told}");

@@ -3,7 +3,7 @@
 //! The model is a [`Transport`]: its answers go through the same stream reader as those of a real
 //! one, and every request body is kept for the test to look at.
 
-mod answer;
+mod message_stream;
 
 use std::{
     fmt, fs, future,
@@ -227,7 +227,8 @@ impl Transport for Scripted {
     ) -> BoxFuture<'static, Result<WireResponse, TransportError>> {
         let asked = Asked { body: serde_json::from_slice(&request.body).unwrap() };
         let say = self.say(&asked);
-        let body = if say.status == 200 { answer::stream(&say, &asked) } else { String::new() };
+        let body =
+            if say.status == 200 { message_stream::stream(&say, &asked) } else { String::new() };
         self.asked.lock().unwrap().push(asked);
         Box::pin(async move {
             if say.status == 0 {
@@ -245,12 +246,12 @@ impl Transport for Scripted {
 }
 
 /// A directory for a workspace, a home and transcripts.
-pub(crate) struct Place {
+pub(crate) struct TestDirs {
     directory: TempDir,
     pub(crate) clock: Arc<ManualClock>,
 }
 
-impl Place {
+impl TestDirs {
     pub(crate) fn new() -> Self {
         let directory = TempDir::new().unwrap();
         for name in ["workspace", "home", "outside"] {

@@ -25,12 +25,12 @@ use crate::{
 use background::Kept;
 use process::{Ending, Followed, Running};
 
-mod answer;
 mod background;
 mod capture;
 mod cwd;
 mod exit_meaning;
 mod manage;
+mod outcome;
 mod process;
 mod shown;
 mod unread;
@@ -184,7 +184,7 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
         Followed::Stopped(limit_ms) => {
             match background::keep(running, &command, &context).await {
                 Ok(Kept { shell, going_on }) => {
-                    let result = answer::in_background(&shell.status(), limit_ms);
+                    let result = outcome::in_background(&shell.status(), limit_ms);
                     // It cannot be undone: an interrupt from now on does not end it.
                     context.settled.set(result.clone());
                     let rest = Box::pin(async move {
@@ -202,7 +202,9 @@ async fn run(call: BuiltInCall<BashInput>, context: ToolContext) -> Worked<ToolO
         }
     };
     match running.finish(ending).await {
-        Ok(ran) => whole(answer::answer(command, start, cwd_file, timeout_ms, ran, context).await),
+        Ok(ran) => {
+            whole(outcome::of_command(command, start, cwd_file, timeout_ms, ran, context).await)
+        }
         Err(error) => cannot_run(error),
     }
 }

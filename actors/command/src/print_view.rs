@@ -10,7 +10,7 @@ use ennead_runtime::{
     event::Event,
     ids::{AgentId, ToolName, ToolUseId},
     output::{
-        ChannelPolicy, Heard, Normalizer, OutputSettings, Payload,
+        ChannelPolicy, Normalizer, OutputEvent, OutputSettings, Payload,
         terminal::{Cleaner, clean_line},
     },
     step::Step,
@@ -95,17 +95,21 @@ impl PrintView {
     ) {
         self.follow(event);
         out.extend(self.note(now_ms, event));
-        if let Some(heard) = Heard::of(event) {
+        if let Some(piece) = OutputEvent::of(event) {
             if self.normalizer.is_between_messages() {
                 // Nothing is gathered: a person reads as it comes.
                 let settings = OutputSettings { coalesce_ms: 0, ..OutputSettings::clone(output) };
                 self.normalizer.set_settings(settings.into());
             }
             let mut payloads = Vec::new();
-            self.normalizer.hear(now_ms, &heard, &mut payloads);
+            self.normalizer.take(now_ms, &piece, &mut payloads);
             payloads.into_iter().for_each(|it| self.take(it, out));
-            let ends =
-                matches!(heard, Heard::Completed { .. } | Heard::TurnStarted | Heard::Ended { .. });
+            let ends = matches!(
+                piece,
+                OutputEvent::Completed { .. }
+                    | OutputEvent::TurnStarted
+                    | OutputEvent::Ended { .. }
+            );
             if ends && std::mem::take(&mut self.in_message) {
                 out.push(Shown::MessageEnd);
             }

@@ -25,6 +25,7 @@
 
 pub mod agents;
 pub mod callbacks;
+pub mod checkpoints;
 pub mod context;
 pub mod face;
 pub mod fit;
@@ -34,6 +35,7 @@ pub mod going_back;
 pub mod host;
 pub mod incoming;
 pub mod mcp;
+pub mod mirror;
 pub mod pipe;
 pub mod results;
 pub mod skills;

@@ -14,7 +14,7 @@ use std::{
 
 use ennead_runtime::{
     event::Numbered,
-    output::{ChannelPolicy, Heard, Normalizer, Payload},
+    output::{ChannelPolicy, Normalizer, OutputEvent, Payload},
 };
 use futures::Stream;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -54,7 +54,7 @@ impl Channel {
             let mut out = Vec::new();
             match self.events.poll(context) {
                 Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Ready(Some(numbered)) => self.hear(&numbered, &mut out),
+                Poll::Ready(Some(numbered)) => self.take(&numbered, &mut out),
                 Poll::Pending => {
                     ready!(self.wait(context));
                     let now = self.now();
@@ -65,14 +65,14 @@ impl Channel {
         }
     }
 
-    fn hear(&mut self, numbered: &Numbered, out: &mut Vec<Payload>) {
-        let Some(heard) = Heard::of(&numbered.event) else { return };
+    fn take(&mut self, numbered: &Numbered, out: &mut Vec<Payload>) {
+        let Some(piece) = OutputEvent::of(&numbered.event) else { return };
         // They are known before the model is asked, and not when a turn starts.
         if self.normalizer.is_between_messages() {
             self.normalizer.set_settings(self.events.output());
         }
         let now = self.now();
-        self.normalizer.hear(now, &heard, out);
+        self.normalizer.take(now, &piece, out);
     }
 
     /// Waits until text that is held back is due; for ever where there is none.

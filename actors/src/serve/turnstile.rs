@@ -19,19 +19,19 @@ pub(crate) struct Turnstile(Arc<Mutex<Inner>>);
 struct Inner {
     turns: FairTurns,
     /// The waiters, by the tickets of their runs.
-    waiters: BTreeMap<RunTicket, oneshot::Sender<Pass>>,
+    waiters: BTreeMap<RunTicket, oneshot::Sender<RunPermit>>,
 }
 
 /// Lets one run be under way, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct RunPermit {
     turnstile: Turnstile,
     tenant: TenantId,
     /// What the run took.
     turns: u32,
 }
 
-impl Pass {
+impl RunPermit {
     /// Counts the turns that the run took.
     pub(crate) fn charge(&mut self, turns: u32) {
         self.turns = turns;
@@ -53,7 +53,7 @@ impl Turnstile {
     }
 
     /// Waits until a run of this tenant may begin. Dropping the future gives up its place.
-    pub(crate) async fn enter(&self, tenant: &TenantId) -> Pass {
+    pub(crate) async fn enter(&self, tenant: &TenantId) -> RunPermit {
         let (sender, granted) = oneshot::channel();
         let ticket = {
             let mut inner = self.lock();
@@ -83,7 +83,7 @@ impl Turnstile {
                 let Some((tenant, ticket)) = inner.turns.begin_next() else { return };
                 (tenant, inner.waiters.remove(&ticket))
             };
-            let pass = Pass { turnstile: self.clone(), tenant, turns: 0 };
+            let pass = RunPermit { turnstile: self.clone(), tenant, turns: 0 };
             // One that has just given up gives the place back, and costs nothing.
             drop(waiter.map(|it| it.send(pass)));
         }
@@ -103,7 +103,7 @@ impl Drop for WaitingPlace<'_> {
     }
 }
 
-impl Drop for Pass {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         self.turnstile.lock().turns.end(&self.tenant, self.turns);
         self.turnstile.let_in();

@@ -22,7 +22,7 @@ use super::{
     random,
     record::Saved,
     runs::{Delivery, Run, RunState, Runs},
-    turnstile::Pass,
+    turnstile::RunPermit,
 };
 
 /// The prompt of a run that goes on with one that was parked, or that an earlier process began.
@@ -71,7 +71,7 @@ impl Server {
     }
 
     /// Waits until a run of the session may begin. `None` when it has to be looked at again.
-    async fn admit(&self, hosted: &Hosted) -> Option<Pass> {
+    async fn admit(&self, hosted: &Hosted) -> Option<RunPermit> {
         if let Some((held, wait)) = self.0.limits.hold(hosted.tenant(), self.now()) {
             hosted.state().held = Some(held);
             tokio::time::sleep(wait.min(PATIENCE)).await;

@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use ennead_runtime::{
     ports::BoxFuture,
-    run::derived_settings::{DeriveOrder, InForce},
+    run::derived_settings::{CompiledSettings, DeriveOrder},
     step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceTexts, SourcesLook, SourcesOrder, SourcesSeen},
     turn::input::SettingsRead,
@@ -28,7 +28,7 @@ pub(crate) struct FirstLook {
 pub(crate) type Look = io::Result<(SettingsRead, Fingerprints)>;
 
 /// Merges long settings and compiles their rules, on the blocking pool. `None` where that broke off.
-pub(crate) async fn in_force(order: DeriveOrder) -> Option<InForce> {
+pub(crate) async fn in_force(order: DeriveOrder) -> Option<CompiledSettings> {
     tokio::task::spawn_blocking(move || order.derive()).await.ok()
 }
 

@@ -7,10 +7,10 @@
 
 mod playbook;
 
-mod answer;
 mod attempts;
 mod check;
 mod condition;
+mod content;
 mod count;
 mod fault;
 mod fields;
@@ -33,19 +33,19 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use minijinja::value::Value;
 
+pub use self::{
+    attempts::{Attempt, Attempts},
+    playbook::{Playbook, PlaybookError},
+    script::{End, Exchange, Piece, Script},
+};
 use self::{
-    answer::Block,
+    content::Block,
     fault::Fault,
     openai::Dialect,
     playbook::{Local, Rule},
     request::{Request, Scope},
     template::Templates,
     wire::{AnswerParts, request_id},
-};
-pub use self::{
-    attempts::{Attempt, Attempts},
-    playbook::{Playbook, PlaybookError},
-    script::{End, Exchange, Piece, Script},
 };
 use ennead_runtime::digest::Digest;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::{
-    answer::{Block, Usage},
+    content::{Block, Usage},
     count::Count,
     request::{Request, Scope},
     template::{MAX_OUTPUT, TemplateId, Templates},

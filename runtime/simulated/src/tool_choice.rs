@@ -6,7 +6,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    answer::Block,
+    content::Block,
     members::{list, str_of},
 };
 use ennead_runtime::digest::Digest;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use memchr::memmem;
 
-use super::answer::{Block, Usage};
+use super::content::{Block, Usage};
 use ennead_runtime::digest::Digest;
 
 /// All that a rule gives about an answer.

@@ -1,4 +1,4 @@
 //! The governor, input by input. Built under `#[cfg(test)]` only.
 
 mod properties;
-mod stories;
+mod scenarios;

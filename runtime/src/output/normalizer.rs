@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::{
-    Heard, Payload, Piece,
+    OutputEvent, Payload, Piece,
     message::OpenMessage,
     pipe::{Out, Pipe},
     policy::{ChannelPolicy, ChunkPolicy, Chunking, Delivery, OutputSettings},
@@ -60,7 +60,7 @@ impl Normalizer {
         self.settings = settings;
     }
 
-    /// When [`Normalizer::tick`] has something to do, if nothing is heard before.
+    /// When [`Normalizer::tick`] has something to do, if nothing is piece before.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
@@ -80,31 +80,31 @@ impl Normalizer {
     }
 
     /// Takes what happened at `now`; pushes what is to be delivered.
-    pub fn hear(&mut self, now: u64, heard: &Heard<'_>, out: &mut Vec<Payload>) {
-        match *heard {
-            Heard::Text { attempt, text } => {
+    pub fn take(&mut self, now: u64, piece: &OutputEvent<'_>, out: &mut Vec<Payload>) {
+        match *piece {
+            OutputEvent::Text { attempt, text } => {
                 self.say(now, attempt, out, |message, pieces| message.say(text, pieces));
             }
-            Heard::Block { attempt, text } => {
+            OutputEvent::Block { attempt, text } => {
                 self.say(now, attempt, out, |message, pieces| message.say_block(text, pieces));
             }
-            Heard::Reasoning { attempt, text } => self.think(attempt, text, out),
-            Heard::Other { .. } => {
+            OutputEvent::Reasoning { attempt, text } => self.think(attempt, text, out),
+            OutputEvent::Other { .. } => {
                 if let Some(message) = &mut self.message {
                     message.turn_elsewhere();
                 }
             }
-            Heard::Completed { text } => self.complete(text, out),
-            Heard::Withdrawn { attempt } => self.withdraw(attempt, out),
-            Heard::ToolResult { event } => self.tool_result(event, out),
-            Heard::TurnStarted => self.close(out),
-            Heard::Missed { events } => {
+            OutputEvent::Completed { text } => self.complete(text, out),
+            OutputEvent::Withdrawn { attempt } => self.withdraw(attempt, out),
+            OutputEvent::ToolResult { event } => self.tool_result(event, out),
+            OutputEvent::TurnStarted => self.close(out),
+            OutputEvent::Missed { events } => {
                 let from = self.message.take().and_then(|it| it.first_id());
                 self.retract(from, out);
                 self.is_incomplete = true;
                 out.push(Payload::Missed { events });
             }
-            Heard::Ended { reason, is_failure } => self.end(reason, is_failure, out),
+            OutputEvent::Ended { reason, is_failure } => self.end(reason, is_failure, out),
         }
     }
 

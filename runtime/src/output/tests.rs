@@ -1,11 +1,11 @@
-//! Whole channels: what comes out of what is heard. Built under `#[cfg(test)]` only.
+//! Whole channels: what comes out of what is piece. Built under `#[cfg(test)]` only.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::{
-    Break, ChannelPolicy, Chunking, Heard, Normalizer, OutputSettings, Payload, answer_in,
+    Break, ChannelPolicy, Chunking, Normalizer, OutputEvent, OutputSettings, Payload, answer_in,
 };
 use crate::event::Event;
 
@@ -46,29 +46,29 @@ fn run(policy: &ChannelPolicy, settings: &OutputSettings, told: &[Fed]) -> Vec<P
     let (mut out, mut now) = (Vec::new(), 0);
     for told in told {
         let tool;
-        let heard = match *told {
-            Text(attempt, text) => Heard::Text { attempt, text },
-            Think(attempt, text) => Heard::Reasoning { attempt, text },
-            Block(attempt, text) => Heard::Block { attempt, text },
-            Other => Heard::Other { attempt: 1 },
-            Done(text) => Heard::Completed { text },
-            Withdrawn(attempt) => Heard::Withdrawn { attempt },
-            Turn => Heard::TurnStarted,
-            Missed => Heard::Missed { events: 3 },
+        let piece = match *told {
+            Text(attempt, text) => OutputEvent::Text { attempt, text },
+            Think(attempt, text) => OutputEvent::Reasoning { attempt, text },
+            Block(attempt, text) => OutputEvent::Block { attempt, text },
+            Other => OutputEvent::Other { attempt: 1 },
+            Done(text) => OutputEvent::Completed { text },
+            Withdrawn(attempt) => OutputEvent::Withdrawn { attempt },
+            Turn => OutputEvent::TurnStarted,
+            Missed => OutputEvent::Missed { events: 3 },
             Tool(text) => {
                 let (call, name) = ("c".into(), "Read".into());
                 tool = Event::ToolFinished { call, tool: name, is_error: false, text: text.into() };
-                Heard::ToolResult { event: &tool }
+                OutputEvent::ToolResult { event: &tool }
             }
             Wait(ms) => {
                 now += ms;
                 normalizer.tick(now, &mut out);
                 continue;
             }
-            End => Heard::Ended { reason: "no_pending_tools", is_failure: false },
-            Fail => Heard::Ended { reason: "crashed", is_failure: true },
+            End => OutputEvent::Ended { reason: "no_pending_tools", is_failure: false },
+            Fail => OutputEvent::Ended { reason: "crashed", is_failure: true },
         };
-        normalizer.hear(now, &heard, &mut out);
+        normalizer.take(now, &piece, &mut out);
     }
     out
 }
@@ -302,9 +302,9 @@ fn payloads(policy: &ChannelPolicy, text: &str, step: usize) -> Vec<Payload> {
     let mut normalizer = Normalizer::new(policy.clone(), Arc::default());
     let mut out = Vec::new();
     for (attempt, text) in told_in_steps(text, step) {
-        normalizer.hear(0, &Heard::Text { attempt, text: &text }, &mut out);
+        normalizer.take(0, &OutputEvent::Text { attempt, text: &text }, &mut out);
     }
-    normalizer.hear(0, &Heard::Completed { text }, &mut out);
+    normalizer.take(0, &OutputEvent::Completed { text }, &mut out);
     out
 }
 

@@ -60,7 +60,7 @@ pub struct DeriveOrder {
 
 /// Merged settings and what follows from them.
 #[derive(Clone, Debug)]
-pub struct InForce {
+pub struct CompiledSettings {
     /// The layers and what they merge to.
     pub merged: Arc<Merged>,
     /// What follows from that and the facts of the session.
@@ -74,10 +74,10 @@ impl DeriveOrder {
     }
 
     /// Merges what is not yet merged and compiles its rules. Work is linear in the bytes of the layers.
-    pub fn derive(self) -> InForce {
+    pub fn derive(self) -> CompiledSettings {
         let merged = self.merged.unwrap_or_else(|order| Arc::new(order.merge()));
         let derived = Arc::new(DerivedSettings::new(&merged.resolved, &self.facts));
-        InForce { merged, derived }
+        CompiledSettings { merged, derived }
     }
 }
 

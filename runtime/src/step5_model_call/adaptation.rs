@@ -41,6 +41,9 @@ pub enum Thinking {
     Disabled,
 }
 
+/// The beta feature of `task_budget`. Source: the Claude API documentation, "Task budgets", November 2026.
+const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
+
 /// Parameters in addition to model, ceiling, tools and messages. None is sent unless it is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -49,6 +52,9 @@ pub struct Parameters {
     pub thinking: Option<Thinking>,
     /// Effort that the model is asked for.
     pub effort: Option<Effort>,
+    /// Tokens that the model is told its task may take, with thinking, calls and results; it does not stop there by
+    /// itself. Claude alone takes it, as a beta feature.
+    pub task_budget: Option<u64>,
     /// Between 0 and 1; 1 is what a model does by default.
     pub temperature: Option<serde_json::Number>,
     /// Nucleus sampling: share of the probability mass, 0 to 1.
@@ -252,8 +258,14 @@ impl Parameters {
                 ));
             }
         }
-        if let Some(effort) = self.effort.filter(|it| *it != Effort::High) {
-            out.push_str(&format!(r#","output_config":{{"effort":"{}"}}"#, effort.as_wire()));
+        let effort = self.effort.filter(|it| *it != Effort::High);
+        let effort = effort.map(|it| format!(r#""effort":"{}""#, it.as_wire()));
+        let budget = self
+            .task_budget
+            .map(|total| format!(r#""task_budget":{{"type":"tokens","total":{total}}}"#));
+        let output: Vec<String> = effort.into_iter().chain(budget).collect();
+        if !output.is_empty() {
+            out.push_str(&format!(r#","output_config":{{{}}}"#, output.join(",")));
         }
         for (name, value) in [("temperature", &self.temperature), ("top_p", &self.top_p)] {
             if let Some(value) = value {
@@ -274,12 +286,20 @@ impl Parameters {
 
     /// The betas as a list of JSON strings without brackets; empty when there are none.
     pub fn quoted_betas(&self) -> String {
-        quoted(&self.betas)
+        quoted(&self.all_betas())
     }
 
     /// The betas as the value of the header `anthropic-beta`.
     pub fn beta_header(&self) -> Option<Arc<str>> {
-        (!self.betas.is_empty()).then(|| self.betas.join(",").into())
+        let betas = self.all_betas();
+        (!betas.is_empty()).then(|| betas.join(",").into())
+    }
+
+    /// Those that were asked for, and what other parameters need.
+    fn all_betas(&self) -> Vec<String> {
+        let needed = self.task_budget.map(|_| TASK_BUDGETS.to_owned());
+        let is_new = |it: &String| !self.betas.contains(it);
+        self.betas.iter().cloned().chain(needed.filter(is_new)).collect()
     }
 }
 

@@ -7,7 +7,7 @@ mod specifiers;
 
 use std::sync::Arc;
 
-use self::specifiers::{Call, Match, parameter, specifier, yes};
+use self::specifiers::{CallFields, Match, parameter, specifier, yes};
 use super::{
     ResolvedPath, RuleRef,
     command::{CommandContext, Mention, Named, Part, Pattern, Ruled, ShellCommand, Target},
@@ -259,7 +259,7 @@ impl Compiled {
         let kind = self.rule.kind;
         let named = self.rule.names(subject.tool);
         let field = |name: &str| subject.input.get(name);
-        let call = Call { tool: subject.tool, field: &field };
+        let call = CallFields { tool: subject.tool, field: &field };
         match &self.spec {
             // What allows a command is found part by part.
             Spec::Whole if named => yes(subject.command.is_none() || kind != RuleKind::Allow),

@@ -11,7 +11,7 @@ use crate::{
     hook::HandlerOutput,
     ids::ToolUseId,
     permission::PermissionMode,
-    run::derived_settings::InForce,
+    run::derived_settings::CompiledSettings,
     step::Step,
     step1_settings_resolution::LayerText,
     step3_context_assembly::{SourceTexts, SourcesLook},
@@ -31,7 +31,7 @@ pub enum TurnInput {
     /// The settings files were looked at.
     SettingsRead(SettingsRead),
     /// The settings that were long are merged, and their rules compiled.
-    SettingsMerged(Box<InForce>),
+    SettingsMerged(Box<CompiledSettings>),
     /// The sources were read.
     SourcesRead(Box<SourceTexts>),
     /// The sources were looked at again.

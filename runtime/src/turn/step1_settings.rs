@@ -7,7 +7,7 @@ use crate::{
     digest::Digest,
     event::Event,
     recovery::chain::chain,
-    run::derived_settings::{DeriveOrder, DerivedSettings, InForce},
+    run::derived_settings::{CompiledSettings, DeriveOrder, DerivedSettings},
     step::Step,
     step1_settings_resolution::{LayerText, MergeOrder, Merged, Resolved},
     transcript::entry::{Repeated, StepDetail, Stored},
@@ -42,7 +42,10 @@ impl Turn {
     }
 
     /// What was ordered of long settings has come.
-    pub(super) fn settings_merged(&mut self, InForce { merged, derived }: InForce) {
+    pub(super) fn settings_merged(
+        &mut self,
+        CompiledSettings { merged, derived }: CompiledSettings,
+    ) {
         if self.was_awaited(Awaits::Merge) {
             self.take_merged(merged, Some(derived));
         } else if self.was_awaited(Awaits::Derivation) {

@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::super::{Ended, Place, text, trust::server::read};
+use super::super::{Ended, TestDirs, text, trust::server::read};
 use crate::support::provider_rules;
 
 /// Answers with a call of Bash, then with the beginning of a stream that does not go on, then with a text.
@@ -168,7 +168,7 @@ impl Cut {
         Self { address, came, half }
     }
 
-    fn ask(&self, place: &Place, format: &Format, prompt: &str) -> std::process::Command {
+    fn ask(&self, place: &TestDirs, format: &Format, prompt: &str) -> std::process::Command {
         let mode = ["--permission-mode", "bypassPermissions", "--session-id", super::SESSION];
         let mut command = place.command(&[&["-p", prompt, "--model", "m"], &mode[..]].concat());
         command.env("ENNEAD_PROVIDER", format.provider);
@@ -183,7 +183,7 @@ impl Cut {
 fn call_that_a_kill_cut_off_is_named_and_the_next_request_is_valid_in_every_format() {
     for format in formats() {
         let name = format.provider;
-        let (place, server) = (Place::new(), Cut::start(&format));
+        let (place, server) = (TestDirs::new(), Cut::start(&format));
         let mut child = server.ask(&place, &format, "begin").spawn().unwrap();
         server.half.recv_timeout(Duration::from_secs(60)).unwrap();
         child.kill().unwrap();

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::super::{Ended, Place};
+use super::super::{Ended, TestDirs};
 
 /// The key that it is asked with.
 pub(super) const KEY: &str = "sk-test-0123456789abcdef0123456789";
@@ -50,13 +50,13 @@ impl Bytes {
     }
 
     /// A command that asks it.
-    pub(super) fn command(&self, place: &Place, args: &[&str]) -> Command {
+    pub(super) fn command(&self, place: &TestDirs, args: &[&str]) -> Command {
         let mut command = place.command(&[&["--model", "m", "-p", "hello"], args].concat());
         command.env("ANTHROPIC_BASE_URL", &self.address).env("ANTHROPIC_API_KEY", KEY);
         command
     }
 
-    pub(super) fn run(&self, place: &Place, args: &[&str]) -> Ended {
+    pub(super) fn run(&self, place: &TestDirs, args: &[&str]) -> Ended {
         self.command(place, args).output().unwrap().into()
     }
 

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{
-    super::{Ended, Place},
+    super::{Ended, TestDirs},
     server::Bytes,
 };
 use crate::support::mcp_server::{entry, n_starts};
 
 /// A repository that would start a hook and a server and set variables. Its hook allows every call.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDirs {
+    let place = TestDirs::new();
     let answer = json!({"hookSpecificOutput": {
         "hookEventName": "PreToolUse", "permissionDecision": "allow",
     }});
@@ -27,7 +27,7 @@ fn place() -> Place {
 
 /// What came of a call `touch done-$GREETING` in a repository.
 #[track_caller]
-fn check(place: &Place, flags: &[&str], hook: bool, server: bool, allowed: bool) -> Ended {
+fn check(place: &TestDirs, flags: &[&str], hook: bool, server: bool, allowed: bool) -> Ended {
     let model = Bytes::running("touch done-$GREETING");
     let ended = model.run(place, flags);
     let has = |name: &str| place.work().join(name).exists();
@@ -95,7 +95,7 @@ fn hook_of_a_repository_that_is_not_trusted_denies_and_adds_context_and_changes_
         (context, true, "C-context"),
         (change, false, "wants to change the input"),
     ] {
-        let place = Place::new();
+        let place = TestDirs::new();
         let hook = json!({"type": "command", "command": format!("echo '{said}'")});
         let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});
         place.file(".claude/settings.json", &settings.to_string());

@@ -5,6 +5,7 @@
 //! interrupt: what was asked for is finished first.
 
 mod clear;
+mod opening;
 mod requests;
 mod runs;
 
@@ -14,7 +15,6 @@ use ennead::{
     Ennead, Event, Events, OpenError, RunError, RunOutcome, SessionHandle, SessionOptions,
     permission::PermissionMode, tool::BoxFuture,
 };
-use ennead_runtime::skill::SkillPlace;
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -22,14 +22,15 @@ use tokio::{
 };
 
 use super::{
-    callbacks::{HostApprover, ShownCalls},
+    callbacks::ShownCalls,
+    checkpoints::Checkpoints,
     context::ContextSize,
     frames::Frame,
     host::Host,
     incoming::Prompt,
-    mcp,
+    mirror::Mirror,
     pipe::{Input, Output},
-    results::{RunNotes, SessionFacts, of_error},
+    results::{RunNotes, SessionFacts},
     skills::Skills,
     structured::Structured,
     titles,
@@ -83,6 +84,10 @@ pub struct Setup {
     pub prompt: Option<String>,
     /// What the program reads.
     pub output: Output,
+    /// Shows the transcripts as they are written.
+    pub mirror: Option<Mirror>,
+    /// Keeps files before tools change them.
+    pub checkpoints: Option<Checkpoints>,
     /// Resolves when the reader is gone.
     pub unread: oneshot::Receiver<io::Result<()>>,
 }
@@ -118,6 +123,8 @@ struct Face {
     skills: Skills,
     structured: Option<Arc<Structured>>,
     output: Output,
+    mirror: Option<Mirror>,
+    checkpoints: Option<Checkpoints>,
     host: Host,
     shown_calls: ShownCalls,
     translator: Translator,
@@ -173,6 +180,8 @@ pub async fn run(setup: Setup, signals: &mut Signals) -> Exit {
         skills: setup.skills,
         structured: setup.structured,
         output: setup.output,
+        mirror: setup.mirror,
+        checkpoints: setup.checkpoints,
         host,
         shown_calls: ShownCalls::default(),
         translator: Translator::new(frame, options.shown),
@@ -295,62 +304,6 @@ async fn opened(opening: &mut Option<Opening>) -> OpenedSession {
 }
 
 impl Face {
-    /// Opens the session, once.
-    fn open(&mut self) -> Option<Opening> {
-        let mut options = self.options.take()?;
-        self.opened_with = Some(options.clone());
-        if self.face.asks_program {
-            let approver =
-                HostApprover::new(self.host.clone(), self.shown_calls.clone(), self.modes.clone());
-            options = options.approver(Arc::new(approver));
-        }
-        let session = self.translator.frame().session().clone();
-        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
-        self.warnings.extend(self.skills.offer(&mut options, place));
-        let ennead = self.ennead.take()?;
-        let (host, servers) = (self.host.clone(), self.host_servers.clone());
-        Some(Box::pin(async move {
-            let states = mcp::join(&host, &servers, &mut options).await;
-            let opened = ennead.open(options).await;
-            (ennead, opened, states)
-        }))
-    }
-
-    /// Returns whether there is a session.
-    async fn opened(&mut self, opened: Result<SessionHandle, OpenError>) -> bool {
-        match opened {
-            Ok(session) => {
-                self.events = Some(session.conversation(self.face.partial));
-                self.facts.tools = session.tools();
-                self.facts.tools.retain(|it| !self.facts.denied.contains(it));
-                if let Some(model) = self.chosen_model.take() {
-                    session.set_model(model.as_deref());
-                }
-                self.session = Some(session);
-                self.end_clearing();
-                if let Some(mode) = self.chosen_mode.take()
-                    && let Err(why) = self.choose_mode(mode).await
-                {
-                    self.warn(&why);
-                }
-                true
-            }
-            Err(error) => {
-                self.refuse(&error.to_string());
-                false
-            }
-        }
-    }
-
-    /// The session cannot be had; those that wait for it get that as their answer.
-    fn refuse(&mut self, why: &str) {
-        let notes = self.clearing.take().unwrap_or_default();
-        self.output.write(of_error(self.translator.frame(), why, &notes));
-        self.refused = Some(why.to_owned());
-        self.has_failed = true;
-        self.queue.clear();
-    }
-
     fn interrupt(&mut self) {
         if let (Some(session), true) = (&self.session, self.running.is_some()) {
             session.interrupt();
@@ -383,6 +336,9 @@ impl Face {
             session.close().await;
             // A session of which no prompt was answered has none; and what it is known by is worth no failure.
             let _kept = tokio::task::spawn_blocking(move || titles::keep(&transcript)).await;
+            if let Some(mirror) = &self.mirror {
+                mirror.show().await;
+            }
         }
         self.events = None;
         if let Some(ennead) = self.ennead.take().and_then(Arc::into_inner) {

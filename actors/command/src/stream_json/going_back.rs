@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 /// What a line of a conversation says of its place.
-struct Said {
+struct TranscriptLine {
     id: String,
     parent: Option<String>,
     /// It is a prompt: neither a result nor a text of the harness.
@@ -26,7 +26,7 @@ struct Said {
 pub fn check(transcript: &Path, until: &str, dropped: Option<&str>) -> Result<(), String> {
     let failed = |error| format!("cannot read the session: {error}");
     let bytes = fs::read(transcript).map_err(failed)?;
-    let lines: Vec<Said> = bytes.split(|it| *it == b'\n').filter_map(said).collect();
+    let lines: Vec<TranscriptLine> = bytes.split(|it| *it == b'\n').filter_map(said).collect();
     let at = lines.iter().position(|it| it.id == until);
     let at = at.ok_or_else(|| format!("No message found with message.uuid of: {until}"))?;
     let Some(dropped) = dropped else { return Ok(()) };
@@ -35,7 +35,7 @@ pub fn check(transcript: &Path, until: &str, dropped: Option<&str>) -> Result<()
         return rejected("it names no prompt".into());
     }
     let chain = chain(&lines);
-    let counts = |it: &Said| !chain.contains(until) || chain.contains(&*it.id);
+    let counts = |it: &TranscriptLine| !chain.contains(until) || chain.contains(&*it.id);
     let mut prompt = None;
     for (place, line) in lines.iter().enumerate().filter(|(_, it)| counts(it)) {
         if line.is_prompt {
@@ -50,7 +50,7 @@ pub fn check(transcript: &Path, until: &str, dropped: Option<&str>) -> Result<()
     Ok(())
 }
 
-fn said(line: &[u8]) -> Option<Said> {
+fn said(line: &[u8]) -> Option<TranscriptLine> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let kind = value["type"].as_str()?;
     if !matches!(kind, "user" | "assistant" | "system") || value["isSidechain"] == true {
@@ -59,7 +59,7 @@ fn said(line: &[u8]) -> Option<Said> {
     let content = value["message"]["content"].as_array();
     let is_result = content.is_some_and(|it| it.iter().any(|it| it["type"] == "tool_result"));
     let is_of_harness = value["isMeta"] == true || value["isCompactSummary"] == true;
-    Some(Said {
+    Some(TranscriptLine {
         id: value["uuid"].as_str()?.to_owned(),
         parent: value["parentUuid"].as_str().map(str::to_owned),
         is_prompt: kind == "user" && !is_result && !is_of_harness,
@@ -67,7 +67,7 @@ fn said(line: &[u8]) -> Option<Said> {
 }
 
 /// The names of the lines from the last one back to the first.
-fn chain(lines: &[Said]) -> BTreeSet<&str> {
+fn chain(lines: &[TranscriptLine]) -> BTreeSet<&str> {
     let parents: BTreeMap<&str, Option<&str>> =
         lines.iter().map(|it| (&*it.id, it.parent.as_deref())).collect();
     let mut found = BTreeSet::new();

@@ -184,7 +184,7 @@ impl ProviderLimiter {
         (CallPermit { gate: self.clone(), ticket, is_over: false }, answer, next)
     }
 
-    fn hear(&self, input: GovernorInput) {
+    fn send(&self, input: GovernorInput) {
         let now = self.now();
         lock(&self.0.state).handle(now, input, None);
     }
@@ -267,13 +267,13 @@ pub(crate) struct CallPermit {
 impl CallPermit {
     /// The head of the answer says this about the provider's limits.
     pub(crate) fn on_report(&self, report: Report) {
-        self.gate.hear(GovernorInput::LimitsReported { ticket: self.ticket, report });
+        self.gate.send(GovernorInput::LimitsReported { ticket: self.ticket, report });
     }
 
     /// The call has ended. `used` is what it cost: input and output, in tokens.
     pub(crate) fn settle(mut self, outcome: Outcome, used: Option<(u64, u64)>) {
         self.is_over = true;
-        self.gate.hear(GovernorInput::Ended { ticket: self.ticket, outcome, used });
+        self.gate.send(GovernorInput::Ended { ticket: self.ticket, outcome, used });
     }
 }
 

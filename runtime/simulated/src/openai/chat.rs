@@ -1,7 +1,7 @@
 //! An answer in the bytes of Chat Completions.
 
 use crate::{
-    answer::{Block, Usage},
+    content::{Block, Usage},
     wire::{AnswerParts, Bytes, quoted},
 };
 

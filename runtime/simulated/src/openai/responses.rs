@@ -1,7 +1,7 @@
 //! An answer in the bytes of the Responses API.
 
 use crate::{
-    answer::{Block, Usage},
+    content::{Block, Usage},
     wire::{AnswerParts, Bytes, quoted},
 };
 

@@ -89,6 +89,27 @@ fn adaptive_becomes_a_budget_below_the_ceiling_where_there_is_nothing_else() {
 
 // REQ: MDL-8
 #[test]
+fn task_budget_stands_beside_the_effort_and_names_its_beta_once() {
+    let told = json!({"task_budget": {"type": "tokens", "total": 64_000}});
+    let sent = json!({"output_config": told});
+    check("claude-opus-4-8", json!({"task_budget": 64_000}), sent, &[]);
+    let both = json!({"task_budget": 5, "effort": "low"});
+    let told = json!({"effort": "low", "task_budget": {"type": "tokens", "total": 5}});
+    check("claude-opus-4-8", both, json!({"output_config": told}), &[]);
+    let header = |said: Value| {
+        let parameters: Parameters = serde_json::from_value(said).unwrap();
+        (parameters.beta_header().map(|it| it.to_string()), parameters.quoted_betas())
+    };
+    let own = "task-budgets-2026-03-13";
+    let alone = header(json!({"task_budget": 5}));
+    assert_eq!(alone, (Some(own.to_owned()), format!("\"{own}\"")));
+    let named = header(json!({"task_budget": 5, "betas": [own, "b"]}));
+    assert_eq!(named.0, Some(format!("{own},b")));
+    assert_eq!(header(json!({})), (None, String::new()));
+}
+
+// REQ: MDL-8
+#[test]
 fn effort_is_lowered_to_what_the_model_knows() {
     let asked = |effort: &str| json!({"effort": effort});
     let sent = |effort: &str| json!({"output_config": {"effort": effort}});

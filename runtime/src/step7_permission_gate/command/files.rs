@@ -4,7 +4,7 @@ use super::{
     CommandContext, Part,
     changed_below::{self, ChangedBelow},
     dirs::{Dirs, Target, target, through_process},
-    lists, met_links,
+    links_below, lists,
     options::{has_letter, included, is_long, operands},
     part::base,
     piped::Piped,
@@ -107,7 +107,7 @@ pub(crate) fn changes(part: &Part, around: &CommandContext) -> Changes {
         if let Some((name, args)) = part.words[start..].split_first() {
             let name = base(&name.text);
             operands_of(name, args, part, around, &mut found);
-            met_links::add(name, args, part, around, &mut found);
+            links_below::add(name, args, part, around, &mut found);
             changed_below::of_program(name, args, part, around, &mut found);
             if lists::names_files(name, args) {
                 found.reads.push(Named { target: Target::Open(String::new()), paths: Vec::new() });

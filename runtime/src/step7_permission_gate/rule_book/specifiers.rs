@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{permission::RuleKind, step7_permission_gate::rule::wildcard};
 
 /// What a specifier is compared with.
-pub(super) struct Call<'a> {
+pub(super) struct CallFields<'a> {
     pub(super) tool: &'a str,
     /// A field of the input.
     pub(super) field: &'a dyn Fn(&str) -> Option<&'a Value>,
@@ -26,7 +26,7 @@ pub(super) fn yes(holds: bool) -> Match {
 }
 
 /// Whether a specifier is about a call.
-pub(super) fn specifier(text: &str, kind: RuleKind, call: &Call<'_>) -> Match {
+pub(super) fn specifier(text: &str, kind: RuleKind, call: &CallFields<'_>) -> Match {
     let field = |name: &str| (call.field)(name).and_then(Value::as_str);
     match call.tool {
         "Agent" | "Task" if !text.contains(':') => {
@@ -51,7 +51,7 @@ pub(super) fn specifier(text: &str, kind: RuleKind, call: &Call<'_>) -> Match {
 }
 
 /// `param:value` of deny and ask rules.
-pub(super) fn parameter(text: &str, call: &Call<'_>) -> Match {
+pub(super) fn parameter(text: &str, call: &CallFields<'_>) -> Match {
     let Some((name, value)) = text.split_once(':') else { return Match::Unknown };
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') {

@@ -13,7 +13,7 @@ use crate::{
     ids::ToolUseId,
     permission::PermissionMode,
     run::{
-        derived_settings::{DeriveOrder, InForce},
+        derived_settings::{CompiledSettings, DeriveOrder},
         facts::SessionFacts,
     },
     step1_settings_resolution::LayerText,
@@ -46,7 +46,7 @@ pub(crate) struct World {
     /// The settings files, per look; the last ones stay.
     pub(crate) layers: VecDeque<Vec<LayerText>>,
     /// What leaves made of long ones.
-    pub(crate) merged: Vec<InForce>,
+    pub(crate) merged: Vec<CompiledSettings>,
     pub(crate) sources: SourceTexts,
     /// Instruction files of directories below the workspace, by directory.
     pub(crate) nested: Vec<(String, InstructionFile)>,

@@ -10,12 +10,14 @@ use std::{
 
 use ennead::{
     Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock,
-    internal::{agent_files, skill_files},
+    internal::{Layout, agent_files, skill_files},
 };
 use ennead_command::stream_json::{
     agents,
+    checkpoints::{Checkpoints, directory_of},
     face::{self, FaceOptions, Setup},
     frames::Frame,
+    mirror::Mirror,
     pipe::{Output, read_lines},
     results::{RunNotes, SessionFacts, of_error},
     skills::Skills,
@@ -39,6 +41,9 @@ use crate::{
     signals::Signals,
     trusted,
 };
+
+/// Switches file checkpoints on.
+const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
 /// Whether a program is to read what happens.
 pub(crate) fn is_asked_for(args: &Print) -> bool {
@@ -91,6 +96,15 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
             return Err(Failure::new(Exit::RunFailed, why));
         }
     };
+    let transcript = transcript_of(&options, &id);
+    let checkpoints = transcript.as_deref().filter(|_| is_set(CHECKPOINTS));
+    let checkpoints = checkpoints.map(|it| Checkpoints::new(directory_of(it)));
+    if let Some(kept) = &checkpoints {
+        options.tools = kept.watching(options.tools);
+    }
+    let mirror = transcript.filter(|_| protocol.session_mirror);
+    // A copy is new as a whole.
+    let mirror = mirror.map(|it| Mirror::new(output.clone(), &it, protocol.fork_session));
     let without_effect = protocol.ignored.given();
     let warnings = without_effect.iter().map(|flag| format!("{flag} has no effect here"));
     let warnings = warnings.chain(trusted::waiting(&options)).chain(problems).collect();
@@ -117,6 +131,8 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         },
         prompt,
         output,
+        mirror,
+        checkpoints,
         unread,
     };
     Ok(face::run(setup, signals).await)
@@ -162,9 +178,18 @@ fn prompt_of(args: &Print) -> Result<Option<String>, Failure> {
     }
 }
 
+/// Where the transcript of the session lies.
+fn transcript_of(options: &SessionOptions, id: &SessionId) -> Option<PathBuf> {
+    let layout = Layout::new(options.transcripts.as_deref()?);
+    layout.session(id).ok().map(|it| it.file)
+}
+
+/// Whether a variable switches something on.
+fn is_set(name: &str) -> bool {
+    std::env::var(name).is_ok_and(|it| !matches!(&*it, "" | "0" | "false"))
+}
+
 fn face_options(protocol: &Protocol) -> FaceOptions {
-    let is_set =
-        |name: &str| std::env::var(name).is_ok_and(|it| !matches!(&*it, "" | "0" | "false"));
     let tells_state = match () {
         () if is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") => Some(false),
         () if is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE") => Some(true),
@@ -252,6 +277,9 @@ fn with_protocol(
             return Err(bad(format!("--max-budget-usd: {max} is no amount of money")));
         }
         settings["ennead"]["maxCostMicroUsd"] = ((max * 1e6) as u64).into();
+    }
+    if let Some(tokens) = protocol.task_budget {
+        settings["ennead"]["taskBudget"] = tokens.get().into();
     }
     if let Some(effort) = &protocol.effort {
         settings["effortLevel"] = effort.as_str().into();

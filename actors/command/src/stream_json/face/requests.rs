@@ -92,12 +92,27 @@ impl Face {
                 Some(other) => Err(format!("{other} is no model")),
             },
             "stop_task" => self.stop_task(fields.get("task_id").and_then(Value::as_str)),
+            "rewind_files" => {
+                self.rewind(fields.get("user_message_id").and_then(Value::as_str)).await
+            }
             "get_context_usage" => Ok(self.context.usage(&self.facts)),
             "mcp_status" => Ok(json!({"mcpServers": self.servers()})),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
         self.answer(id, result);
         false
+    }
+
+    /// Puts files into the state that they had when a prompt began.
+    async fn rewind(&self, prompt: Option<&str>) -> Result<Value, String> {
+        let prompt = prompt.ok_or("rewind_files names no user_message_id")?.to_owned();
+        let kept = self.checkpoints.clone().ok_or("file checkpoints are not switched on")?;
+        if self.running.is_some() {
+            return Err("files cannot be put back while a prompt is being answered".into());
+        }
+        let changed = tokio::task::spawn_blocking(move || kept.rewind(&prompt)).await;
+        let changed = changed.map_err(|it| it.to_string())?.map_err(|it| it.to_string())?;
+        Ok(json!({"canRewind": true, "filesChanged": changed}))
     }
 
     /// Ends one sub-agent; its parent goes on.

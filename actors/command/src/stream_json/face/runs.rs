@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         incoming::Prompt,
+        mirror::Mirror,
         results::{RunNotes, of_error, of_outcome},
     },
     Ended, Face, Opening, Running,
@@ -41,9 +42,16 @@ impl Face {
         }
         self.structured.iter().for_each(|it| it.begin());
         self.translator.begin_run(prompt.uuid.clone());
+        let mut name = prompt.uuid.filter(|it| is_uuid(it));
+        if let Some(checkpoints) = self.checkpoints.clone() {
+            let prompt = name.get_or_insert_with(|| self.translator.frame().uuid());
+            if let Err(error) = checkpoints.begin(prompt) {
+                self.warn(&format!("files are not kept for this prompt: {error}"));
+            }
+        }
         let mut request = RunRequest::of(prompt.content).origin("sdk");
-        request.message = prompt.uuid.filter(|it| is_uuid(it)).map(Into::into);
-        let run = Box::pin(run(session, request));
+        request.message = name.map(Into::into);
+        let run = Box::pin(run(session, request, self.mirror.clone()));
         self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
         None
     }
@@ -148,7 +156,11 @@ impl Face {
 }
 
 /// Carries out a run; its model calls are looked up in the lines that it appended, on a thread of their own.
-async fn run(session: SessionHandle, mut request: RunRequest) -> Result<Ended, RunError> {
+async fn run(
+    session: SessionHandle,
+    mut request: RunRequest,
+    mirror: Option<Mirror>,
+) -> Result<Ended, RunError> {
     let transcript = session.transcript().to_owned();
     let from = tokio::fs::metadata(&transcript).await.map_or(0, |it| it.len());
     if let Some(name) = request.message.take_if(|_| 0 < from) {
@@ -157,7 +169,17 @@ async fn run(session: SessionHandle, mut request: RunRequest) -> Result<Ended, R
         let read = tokio::task::spawn_blocking(move || has_entry(&path, &id)).await;
         request.message = Some(name).filter(|_| matches!(read, Ok(Ok(false))));
     }
-    let outcome = session.run(request).await?;
+    let outcome = match mirror {
+        None => session.run(request).await?,
+        Some(mirror) => {
+            let ended = tokio::select! {
+                ended = session.run(request) => ended,
+                never = mirror.show_on() => match never {},
+            };
+            mirror.show().await;
+            ended?
+        }
+    };
     let run = outcome.run.clone();
     let read = tokio::task::spawn_blocking(move || model_record(&transcript, from, &run)).await;
     let record = read.ok().and_then(Result::ok).unwrap_or_default();

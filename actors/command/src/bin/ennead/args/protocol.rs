@@ -1,5 +1,7 @@
 //! Flags of the stream protocol, by which an Agent SDK drives the command.
 
+use std::num::NonZeroU64;
+
 use clap::ValueEnum;
 
 /// Flags that matter to a program that drives the command. Those without an effect here are accepted, and
@@ -45,6 +47,9 @@ pub(crate) struct Protocol {
     /// Show each prompt again once it is recorded.
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
+    /// Show the lines of transcripts again as they are written, as `transcript_mirror` lines.
+    #[arg(long)]
+    pub(crate) session_mirror: bool,
     /// How much the model thinks: low, medium, high, xhigh or max.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) effort: Option<String>,
@@ -57,6 +62,9 @@ pub(crate) struct Protocol {
     /// Whether the reasoning comes summarized or omitted.
     #[arg(long, value_name = "HOW")]
     pub(crate) thinking_display: Option<String>,
+    /// Tokens that the model is told its task may take; advice, and no limit.
+    #[arg(long, value_name = "N")]
+    pub(crate) task_budget: Option<NonZeroU64>,
     /// Values for the header `anthropic-beta`, separated by commas.
     #[arg(long, value_name = "LIST")]
     pub(crate) betas: Option<String>,
@@ -94,6 +102,7 @@ impl Protocol {
             ("--include-partial-messages", self.include_partial_messages),
             ("--include-hook-events", self.include_hook_events),
             ("--replay-user-messages", self.replay_user_messages),
+            ("--session-mirror", self.session_mirror),
         ]);
         of_lines.into_iter().chain(self.ignored.given()).collect()
     }
@@ -106,15 +115,9 @@ fn given<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static str> 
 /// Flags that are known and have no effect here.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
-    /// Accepted without an effect: the model is not told how many tokens its task may take.
-    #[arg(long, value_name = "N")]
-    task_budget: Option<u64>,
     /// Accepted without an effect: there are no plugins.
     #[arg(long, value_name = "DIR")]
     plugin_dir: Vec<String>,
-    /// Accepted without an effect: lines of the transcript are not shown again as they are written.
-    #[arg(long)]
-    session_mirror: bool,
     /// Accepted without an effect: there is no debug log next to RUST_LOG.
     #[arg(long)]
     debug_to_stderr: bool,
@@ -124,9 +127,7 @@ impl Ignored {
     /// The flags that were given.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         given([
-            ("--task-budget", self.task_budget.is_some()),
             ("--plugin-dir", !self.plugin_dir.is_empty()),
-            ("--session-mirror", self.session_mirror),
             ("--debug-to-stderr", self.debug_to_stderr),
         ])
     }

@@ -10,13 +10,13 @@ use super::super::{
 use crate::entropy::Stream;
 
 /// A governor, driven by the test.
-struct Story {
+struct Scenario {
     governor: Governor,
     now: u64,
     n_asked: u64,
 }
 
-impl Story {
+impl Scenario {
     fn new(limits: GovernorLimits) -> Self {
         Self { governor: Governor::new(limits, Stream::from_seed(7)), now: 0, n_asked: 0 }
     }
@@ -76,7 +76,7 @@ const OVERLOADED: Outcome = Outcome::Overloaded { retry_after_ms: None };
 // REQ: MDL-13
 #[test]
 fn by_default_nobody_waits_until_the_provider_objects() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     for ticket in 0..5_000 {
         assert_eq!(story.ask("a"), format!("{ticket}+"));
     }
@@ -93,7 +93,7 @@ fn by_default_nobody_waits_until_the_provider_objects() {
 // REQ: MDL-13
 #[test]
 fn retry_after_holds_everybody_back_and_the_reset_too() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.end(0, Outcome::Overloaded { retry_after_ms: Some(3_000) }), "");
     assert_eq!(story.answer(1), "");
@@ -113,7 +113,7 @@ fn retry_after_holds_everybody_back_and_the_reset_too() {
 // REQ: MDL-13
 #[test]
 fn pause_of_a_day_holds_nobody_back_for_longer_than_ten_minutes() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     story.ask("a");
     story.end(0, Outcome::Overloaded { retry_after_ms: Some(86_400_000) });
     story.now = 1;
@@ -125,7 +125,7 @@ fn pause_of_a_day_holds_nobody_back_for_longer_than_ten_minutes() {
 // REQ: MDL-10, MDL-13
 #[test]
 fn open_bill_refuses_everybody_at_once_and_who_has_paid_goes_on_after_a_probe() {
-    let mut story = Story::with_slots(2);
+    let mut story = Scenario::with_slots(2);
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.ask("a"), "2 concurrency");
     let unpaid = Outcome::Unpaid { message: "pay".into() };
@@ -148,7 +148,7 @@ fn open_bill_refuses_everybody_at_once_and_who_has_paid_goes_on_after_a_probe() 
 // REQ: MDL-13
 #[test]
 fn request_that_fails_by_itself_neither_opens_nor_closes_the_breaker() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     for ticket in 0..100 {
         assert_eq!(story.ask("a"), format!("{ticket}+"));
         assert_eq!(story.end(ticket, Outcome::Unclear), "");
@@ -166,7 +166,7 @@ fn request_that_fails_by_itself_neither_opens_nor_closes_the_breaker() {
 // REQ: MDL-10, MDL-13
 #[test]
 fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
-    let mut story = Story::with_slots(2);
+    let mut story = Scenario::with_slots(2);
     assert_eq!((story.ask("a"), story.ask("a")), ("0+".into(), "1+".into()));
     assert_eq!(story.ask("a"), "2 concurrency");
     let over = Outcome::QuotaOver { for_ms: None };
@@ -191,7 +191,7 @@ fn quota_stop_parks_everybody_and_one_probe_at_a_time_looks() {
 // REQ: MDL-13, RUN-2
 #[test]
 fn probe_that_is_given_up_leaves_its_place_to_the_next() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     story.ask("a");
     story.end(0, Outcome::QuotaOver { for_ms: Some(1_000) });
     assert_eq!(story.ask("a"), "1 provider_quota");
@@ -203,7 +203,7 @@ fn probe_that_is_given_up_leaves_its_place_to_the_next() {
 // REQ: MDL-6
 #[test]
 fn retries_wait_for_their_budget_and_new_calls_do_not() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     for ticket in 0..100 {
         assert_eq!(story.retry(), format!("{ticket}+"));
     }
@@ -219,7 +219,7 @@ fn retries_wait_for_their_budget_and_new_calls_do_not() {
 // REQ: MDL-6, MDL-13
 #[test]
 fn retry_without_budget_can_be_the_probe_and_is_not_looked_at_before() {
-    let mut story = Story::new(GovernorLimits::default());
+    let mut story = Scenario::new(GovernorLimits::default());
     (0..100).for_each(|_| _ = story.retry());
     assert_eq!(story.end(0, Outcome::QuotaOver { for_ms: Some(1_000) }), "");
     assert_eq!(story.retry(), "100 provider_quota");
@@ -231,7 +231,7 @@ fn retry_without_budget_can_be_the_probe_and_is_not_looked_at_before() {
 // REQ: MDL-13
 #[test]
 fn who_waited_as_long_as_it_may_is_refused() {
-    let mut story = Story::with_slots(1);
+    let mut story = Scenario::with_slots(1);
     story.ask("a");
     assert_eq!(story.ask_as("a", false, 5_000), "1 concurrency");
     assert_eq!(story.governor.wake_at(0), Some(5_000));
@@ -243,7 +243,7 @@ fn who_waited_as_long_as_it_may_is_refused() {
 // REQ: RUN-4
 #[test]
 fn quiet_tenant_finds_a_slot_free_while_a_noisy_one_waits() {
-    let mut story = Story::with_slots(8);
+    let mut story = Scenario::with_slots(8);
     assert_eq!(story.ask("quiet"), "0+");
     let asked: Vec<String> = (0..10).map(|_| story.ask("noisy")).collect();
     let n_admitted = asked.iter().filter(|it| it.ends_with('+')).count();

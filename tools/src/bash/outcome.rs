@@ -23,7 +23,7 @@ const MAX_FAILED_CHARS: usize = 10_000;
 const PREVIEW_CHARS: usize = 2000;
 
 /// Puts the answer together.
-pub(super) async fn answer(
+pub(super) async fn of_command(
     command: String,
     start: Start,
     cwd_file: tempfile::TempPath,

@@ -1,0 +1,366 @@
+//! File checkpoints: what Edit and Write found in a file before they changed it for the first time after a prompt,
+//! so that `rewind_files` can put it back.
+//!
+//! Beside the transcript lies `file-history/`: an index, one line for each prompt and each file, and the bytes that
+//! files had. So a later process can go back as well. What commands change is not kept.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ennead::{
+    permission::Permit,
+    tool::{BoxFuture, Tool, ToolContext, ToolOutcome, ToolSpec},
+};
+use ennead_runtime::digest::Digest;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+/// Tools whose changes are kept.
+const CHANGING: [&str; 2] = ["Edit", "Write"];
+
+/// Bytes of a file that are kept at most.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Why files are not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum RewindError {
+    /// Nothing was kept for the prompt.
+    #[error("no file checkpoint is kept for message {0}")]
+    UnknownPrompt(String),
+    /// A file was too large to be kept.
+    #[error("{} had more than {MAX_BYTES} bytes and was not kept", .0.display())]
+    NotKept(PathBuf),
+    /// The directory of a file is another one by now.
+    #[error("{} does not lie where it did", .0.display())]
+    Moved(PathBuf),
+    /// The file system refuses.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it answered.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// A line of the index.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Entry {
+    /// A prompt begins.
+    Prompt { id: String },
+    /// A file is about to be changed for the first time since.
+    File { path: PathBuf, was: State },
+}
+
+/// What a file was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// There was none.
+    Missing,
+    /// Bytes of this digest, with these permissions.
+    Kept { digest: Digest, mode: u32 },
+    /// It was too large.
+    TooLarge,
+}
+
+/// Where files of a session are kept, by its transcript.
+pub fn directory_of(transcript: &Path) -> PathBuf {
+    transcript.with_extension("").join("file-history")
+}
+
+/// Keeps files of a session. Clones are one.
+#[derive(Clone, Debug)]
+pub struct Checkpoints(Arc<Mutex<History>>);
+
+#[derive(Debug)]
+struct History {
+    directory: PathBuf,
+    /// Files that were kept since the last prompt; `None` before the first.
+    since: Option<BTreeSet<PathBuf>>,
+}
+
+impl Checkpoints {
+    /// Keeps files in this directory, which is made when it is needed.
+    pub fn new(directory: PathBuf) -> Self {
+        Self(Arc::new(Mutex::new(History { directory, since: None })))
+    }
+
+    /// The tools, of which those that change files keep what they find.
+    #[must_use]
+    pub fn watching(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+        let watched = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
+            match CHANGING.contains(&tool.spec().name.as_str()) {
+                true => Arc::new(Watched { tool, checkpoints: self.clone() }),
+                false => tool,
+            }
+        };
+        tools.into_iter().map(watched).collect()
+    }
+
+    /// Keeps files for another session.
+    pub(super) fn follow(&self, directory: PathBuf) {
+        let mut history = self.lock();
+        if history.directory != directory {
+            *history = History { directory, since: None };
+        }
+    }
+
+    /// From now on changes belong to this prompt. Writes a line on the thread of the caller.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; nothing is kept for the prompt then.
+    pub(super) fn begin(&self, prompt: &str) -> io::Result<()> {
+        let mut history = self.lock();
+        history.since = None;
+        history.note(&Entry::Prompt { id: prompt.into() })?;
+        history.since = Some(BTreeSet::new());
+        Ok(())
+    }
+
+    /// Puts every file that was changed since the prompt into the state that it had then; returns them. Nothing is
+    /// changed where one of them was not kept. Reads and writes files on the thread of the caller.
+    pub(super) fn rewind(&self, prompt: &str) -> Result<Vec<PathBuf>, RewindError> {
+        let mut history = self.lock();
+        let states = history.since_prompt(prompt)?;
+        let mut found = Vec::with_capacity(states.len());
+        for (path, state) in states {
+            let content = history.content(&path, &state)?;
+            found.push((path, content));
+        }
+        for (path, content) in &found {
+            restore(path, content.as_ref())
+                .map_err(|error| RewindError::Io { path: path.clone(), error })?;
+        }
+        // What is changed from here on is kept anew.
+        history.since = history.since.as_ref().map(|_| BTreeSet::new());
+        Ok(found.into_iter().map(|it| it.0).collect())
+    }
+
+    /// Keeps a file that is about to be changed.
+    fn keep(&self, path: &Path) -> io::Result<()> {
+        self.lock().keep(path)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl History {
+    fn index(&self) -> PathBuf {
+        self.directory.join("index.jsonl")
+    }
+
+    fn note(&self, entry: &Entry) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let mut options = OpenOptions::new();
+        let mut index = options.create(true).append(true).mode(0o600).open(self.index())?;
+        index.write_all(format!("{}\n", serde_json::to_string(entry)?).as_bytes())
+    }
+
+    fn keep(&mut self, path: &Path) -> io::Result<()> {
+        if self.since.as_ref().is_none_or(|it| it.contains(path)) {
+            return Ok(());
+        }
+        let was = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => State::Missing,
+            Err(error) => return Err(error),
+            Ok(found) if MAX_BYTES < found.len() => State::TooLarge,
+            Ok(found) => {
+                let bytes = fs::read(path)?;
+                let digest = Digest::of(&bytes);
+                let copy = self.directory.join(digest.to_string());
+                if !copy.exists() {
+                    put(&copy, &bytes, 0o600)?;
+                }
+                State::Kept { digest, mode: found.permissions().mode() & 0o7777 }
+            }
+        };
+        self.note(&Entry::File { path: path.to_owned(), was })?;
+        self.since.iter_mut().for_each(|it| _ = it.insert(path.to_owned()));
+        Ok(())
+    }
+
+    /// The first state of each file that was changed since a prompt.
+    fn since_prompt(&self, prompt: &str) -> Result<BTreeMap<PathBuf, State>, RewindError> {
+        let text = fs::read_to_string(self.index()).unwrap_or_default();
+        let entries = text.lines().filter_map(|it| serde_json::from_str(it).ok());
+        let is_it = |it: &Entry| matches!(it, Entry::Prompt { id } if id == prompt);
+        let mut since = entries.skip_while(|it| !is_it(it)).peekable();
+        if since.peek().is_none() {
+            return Err(RewindError::UnknownPrompt(prompt.into()));
+        }
+        let mut states = BTreeMap::new();
+        for entry in since {
+            if let Entry::File { path, was } = entry {
+                states.entry(path).or_insert(was);
+            }
+        }
+        Ok(states)
+    }
+
+    /// What a file is to hold; `None`: there is to be none.
+    fn content(&self, path: &Path, state: &State) -> Result<Option<(Vec<u8>, u32)>, RewindError> {
+        // A link that was put there since would lead elsewhere.
+        let parent = path.parent().unwrap_or(path);
+        if parent.canonicalize().is_ok_and(|it| it != parent) {
+            return Err(RewindError::Moved(path.to_owned()));
+        }
+        match state {
+            State::Missing => Ok(None),
+            State::TooLarge => Err(RewindError::NotKept(path.to_owned())),
+            State::Kept { digest, mode } => {
+                let copy = self.directory.join(digest.to_string());
+                let bytes = fs::read(&copy)
+                    .map_err(|error| RewindError::Io { path: copy.clone(), error })?;
+                match Digest::of(&bytes) == *digest {
+                    true => Ok(Some((bytes, *mode))),
+                    false => Err(RewindError::NotKept(path.to_owned())),
+                }
+            }
+        }
+    }
+}
+
+fn restore(path: &Path, content: Option<&(Vec<u8>, u32)>) -> io::Result<()> {
+    match content {
+        Some((bytes, mode)) => {
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            put(path, bytes, *mode)
+        }
+        None => match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Puts a file in the place of another one, whole or not at all.
+fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    file.persist(path).map_err(|it| it.error)?;
+    Ok(())
+}
+
+/// A tool that keeps a file before it changes it.
+#[derive(Debug)]
+struct Watched {
+    tool: Arc<dyn Tool>,
+    checkpoints: Checkpoints,
+}
+
+impl Tool for Watched {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn check_input(&self, input: &str) -> Result<(), String> {
+        self.tool.check_input(input)
+    }
+
+    fn run(&self, permit: Permit, context: ToolContext) -> BoxFuture<'static, ToolOutcome> {
+        let real = permit.path().map(|it| PathBuf::from(&it.real));
+        let checkpoints = self.checkpoints.clone();
+        let tool = Arc::clone(&self.tool);
+        Box::pin(async move {
+            if let Some(real) = real {
+                // A file that cannot be read is the tool's to complain about.
+                let _kept = spawn_blocking(move || checkpoints.keep(&real)).await;
+            }
+            tool.run(permit, context).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf, Checkpoints) {
+        let place = tempfile::tempdir().unwrap();
+        let work = place.path().canonicalize().unwrap().join("work");
+        fs::create_dir(&work).unwrap();
+        let kept = Checkpoints::new(place.path().join("s/file-history"));
+        (place, work, kept)
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn files_are_as_they_were_when_the_prompt_began_in_a_later_process_too() {
+        let (place, work, kept) = place();
+        let (a, b, c) = (work.join("a"), work.join("b"), work.join("deep/c"));
+        fs::write(&a, "one").unwrap();
+        fs::set_permissions(&a, fs::Permissions::from_mode(0o755)).unwrap();
+        // Before the first prompt nothing is kept.
+        kept.keep(&a).unwrap();
+        kept.begin("p1").unwrap();
+        kept.keep(&a).unwrap();
+        fs::write(&a, "two").unwrap();
+        kept.keep(&a).unwrap();
+        fs::write(&a, "three").unwrap();
+        kept.begin("p2").unwrap();
+        for (path, text) in [(&a, "four"), (&b, "new")] {
+            kept.keep(path).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        kept.keep(&c).unwrap();
+        fs::create_dir(work.join("deep")).unwrap();
+        fs::write(&c, "x").unwrap();
+        assert_eq!(kept.rewind("p2").unwrap(), [a.clone(), b.clone(), c.clone()]);
+        assert_eq!(fs::read_to_string(&a).unwrap(), "three");
+        assert!(!b.exists() && !c.exists());
+        let later = Checkpoints::new(place.path().join("s/file-history"));
+        later.rewind("p1").unwrap();
+        assert_eq!(fs::read_to_string(&a).unwrap(), "one");
+        assert_eq!(fs::metadata(&a).unwrap().permissions().mode() & 0o777, 0o755);
+        let unknown = later.rewind("p3").unwrap_err();
+        assert!(matches!(unknown, RewindError::UnknownPrompt(_)), "{unknown}");
+        later.follow(place.path().join("other"));
+        assert!(later.rewind("p1").is_err());
+    }
+
+    // REQ: SUR-3
+    #[test]
+    fn nothing_is_put_back_where_one_file_cannot_be() {
+        let (place, work, kept) = place();
+        let (large, small) = (work.join("large"), work.join("small"));
+        let file = fs::File::create(&large).unwrap();
+        file.set_len(MAX_BYTES + 1).unwrap();
+        fs::write(&small, "one").unwrap();
+        kept.begin("p").unwrap();
+        kept.keep(&large).unwrap();
+        kept.keep(&small).unwrap();
+        fs::write(&small, "two").unwrap();
+        let error = kept.rewind("p").unwrap_err();
+        assert!(matches!(error, RewindError::NotKept(_)), "{error}");
+        assert_eq!(fs::read_to_string(&small).unwrap(), "two");
+        // A directory that has become a link leads elsewhere.
+        let inner = work.join("inner");
+        fs::create_dir(&inner).unwrap();
+        kept.begin("q").unwrap();
+        kept.keep(&inner.join("x")).unwrap();
+        fs::remove_dir(&inner).unwrap();
+        fs::write(place.path().join("x"), "outside").unwrap();
+        symlink(place.path(), &inner).unwrap();
+        let error = kept.rewind("q").unwrap_err();
+        assert!(matches!(error, RewindError::Moved(_)), "{error}");
+        assert_eq!(fs::read_to_string(place.path().join("x")).unwrap(), "outside");
+    }
+}

@@ -1,0 +1,73 @@
+//! The session is opened once the program has introduced itself.
+
+use std::sync::Arc;
+
+use ennead::{OpenError, SessionHandle};
+use ennead_runtime::skill::SkillPlace;
+
+use super::{
+    super::{callbacks::HostApprover, checkpoints::directory_of, mcp, results::of_error},
+    Face, Opening,
+};
+
+impl Face {
+    /// Opens the session, once.
+    pub(super) fn open(&mut self) -> Option<Opening> {
+        let mut options = self.options.take()?;
+        self.opened_with = Some(options.clone());
+        if self.face.asks_program {
+            let approver =
+                HostApprover::new(self.host.clone(), self.shown_calls.clone(), self.modes.clone());
+            options = options.approver(Arc::new(approver));
+        }
+        let session = self.translator.frame().session().clone();
+        let place = SkillPlace { session: session.as_str(), project: &self.facts.cwd };
+        self.warnings.extend(self.skills.offer(&mut options, place));
+        let ennead = self.ennead.take()?;
+        let (host, servers) = (self.host.clone(), self.host_servers.clone());
+        Some(Box::pin(async move {
+            let states = mcp::join(&host, &servers, &mut options).await;
+            let opened = ennead.open(options).await;
+            (ennead, opened, states)
+        }))
+    }
+
+    /// Returns whether there is a session.
+    pub(super) async fn opened(&mut self, opened: Result<SessionHandle, OpenError>) -> bool {
+        match opened {
+            Ok(session) => {
+                self.events = Some(session.conversation(self.face.partial));
+                self.facts.tools = session.tools();
+                self.facts.tools.retain(|it| !self.facts.denied.contains(it));
+                if let Some(model) = self.chosen_model.take() {
+                    session.set_model(model.as_deref());
+                }
+                self.mirror.iter().for_each(|it| it.follow(session.transcript()));
+                self.checkpoints
+                    .iter()
+                    .for_each(|it| it.follow(directory_of(session.transcript())));
+                self.session = Some(session);
+                self.end_clearing();
+                if let Some(mode) = self.chosen_mode.take()
+                    && let Err(why) = self.choose_mode(mode).await
+                {
+                    self.warn(&why);
+                }
+                true
+            }
+            Err(error) => {
+                self.refuse(&error.to_string());
+                false
+            }
+        }
+    }
+
+    /// The session cannot be had; those that wait for it get that as their answer.
+    pub(super) fn refuse(&mut self, why: &str) {
+        let notes = self.clearing.take().unwrap_or_default();
+        self.output.write(of_error(self.translator.frame(), why, &notes));
+        self.refused = Some(why.to_owned());
+        self.has_failed = true;
+        self.queue.clear();
+    }
+}
