@@ -38,6 +38,8 @@ pub enum RunEnd {
     NoPendingTools,
     /// Somebody asked it to stop.
     ExplicitStop,
+    /// It was to sum up the conversation, and did or could not.
+    Compacted,
     /// An error that no remedy removed.
     Error,
     /// The run budget is used up.
@@ -74,6 +76,7 @@ impl RunEnd {
         match self {
             RunEnd::NoPendingTools => "no_pending_tools",
             RunEnd::ExplicitStop => "explicit_stop",
+            RunEnd::Compacted => "compacted",
             RunEnd::Error => "error",
             RunEnd::BudgetExceeded => "budget_exceeded",
             RunEnd::MaxTurns => "max_turns",
@@ -94,7 +97,9 @@ impl RunEnd {
     /// What it means of a sub-agent.
     pub fn agent_status(self) -> AgentStatus {
         match self {
-            RunEnd::NoPendingTools | RunEnd::ExplicitStop => AgentStatus::Completed,
+            RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted => {
+                AgentStatus::Completed
+            }
             RunEnd::BudgetExceeded
             | RunEnd::CostLimit
             | RunEnd::MaxTurns
@@ -111,9 +116,9 @@ impl RunEnd {
         }
     }
 
-    /// Whether the run left an answer.
+    /// Whether the run did what it was for.
     pub fn is_success(self) -> bool {
-        matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop)
+        matches!(self, RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted)
     }
 }
 
@@ -126,6 +131,8 @@ pub struct Run {
     pub prompt: EntryId,
     /// Follows the system prompt in its turns.
     pub system: Option<Arc<str>>,
+    /// It sums up the conversation and answers nothing: what to keep in mind.
+    pub compacts: Option<Arc<str>>,
     /// Number of turns that have begun.
     pub turns: u32,
     /// Of all its turns and of its sub-agents.
@@ -150,6 +157,7 @@ impl Run {
             id,
             prompt,
             system: None,
+            compacts: None,
             turns: 0,
             usage: Usage::default(),
             warned: BTreeSet::new(),
@@ -160,6 +168,12 @@ impl Run {
     #[must_use]
     pub fn with_system(self, system: Option<Arc<str>>) -> Self {
         Self { system, ..self }
+    }
+
+    /// The same that only sums up the conversation.
+    #[must_use]
+    pub fn with_compaction(self, compacts: Option<Arc<str>>) -> Self {
+        Self { compacts, ..self }
     }
 
     /// Takes in how a turn ended and says what comes next. The cap on turns is looked at only

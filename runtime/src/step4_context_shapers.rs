@@ -113,6 +113,8 @@ pub struct ShaperSetup {
     /// Messages from which on a summary is made again for their number or for money; 0 where no
     /// summary failed. Pressure of tokens does not wait for it.
     pub summary_pause: usize,
+    /// A summary was asked for, whatever the pressure: what to keep in mind.
+    pub asked: Option<Arc<str>>,
     /// How tokens are estimated.
     pub(crate) counting: Counting,
 }

@@ -15,6 +15,7 @@ mod step2_prompt;
 mod step2_state;
 mod step3_appending;
 mod step3_context;
+mod step4_compaction;
 mod step4_shaping;
 mod step5_attempts;
 mod step5_call_ids;
@@ -64,6 +65,8 @@ pub struct Turn {
     used: u64,
     /// Follows the session's system prompt.
     system: Option<Arc<str>>,
+    /// The run sums up the conversation and answers nothing: what to keep in mind.
+    compacts: Option<Arc<str>>,
     /// The conversation so far, this turn included.
     history: History,
     memory: TurnMemory,
@@ -129,6 +132,7 @@ impl Turn {
             stream,
             run,
             system,
+            compacts,
             number,
             history,
             last_entry,
@@ -143,6 +147,7 @@ impl Turn {
             number,
             used: budget.used,
             system,
+            compacts,
             history,
             memory,
             state: TurnState::default(),

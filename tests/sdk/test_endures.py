@@ -1,8 +1,12 @@
 """Level 5: transcripts that are mirrored into a store, file checkpoints, budgets of tasks."""
 
+import json
+
 import pytest
-from claude_agent_sdk import ClaudeSDKClient, InMemorySessionStore, query
+from claude_agent_sdk import ClaudeSDKClient, HookMatcher, InMemorySessionStore, query
 from conftest import call, collect, of_kind, texts
+from endpoint import text
+from test_wire import driven  # noqa: F401
 
 pytestmark = pytest.mark.anyio
 
@@ -58,3 +62,39 @@ async def test_files_are_not_kept_unasked(place):
         with pytest.raises(Exception, match="not switched on"):
             await client.rewind_files("0b8f3a52-77aa-4c57-8c0e-5d2d8f1f6a90")
     assert not list(place.config.rglob("file-history"))
+
+
+# REQ: SUR-3
+async def test_conversation_goes_on_from_a_summary_that_was_asked_for(driven):
+    place = driven([text("first answer")], [text("SUMMARY")], [text("second answer")], [text("third answer")])
+    triggers = []
+
+    async def before(given, call_id, context):
+        triggers.append((given["trigger"], given["custom_instructions"]))
+        return {}
+
+    options = place.options(hooks={"PreCompact": [HookMatcher(hooks=[before])]})
+    async with ClaudeSDKClient(options) as client:
+        said = []
+        for prompt in ["first prompt", "/compact the names", "second prompt"]:
+            await client.query(prompt)
+            said.append(await collect(client.receive_response()))
+    [boundary] = [it for it in of_kind(said[1], "SystemMessage") if it.subtype == "compact_boundary"]
+    assert boundary.data["compact_metadata"]["trigger"] == "manual"
+    [result] = of_kind(said[1], "ResultMessage")
+    assert result.subtype == "success" and not result.is_error
+    assert triggers == [("manual", "the names")]
+    after = json.dumps(place.endpoint.requests[2]["messages"])
+    assert "SUMMARY" in after and "first prompt" not in after and "second prompt" in after
+    # A resumed session goes on from it, too.
+    await collect(query(prompt="third prompt", options=place.options(resume=result.session_id)))
+    resumed = json.dumps(place.endpoint.requests[3]["messages"])
+    assert "SUMMARY" in resumed and "first prompt" not in resumed and "second answer" in resumed
+
+
+# REQ: SUR-3
+async def test_nothing_to_sum_up_is_said(driven):
+    place = driven([text("never")])
+    messages = await collect(query(prompt="/compact", options=place.options()))
+    assert of_kind(messages, "ResultMessage")[0].result == "there is nothing to sum up"
+    assert place.endpoint.requests == []

@@ -45,8 +45,8 @@ async def test_command_of_a_file_is_called_by_its_name_with_arguments(place):
         info = await client.get_server_info()
         await client.query("/loud one 'two three'")
         messages = await collect(client.receive_response())
-    assert [it["name"] for it in info["commands"]] == ["loud"]
-    assert of_kind(messages, "SystemMessage")[0].data["slash_commands"] == ["loud"]
+    assert [it["name"] for it in info["commands"]] == ["clear", "compact", "loud"]
+    assert of_kind(messages, "SystemMessage")[0].data["slash_commands"] == ["clear", "compact", "loud"]
     assert texts(messages) == ["two three and one"]
 
 
@@ -68,5 +68,5 @@ async def test_prompt_that_a_program_composed_and_one_of_no_command_are_taken_as
 async def test_skills_and_commands_of_a_source_that_is_left_out_are_not_there(place):
     place.write(".claude/commands/loud.md", "say it")
     messages = await ask(place, "/loud", setting_sources=[])
-    assert of_kind(messages, "SystemMessage")[0].data["slash_commands"] == []
+    assert of_kind(messages, "SystemMessage")[0].data["slash_commands"] == ["clear", "compact"]
     assert texts(messages) == ["heard: /loud"]

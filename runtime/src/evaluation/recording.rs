@@ -173,6 +173,7 @@ fn setup(resolved: &Resolved, facts: &SessionFacts) -> ShaperSetup {
         sharing: Sharing::Turn,
         grades: APPENDS <= facts.revision,
         summary_pause: 0,
+        asked: None,
         counting: counting(facts),
     }
 }

@@ -33,6 +33,9 @@ pub struct RunRequest {
     /// What follows the system prompt in the turns of this run; its sub-agents do not have it.
     /// `None` or blank: nothing.
     pub system: Option<String>,
+    /// The run sums up the conversation and answers nothing; the text says what to keep in mind, and may be empty.
+    /// The prompt stays as it is. `None`: the prompt is answered.
+    pub compacts: Option<String>,
     /// Who asks, for the record. `None` if the request names no sender.
     pub sender: Option<Sender>,
     /// How long it may take by the wall clock, counted from when it begins and not while it waits
@@ -117,6 +120,7 @@ impl RunRequest {
             message: None,
             origin: "api",
             system: None,
+            compacts: None,
             sender: None,
             time_limit: None,
         }
@@ -167,6 +171,12 @@ impl RunRequest {
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         Self { system: Some(text.into()), ..self }
+    }
+
+    /// The same, of which the conversation is summed up in place of an answer. `focus` is what matters most.
+    #[must_use]
+    pub fn compacts(self, focus: impl Into<String>) -> Self {
+        Self { compacts: Some(focus.into()), ..self }
     }
 
     /// The same, asked for by this sender.

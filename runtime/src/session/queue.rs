@@ -120,6 +120,7 @@ impl Machine {
         let message = Arc::new(message);
         let mut stored = Vec::new();
         let system = request.system.filter(|it| !it.trim().is_empty());
+        let compacts = request.compacts;
         let is_first = !mem::replace(&mut self.conversation.has_begun, true);
         let start = RecordKind::RunStart {
             prompt: message.id.clone(),
@@ -128,6 +129,7 @@ impl Machine {
             first: is_first,
             setup: self.setup_text(&mut stored),
             system: system.as_deref().map(|it| Stored::stored_externally(it, &mut stored)),
+            compacts: compacts.clone(),
             sender: request.sender.clone(),
             asked: (asked != now.at).then_some(asked),
             time_limit_ms: request.time_limit.map(as_millis),
@@ -144,6 +146,7 @@ impl Machine {
         let notices = alerts.into_iter().chain(mem::take(&mut self.notices));
         self.effects.extend(notices.map(|what| SessionEffect::Publish(Event::Alert { what })));
         let run = Run::new(id, message.id.clone()).with_system(system.map(Into::into));
+        let run = run.with_compaction(compacts.map(Into::into));
         let mut active = ActiveRun::new(run, prompt, now.elapsed, self.n_runs);
         active.sender = request.sender;
         active.time_limit = request.time_limit;

@@ -178,7 +178,8 @@ impl Machine {
         self.tell_alerts(frequent);
         let cost_limit = self.cost_limit();
         match after {
-            AfterTurn::Next(_) | AfterTurn::End(RunEnd::NoPendingTools | RunEnd::ExplicitStop)
+            AfterTurn::Next(_)
+            | AfterTurn::End(RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted)
                 if cost_limit.is_some() =>
             {
                 if let Some(active) = &mut self.active {

@@ -138,6 +138,7 @@ pub fn read_case(case: &Value) -> Result<ShaperCase, BadCase> {
         grades: true,
         sharing: Sharing::default(),
         summary_pause: 0,
+        asked: None,
         // Cases count four characters as a token.
         counting: Counting::Chars,
     };

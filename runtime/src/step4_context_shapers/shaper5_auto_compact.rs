@@ -57,9 +57,14 @@ pub struct SummaryRequest {
     n_left_out: usize,
     n_shrinks: u8,
     counting: Counting,
+    /// Somebody asked for it: the summary counts, however long it is.
+    is_asked: bool,
 }
 
 pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<(), &'static str> {
+    if setup.asked.is_some() {
+        return old_part(context, setup).map(|_| ()).ok_or("there is nothing to sum up");
+    }
     if !setup.settings.auto_compact {
         return Err("auto_compact is off");
     }
@@ -74,7 +79,7 @@ pub(super) fn trigger(context: &ShapedContext, setup: &ShaperSetup) -> Result<()
 }
 
 pub(super) fn run(context: &ShapedContext, setup: &ShaperSetup) -> StageResult {
-    match request(context, setup, None) {
+    match request(context, setup, setup.asked.as_deref().filter(|it| !it.trim().is_empty())) {
         Some(request) => StageResult::NeedsSummary(Box::new(request)),
         None => StageResult::Unchanged { why: "too little is old enough to sum up".into() },
     }
@@ -105,6 +110,7 @@ pub fn request(
         n_left_out: 0,
         n_shrinks: 0,
         counting: setup.counting,
+        is_asked: setup.asked.is_some(),
     })
 }
 
@@ -133,14 +139,16 @@ pub fn apply_summary(
     let summary = Arc::new(Message::user(id, MessageKind::CompactSummary, vec![text]));
     let (old, newest) = context.messages.split_at(request.n_replaced);
     let counting = request.counting;
-    if counting.tokens(estimate_of(old)) <= counting.tokens(summary.estimate()) {
+    let is_shorter = counting.tokens(summary.estimate()) < counting.tokens(estimate_of(old));
+    if !is_shorter && !request.is_asked {
         return unchanged("the summary is not shorter than what it stands for");
     }
     let messages: Messages = std::iter::once(summary).chain(newest.iter().cloned()).collect();
     let after = context.with(messages, counting);
     let freed = context.tokens.saturating_sub(after.tokens);
     let why = format!("summed up {} messages, freed {} tokens", old.len(), freed.0);
-    proven_smaller(context, StageResult::Changed { context: after, stored: Vec::new(), why })
+    let changed = StageResult::Changed { context: after, stored: Vec::new(), why };
+    if request.is_asked { changed } else { proven_smaller(context, changed) }
 }
 
 /// A request that was itself too long, without the older half of what it held; a note takes its
@@ -182,6 +190,13 @@ pub fn shrink(request: &SummaryRequest) -> Option<SummaryRequest> {
 
 /// How many messages a summary would represent; `None` when it is not worth it.
 fn old_part(context: &ShapedContext, setup: &ShaperSetup) -> Option<usize> {
+    if setup.asked.is_some() {
+        // All that is in front of the prompt that asks for it.
+        let is_prompt = |it: &Arc<Message>| it.kind == MessageKind::Prompt;
+        let at = context.messages.iter().rposition(is_prompt)?;
+        let is_said = |it: &Arc<Message>| is_prompt(it) || it.kind == MessageKind::Answer;
+        return context.messages[..at].iter().any(is_said).then_some(at);
+    }
     let keep = setup.settings.keep_newest.max(MIN_VERBATIM);
     let n_old = history::newest_start(&context.messages, keep);
     let new_to_it =

@@ -35,6 +35,7 @@ mod shells;
 mod starts;
 mod suspects;
 mod unpacked;
+mod unpackers;
 mod walk;
 mod wrappers;
 mod writers;

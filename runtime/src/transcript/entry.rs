@@ -61,6 +61,9 @@ pub enum RecordKind {
         /// What follows the system prompt in its turns; absent when nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system: Option<Stored>,
+        /// It sums up the conversation and answers nothing: what to keep in mind. Absent of other runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compacts: Option<String>,
         /// Who asked for it; absent when the request names no sender.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sender: Option<Sender>,

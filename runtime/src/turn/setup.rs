@@ -27,6 +27,8 @@ pub struct TurnSetup {
     pub prompt: EntryId,
     /// What the run has after the session's system prompt.
     pub system: Option<Arc<str>>,
+    /// The run sums up the conversation and answers nothing: what to keep in mind.
+    pub compacts: Option<Arc<str>>,
     /// Counted from 1 within the run.
     pub number: u32,
     /// The conversation so far.
@@ -50,6 +52,7 @@ impl Conversation {
             run: run.id.clone(),
             prompt: run.prompt.clone(),
             system: run.system.clone(),
+            compacts: run.compacts.clone(),
             number: run.turns,
             history: self.history.clone(),
             last_entry: self.last_entry.clone(),

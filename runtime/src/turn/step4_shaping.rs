@@ -3,24 +3,22 @@
 //! The step is walked stage by stage, and the stage auto_compact has hooks and
 //! a model call in its middle.
 
-use std::{collections::BTreeSet, iter, sync::Arc};
+use std::sync::Arc;
 
 use super::{Awaits, Effect, Then, Turn};
 use crate::{
-    catalogue::Money,
     event::Event,
-    hook::{Firing, HookVerdict},
-    message::{Message, MessageKind, Messages, estimate_of},
-    run::{RunEnd, conversation::ShapedView},
+    hook::Firing,
+    message::{Message, estimate_of},
+    run::conversation::ShapedView,
     step::Step,
     step2_state_initialization::FiringReason,
     step4_context_shapers::{
-        ShapedContext, ShaperSetup, Sharing, Stage, StageResult, Trigger,
-        overflow_reduction::can_shrink, shrink, trigger, under_pressure,
+        ShaperSetup, Sharing, Stage, StageResult, overflow_reduction::can_shrink, trigger,
     },
-    step5_model_call::{ModelAnswer, ModelFailure},
+    step5_model_call::ModelFailure,
     tokens::Tokens,
-    transcript::entry::{Boundary, PassedStage, RecordKind, StepDetail, StoredText, TextFolder},
+    transcript::entry::{PassedStage, RecordKind, StepDetail, StoredText, TextFolder},
     turn::{effect::ShapeOrder, input::Crashed},
 };
 
@@ -43,6 +41,7 @@ impl Turn {
             sharing: if self.facts.revision < 1 { Sharing::Message } else { Sharing::Turn },
             grades: self.appends(),
             summary_pause: self.memory.compactions.pause(),
+            asked: self.compacts.clone(),
             counting: self.counting(),
         }));
         self.shape_from(0);
@@ -83,7 +82,12 @@ impl Turn {
                     self.log_passed(passed);
                     return self.order_stage(stage, None);
                 }
-                Err(why) => passed.push((stage, why)),
+                Err(why) => {
+                    if stage == Stage::AutoCompact {
+                        self.state.shaping.why_not = Some(why.into());
+                    }
+                    passed.push((stage, why));
+                }
             }
         }
         self.log_passed(passed);
@@ -112,7 +116,7 @@ impl Turn {
         self.journal.record(self.now, RecordKind::ShapersPassed { tokens, stages });
     }
 
-    fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
+    pub(super) fn order_stage(&mut self, stage: Stage, summary: Option<String>) {
         let (Some(context), Some(setup)) = (&self.state.shaped, &self.state.shaper_setup) else {
             return;
         };
@@ -126,7 +130,17 @@ impl Turn {
         self.effects.push(Effect::Shape(Box::new(order)));
     }
 
-    fn log_stage(&mut self, stage: Stage, fired: bool, before: Tokens, elapsed_us: u64, why: &str) {
+    pub(super) fn log_stage(
+        &mut self,
+        stage: Stage,
+        fired: bool,
+        before: Tokens,
+        elapsed_us: u64,
+        why: &str,
+    ) {
+        if stage == Stage::AutoCompact {
+            self.state.shaping.why_not = (!fired).then(|| why.to_owned());
+        }
         let after = self.state.shaped.as_ref().map_or(before, |it| it.tokens);
         let cause = self.state.shaping.failure.as_ref().map(|it| it.class.code().to_owned());
         let attempt = cause.as_ref().map(|_| self.state.model.attempt);
@@ -193,8 +207,10 @@ impl Turn {
             }
             Ok(StageResult::NeedsSummary(request)) => {
                 self.state.shaping.summary = Some(*request);
-                let firing =
-                    Firing::PreCompact { trigger: "auto".into(), custom_instructions: "".into() };
+                let focus = self.compacts.clone();
+                let custom_instructions = focus.as_deref().unwrap_or_default().into();
+                let trigger = self.compaction_trigger().into();
+                let firing = Firing::PreCompact { trigger, custom_instructions };
                 let fired = self.fire(firing, None, FiringReason::PreCompact);
                 if !fired {
                     self.ask_for_summary(None);
@@ -204,104 +220,6 @@ impl Turn {
                 self.log_stage(stage, false, before, elapsed_us, "the stage crashed");
                 self.after_stage(stage, false);
             }
-        }
-    }
-
-    pub(super) fn pre_compact_answered(&mut self, verdict: HookVerdict) {
-        match verdict.block_reason.or(verdict.stop) {
-            None => self.ask_for_summary(None),
-            Some(reason) => self.no_summary(&format!("a PreCompact hook blocked it: {reason}")),
-        }
-    }
-
-    /// Fires what follows a compaction, and goes on.
-    pub(super) fn compaction_over(&mut self) {
-        let summary = |it: &&Arc<Message>| it.kind == MessageKind::CompactSummary;
-        let summary = self.history.iter().find(summary).map(|it| it.text()).unwrap_or_default();
-        let firing = Firing::PostCompact { trigger: "auto".into(), summary: summary.into() };
-        if !self.fire(firing, None, FiringReason::PostCompact) {
-            self.after_stage(Stage::AutoCompact, true);
-        }
-    }
-
-    pub(super) fn post_compact_answered(&mut self, verdict: &HookVerdict) {
-        if let Some(reason) = &verdict.stop {
-            self.end_with(RunEnd::HookStopped, Some(reason.clone()));
-        }
-        self.after_stage(Stage::AutoCompact, true);
-    }
-
-    pub(super) fn summary_answered(&mut self, answer: &ModelAnswer) {
-        let text: Vec<_> = answer.blocks.iter().filter_map(|it| it.as_text()).collect();
-        self.order_stage(Stage::AutoCompact, Some(text.join("\n")));
-    }
-
-    /// Asks again with less to summarise, if there is less.
-    pub(super) fn shrink_summary(&mut self, cause: &'static str) {
-        match self.state.shaping.summary.as_ref().and_then(shrink) {
-            Some(request) => {
-                self.state.shaping.summary = Some(request);
-                self.ask_for_summary(Some(cause));
-            }
-            None => self.no_summary(&format!("no summary: {cause}")),
-        }
-    }
-
-    pub(super) fn no_summary(&mut self, why: &str) {
-        self.state.shaping.summary = None;
-        let before = self.state.shaped.as_ref().map_or(Tokens(0), |it| it.tokens);
-        self.watch_compaction(before, why);
-        self.log_stage(Stage::AutoCompact, false, before, 0, why);
-        self.after_stage(Stage::AutoCompact, false);
-    }
-
-    /// The summary represents what lies before it from now on, in the transcript as well.
-    fn compacted(&mut self, context: &ShapedContext, pre_tokens: Tokens) {
-        let found = context.messages.iter().position(|it| it.kind == MessageKind::CompactSummary);
-        let Some(at) = found else { return };
-        let summary = Arc::clone(&context.messages[at]);
-        // What follows it in the transcript, marks between the messages included.
-        let kept: BTreeSet<_> = context.messages[at + 1..].iter().map(|it| &it.id).collect();
-        let is_dropped = |it: &&Arc<Message>| !kept.contains(&it.id);
-        let mut preserved: Messages = self.history.iter().skip_while(is_dropped).cloned().collect();
-        while preserved.pop_if(|it| is_dropped(&&*it)).is_some() {}
-        let ends = preserved.first().zip(preserved.last());
-        let boundary = Boundary {
-            trigger: if self.state.shaping.failure.is_some() { "reactive" } else { "auto" },
-            pre_tokens,
-            preserved: ends.map(|(head, tail)| (head.id.clone(), tail.id.clone())),
-        };
-        self.journal.compaction(self.now, boundary, Arc::clone(&summary), preserved.clone());
-        self.history = iter::once(summary).chain(preserved).collect();
-        self.memory.anchor = None;
-        self.memory.spent = Money::default();
-    }
-
-    /// The summary took the place of the harness's own context as well; the model still needs it.
-    fn show_context_again(&mut self, context: &mut ShapedContext) {
-        let Some(assembled) = &self.state.assembled else { return };
-        let made_up = &assembled.messages;
-        let is_gone = |it: &&Arc<Message>| context.messages.iter().all(|kept| kept.id != it.id);
-        let gone: Messages = made_up.iter().filter(is_gone).cloned().collect();
-        context.tokens = context.tokens + self.counting().tokens(estimate_of(&gone));
-        context.messages.splice(0..0, gone);
-    }
-
-    /// Ends a run that compacts again and again and gets nowhere.
-    fn watch_compaction(&mut self, before: Tokens, why: &str) {
-        let Some(context) = &self.state.shaped else { return };
-        let pressure = self.state.shaper_setup.as_ref().and_then(|setup| {
-            let own = ShaperSetup { trigger_override: None, ..ShaperSetup::clone(setup) };
-            under_pressure(context, &own)
-        });
-        let (after, is_pressed) = (context.tokens, pressure.is_some());
-        let fits = matches!(pressure, Some(Trigger::Messages | Trigger::Cost))
-            && self.state.shaping.failure.is_none();
-        if 2 <= self.facts.revision && fits {
-            return self.memory.compactions.wait(context.messages.len());
-        }
-        if let Some(evidence) = self.memory.compactions.note(before, after, is_pressed, why) {
-            self.end_with(RunEnd::PromptTooLong, Some(evidence));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     message::{Message, MessageKind, estimate_of},
     permission::PermissionMode,
     recovery::{Remedy, chain::Link},
-    run::{conversation::Anchor, facts::NAMES_ANSWERS},
+    run::{RunEnd, conversation::Anchor, facts::NAMES_ANSWERS},
     step::Step,
     step2_state_initialization::RequestParams,
     step5_model_call::{
@@ -41,6 +41,9 @@ impl Turn {
         if let Some(answer) = self.carried_answer().cloned() {
             return self.carry_answer(&answer);
         }
+        if self.compacts.is_some() {
+            return self.call_nobody();
+        }
         // Before there was a classifier nothing was asked in its mode.
         if self.facts.revision < 3 && self.mode() == PermissionMode::Auto {
             return self.fail(&ModelFailure {
@@ -52,6 +55,15 @@ impl Turn {
             });
         }
         self.ask_model(None);
+    }
+
+    /// A run that sums up the conversation is over with that.
+    fn call_nobody(&mut self) {
+        let why_not = self.state.shaping.why_not.take();
+        self.end_with(RunEnd::Compacted, why_not);
+        let nothing = "the run sums up the conversation and answers nothing".into();
+        self.record_step(StepDetail::Nothing { nothing });
+        self.next(Step::ToolDispatch);
     }
 
     /// Sends the present view.

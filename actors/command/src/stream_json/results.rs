@@ -90,7 +90,10 @@ pub fn of_outcome(
         lines.push(frame.synthetic(&text, category(&failure.class)));
         result["result"] = text.into();
     }
-    if let Some(structured) = structured {
+    if outcome.end == RunEnd::Compacted {
+        // Why there is no summary, if there is none.
+        result["result"] = outcome.error.clone().unwrap_or_default().into();
+    } else if let Some(structured) = structured {
         structured.finish(outcome.end, &mut result);
     }
     note_prompt(&mut result, notes);
@@ -145,7 +148,7 @@ fn note_prompt(result: &mut Value, notes: &RunNotes) {
 
 fn terminal_reason(end: RunEnd, record: &ModelRecord, notes: &RunNotes) -> &'static str {
     match end {
-        RunEnd::NoPendingTools | RunEnd::ExplicitStop => "completed",
+        RunEnd::NoPendingTools | RunEnd::ExplicitStop | RunEnd::Compacted => "completed",
         RunEnd::CostLimit => "max_budget_usd",
         RunEnd::Interrupted if notes.in_call => "aborted_tools",
         RunEnd::Interrupted => "aborted_streaming",

@@ -10,6 +10,12 @@ use ennead_runtime::skill::{Skill, SkillPlace, TooLong};
 use ennead_tools::skill::skill_tool;
 use serde_json::{Value, json};
 
+/// Commands that are no files: name, hint, and what each does.
+const BUILT_IN: [(&str, &str, &str); 2] = [
+    ("clear", "", "Begin another conversation"),
+    ("compact", "[focus]", "Go on from a summary of the conversation"),
+];
+
 /// The skills and commands that were found.
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
@@ -74,9 +80,10 @@ impl Skills {
         }
     }
 
-    /// Names of what people can call.
+    /// Names of what people can call, those of the program itself first.
     pub fn commands(&self) -> Vec<&str> {
-        self.for_people().map(|it| &*it.name).collect()
+        let own = BUILT_IN.iter().map(|it| it.0);
+        own.chain(self.for_people().map(|it| &*it.name)).collect()
     }
 
     /// Names of the skills.
@@ -94,7 +101,10 @@ impl Skills {
                 "argumentHint": it.argument_hint.as_ref(),
             })
         };
-        self.for_people().map(described).collect()
+        let own = BUILT_IN.iter().map(
+            |(name, hint, what)| json!({"name": name, "description": what, "argumentHint": hint}),
+        );
+        own.chain(self.for_people().map(described)).collect()
     }
 
     /// Puts the text of a command in the place of a prompt that begins with its name: `/name arguments`.

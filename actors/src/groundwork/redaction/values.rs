@@ -98,7 +98,7 @@ mod tests {
         let in_use = PatternsInUse::default();
         let nothing = Arc::new(MergeOrder::new(&Arc::default()).merge());
         let environment = Environment::empty().with("TOKEN", "a-secret-value-1234");
-        for (n_bytes, is_in_place) in [(0, true), (1 << 20, false)] {
+        for (n_bytes, is_in_place) in [(0, true), (32 << 20, false)] {
             let read = [file_of(n_bytes)];
             let mut finding =
                 Box::pin(in_use.redaction(Arc::clone(&nothing), &[], &read, &environment, &[]));

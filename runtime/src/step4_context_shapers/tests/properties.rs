@@ -195,6 +195,7 @@ prop_compose! {
             grades: true,
             sharing: Sharing::default(),
         summary_pause: 0,
+        asked: None,
         counting,
         }
     }

@@ -27,6 +27,7 @@ fn setup(change: impl FnOnce(&mut ShaperSettings)) -> ShaperSetup {
         sharing: Sharing::default(),
         grades: true,
         summary_pause: 0,
+        asked: None,
         counting: Counting::Chars,
     }
 }

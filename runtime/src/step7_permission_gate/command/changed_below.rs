@@ -12,7 +12,7 @@ use super::{
     part::base,
     programs::{MORE_READERS, PRINTERS, READERS},
     searches::{lists_here, start_of_find},
-    unpacked,
+    unpackers::is_unpacker,
     writers::{self, edits_in_place, is_critical},
 };
 use crate::step7_permission_gate::{rule::wildcard, shell::word::Word};
@@ -189,7 +189,7 @@ fn unpacks(name: &str, args: &[Word]) -> bool {
             let prints = args.iter().any(|it| {
                 has_letter(&it.text, 'O', "bCfgFHIKLNTVX") || is_long(&it.text, "--to-stdout")
             });
-            unpacked::is_unpacker(name, args) && !prints
+            is_unpacker(name, args) && !prints
         }
         "unzip" => !has("lptvzZ"),
         "7z" | "7za" | "7zr" | "7zz" => {

@@ -3,65 +3,11 @@
 //!
 //! Programs that a command starts may make links as well; those are not seen.
 
-use super::{
-    CommandContext, Part, Target,
-    escapes::call,
-    files::named,
-    names::Names,
-    options::{has_letter, is_cluster, is_long, operands},
-    part::base,
-};
+use super::{CommandContext, Part, Target, files::named, part::base, unpackers::is_unpacker};
 use crate::step7_permission_gate::{path_rule::lies_in, shell::word::Word};
 
 /// Directories of one command that are followed; with more of them every path counts as below one.
 const MAX_DIRECTORIES: usize = 64;
-
-/// Programs that make links which an archive or another machine has. Sources: cpio 2.13, pax(1) of
-/// POSIX, unzip 6.0, 7-Zip 23, unrar 6, dpkg 1.21, rpm 4.18, squashfs-tools 4.5, GNU patch 2.7, cabextract 1.9.
-static UNPACKERS: Names = Names::of(&[
-    "cpio",
-    "bsdcpio",
-    "pax",
-    "unzip",
-    "7z",
-    "7za",
-    "7zr",
-    "7zz",
-    "unrar",
-    "unar",
-    "dpkg",
-    "dpkg-deb",
-    "rpm2archive",
-    "unsquashfs",
-    "patch",
-    "cabextract",
-    "ouch",
-    "atool",
-    "aunpack",
-]);
-
-/// Commands of git that write files of another state of the tree. Source: the manual of git 2.39.
-static CHECK_OUT: Names = Names::of(&[
-    "am",
-    "apply",
-    "bisect",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "clone",
-    "merge",
-    "pull",
-    "read-tree",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "sparse-checkout",
-    "stash",
-    "submodule",
-    "switch",
-    "worktree",
-]);
 
 /// Programs that go through directories and hand others what they find.
 const FINDERS: [&str; 7] = ["find", "fd", "fdfind", "bfs", "xargs", "parallel", "rust-parallel"];
@@ -124,26 +70,6 @@ impl Unpacked {
                 let is_before = *by < at || *by != at && (*is_any_time || part.at_any_time);
                 is_before && path.len() > directory.len() && lies_in(path, directory)
             })
-    }
-}
-
-/// Whether a program puts things somewhere under names that its words do not show.
-pub(super) fn is_unpacker(name: &str, args: &[Word]) -> bool {
-    let has_remote = || operands(args).any(|it| it.text.contains(':'));
-    match name {
-        "tar" | "gtar" | "bsdtar" => {
-            args.first().is_some_and(|it| is_cluster(&it.text, 'x'))
-                || args.iter().any(|it| {
-                    has_letter(&it.text, 'x', "bCfgFHIKLNTVX")
-                        || is_long(&it.text, "--extract")
-                        || is_long(&it.text, "--get")
-                })
-        }
-        "git" => CHECK_OUT.contains(call(args).command),
-        "hg" | "svn" | "jj" | "fossil" | "bzr" => true,
-        "rsync" => has_remote(),
-        "docker" | "podman" | "nerdctl" | "kubectl" => args.iter().any(|it| it.text == "cp"),
-        _ => UNPACKERS.contains(name),
     }
 }
 

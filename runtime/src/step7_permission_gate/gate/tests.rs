@@ -95,12 +95,8 @@ fn setup(mode: Mode, handler: Handler, texts: &[&str]) -> GateSetup {
         only_restricts: false,
     }];
     settings.hooks.insert(HookEvent::PreToolUse, handlers);
-    let places = Places {
-        workspace: "/w".into(),
-        home: "/h".into(),
-        project_root: None,
-        real: BTreeMap::new(),
-    };
+    let (workspace, home, real) = ("/w".into(), "/h".into(), BTreeMap::new());
+    let places = Places { workspace, home, project_root: None, real };
     GateSetup::new(Arc::new(settings), mode, places, handler)
 }
 

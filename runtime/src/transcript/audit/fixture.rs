@@ -197,6 +197,7 @@ pub(super) fn good() -> Vec<Line> {
                 setup,
                 first: true,
                 system: None,
+                compacts: None,
                 sender: None,
                 asked: None,
                 time_limit_ms: None,

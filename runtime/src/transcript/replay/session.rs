@@ -231,7 +231,9 @@ impl Session {
             self.feed(at, SessionInput::SettingsRead(None));
         }
         self.feed(at, SessionInput::Flush);
-        self.run = Run::new(id, begun.message.id.clone()).with_system(system);
+        self.run = Run::new(id, begun.message.id.clone())
+            .with_system(system)
+            .with_compaction(compacts_of(record));
         if let Some(decisions) = &mut self.decisions {
             decisions.agent_call = None;
         }
@@ -252,7 +254,9 @@ impl Session {
             return Err(ReplayError::WrongPrompt { line: prompt.number, expected, found });
         }
         if let Some(run) = &record.run {
-            self.run = Run::new(run.clone(), message.id.clone()).with_system(system);
+            self.run = Run::new(run.clone(), message.id.clone())
+                .with_system(system)
+                .with_compaction(compacts_of(record));
         }
         self.machine.conversation_mut().begin_run(Arc::clone(message));
         Ok(())
@@ -265,12 +269,15 @@ impl Session {
         record: &Record,
         system: Option<Arc<str>>,
     ) {
-        let RecordKind::RunStart { sender, time_limit_ms, .. } = &record.what else { return };
+        let RecordKind::RunStart { compacts, sender, time_limit_ms, .. } = &record.what else {
+            return;
+        };
         let request = RunRequest {
             run: record.run.clone(),
             // The caller may have named it.
             message: Some(message.id.clone()),
             system: system.map(|it| (*it).to_owned()),
+            compacts: compacts.clone(),
             sender: sender.clone(),
             time_limit: time_limit_ms.map(Duration::from_millis),
             ..RunRequest::recorded(&message.blocks)
@@ -288,6 +295,14 @@ impl Session {
             Some(line) => Err(unmade(line)),
             None => Ok(()),
         }
+    }
+}
+
+/// What a run that sums up is to keep in mind.
+fn compacts_of(record: &Record) -> Option<Arc<str>> {
+    match &record.what {
+        RecordKind::RunStart { compacts, .. } => compacts.as_deref().map(Into::into),
+        _ => None,
     }
 }
 

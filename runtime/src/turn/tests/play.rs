@@ -18,17 +18,16 @@ use crate::{
     event::Event,
     lease::MaxCost,
     run::{AfterTurn, Run, RunEnd, conversation::Conversation},
-    step::Step,
     step1_settings_resolution::LayerText,
     time::Timestamp,
     tokens::Usage,
     transcript::{
         entry::{ConversationLine, Line, LineFrame, Record, RecordKind, Stored},
-        load::{Ended, LoadAs, load},
+        load::Ended,
         seal::{Head, LineBatch},
     },
     turn::{
-        Denial, Effect, OpenTurn, Turn, TurnInput, close,
+        Effect, Turn, TurnInput,
         effect::{Append, ModelCallOrder, TurnReport},
     },
 };
@@ -55,14 +54,16 @@ pub(crate) struct Play {
     pub(crate) ends: Vec<(RunEnd, Option<String>)>,
     /// What the turns reported as used.
     pub(crate) used: Usage,
+    /// The next runs sum up the conversation, with this in mind.
+    pub(crate) compacts: Option<String>,
     /// The clock, in milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) n_inputs: u64,
     pub(super) last_layers: Option<Vec<LayerText>>,
     /// Of the run; a turn that was past its stop check leaves it to the next.
     asked_to_stop: bool,
-    is_killed: bool,
-    first: bool,
+    pub(super) is_killed: bool,
+    pub(super) first: bool,
 }
 
 /// Plays one run with the prompt `go`.
@@ -88,6 +89,7 @@ impl Play {
             worst: Vec::new(),
             ends: Vec::new(),
             used: Usage::default(),
+            compacts: None,
             now: 1_790_000_000_000,
             n_inputs: 0,
             last_layers: None,
@@ -113,7 +115,8 @@ impl Play {
         let last = self.conversation.last_entry.clone();
         let line = ConversationLine::of(self.at(), last, message.clone());
         self.lines.push(Line::Conversation(Box::new(line)));
-        let mut run = Run::new(id.into(), message.id.clone());
+        let compacts = self.compacts.as_deref().map(Into::into);
+        let mut run = Run::new(id.into(), message.id.clone()).with_compaction(compacts);
         self.conversation.begin_run(message);
         let (setup, mut beside) = (self.conversation.facts.to_json(), Vec::new());
         let what = RecordKind::RunStart {
@@ -123,6 +126,7 @@ impl Play {
             setup: Stored::new(&setup, &mut beside),
             first: std::mem::take(&mut self.first),
             system: None,
+            compacts: self.compacts.clone(),
             sender: None,
             asked: None,
             time_limit_ms: None,
@@ -306,55 +310,6 @@ impl Play {
         }
     }
 
-    /// Opens the session again in another process, which draws otherwise.
-    pub(crate) fn reopen(&mut self) {
-        self.now += 1000;
-        let loaded = load(&self.bytes(), LoadAs::Session);
-        let facts = self.conversation.facts.clone();
-        let stream = Stream::from_seed(self.now).child(facts.session.as_str());
-        self.conversation = Conversation::new(facts, stream);
-        self.conversation.resume(&loaded);
-        (self.first, self.is_killed, self.last_layers) = (true, false, None);
-        if let Some(open) = loaded.open_run {
-            let mut run = Run::new(open.run, "".into());
-            run.turns = open.turn;
-            let stream = self.conversation.stream.child(run.id.as_str());
-            self.close(open.step, &run, stream, RunEnd::Crashed, open.ended);
-            let (turns, usage) = (run.turns, Usage::default());
-            let reason = RunEnd::Crashed.code().into();
-            self.record(&run, RecordKind::RunEnd { reason, turns, usage, head: None });
-        }
-    }
-
-    /// Ends a turn from outside, as a session does.
-    fn close(&mut self, at: Option<Step>, run: &Run, stream: Stream, end: RunEnd, ended: Ended) {
-        // Whoever was asked last, as a session knows it.
-        let mut asked = None;
-        for record in self.records() {
-            match &record.what {
-                RecordKind::Question { call, .. } => asked = Some(call.clone()),
-                RecordKind::Approval { .. } | RecordKind::Permission { .. } => asked = None,
-                _ => {}
-            }
-        }
-        let open = OpenTurn {
-            run: run.id.clone(),
-            number: run.turns,
-            stream,
-            at_step: at,
-            history: self.conversation.history.clone(),
-            last_entry: self.conversation.last_entry.clone(),
-            settled: BTreeMap::new(),
-            ended,
-            asked,
-            denial: Denial::default(),
-            in_doubt: None,
-        };
-        let closing = close(open, self.at(), end);
-        self.lines.extend(closing.append.lines);
-        closing.append.said.into_iter().for_each(|it| self.conversation.apply(it));
-    }
-
     fn check_results(&self, n_before: usize) {
         let said = |line: &Line| match line {
             Line::Conversation(line) => line.message.blocks.clone(),
@@ -366,11 +321,11 @@ impl Play {
         assert_eq!(uses, results.collect::<Vec<_>>(), "one result per tool use, in order");
     }
 
-    fn at(&self) -> Timestamp {
+    pub(super) fn at(&self) -> Timestamp {
         Timestamp(self.now)
     }
 
-    fn record(&mut self, run: &Run, what: RecordKind) {
+    pub(super) fn record(&mut self, run: &Run, what: RecordKind) {
         let record = Record { at: self.at(), run: Some(run.id.clone()), turn: 0, what };
         self.lines.push(Line::Harness(Box::new(record)));
     }

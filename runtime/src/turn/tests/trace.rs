@@ -7,7 +7,7 @@ use crate::{
     message::MessageKind,
     step::Step,
     step7_permission_gate::CommandOrder,
-    transcript::entry::{ConversationLine, Line, RecordKind},
+    transcript::entry::{ConversationLine, Line, Record, RecordKind},
     turn::TurnInput,
 };
 
@@ -105,4 +105,13 @@ pub(super) fn alert(event: &Event) -> Option<String> {
         Event::Alert { what } => Some(what.to_string()),
         _ => None,
     }
+}
+
+/// The call that somebody was asked about last and that is not decided, as a session knows it.
+pub(super) fn asked_last<'a>(records: impl Iterator<Item = &'a Record>) -> Option<ToolUseId> {
+    records.fold(None, |asked, record| match &record.what {
+        RecordKind::Question { call, .. } => Some(call.clone()),
+        RecordKind::Approval { .. } | RecordKind::Permission { .. } => None,
+        _ => asked,
+    })
 }

@@ -1,4 +1,5 @@
-//! `/clear`: the conversation ends, and another one begins on the same connection.
+//! `/clear`: the conversation ends, and another one begins on the same connection. `/compact`: it goes on from a
+//! summary.
 
 use ennead::{SessionHandle, SessionId};
 use serde_json::json;
@@ -20,6 +21,14 @@ pub(super) fn is_clear(prompt: &Prompt) -> bool {
         _ => None,
     };
     !prompt.is_literal && text.is_some_and(|it| it.trim() == "/clear")
+}
+
+/// What the summary that a prompt asks for is to keep in mind, if the prompt does.
+pub(super) fn compacts(prompt: &Prompt) -> Option<String> {
+    let [only] = &prompt.content[..] else { return None };
+    let focus = only.block().as_text()?.trim().strip_prefix("/compact")?;
+    let is_command = focus.is_empty() || focus.starts_with(char::is_whitespace);
+    (is_command && !prompt.is_literal).then(|| focus.trim().to_owned())
 }
 
 impl Face {

@@ -17,7 +17,7 @@ use super::{
         results::{RunNotes, of_error, of_outcome},
     },
     Ended, Face, Opening, Running,
-    clear::is_clear,
+    clear::{compacts, is_clear},
 };
 use crate::print::{mark_simulated, model_record};
 
@@ -27,7 +27,7 @@ impl Face {
     pub(super) fn begin_run(&mut self) -> Option<Opening> {
         let session = self.session.clone().filter(|_| self.running.is_none())?;
         let mut prompt = self.queue.pop_front()?;
-        let clears = is_clear(&prompt);
+        let (clears, compacts) = (is_clear(&prompt), compacts(&prompt));
         self.call_command(&mut prompt);
         self.tell_state("running");
         let servers = self.servers();
@@ -50,7 +50,7 @@ impl Face {
             }
         }
         let mut request = RunRequest::of(prompt.content).origin("sdk");
-        request.message = name.map(Into::into);
+        (request.message, request.compacts) = (name.map(Into::into), compacts);
         let run = Box::pin(run(session, request, self.mirror.clone()));
         self.running = Some(Running { run, ended: None, has_shown_all: false, notes });
         None
