@@ -48,6 +48,7 @@ fn the_turn_is_in_the_order_of_its_steps() {
             "step2_state",
             "step3_appending",
             "step3_context",
+            "step4_compaction",
             "step4_shaping",
             "step5_attempts",
             "step5_call_ids",

@@ -74,8 +74,7 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_limit_ms: Option<u64>,
     },
-    /// A run goes on in another process: the turn that it was in is given up, before any of its calls
-    /// ran, and the next one goes on with them.
+    /// A run goes on in another process: its turn is given up before any call ran, and the next one takes them.
     RunResumed {
         /// The line of its prompt.
         prompt: EntryId,
@@ -98,8 +97,7 @@ pub enum RecordKind {
     },
     /// The sources were looked at again and are not as they were.
     SourcesSeen {
-        /// What they hold now, JSON text of a
-        /// [`SourcesSeen`](crate::step3_context_assembly::SourcesSeen).
+        /// What they hold now, JSON text of a [`SourcesSeen`](crate::step3_context_assembly::SourcesSeen).
         seen: Stored,
     },
     /// A message that follows shows the model a part of the context that became due.
@@ -251,8 +249,7 @@ pub enum RecordKind {
         /// The decision, with its stage and its reason.
         decision: Decision,
     },
-    /// Somebody is to decide about a call. An `approval` of the same call ends it, or a `mode`, after
-    /// which it may be asked again.
+    /// Somebody is to decide about a call. An `approval` of it ends that, or a `mode`; then it may be asked again.
     Question {
         /// Names the question.
         id: ApprovalId,
@@ -350,8 +347,7 @@ pub enum RecordKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sidechain: Option<SidechainHead>,
     },
-    /// A command goes on in the background, or has ended there and the model is notified. Of the session:
-    /// its turn is 0, wherever it is.
+    /// A command goes on in the background, or has ended there and the model is notified. Its turn is always 0.
     Shell {
         /// Which.
         shell: ShellId,
