@@ -202,7 +202,10 @@ pub mod internal {
             transcript_writer::{Append, Recorded, WriteError},
         },
         world::{
-            agent_files::agent_files, local_files::LocalFiles, real_paths::found,
+            agent_files::agent_files,
+            local_files::LocalFiles,
+            plugin_files::{Plugin, plugin_files},
+            real_paths::found,
             skill_files::skill_files,
         },
     };

@@ -10,6 +10,7 @@ pub(crate) mod http;
 pub(crate) mod http_limits;
 pub(crate) mod local_files;
 mod negative_dir_cache;
+pub(crate) mod plugin_files;
 pub(crate) mod real_paths;
 mod rules;
 #[cfg(feature = "simulated")]

@@ -265,7 +265,7 @@ fn flags_of_lines_are_announced_or_refused_where_no_lines_are_printed() {
 fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     let place = TestDirs::new();
     place.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "true"}}}).to_string());
-    let mut command = place.command(&[&DRIVEN[..], &["--plugin-dir", "x"]].concat());
+    let mut command = place.command(&[&DRIVEN[..], &["--debug-to-stderr"]].concat());
     command.env("CLAUDE_CONFIG_DIR", place.work().join("../config"));
     let ended = with_input(command, prompt("hello").as_bytes());
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -274,7 +274,7 @@ fn simulated_answers_are_marked_and_what_waits_for_trust_is_listed() {
     assert_eq!((&result["simulated"], &result["total_cost_usd"]), (&true.into(), &Value::Null));
     let system = of_type(&lines, "system");
     let told: Vec<&str> = system.iter().filter_map(|it| it["content"].as_str()).collect();
-    for expected in ["--plugin-dir has no effect here", "MCP server `own`", "--trust"] {
+    for expected in ["--debug-to-stderr has no effect here", "MCP server `own`", "--trust"] {
         assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:?}");
     }
     assert_eq!(system[0]["subtype"], "init", "it comes first");

@@ -98,3 +98,23 @@ async def test_nothing_to_sum_up_is_said(driven):
     messages = await collect(query(prompt="/compact", options=place.options()))
     assert of_kind(messages, "ResultMessage")[0].result == "there is nothing to sum up"
     assert place.endpoint.requests == []
+
+
+# REQ: SUR-3
+async def test_plugin_brings_commands_and_agents_under_its_name(place, tmp_path):
+    kit = tmp_path / "kit"
+    for name, said in {
+        ".claude-plugin/plugin.json": '{"name": "p", "version": "1.0"}',
+        "commands/loud.md": "say $0!",
+        "skills/plain/SKILL.md": "---\ndescription: d\n---\nsay skill",
+        "agents/poet.md": "---\nname: poet\ndescription: writes\n---\nWrite.",
+    }.items():
+        (kit / name).parent.mkdir(parents=True, exist_ok=True)
+        (kit / name).write_text(said)
+    plugins = [{"type": "local", "path": str(kit)}, {"type": "local", "path": str(tmp_path / "none")}]
+    messages = await ask(place, "/p:loud hello", plugins=plugins)
+    init = of_kind(messages, "SystemMessage")[0].data
+    assert texts(messages) == ["hello!"]
+    assert init["plugins"] == [{"name": "p", "path": str(kit.resolve()), "version": "1.0"}]
+    assert [it["plugin"] for it in init["plugin_errors"]] == ["none"]
+    assert {"p:loud", "p:plain"} <= set(init["slash_commands"]) and "p:poet" in init["agents"]

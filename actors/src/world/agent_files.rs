@@ -46,7 +46,7 @@ pub fn agent_files(
 }
 
 /// Of one name the first holds.
-fn read_all(
+pub(super) fn read_all(
     directory: &Path,
     within: Option<&Root>,
     may_choose_mode: bool,

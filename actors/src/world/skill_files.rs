@@ -38,21 +38,42 @@ pub fn skill_files(
     let places: Vec<(&Path, Option<&Root>)> = user.into_iter().chain(project).collect();
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for (place, within) in &places {
-        read_skills(&place.join("skills"), *within, &mut found, &mut problems);
+        let kind = SkillKind { within: *within, is_skill: true, takes_name: false };
+        read_skills(&place.join("skills"), kind, &mut found, &mut problems);
     }
     for (place, within) in &places {
-        let paths = files_below(&place.join("commands"), within.map(Root::real));
-        for path in paths.into_iter().take(MAX_FILES) {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            take(&path, *within, &name, false, &mut found, &mut problems);
-        }
+        let kind = SkillKind { within: *within, is_skill: false, takes_name: false };
+        read_commands(&place.join("commands"), kind, &mut found, &mut problems);
     }
     (first_of_each(found), problems)
 }
 
-fn read_skills(
+/// What files of a directory are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SkillKind<'a> {
+    /// The directory out of which no link leads.
+    pub(super) within: Option<&'a Root>,
+    /// Skills have a directory of their own; commands are single files.
+    pub(super) is_skill: bool,
+    /// A `name` in the header takes the place of that of the file.
+    pub(super) takes_name: bool,
+}
+
+pub(super) fn read_commands(
     directory: &Path,
-    within: Option<&Root>,
+    kind: SkillKind<'_>,
+    found: &mut Vec<Skill>,
+    problems: &mut Vec<String>,
+) {
+    for path in files_below(directory, kind.within.map(Root::real)).into_iter().take(MAX_FILES) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        take(&path, kind, &name, found, problems);
+    }
+}
+
+pub(super) fn read_skills(
+    directory: &Path,
+    kind: SkillKind<'_>,
     found: &mut Vec<Skill>,
     problems: &mut Vec<String>,
 ) {
@@ -61,36 +82,36 @@ fn read_skills(
     // The order of a listing is the file system's.
     paths.sort();
     let is_inside = |path: &Path| match path.canonicalize() {
-        Ok(real) => real.is_file() && within.is_none_or(|it| real.starts_with(it.real())),
+        Ok(real) => real.is_file() && kind.within.is_none_or(|it| real.starts_with(it.real())),
         Err(_) => false,
     };
     for path in paths.into_iter().filter(|it| is_inside(it)).take(MAX_FILES) {
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        take(&path, within, &name, true, found, problems);
+        take(&path, kind, &name, found, problems);
     }
 }
 
 fn take(
     path: &Path,
-    within: Option<&Root>,
+    kind: SkillKind<'_>,
     name: &str,
-    is_skill: bool,
     found: &mut Vec<Skill>,
     problems: &mut Vec<String>,
 ) {
-    let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
-    let read = match name.chars().all(is_of_name) && !name.is_empty() {
-        true => read(path, within, name, is_skill),
-        false => Err("its name has other characters than letters, digits, `-`, `_` and `.`".into()),
-    };
-    match read {
+    match read(path, kind, name) {
         Ok(skill) => found.push(skill),
         Err(why) => problems.push(format!("{}: {why}", path.display())),
     }
 }
 
-fn read(path: &Path, within: Option<&Root>, name: &str, is_skill: bool) -> Result<Skill, String> {
-    let text = text_of(path, within, MAX_BYTES).map_err(|it| it.to_string())?;
+/// Whether people can call something by this name.
+pub(super) fn is_callable(name: &str) -> bool {
+    let is_of_name = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
+    name.chars().all(is_of_name) && !name.is_empty()
+}
+
+fn read(path: &Path, kind: SkillKind<'_>, name: &str) -> Result<Skill, String> {
+    let text = text_of(path, kind.within, MAX_BYTES).map_err(|it| it.to_string())?;
     // A header that cannot be read is none: the text is there all the same.
     let (header, body) = split(&text).unwrap_or(("", &text));
     let header = fields(header).unwrap_or_default();
@@ -98,6 +119,10 @@ fn read(path: &Path, within: Option<&Root>, name: &str, is_skill: bool) -> Resul
         Some(Node::Text(text)) => text.trim(),
         _ => "",
     };
+    let name = Some(word("name")).filter(|it| kind.takes_name && !it.is_empty()).unwrap_or(name);
+    if !is_callable(name) {
+        return Err("its name has other characters than letters, digits, `-`, `_` and `.`".into());
+    }
     let is = |key: &str, words: [&str; 4]| words.contains(&&*word(key).to_lowercase());
     let said = [word("description"), word("when_to_use")].map(str::to_owned);
     let said: Vec<String> = said.into_iter().filter(|it| !it.is_empty()).collect();
@@ -110,7 +135,8 @@ fn read(path: &Path, within: Option<&Root>, name: &str, is_skill: bool) -> Resul
         Some(Node::Texts(names)) => names.clone(),
         _ => Vec::new(),
     };
-    let directory = path.parent().filter(|_| is_skill).map(|it| Arc::from(it.to_string_lossy()));
+    let directory =
+        path.parent().filter(|_| kind.is_skill).map(|it| Arc::from(it.to_string_lossy()));
     let no_place = directory.as_deref().unwrap_or("${CLAUDE_SKILL_DIR}");
     Ok(Skill {
         name: name.into(),

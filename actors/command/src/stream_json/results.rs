@@ -188,6 +188,10 @@ pub struct SessionFacts {
     pub servers: Vec<Value>,
     /// Names and descriptions of the agent types.
     pub agents: Vec<(String, String)>,
+    /// Plug-ins, with where they lie.
+    pub plugins: Vec<Value>,
+    /// Directories that hold no plug-in, and why.
+    pub plugin_errors: Vec<Value>,
 }
 
 impl SessionFacts {
@@ -208,7 +212,7 @@ impl SessionFacts {
 
     /// The first line of a run, with the states of all MCP servers.
     pub fn init(&self, frame: &mut Frame, servers: &[Value], skills: &Skills) -> Value {
-        let fields = json!({
+        let mut fields = json!({
             "cwd": self.cwd,
             "tools": self.tools,
             "mcp_servers": servers,
@@ -221,8 +225,11 @@ impl SessionFacts {
             "output_style": "default",
             "agents": self.agents.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "skills": skills.names(),
-            "plugins": [],
+            "plugins": self.plugins,
         });
+        if !self.plugin_errors.is_empty() {
+            fields["plugin_errors"] = self.plugin_errors.as_slice().into();
+        }
         frame.system("init", fields)
     }
 }

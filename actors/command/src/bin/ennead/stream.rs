@@ -1,6 +1,7 @@
 //! `--output-format stream-json`: the command as an Agent SDK drives it.
 
 mod chosen;
+mod files;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -8,19 +9,14 @@ use std::{
     path::PathBuf,
 };
 
-use ennead::{
-    Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock,
-    internal::{Layout, agent_files, skill_files},
-};
+use ennead::{Clock, Endpoint, Ennead, SessionId, SessionOptions, SystemClock, internal::Layout};
 use ennead_command::stream_json::{
-    agents,
     checkpoints::{Checkpoints, directory_of},
     face::{self, FaceOptions, Setup},
     frames::Frame,
     mirror::Mirror,
     pipe::{Output, read_lines},
     results::{RunNotes, SessionFacts, of_error},
-    skills::Skills,
     structured::Structured,
     translate::Shown,
 };
@@ -32,6 +28,7 @@ use ennead_tools::withdrawn_keys;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use self::files::{Plugins, skills_of, with_agents};
 use crate::{
     args::{InputFormat, OutputFormat, Print, Protocol},
     endpoint,
@@ -73,8 +70,10 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
             (options, Some(told))
         }
     };
-    let (options, mut problems) = with_agents(options, protocol)?;
-    let (skills, unusable) = skills_of(&options, protocol);
+    let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
+    let (options, unusable) = with_agents(options, protocol, &plugins)?;
+    problems.extend(unusable);
+    let (skills, unusable) = skills_of(&options, protocol, &plugins);
     problems.extend(unusable);
     let prompt = prompt_of(&args)?;
     let server = endpoint::from_environment()?;
@@ -113,6 +112,7 @@ pub(crate) async fn run(mut args: Print) -> Result<Exit, Failure> {
         .await
         .map_err(|error| Failure::of(Exit::RunFailed, &error))?;
     let mut facts = facts_of(&options, &args.disallowed_tools);
+    (facts.plugins, facts.plugin_errors) = (plugins.described(), plugins.errors());
     facts.denied.extend(denied_by_files(&ennead, &options).await);
     let setup = Setup {
         ennead,
@@ -231,8 +231,11 @@ pub(crate) fn without_lines(
         let what = format!("{flag} needs --output-format stream-json");
         return Err(Failure::new(Exit::BadInput, what));
     }
-    let (mut options, mut problems) = with_agents(with_protocol(options, protocol)?, protocol)?;
-    let (skills, unusable) = skills_of(&options, protocol);
+    let (plugins, mut problems) = Plugins::read(&protocol.plugin_dir);
+    let (mut options, unusable) =
+        with_agents(with_protocol(options, protocol)?, protocol, &plugins)?;
+    problems.extend(unusable);
+    let (skills, unusable) = skills_of(&options, protocol, &plugins);
     let project = options.workspace.to_string_lossy().into_owned();
     let session = options.id.as_ref().map_or("", |it| it.as_str()).to_owned();
     let place = SkillPlace { session: &session, project: &project };
@@ -302,36 +305,6 @@ fn with_protocol(
     options.settings_json(settings).map_err(|error| bad(error.to_string()))
 }
 
-/// Adds the types of sub-agents of the command line and of files; and what cannot be used, in words.
-fn with_agents(
-    mut options: SessionOptions,
-    protocol: &Protocol,
-) -> Result<(SessionOptions, Vec<String>), Failure> {
-    let (sources, trust) = (options.setting_sources, options.trust);
-    let (found, mut problems) = agent_files(&options.workspace, &configuration(), sources, trust);
-    options = found.into_iter().fold(options, SessionOptions::agent_type);
-    if let Some(text) = &protocol.agents {
-        let definitions = serde_json::from_str(text).map_err(|error| {
-            Failure::new(Exit::BadInput, format!("--agents is no JSON: {error}"))
-        })?;
-        let (given, bad) = agents::read(&definitions);
-        problems.extend(bad);
-        options = given.into_iter().fold(options, SessionOptions::agent_type);
-    }
-    Ok((options, problems))
-}
-
-/// The skills and commands of files; and what cannot be used, in words.
-fn skills_of(options: &SessionOptions, protocol: &Protocol) -> (Skills, Vec<String>) {
-    let (sources, trust) = (options.setting_sources, options.trust);
-    let (all, problems) = skill_files(&options.workspace, &configuration(), sources, trust);
-    let has_tool = match protocol.tools.as_deref() {
-        None | Some("default") => true,
-        Some(list) => list.split(',').any(|it| it.trim() == "Skill"),
-    };
-    (Skills { all, has_tool }, problems)
-}
-
 /// The user's configuration directory.
 fn configuration() -> PathBuf {
     let set = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
@@ -360,6 +333,8 @@ fn facts_of(options: &SessionOptions, denied: &[String]) -> SessionFacts {
         tools: Vec::new(),
         servers: Vec::new(),
         agents: Vec::new(),
+        plugins: Vec::new(),
+        plugin_errors: Vec::new(),
     };
     facts.add_agents(&built_in().collect::<Vec<_>>());
     facts.add_agents(&options.agent_types);

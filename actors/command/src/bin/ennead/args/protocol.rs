@@ -1,6 +1,6 @@
 //! Flags of the stream protocol, by which an Agent SDK drives the command.
 
-use std::num::NonZeroU64;
+use std::{num::NonZeroU64, path::PathBuf};
 
 use clap::ValueEnum;
 
@@ -37,7 +37,7 @@ pub(crate) struct Protocol {
     pub(crate) resume_drops_turn: Option<String>,
     /// The system prompt, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
-    pub(crate) system_prompt_file: Option<std::path::PathBuf>,
+    pub(crate) system_prompt_file: Option<PathBuf>,
     /// Show the events of answers as they come, as `stream_event` lines.
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
@@ -77,6 +77,9 @@ pub(crate) struct Protocol {
     /// Types of sub-agents by name, as JSON: `{"name": {"description": …, "prompt": …}}`.
     #[arg(long, value_name = "JSON")]
     pub(crate) agents: Option<String>,
+    /// Directories of plug-ins, whose skills, commands and agents the session has as `plugin:name`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
@@ -115,9 +118,6 @@ fn given<const N: usize>(flags: [(&'static str, bool); N]) -> Vec<&'static str> 
 /// Flags that are known and have no effect here.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
-    /// Accepted without an effect: there are no plugins.
-    #[arg(long, value_name = "DIR")]
-    plugin_dir: Vec<String>,
     /// Accepted without an effect: there is no debug log next to RUST_LOG.
     #[arg(long)]
     debug_to_stderr: bool,
@@ -126,10 +126,7 @@ pub(crate) struct Ignored {
 impl Ignored {
     /// The flags that were given.
     pub(crate) fn given(&self) -> Vec<&'static str> {
-        given([
-            ("--plugin-dir", !self.plugin_dir.is_empty()),
-            ("--debug-to-stderr", self.debug_to_stderr),
-        ])
+        given([("--debug-to-stderr", self.debug_to_stderr)])
     }
 }
 
