@@ -43,6 +43,8 @@ enum Behaviour {
     Talks(u64),
     /// No head of an answer, ever, and for no request.
     AlwaysSilent,
+    /// The head of an error with this status, these words, and then a byte every 200 milliseconds, without end.
+    Refuses(u16, &'static str),
 }
 
 const START: &str = r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}}
@@ -84,7 +86,12 @@ impl Transport for Wire {
         let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
         let streamed = body["stream"] == true;
         Box::pin(async move {
+            let mut status = 200;
             let (pieces, repeats) = match first {
+                Some(Behaviour::Refuses(refused, words)) => {
+                    status = refused;
+                    (vec![(0, words)], Some((200, " ")))
+                }
                 Some(Behaviour::Silent | Behaviour::AlwaysSilent) => pending().await,
                 Some(Behaviour::Talks(ms)) => (vec![(0, START)], Some((ms, MORE))),
                 Some(Behaviour::Pieces(pieces)) => (pieces, None),
@@ -93,10 +100,10 @@ impl Transport for Wire {
                 None => (vec![(0, WHOLE)], None),
             };
             let kind = if streamed { "text/event-stream" } else { "application/json" };
-            let ends = !streamed;
+            let ends = !streamed && status == 200;
             let body = said(pieces, repeats, ends);
             let headers = [(CONTENT_TYPE, HeaderValue::from_static(kind))].into_iter().collect();
-            Ok(WireResponse { status: 200, headers, body })
+            Ok(WireResponse { status, headers, body })
         })
     }
 }
@@ -206,6 +213,23 @@ async fn pings_for_ever_are_silence_too() {
     let comments = Behaviour::Forever(700, ": keep-alive\n\n");
     let expected = ("timeout", "no event for 20000 ms", 20_000);
     check(comments, json!({ "eventIdleMs": 20_000 }), expected).await;
+}
+
+// REQ: MDL-12, MDL-6
+#[tokio::test(start_paused = true)]
+async fn words_of_an_error_that_do_not_end_are_waited_for_ten_seconds() {
+    for (status, words, class, said) in [
+        (500, "abc", "network", "HTTP 500: abc"),
+        (529, "", "overloaded", "HTTP 529: no body"),
+        (429, "slowly", "rate_limit", "HTTP 429: slowly"),
+        (400, "", "timeout", "no event for 10000 ms"),
+    ] {
+        let limits = HttpLimits::default();
+        let attempts = attempts(Behaviour::Refuses(status, words), limits, json!({})).await;
+        let (found, message, ms) = &attempts[0];
+        assert_eq!((found.as_str(), *ms), (class, 10_000), "{message:?}");
+        assert!(message.as_ref().unwrap().contains(said), "{message:?}, not {said}");
+    }
 }
 
 // REQ: MDL-12

@@ -21,7 +21,7 @@ use std::{
 
 pub(crate) use self::no_answer::{crashed, within};
 use self::{
-    body::{in_place_if, read},
+    body::{in_place_if, read, read_error},
     headers::with_headers,
     no_answer::no_provider,
     pace::Pace,
@@ -56,10 +56,6 @@ use http::HeaderMap;
 
 /// Bytes of a whole answer that is not streamed.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-
-/// Bytes of the body of an error; what comes after them is left unread. Providers say what is wrong in
-/// some hundred.
-const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// Set when a call is sent. Until then it used nothing, whatever becomes of it.
 #[derive(Clone, Debug, Default)]
@@ -344,16 +340,12 @@ impl Attempt<'_> {
         body: &mut ResponseBody,
         watchdog: &mut Watchdog,
     ) -> ModelFailure {
-        let body = match read(body, MAX_ERROR_BODY, watchdog).await {
-            Ok(mut body) => {
-                body.truncate(MAX_ERROR_BODY);
-                body
-            }
-            Err(error) => match failure::of_unread(status, error) {
-                Some(failure) => return failure::named(url, failure),
-                None => Vec::new(),
-            },
-        };
+        let (body, cut) = read_error(body, watchdog).await;
+        if let Some(error) = cut.filter(|_| body.trim_ascii().is_empty())
+            && let Some(failure) = failure::of_unread(status, error)
+        {
+            return failure::named(url, failure);
+        }
         let now = self.shared.world.clock.now();
         let body = String::from_utf8_lossy(&body);
         let body = self.shared.redaction.redactor().cut_text(&body);

@@ -32,14 +32,25 @@ struct FileInput {
 /// or have no result yet supersede nothing. Paths are compared as the model wrote them.
 pub(super) fn superseded(messages: &[Arc<Message>]) -> BTreeSet<ToolUseId> {
     let blocks = || messages.iter().flat_map(|it| &it.blocks);
+    let of_files: Vec<_> = blocks()
+        .filter_map(|it| it.as_tool_use())
+        .filter(|(_, name, _)| name.as_str() == READS || CHANGES.contains(&name.as_str()))
+        .collect();
+    // Asked about in every turn under pressure: most sessions run commands more often than they read files.
+    if of_files.iter().all(|(_, name, _)| name.as_str() != READS) {
+        return BTreeSet::new();
+    }
+    let calls: BTreeSet<&ToolUseId> = of_files.iter().map(|it| it.0).collect();
     let results = blocks().filter_map(|it| it.as_tool_result());
-    let succeeded: BTreeSet<&ToolUseId> =
-        results.filter(|(_, _, is_error)| !is_error).map(|(id, _, _)| id).collect();
+    let succeeded: BTreeSet<&ToolUseId> = results
+        .filter(|(id, _, is_error)| !is_error && calls.contains(id))
+        .map(|it| it.0)
+        .collect();
     let mut reads: BTreeMap<String, Vec<(&ToolUseId, Part)>> = BTreeMap::new();
     let mut found = BTreeSet::new();
-    for (id, name, input) in blocks().filter_map(|it| it.as_tool_use()) {
+    for (id, name, input) in of_files {
         let (is_read, is_change) = (name.as_str() == READS, CHANGES.contains(&name.as_str()));
-        if !(is_read || is_change) || !succeeded.contains(id) {
+        if !succeeded.contains(id) {
             continue;
         }
         let Ok(FileInput { file_path, offset, limit }) = serde_json::from_str(input) else {

@@ -1,9 +1,12 @@
 //! Reads what a server sent, and keeps long work from the thread that other sessions wait for.
 
+use std::time::Duration;
+
 use ennead_runtime::{
-    ports::ResponseBody,
+    ports::{ResponseBody, TransportError},
     step5_model_call::{ModelFailure, failure},
 };
+use tokio::time::timeout;
 
 use super::watchdog::Watchdog;
 
@@ -36,6 +39,32 @@ pub(super) async fn in_place_if<T: Send + 'static>(
     }
 }
 
+/// Bytes of the body of an error; what comes after them is left unread. Providers say what is wrong in
+/// fewer than a thousand.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// How long the body of an error is waited for. Its status is known without it, and an answer that is asked for
+/// again at once should not cost what silence does.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
+
+/// Reads the body of an error as far as it comes in time; and why it is not whole, if it is not.
+pub(super) async fn read_error(
+    pieces: &mut ResponseBody,
+    watchdog: &mut Watchdog,
+) -> (Vec<u8>, Option<ModelFailure>) {
+    let mut body = Vec::new();
+    let read = timeout(ERROR_BODY_TIME, read_into(&mut body, pieces, MAX_ERROR_BODY, watchdog));
+    let cut = match read.await {
+        Ok(read) => read.err(),
+        Err(_) => {
+            let ms = u64::try_from(ERROR_BODY_TIME.as_millis()).unwrap_or(u64::MAX);
+            Some(failure::from_transport(&TransportError::NoEvent { ms }, String::new()))
+        }
+    };
+    body.truncate(MAX_ERROR_BODY);
+    (body, cut)
+}
+
 /// Reads a body to its end, or until it has more than this many bytes.
 pub(super) async fn read(
     pieces: &mut ResponseBody,
@@ -43,6 +72,16 @@ pub(super) async fn read(
     watchdog: &mut Watchdog,
 ) -> Result<Vec<u8>, ModelFailure> {
     let mut body = Vec::new();
+    read_into(&mut body, pieces, max_bytes, watchdog).await?;
+    Ok(body)
+}
+
+async fn read_into(
+    body: &mut Vec<u8>,
+    pieces: &mut ResponseBody,
+    max_bytes: usize,
+    watchdog: &mut Watchdog,
+) -> Result<(), ModelFailure> {
     while body.len() <= max_bytes
         && let Some(bytes) = watchdog
             .chunk(pieces)
@@ -54,5 +93,5 @@ pub(super) async fn read(
         }
         body.extend_from_slice(&bytes);
     }
-    Ok(body)
+    Ok(())
 }
