@@ -13,6 +13,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use super::{Server, TestDirs, text};
 use crate::support::processes::fifo;
@@ -192,6 +193,28 @@ fn end_by(signal: Signal) -> (TestDirs, std::process::ExitStatus) {
 fn no_process_outlives_a_killed_ennead() {
     let (_, status) = end_by(Signal::KILL);
     assert_eq!(status.signal(), Some(9));
+}
+
+// REQ: TOL-8, HKS-1
+#[test]
+fn no_process_of_a_hook_outlives_an_ennead_that_is_ended_while_the_hook_runs() {
+    let n_trials = 12;
+    let place = TestDirs::new();
+    let server = Server::playing(&place, PLAYBOOK);
+    let command = "trap '' TERM; exec 9> alive; (setsid sh -c 'sleep 1000 & exit' &); sleep 1000";
+    let hooks = json!([{"hooks": [{"type": "command", "command": command}]}]);
+    place.file(".claude/settings.json", &json!({"hooks": {"UserPromptSubmit": hooks}}).to_string());
+    for trial in 0..n_trials {
+        let pipe = place.work().join("alive");
+        let held = watch(&pipe);
+        let mut child = ennead(&server, &place, "hello").arg("--trust").spawn().unwrap();
+        held.recv_timeout(LIMIT).unwrap();
+        send(&child, Signal::TERM);
+        child.wait().unwrap();
+        held.recv_timeout(LIMIT)
+            .unwrap_or_else(|_| panic!("a process of the hook is left, trial {trial}"));
+        fs::remove_file(pipe).unwrap();
+    }
 }
 
 // REQ: TOL-8

@@ -201,7 +201,8 @@ impl Reaper {
                 {
                     self.first.store(0, Ordering::SeqCst);
                     *lock(&self.status) = status.as_raw();
-                    if rest == Rest::Stays {
+                    // Not where the end of all is under way: this one ended by it.
+                    if rest == Rest::Stays && lock(&self.sweep).is_none() {
                         return self.tell(0);
                     }
                     options = WaitOptions::NOHANG;

@@ -53,8 +53,7 @@ impl Screen {
         self.view.observe(now_ms, event, output, &mut shown);
         for it in shown {
             match it {
-                Shown::Note(text) => self.note(&text),
-                Shown::Denied(text) if self.has_progress => self.note(&text),
+                Shown::Note(text) | Shown::Denied(text) => self.note(&text),
                 Shown::Answer(text) if self.streams => self.write(&text),
                 Shown::MessageEnd if self.streams => self.end_line(),
                 Shown::Withdrawn if self.streams => {
